@@ -1,5 +1,5 @@
-"""Modelled storage cells that answer like real ones: the model behind a CellCLI behind SSH.
+"""Modelled storage cells that answer like real ones: a model, behind it a CellCLI, reached by SSH.
 
-`language` reads commands, `things` says what can be listed, `answer` prints, `cell` carries out,
-`rack` lets the model run, `serve` is the SSH server.
+`language` parses commands, `things` defines what can be listed, `answer` formats output, `cell` carries out commands,
+`rack` runs the model, `serve` is the SSH server.
 """

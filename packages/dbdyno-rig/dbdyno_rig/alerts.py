@@ -1,12 +1,11 @@
-"""Thresholds of a modelled cell, and the alerts that come of them.
+"""Thresholds of a modelled cell, and the alerts that they raise.
 
     create threshold CD_IO_TM_W_SM_RQ comparison='>', warning=1000, critical=10000, occurrences=2
 
-A threshold belongs to a metric, or to one object of it (METRIC.OBJECT). At every collection the
-mean of the last `observation` values is compared; after `occurrences` means in a row that are over
-a limit its alert begins, at the first that is not it ends. An alert is a sequence: each change of
-severity is an entry of its own (1_1 warning, 1_2 critical, 1_3 clear). Nothing else in the model
-gives alerts: its disks and cells do not break.
+A threshold belongs to a metric, or to one object of it (METRIC.OBJECT). At every collection the mean of the last
+`observation` values is compared with the limits. After `occurrences` consecutive means over a limit its alert begins;
+it ends at the first mean that is not over it. An alert is a sequence: each change of severity is a separate entry (1_1
+warning, 1_2 critical, 1_3 clear). Nothing else in the model raises alerts: its disks and cells do not fail.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _LEVELS = ("normal", "warning", "critical")
 
 @dataclass(frozen=True)
 class Threshold:
-    """Limits of a metric. A limit that is None is not there."""
+    """Limits of a metric; a limit that is None is not set."""
 
     name: str
     comparison: str
@@ -42,12 +41,12 @@ class Threshold:
     observation: int = 1
 
     def covers(self, row: Row) -> bool:
-        """Is it about this metric and object?"""
+        """Return True if the threshold applies to this row's metric and object."""
         metric, _, item = self.name.lower().partition(".")
         return row[2].lower() == metric and item in ("", row[1].lower())
 
     def level(self, value: float) -> int:
-        """0 normal, 1 warning, 2 critical."""
+        """Return the severity of a value: 0 normal, 1 warning, 2 critical."""
         over = COMPARISONS[self.comparison]
         if self.critical is not None and over(value, self.critical):
             return 2
@@ -56,7 +55,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Alert:
-    """A change of severity. `end_ns` None: it lasts."""
+    """One entry of an alert: a change of severity; `end_ns` is None while it lasts."""
 
     sequence: int
     step: int
@@ -70,13 +69,13 @@ class Alert:
 
     @property
     def name(self) -> str:
-        """Sequence and step."""
+        """Return the entry's name: sequence and step."""
         return f"{self.sequence}_{self.step}"
 
 
 @dataclass
 class _Watch:
-    """What a threshold has seen of one object."""
+    """State of a threshold for one object: its last values and severities, and its open alert."""
 
     values: deque[float]
     levels: deque[int]
@@ -95,18 +94,18 @@ class Alerts:
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def thresholds(self) -> list[Threshold]:
-        """All, by name."""
+        """Return all thresholds, sorted by name."""
         with self._lock:
             return [one for _, one in sorted(self._thresholds.items())]
 
     def put(self, threshold: Threshold) -> None:
-        """Creates a threshold, or gives it other limits; it counts anew."""
+        """Create a threshold, or replace its limits; its counts start again."""
         with self._lock:
             self.drop([threshold.name])
             self._thresholds[threshold.name.lower()] = threshold
 
     def drop(self, names: Iterable[str]) -> None:
-        """Drops thresholds; their alerts end."""
+        """Drop thresholds and end their alerts."""
         gone = {name.lower() for name in names}
         with self._lock:
             for name in gone:
@@ -117,31 +116,31 @@ class Alerts:
                     self._end(alert, alert.row, self._states[-1][0], "clear")
 
     def entries(self) -> list[Alert]:
-        """The alerts, in order of time."""
+        """Return the alerts' entries in order of time."""
         with self._lock:
             return list(self.history)
 
     def forget(self) -> None:
-        """Forgets the alerts that are over."""
+        """Delete the alerts that have ended."""
         with self._lock:
             lasting = {w.open.sequence for w in self._watches.values() if w.open is not None}
             kept = [alert for alert in self.history if alert.sequence in lasting]
             self.history = deque(kept, maxlen=KEPT_ALERTS)
 
     def examined(self, names: Iterable[str], by: str) -> None:
-        """Notes who has looked at these alerts."""
+        """Record who has examined these alerts."""
         wanted = set(names)
         with self._lock:
             self._rewrite(lambda one: replace(one, examined_by=by) if one.name in wanted else one)
 
     def state(self, row: Row, at_ns: int) -> str:
-        """The severity of a metric of an object at a collection."""
+        """Return the severity of a row's metric and object at a collection."""
         with self._lock:
             found = [states for at, states in self._states if at == at_ns]
         return found[0].get((row[2], row[1]), _LEVELS[0]) if found else _LEVELS[0]
 
     def collected(self, sample: Sample) -> None:
-        """Compares what a cell has collected."""
+        """Compare a cell's new collection with the thresholds."""
         with self._lock:
             self._states.append((sample.at_ns, {}))
             for key, threshold in self._thresholds.items():
@@ -177,7 +176,7 @@ class Alerts:
         return alert
 
     def _end(self, alert: Alert, row: Row, at_ns: int, severity: str) -> Alert | None:
-        """Ends an entry; the next of its sequence, None where that is the last."""
+        """End an entry, add the next one of its sequence and return that; None if the alert is over."""
         self._rewrite(lambda one: replace(one, end_ns=at_ns) if one.name == alert.name else one)
         over = severity == "clear"
         following = replace(

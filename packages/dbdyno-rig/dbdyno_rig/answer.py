@@ -1,10 +1,10 @@
-"""Answers as CellCLI prints them: rows, DETAIL, XML.
+"""Answers in CellCLI's output formats: rows, DETAIL, XML.
 
     \t FL_IO_W      \t FLASHLOG\t 551,342 IO requests          a row: no header, no types
-    \t name:        \t cell01_FLASHLOG                          DETAIL: a line an attribute
+    \t name:        \t cell01_FLASHLOG                          DETAIL: one line per attribute
     <metric><name>FL_IO_W</name>...</metric>                    -xml: nothing rounded
 
-What CellCLI prints behind the last column is not known here: nothing is.
+It is unknown whether CellCLI prints something after the last column; nothing is printed here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dbdyno_rig.things import NOTHING, TAGS, Thing
 
 
 def rows(things: Sequence[Thing], columns: Sequence[str]) -> str:
-    """A row each, columns padded to the widest but for the last."""
+    """Return one row per object, with all columns but the last padded to their maximum width."""
     table = [[_flat(thing.get(column, NOTHING).text) for column in columns] for thing in things]
     if not table:
         return ""
@@ -27,7 +27,7 @@ def rows(things: Sequence[Thing], columns: Sequence[str]) -> str:
 
 
 def detail(things: Sequence[Thing], columns: Sequence[str]) -> str:
-    """An attribute a line, objects apart by an empty line, further lines of a value indented."""
+    """Return one attribute per line, objects separated by an empty line, further lines of a value indented."""
     width = max((len(column) for column in columns), default=0) + 4
     blocks = []
     for thing in things:
@@ -41,7 +41,7 @@ def detail(things: Sequence[Thing], columns: Sequence[str]) -> str:
 
 
 def xml(things: Sequence[Thing], columns: Sequence[str], kind: str, cell: str, started_ms: int) -> str:
-    """A document with the name of the cell and the time at which its service began."""
+    """Return a document with the name of the cell and the start time of its service in ms since 1970."""
     tag = TAGS.get(kind, kind)
     lines = [_head(cell, started_ms)]
     for thing in things:
@@ -54,7 +54,7 @@ def xml(things: Sequence[Thing], columns: Sequence[str], kind: str, cell: str, s
 
 
 def xml_error(words: str, cell: str, started_ms: int) -> str:
-    """An error as a document."""
+    """Return an error as a document."""
     return f"{_head(cell, started_ms)}\n<error>{escape(words)}</error>\n</cli-output>\n"
 
 

@@ -1,6 +1,7 @@
-"""One modelled cell: takes a CellCLI command, gives what CellCLI would print.
+"""One modelled cell: takes a CellCLI command and returns what CellCLI would print.
 
-LIST reads what the cell collected last and what the model holds now (`lists`); CREATE, DROP and ALTER are in `changes`.
+LIST reads the cell's last collection and the current state of the model (`lists`); CREATE, DROP and ALTER are in
+`changes`.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from dbdyno_rig.things import columns, selected
 
 
 class Cell(CellState):
-    """A cell of a rack, by its number."""
+    """A cell of a rack, identified by its number."""
 
     def answer(self, text: str, *, xml: bool = False) -> tuple[str, int]:
-        """What CellCLI prints for a command, and its exit code."""
+        """Return what CellCLI prints for a command, and its exit code."""
         began_ms = self.rack.service_began_ns(self.number) // 10**6
         try:
             command = parsed(text)
@@ -39,7 +40,7 @@ class Cell(CellState):
 
     def _changed(self, change: Change) -> str:
         try:
-            # What a command looks at before it acts is still so when it acts.
+            # The lock keeps the state that a command checks unchanged until it acts.
             with self.changing:
                 return carry_out(self, change)
         except ModelError as error:

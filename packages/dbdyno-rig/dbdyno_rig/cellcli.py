@@ -1,7 +1,7 @@
-"""The program `cellcli` of a modelled cell: one command, a script on its input, or a conversation.
+"""The program `cellcli` of a modelled cell: runs one command, a script on its input, or a conversation.
 
     cellcli -e list cell        one command; its words are joined by blanks
-    cellcli -n -x < script      a command a line, `-` at its end goes on in the next
+    cellcli -n -x < script      one command per line, `-` at its end continues it in the next line
     cellcli                     the same at a prompt, until EXIT or QUIT
 
 | option | meaning |
@@ -9,13 +9,13 @@
 | -e | the rest of the line is the command |
 | -n | no prompt |
 | -x | no banner |
-| -m | only looks: what changes something is refused |
+| -m | read-only: commands that change something are refused |
 | -xml, --xml | answers are documents |
-| -v, -vv, -vvv | are taken and change nothing |
+| -v, -vv, -vvv | accepted without effect |
 
-Lines that begin with --, REM or REMARK are comments. There are no files here, so SPOOL, START and
-@ are refused; times are always in the standard format. Whether the real program shows a prompt
-where it reads a script was not to be found.
+Lines that begin with --, REM or REMARK are comments. There are no files here, so SPOOL, START and @ are refused; times
+are always in the standard format. It could not be found out whether the real program shows a prompt when it reads a
+script.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LOOKS = re.compile(r"(?:list|describe|help)\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Started:
-    """The options that cellcli was started with. `command` is None where it reads its input."""
+    """Options with which cellcli was started; `command` is None if it reads its input."""
 
     command: str | None = None
     xml: bool = False
@@ -50,11 +50,15 @@ class Started:
 
 
 class BadOptionError(Exception):
-    """An option that cellcli does not have."""
+    """Error for an option that cellcli does not have."""
 
 
 def started(words: Sequence[str]) -> Started:
-    """The options in these words; raises `BadOptionError`."""
+    """Return the options in these words.
+
+    Raises:
+        BadOptionError: An option is unknown.
+    """
     flags: dict[str, bool] = {}
     names = {"-n": "prompts", "-x": "banner", "-m": "monitor", "-xml": "xml", "--xml": "xml"}
     for at, word in enumerate(words):
@@ -68,8 +72,7 @@ def started(words: Sequence[str]) -> Started:
 
 
 def cellcli(cell: Cell, words: Sequence[str], given: str = "") -> Said:
-    """What cellcli prints when it is started with these words and reads this; its exit code is
-    that of the last command."""
+    """Run cellcli with these words and this input and return its output; the exit code is the last command's."""
     try:
         options = started(words)
     except BadOptionError as error:
@@ -88,7 +91,7 @@ def cellcli(cell: Cell, words: Sequence[str], given: str = "") -> Said:
 
 
 class Talk:
-    """A conversation: lines in, answers out."""
+    """A conversation with cellcli: lines in, answers out."""
 
     def __init__(self, cell: Cell, options: Started) -> None:
         self.cell = cell
@@ -99,25 +102,25 @@ class Talk:
 
     @property
     def prompt(self) -> str:
-        """What stands before the next line."""
+        """Return the prompt for the next line; empty if there are no prompts."""
         if not self.options.prompts:
             return ""
         return MORE if self.held else PROMPT
 
     def begin(self) -> str:
-        """The banner."""
+        """Return the banner; empty if there is none."""
         if not self.options.banner:
             return ""
         now = datetime.fromtimestamp(self.cell.rack.clock_ns() // 10**9, UTC)
         return f"CellCLI: modelled by dbdyno - on {now:%a %b %d %H:%M:%S UTC %Y}\n\n"
 
     def end(self) -> str:
-        """The last words."""
+        """End the conversation and return the text that cellcli prints then."""
         self.ended = True
         return "\nquitting\n\n"
 
     def said(self, line: str) -> str:
-        """The answer to a line; what is not whole yet is kept."""
+        """Return the answer to a line; an incomplete command is kept until it is complete."""
         text = line.strip()
         if re.search(r"(?:^|\s)-$", text) and not _COMMENT.fullmatch(self.held + text):
             self.held += f"{text[:-1].strip()} "

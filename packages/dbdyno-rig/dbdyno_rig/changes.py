@@ -4,15 +4,15 @@
 |---|---|
 | alter iormplan dbplan=(...) | shares, levels, limits, flashCache and flashLog per database |
 | create, drop flashcache all [size=] | the cache is really empty, and fills again |
-| alter flashcache all flush, cancel flush | dirty lines go to disk; writes go past the cache |
+| alter flashcache all flush, cancel flush | dirty lines go to disk; writes bypass the cache |
 | create, drop flashlog all | the race begins, ends |
 | alter cell flashCacheMode= | for the next flash cache |
-| alter cell restart services all | counters and history begin anew |
+| alter cell restart services all | counters and history start again |
 | alter griddisk all, NAMES cachingPolicy= | of whole groups |
-| create, drop griddisk all flashdisk, harddisk prefix= | space is taken; nobody does I/O there |
+| create, drop griddisk all flashdisk, harddisk prefix= | space is allocated; nothing does I/O there |
 | create, alter, drop threshold; alter, drop alerthistory | see `alerts` |
 
-Space is given in units of 16 MB, as real cells give it: what is asked for is rounded down to them.
+Space is allocated in units of 16 MB, as real cells do: requested sizes are rounded down to them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,12 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_$#.]{0,29}")
 
 
 def carry_out(cell: CellState, change: Change) -> str:
-    """What CellCLI prints when it is done; raises `RefusedError` or the model's `ModelError`."""
+    """Carry out a command and return what CellCLI prints.
+
+    Raises:
+        RefusedError: CellCLI refuses the command.
+        ModelError: The model refuses the command.
+    """
     if change.verb == "help":
         return _help(change)
     if change.verb == "describe":
@@ -59,7 +64,7 @@ def _describe(change: Change) -> str:
 
 
 def _help(change: Change) -> str:
-    """The topics, or the forms of those that begin with the words asked for."""
+    """Return the topics, or the syntax of those that begin with the words asked for."""
     forms = {f"{verb} {kind}": form for (verb, kind), (_, form) in _COMMANDS.items()}
     forms |= {f"list {kind}": _LIST for kind in KINDS}
     asked = " ".join((change.kind, *change.words))
@@ -78,14 +83,14 @@ def _lines(texts: Sequence[str]) -> str:
 
 
 def _only(change: Change, *words: Sequence[str], options: Sequence[str] = ()) -> None:
-    """Refuses words and options that a command does not have."""
+    """Refuse words and options that a command does not have."""
     said = tuple(word.lower() for word in change.words)
     if said not in {tuple(one) for one in words} or set(change.options) - set(options):
         syntax()
 
 
 def _size(change: Change) -> int | None:
-    """Bytes of `size=`, in whole units and at least one; None where there is none."""
+    """Return the bytes of `size=`, in whole units and at least one unit, or None without `size=`."""
     if "size" not in change.options:
         return None
     given = size_bytes(text_of(change.options["size"]).upper())
@@ -93,7 +98,7 @@ def _size(change: Change) -> int | None:
 
 
 def _every_flash_disk(cell: CellState, change: Change) -> None:
-    """Takes ALL, or CELLDISK= with the name of every flash disk: the model has no other."""
+    """Accept ALL, or CELLDISK= with the names of all flash disks: the model supports no subset."""
     if "celldisk" not in change.options:
         return
     asked = {name.strip().lower() for name in text_of(change.options["celldisk"]).split(",")}
@@ -270,4 +275,4 @@ _COMMANDS: dict[tuple[str, str], tuple[Callable[[CellState, Change], str], str]]
     ("alter", "alerthistory"): (alter_alerts, "{ALL | name, ...} EXAMINEDBY="),
     ("drop", "alerthistory"): (drop_alerts, "ALL"),
 }
-"""Each command with the form that HELP shows."""
+"""Each command with its function and the syntax that HELP shows."""

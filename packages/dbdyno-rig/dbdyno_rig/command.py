@@ -1,4 +1,4 @@
-"""`dbdyno model cells`: modelled storage cells behind SSH, to be asked as real ones are."""
+"""The command `dbdyno model cells`: modelled storage cells behind SSH, used like real ones."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def command(
 
 @contextlib.contextmanager
 def _running(rack: Rack) -> Iterator[None]:
-    """Time passes in the rack, on a thread of its own."""
+    """Let time pass in the rack, in a separate thread."""
     stop = threading.Event()
     thread = threading.Thread(target=rack.run, args=(stop,), name="dbdyno cells")
     thread.start()

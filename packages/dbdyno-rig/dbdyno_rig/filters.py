@@ -1,8 +1,7 @@
-"""Programs that pass text on, as far as scripts around CellCLI use them: echo, cat, grep, head,
-tail, sort, wc, uniq.
+"""Text filters, as far as scripts around CellCLI use them: echo, cat, grep, head, tail, sort, wc, uniq.
 
-Each takes its words and what it reads, and gives output, errors and exit code. Options are the
-common short ones; any other is refused with code 2 and its name. There are no files.
+Each takes its arguments and its input, and returns output, errors and exit code. The common short options are
+supported; any other is refused with exit code 2 and its name. There are no files.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import NamedTuple
 
 
 class Said(NamedTuple):
-    """Output, errors, exit code."""
+    """Result of a program: output, errors, exit code."""
 
     output: str = ""
     errors: str = ""
@@ -22,14 +21,14 @@ class Said(NamedTuple):
 
 
 class UsageError(Exception):
-    """Words that a program does not take."""
+    """Error for arguments that a program does not accept."""
 
 
 Program = Callable[[Sequence[str], str], Said]
 
 
 def _options(words: Sequence[str], plain: str, valued: str = "") -> tuple[dict[str, str], list[str]]:
-    """Short options, those of `valued` with their value, and the other words."""
+    """Return short options (those in `valued` with their value), and the other words."""
     found: dict[str, str] = {}
     rest: list[str] = []
     left = list(words)
@@ -76,7 +75,7 @@ def _grep(words: Sequence[str], given: str, *, extended: bool = False) -> Said:
     if "F" in options:
         pattern = re.escape(pattern)
     elif not (extended or "E" in options):
-        # A basic expression has its operators behind backslashes.
+        # In a basic regular expression, operators are preceded by backslashes.
         pattern = re.sub(r"\\?[|(){}+?]", lambda m: m[0][-1] if len(m[0]) > 1 else f"\\{m[0]}", pattern)
     try:
         found = re.compile(rf"\b(?:{pattern})\b" if "w" in options else pattern, re.IGNORECASE if "i" in options else 0)
@@ -168,4 +167,4 @@ PROGRAMS: dict[str, Program] = {
         "false": lambda _words, _given: Said(code=1),
     }.items()
 }
-"""By name."""
+"""The programs by name."""

@@ -1,13 +1,13 @@
-"""CellCLI's language, as far as a modelled cell speaks it: from a line to a command.
+"""Parser of CellCLI's language, as far as a modelled cell supports it: from a line to a command.
 
     LIST METRICCURRENT ATTRIBUTES name, metricValue WHERE name LIKE 'FL_.*' AND metricValue > 0
          ORDER BY metricValue DESC LIMIT 5 DETAIL
     CREATE FLASHCACHE ALL SIZE=100G
     ALTER IORMPLAN dbplan=((name=ORCL, flashLog=off), (name=other, flashLog=on))
 
-Words and keywords are read in any case, the clauses of a LIST in any order. There is AND and no OR;
-LIKE is a regular expression that matches the whole value; ORDER BY needs LIMIT. What is wrong is a
-`RefusedError` with the code that CellCLI has for it.
+Words and keywords are case-insensitive, and the clauses of a LIST may be in any order. There is AND and no OR; LIKE is
+a regular expression that matches the whole value; ORDER BY requires LIMIT. Errors raise a `RefusedError` with CellCLI's
+code.
 """
 
 from __future__ import annotations
@@ -37,31 +37,39 @@ Value = str | list["Value"] | dict[str, "Value"]
 
 
 class RefusedError(Exception):
-    """What CellCLI says instead of an answer: its code and its words."""
+    """Error message that CellCLI prints instead of an answer: its code and its text."""
 
     def __init__(self, code: int, words: str) -> None:
         super().__init__(f"CELL-{code:05}: {words}")
 
 
 def syntax() -> NoReturn:
-    """Refuses a command that is none."""
+    """Raise the error for an invalid command.
+
+    Raises:
+        RefusedError: Always.
+    """
     raise RefusedError(1504, "Invalid command syntax.")
 
 
 def refuse(words: str) -> RefusedError:
-    """A command that is one, at a moment at which it cannot be."""
+    """Return the error for a valid command that is not possible at the moment."""
     return RefusedError(2526, f"Pre-condition failed: {words}.")
 
 
 def text_of(value: Value) -> str:
-    """A value that is a word; refuses any other."""
+    """Return a value that is a word.
+
+    Raises:
+        RefusedError: It is a list or a mapping.
+    """
     if not isinstance(value, str):
         syntax()
     return value
 
 
 class Token(NamedTuple):
-    """A word, a quoted text (without its quotes), or a mark."""
+    """A word, a quoted text (without its quotes), or a punctuation mark."""
 
     kind: str
     text: str
@@ -78,8 +86,17 @@ class Condition:
 
 @dataclass(frozen=True)
 class Query:
-    """A LIST. `names` are the objects asked for by name, () for all; `attributes` None: the
-    default ones, ('all',) every one."""
+    """A LIST command.
+
+    Attributes:
+        kind: Kind of object.
+        names: Objects requested by name; () for all.
+        attributes: Attributes to show; None for the default ones, ('all',) for every one.
+        where: Filters, all of which must hold.
+        order: Attributes to sort by, each with True for descending order.
+        limit: Maximum number of objects.
+        detail: True for the DETAIL format.
+    """
 
     kind: str
     names: tuple[str, ...] = ()
@@ -92,8 +109,14 @@ class Query:
 
 @dataclass(frozen=True)
 class Change:
-    """Any other command: CREATE, DROP, ALTER, DESCRIBE, HELP. `words` stand before the first
-    option, `options` are `name=value`, by lower-case name."""
+    """Any other command: CREATE, DROP, ALTER, DESCRIBE, HELP.
+
+    Attributes:
+        verb: The command.
+        kind: Kind of object.
+        words: Words before the first option.
+        options: Values of `name=value`, by lower-case name.
+    """
 
     verb: str
     kind: str
@@ -102,7 +125,11 @@ class Change:
 
 
 def parsed(text: str) -> Query | Change:
-    """The command that a text is; raises `RefusedError`."""
+    """Parse a text as a command.
+
+    Raises:
+        RefusedError: The text is not a valid command.
+    """
     text = re.sub(r"(?<!\S)-[ \t]*\r?\n", " ", text)
     tokens = _tokens(text.strip().rstrip(";"))
     reader = _Reader(tokens)
@@ -136,7 +163,7 @@ def _tokens(text: str) -> list[Token]:
 
 
 class _Reader:
-    """Takes tokens one by one."""
+    """Cursor over the tokens of a command."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self.tokens = tokens
@@ -159,21 +186,21 @@ class _Reader:
         return token.text
 
     def peek(self, ahead: int = 0) -> str:
-        """The next token as a keyword; '' for a quoted one and at the end."""
+        """Return a token ahead as a keyword without consuming it; '' for a quoted one and at the end."""
         at = self.at + ahead
         if at >= len(self.tokens) or self.tokens[at].kind == "quoted":
             return ""
         return self.tokens[at].text.lower()
 
     def take(self, *texts: str) -> bool:
-        """Takes these keywords or marks if they come now."""
+        """Consume these keywords or marks if they come next, and return True if they did."""
         if all(self.peek(ahead) == text for ahead, text in enumerate(texts)):
             self.at += len(texts)
             return True
         return False
 
     def list(self) -> tuple[str, ...]:
-        """Words with commas between them."""
+        """Return a comma-separated list of words."""
         found = [self.word()]
         while self.take(","):
             found.append(self.word())
@@ -204,7 +231,7 @@ def _query(reader: _Reader, kind: str) -> Query:
 
 
 class _Clauses:
-    """What stands behind the names of a LIST: each clause at most once, in any order."""
+    """The clauses after the names of a LIST: each at most once, in any order."""
 
     def __init__(self) -> None:
         self.attributes: tuple[str, ...] | None = None
@@ -214,7 +241,7 @@ class _Clauses:
         self.detail = False
 
     def read(self, reader: _Reader) -> None:
-        """The next clause."""
+        """Parse the next clause."""
         if self.attributes is None and reader.take("attributes"):
             self.attributes = reader.list()
         elif not self.where and reader.take("where"):
@@ -278,7 +305,7 @@ def _change(reader: _Reader, verb: str, kind: str) -> Change:
 
 
 def _value(reader: _Reader) -> Value:
-    """A word, or what stands in parentheses: a list of values, or `name=value` pairs."""
+    """Parse a word, or a list of values or `name=value` pairs in parentheses."""
     if not reader.take("("):
         return reader.word()
     pairs: dict[str, Value] = {}

@@ -1,5 +1,7 @@
 """CREATE, ALTER and DROP THRESHOLD, ALTER and DROP ALERTHISTORY of a modelled cell.
 
+Examples:
+
 create threshold FL_EFFICIENCY_PERCENTAGE comparison='<', warning=99
 alter alerthistory 1_1 examinedBy=anna
 """
@@ -18,7 +20,7 @@ _COUNTS = ("occurrences", "observation")
 
 
 def create_threshold(cell: CellState, change: Change) -> str:
-    """One for a metric, or for an object of it."""
+    """Create a threshold for a metric, or for one object of it, and return what CellCLI prints."""
     if len(change.words) != 1 or "comparison" not in change.options:
         syntax()
     name = change.words[0]
@@ -32,7 +34,7 @@ def create_threshold(cell: CellState, change: Change) -> str:
 
 
 def alter_threshold(cell: CellState, change: Change) -> str:
-    """Gives thresholds other limits; they count anew."""
+    """Change the limits of thresholds, whose counts start again, and return what CellCLI prints."""
     if not change.options:
         syntax()
     altered = [_changed(one, change) for one in _named(cell, change)]
@@ -42,7 +44,7 @@ def alter_threshold(cell: CellState, change: Change) -> str:
 
 
 def drop_threshold(cell: CellState, change: Change) -> str:
-    """Drops thresholds, and ends their alerts."""
+    """Drop thresholds, end their alerts, and return what CellCLI prints."""
     if change.options:
         syntax()
     gone = _named(cell, change)
@@ -51,7 +53,7 @@ def drop_threshold(cell: CellState, change: Change) -> str:
 
 
 def alter_alerts(cell: CellState, change: Change) -> str:
-    """Notes who has looked at alerts."""
+    """Record who has examined alerts, and return what CellCLI prints."""
     if set(change.options) != {"examinedby"}:
         syntax()
     known = [alert.name for alert in cell.alerts.entries()]
@@ -62,7 +64,7 @@ def alter_alerts(cell: CellState, change: Change) -> str:
 
 
 def drop_alerts(cell: CellState, change: Change) -> str:
-    """Forgets the alerts that are over."""
+    """Delete the alerts that have ended, and return what CellCLI prints."""
     if not _all(change) or change.options:
         syntax()
     before = [alert.name for alert in cell.alerts.entries()]
@@ -92,7 +94,7 @@ def _need(kind: str, names: list[str], known: list[str]) -> None:
 
 
 def _changed(threshold: Threshold, change: Change) -> Threshold:
-    """With the attributes of a command; refuses what cannot be."""
+    """Return the threshold with a command's attributes; invalid values are refused."""
     for key, value in change.options.items():
         text = text_of(value)
         if key == "comparison":

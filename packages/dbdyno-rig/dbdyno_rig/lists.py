@@ -1,6 +1,6 @@
-"""What each LIST of a modelled cell shows: from the model as it is now, or from what was collected.
+"""Objects that each LIST of a modelled cell shows, from the model's current state or from a collection.
 
-Metrics are those of the last collection of the cell, everything else is as it is when asked.
+Metrics are those of the cell's collections; everything else is current when asked.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dbdyno_rig.things import (
 TYPES = {"counter": "Cumulative", "gauge": "Instantaneous", "rate": "Rate"}
 MODES = {"write-through": "WriteThrough", "write-back": "WriteBack", "none": "WriteThrough"}
 NO_OBJECT = 4_294_967_295
-"""The number under which cells keep what they cannot tell the segment of."""
+"""Object number under which cells count data whose segment is unknown."""
 
 
 def _cell(cell: CellState) -> list[Thing]:
@@ -237,7 +237,7 @@ def _alert_history(cell: CellState) -> list[Thing]:
 
 
 def _message(alert: Alert) -> str:
-    """Our own words: those of a real cell were not to be found."""
+    """Return an alert's message in our own words: the wording of a real cell could not be found out."""
     limits = {"warning": alert.threshold.warning, "critical": alert.threshold.critical}
     value = measured(alert.row[3], alert.row[4]).text
     where = f"{alert.row[2]} of {alert.row[1]}"
@@ -282,5 +282,5 @@ LISTS: dict[str, Callable[[CellState], list[Thing]]] = {
     "alerthistory": _alert_history,
     "threshold": _thresholds,
 }
-"""By kind of object."""
+"""Function that lists the objects of each kind."""
 assert set(LISTS) == set(ATTRIBUTES)

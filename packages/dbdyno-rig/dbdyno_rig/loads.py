@@ -1,9 +1,9 @@
-"""What the database of a modelled rack does: loads by name, and loads as a user writes them.
+"""Workloads of a modelled rack's database: named loads, and loads as a user writes them.
 
     quiet                                   a named load
     commit-loop,think_ms=5,sessions=20      a workload of the model and its parameters
 
-A named load is nothing but workloads and parameters of the machine that could be given one by one.
+A named load only consists of workloads and parameters of the machine that could also be given one by one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REPORTS = "scan-jobs,bytes=8589934592,ahead=32,think_ms=20000,sessions=32"
 
 @dataclass(frozen=True)
 class Named:
-    """A named load: what it is, its workloads, and what of the machine it sets."""
+    """A named load: its description, its workloads, and the machine parameters that it sets."""
 
     says: str
     workloads: tuple[str, ...]
@@ -42,8 +42,17 @@ NAMED: dict[str, Named] = {
 
 
 def load_of(given: Sequence[str], *, sessions: int | None, seed: int, settings: Mapping[str, str]) -> Load:
-    """The load of these names and workloads, `sessions` for those that do not say how many; what is
-    set counts for more than what a name sets. Raises `ModelError`."""
+    """Return the load of these names and workloads.
+
+    Args:
+        given: Names of loads, or workloads as the user writes them.
+        sessions: Number of sessions of a workload that does not specify it; None means 8.
+        seed: Seed of the model.
+        settings: Machine parameters; they override those of named loads.
+
+    Raises:
+        ModelError: A workload is written incorrectly.
+    """
     texts: list[str] = []
     machine: dict[str, str] = {}
     for text in given:
@@ -62,7 +71,11 @@ def load_of(given: Sequence[str], *, sessions: int | None, seed: int, settings: 
 
 
 def workload_of(text: str) -> dict[str, Any]:
-    """The workload that `kind,key=value,...` is, as the core reads it; raises `ModelError`."""
+    """Return the workload written as `kind,key=value,...` in the form that the core reads.
+
+    Raises:
+        ModelError: A pair is not KEY=VALUE.
+    """
     kind, *pairs = text.split(",")
     found: dict[str, Any] = {"kind": kind}
     for pair_text in pairs:
@@ -72,7 +85,11 @@ def workload_of(text: str) -> dict[str, Any]:
 
 
 def pair(text: str, where: str) -> tuple[str, str]:
-    """Key and value of KEY=VALUE; raises `ModelError`."""
+    """Return the key and value of KEY=VALUE.
+
+    Raises:
+        ModelError: The text has another form.
+    """
     key, equals, value = text.partition("=")
     if not (key.strip() and equals and value.strip()):
         raise ModelError(f"{text!r} is no KEY=VALUE", where=where)

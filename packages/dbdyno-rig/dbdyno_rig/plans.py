@@ -2,9 +2,9 @@
 
     alter iormplan dbplan=((name=ORCL, share=4, flashLog=off), (name=other, share=1))
 
-Shares, levels with allocations, limits, flashCache and flashLog per database are in effect in the
-model at once; directives without a share, a level and a limit say nothing of disks. An objective is
-kept and shown, and changes nothing; categories are unknown.
+Shares, levels with allocations, limits, flashCache and flashLog per database take effect in the model immediately;
+directives without a share, a level and a limit do not affect disks. An objective is stored and shown, but has no
+effect; categories are not supported.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ SPELT = {
     "flashcache": "flashCache",
     "flashlog": "flashLog",
 }
-"""The attributes of a directive that the model knows."""
+"""Attributes of a directive that the model supports, by lower-case name."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_$#.]{0,29}")
 
 
 def alter_iorm_plan(cell: CellState, change: Change) -> str:
+    """Change the IORM plan and return what CellCLI prints."""
     if change.words in (("active",), ("inactive",)) and not change.options:
         cell.plan.active = change.words == ("active",)
         _put_plan(cell, cell.plan.database)
@@ -52,7 +53,7 @@ def alter_iorm_plan(cell: CellState, change: Change) -> str:
 
 
 def _put_plan(cell: CellState, lines: Sequence[str]) -> None:
-    """Puts directives in effect; those of an inactive plan are not."""
+    """Put directives in effect in the model; an inactive plan has no effect."""
     directives = [dict(word.split("=", 1) for word in line.split(",")) for line in lines]
     plan = {_known_as(one["name"]): _in_model(one) for one in directives}
     cell.rack.command(cell.number, "plan", plan=plan if cell.plan.active else {})
@@ -74,7 +75,7 @@ def _in_model(directive: dict[str, str]) -> dict[str, Any]:
 
 
 def _lines(value: Value) -> list[str]:
-    """The directives of a dbplan, checked, a text each; '' lifts the plan."""
+    """Return the checked directives of a dbplan, one text each; '' removes the plan."""
     if value in ("", []):
         return []
     directives = [value] if isinstance(value, dict) else value

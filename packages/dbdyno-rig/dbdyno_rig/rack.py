@@ -1,11 +1,11 @@
-"""The rack behind the cells: the model running on, each cell collecting its metrics once a minute.
+"""The rack behind the cells: the model runs continuously, and each cell collects its metrics once a minute.
 
-    virtual time = speed x time on the wall, or less where the model cannot keep up
+    virtual time = speed x wall-clock time, or less if the model cannot keep up
 
-A cell collects at a second of the minute of its own, exactly, as real cells do; what it then shows
-stays until the next minute. Counters begin with the service: at the start, or when it is
-restarted. Clocks of the cells show the time at which the rig began plus virtual time: with a speed
-of 60 they run sixty times too fast, and everything in them is right by them.
+Each cell collects at a particular second of the minute, exactly, as real cells do; it shows these values until the next
+minute. Counters begin with the service: at the start, or when it is restarted. The clocks of the cells show the time at
+which the rig began plus virtual time: with a speed of 60 they run sixty times too fast, and everything in the cells is
+consistent with them.
 """
 
 from __future__ import annotations
@@ -30,8 +30,15 @@ Row = tuple[str, str, str, float, str, str]
 
 @dataclass(frozen=True)
 class Load:
-    """What the rack does: sessions of a workload of the model, for ever. `beside` are further
-    workloads on the same database, each with its sessions."""
+    """The load of the rack: sessions of a workload of the model, without end.
+
+    Attributes:
+        workload: The workload.
+        sessions: Number of its sessions.
+        seed: Seed of the model.
+        settings: Machine parameters.
+        beside: Further workloads on the same database, each as (sessions, workload).
+    """
 
     workload: Mapping[str, Any]
     sessions: int = 8
@@ -42,16 +49,17 @@ class Load:
 
 @dataclass(frozen=True)
 class Sample:
-    """What a cell collected: when, since 1970, and its metrics in order of name and object."""
+    """A cell's collection: its time in ns since 1970, and its metrics sorted by name and object."""
 
     at_ns: int
     rows: list[Row]
 
 
 class Rack:
-    """A modelled rack. `advance` lets time pass; `run` does that in step with the wall.
+    """A modelled rack; `advance` lets virtual time pass, `run` does so in step with the wall clock.
 
-    Raises `ModelError` for a machine without cells, and whatever the model refuses.
+    Raises:
+        ModelError: The machine has no cells, or the model refuses it.
     """
 
     def __init__(self, target: str, load: Load, *, speed: float = 1.0) -> None:
@@ -60,10 +68,10 @@ class Rack:
         machine = machine_of(target)
         self.title = machine.title
         self.beside = [f"{one['name']}: {one['text']}" for one in machine.databases]
-        """What the databases beside the first do, in words."""
+        """Descriptions of the workloads of all databases but the first."""
         self.speed = speed
         self.reached = 0.0
-        # Whole seconds: collections then fall on whole seconds, which is all that text shows.
+        # Whole seconds: collections are then at whole seconds, the resolution of text output.
         self.began_ns = int(time.time()) * 10**9
         self.core = _core.ModelRack(
             machine.toml,
@@ -80,7 +88,7 @@ class Rack:
         self.started_ns = [0] * len(self.names)
         self.samples = [deque([self._sample(at)], maxlen=KEPT_MINUTES) for at in self._numbers]
         self.listeners: list[list[Callable[[Sample], None]]] = [[] for _ in self._numbers]
-        """Per cell, who is told of each collection, on the thread that lets time pass."""
+        """For each cell, functions called with each collection, in the thread that lets time pass."""
         self._due = [(7 + 17 * at) % 59 * 10**9 + 10**9 for at in self._numbers]
 
     @property
@@ -88,35 +96,41 @@ class Rack:
         return range(len(self.names))
 
     def cell(self, number: int) -> dict[str, Any]:
-        """What a cell is and holds now, as the core tells it."""
+        """Return the current facts and contents of a cell, as the core reports them."""
         self.facts = self.core.facts()
         found: dict[str, Any] = self.facts["cells"][number]
         return found
 
     def command(self, number: int, do: str, **given: Any) -> None:
-        """Carries out a command of the core's; raises `ModelError` where the cell refuses it."""
+        """Carry out a command of the core.
+
+        Raises:
+            ModelError: The cell refuses it.
+        """
         self.core.command({"do": do, "cell": number, **given})
 
     def restart(self, number: int) -> None:
-        """Begins the counters of a cell anew, and forgets its history."""
+        """Restart the counters of a cell, and delete its history."""
         self.command(number, "restart")
         self.started_ns[number] = self.now_ns
-        # Others read meanwhile: there is a sample at every instant.
+        # Other threads read meanwhile, so there must be a sample at every instant.
         sample = self._sample(number)
         self.samples[number] = deque([sample], maxlen=KEPT_MINUTES)
         self._tell(number, sample)
 
     def service_began_ns(self, number: int) -> int:
-        """When a cell's service began, since 1970."""
+        """Return when a cell's service began, in ns since 1970."""
         return self.began_ns + self.started_ns[number]
 
     def clock_ns(self) -> int:
-        """What the clocks of the cells show, since 1970."""
+        """Return what the clocks of the cells show, in ns since 1970."""
         return self.began_ns + self.now_ns
 
     def advance(self, virtual_ns: int, wall_s: float = 3600.0) -> None:
-        """Lets virtual time pass, or less where it takes longer than `wall_s`; collects on the
-        way what is due."""
+        """Let `virtual_ns` of virtual time pass, or less if that takes longer than `wall_s` seconds.
+
+        Cells whose collection becomes due meanwhile collect.
+        """
         end_ns = self.now_ns + virtual_ns
         limit = time.perf_counter() + wall_s
         while self.now_ns < end_ns and (left := limit - time.perf_counter()) > 0:
@@ -129,9 +143,11 @@ class Rack:
                 self._collect(number)
 
     def run(self, stop: threading.Event) -> None:
-        """Lets time pass in step with the wall until `stop`; `reached` is the speed that the
-        model gives, smoothed over some seconds. What it cannot give in a tick is not made up
-        for."""
+        """Let time pass in step with the wall clock until `stop` is set.
+
+        `reached` is the speed that the model achieves, smoothed over some seconds. What it cannot achieve in one tick
+        is not made up for later.
+        """
         last = time.perf_counter()
         while not stop.is_set():
             begin, before_ns = time.perf_counter(), self.now_ns
@@ -155,7 +171,7 @@ class Rack:
     def _sample(self, number: int) -> Sample:
         found = self.core.collect(number)
         own = sys.intern
-        # The words are the same in every minute: each is kept once, or fifty cells fill the memory.
+        # The strings are the same in every minute: each is stored once, or fifty cells would fill the memory.
         rows: list[Row] = [
             (own(kind), own(item), own(name), value, own(unit), own(sort))
             for kind, item, name, value, unit, sort in found["rows"]

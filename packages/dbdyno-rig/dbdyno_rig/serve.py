@@ -1,10 +1,9 @@
-"""The SSH servers of a modelled rack: one a cell, each with a host key of its own, keys only.
+"""The SSH servers of a modelled rack: one per cell, each with a separate host key; login by public key only.
 
     session with a command -----------> shell line -----------------> output, errors, exit code
-    session without, or bare cellcli --> line by line, at a prompt where there is a terminal
+    session without, or bare cellcli --> line by line, at a prompt if there is a terminal
 
-No line ever reaches a real shell: `shell` says what is understood. Files, forwarding and SFTP are
-refused.
+No line ever reaches a real shell: `shell` defines what is understood. Files, forwarding and SFTP are refused.
 """
 
 from __future__ import annotations
@@ -31,9 +30,15 @@ INTERRUPT = "\x03"
 
 @dataclass(frozen=True)
 class Served:
-    """Where the cells can be reached: ports in their order, the file of their host keys, the
-    private key that is let in (None where the user's own keys are), and a configuration of `ssh`
-    that knows the cells by their names."""
+    """How the cells can be reached.
+
+    Attributes:
+        listen: Address.
+        ports: Port of each cell.
+        known_hosts: File with the cells' host keys.
+        key: Private key for login, or None if the user's own keys are accepted.
+        config: Configuration file of `ssh` that knows the cells by their names.
+    """
 
     listen: str
     ports: list[int]
@@ -43,21 +48,26 @@ class Served:
 
     @property
     def hosts(self) -> str:
-        """The cells as `--hosts` wants them."""
+        """Return the cells in the form of the option `--hosts`."""
         host = f"[{self.listen}]" if ":" in self.listen else self.listen
         return ",".join(f"{host}:{port}" for port in self.ports)
 
     @property
     def reach(self) -> str:
-        """The options of `dbdyno cells` that reach them."""
+        """Return the options of `dbdyno cells` that reach the cells."""
         key = f" --key {shlex.quote(str(self.key))}" if self.key else ""
         known = shlex.quote(str(self.known_hosts))
         return f"--hosts {self.hosts} --user {USER} --known-hosts {known}{key}"
 
 
 def _write_new(path: Path, data: bytes, mode: int) -> None:
-    """Writes a file in place of one of an earlier time, with its mode from the first byte on: what somebody else
-    puts there meanwhile, a link above all, is neither followed nor written to. Raises `CellsError`."""
+    """Replace a file by a new one that has its mode from the first byte on.
+
+    If somebody else creates the path meanwhile, above all as a link, it is neither followed nor written to.
+
+    Raises:
+        CellsError: Somebody else has created the path.
+    """
     path.unlink(missing_ok=True)
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
@@ -72,14 +82,14 @@ def _write_new(path: Path, data: bytes, mode: int) -> None:
 
 
 async def _session(cell: Cell, process: asyncssh.SSHServerProcess[str]) -> None:
-    """One session: the command that it came with, or lines until it ends."""
-    # The other side may go at any time.
+    """Run one session: its command, or lines until it ends."""
+    # The client may disconnect at any time.
     with contextlib.suppress(BrokenPipeError, ConnectionError):
         process.exit(await _Session(cell, process).run())
 
 
 class _Session:
-    """What one user sees. Lines are read as they come, so that an answer stands behind each."""
+    """One user's session; lines are read as they arrive, so that an answer follows each line."""
 
     def __init__(self, cell: Cell, process: asyncssh.SSHServerProcess[str]) -> None:
         self.cell = cell
@@ -88,7 +98,7 @@ class _Session:
         self.terminal = process.term_type is not None
 
     async def run(self) -> int:
-        """Until it ends; the exit code."""
+        """Run the session until it ends and return its exit code."""
         command = self.process.command
         if command is None:
             return await self._lines()
@@ -127,8 +137,7 @@ class _Session:
         return talk.code
 
     async def _read(self, prompt: str) -> str | None:
-        """The next line; None at the end, `INTERRUPT` after Ctrl-C. Another size of the terminal
-        changes nothing."""
+        """Return the next line, None at the end, or `INTERRUPT` after Ctrl-C; resizing the terminal has no effect."""
         import asyncssh
 
         self.process.stdout.write(prompt)
@@ -147,7 +156,7 @@ class _Session:
 
 
 def _talks(line: str) -> Started | None:
-    """The options of a line that is nothing but a cellcli which reads its input."""
+    """Return the options of a line that only starts a cellcli which reads its input, or None for any other line."""
     try:
         words = words_of(line)
         if [word.text for word in words[:1]] != ["cellcli"] or any(word.joins for word in words):
@@ -159,7 +168,7 @@ def _talks(line: str) -> Started | None:
 
 
 class Servers:
-    """The servers of a rack's cells; an async context manager whose value says where they are."""
+    """The servers of a rack's cells, as an async context manager whose value is a `Served`."""
 
     def __init__(
         self,
@@ -206,7 +215,7 @@ class Servers:
         return Served(self.listen, ports, known, key, config)
 
     def _configuration(self, ports: Sequence[int], known: Path, key: Path | None) -> str:
-        """`ssh -F` on it knows the cells by their names."""
+        """Return a configuration for `ssh -F` that knows the cells by their names."""
         lines = []
         for cell, port in zip(self.cells, ports, strict=True):
             lines += [f"Host {cell.name}", f"  HostName {self.listen}", f"  Port {port}"]

@@ -1,10 +1,10 @@
-"""The shell of a modelled cell: a line is cut into words as a POSIX shell cuts it, and carried out.
+"""The shell of a modelled cell: a line is split into words as in a POSIX shell, and carried out.
 
     cellcli -e list griddisk | grep -c active; hostname && uptime
 
-There are no files, no variables and no other programs. What a shell would do with `>`, `&`, `$x` or
-a backquote is refused by name, so that nobody takes an answer for what it is not; a program that is
-not here is answered as a shell answers to what it does not find. No line reaches a real shell.
+There are no files, no variables and no other programs. Shell features such as `>`, `&`, `$x` or a backquote are refused
+by name, so that no answer is mistaken for something else; an unknown program gives the message of a shell that does not
+find it. No line reaches a real shell.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _REFUSED = set("&<>()`")
 
 
 class Word(NamedTuple):
-    """A word without its quotes, or something that joins commands."""
+    """A word without its quotes, or an operator that joins commands."""
 
     text: str
     joins: bool = False
 
 
 class NotUnderstoodError(Exception):
-    """A line that this shell does not carry out."""
+    """Error for a line that this shell does not carry out."""
 
 
 def shell(cell: Cell, line: str, given: str = "", *, user: str = USER) -> Said:
-    """What a line gives: output, errors, exit code. `given` is what the first command reads."""
+    """Run a line and return output, errors and exit code; `given` is the input of the first command."""
     try:
         parts = _commands(words_of(line))
     except NotUnderstoodError as error:
@@ -55,7 +55,11 @@ def shell(cell: Cell, line: str, given: str = "", *, user: str = USER) -> Said:
 
 
 def words_of(line: str) -> list[Word]:
-    """The words of a line; raises `NotUnderstoodError`."""
+    """Split a line into words.
+
+    Raises:
+        NotUnderstoodError: The line uses a feature that is not supported.
+    """
     found: list[Word] = []
     text, at, quoted = "", 0, False
     while at < len(line):
@@ -76,7 +80,7 @@ def words_of(line: str) -> list[Word]:
             raise NotUnderstoodError(f"`{char}' is not understood by this modelled cell")
         if char == "\\" and at + 1 < len(line):
             at += 1
-            # A backslash before the end of a line goes on in the next.
+            # A backslash at the end of a line continues it in the next line.
             char = "" if line[at] == "\n" else line[at]
         text += char
         at += 1
@@ -84,7 +88,7 @@ def words_of(line: str) -> list[Word]:
 
 
 def _quoted(line: str, at: int) -> tuple[str, int]:
-    """What stands in the quotes that begin there, and where they have ended."""
+    """Return the text in the quotes that begin at `at`, and the position after them."""
     quote, text = line[at], ""
     at += 1
     while at < len(line):
@@ -103,7 +107,7 @@ def _quoted(line: str, at: int) -> tuple[str, int]:
 
 
 def _names(line: str, at: int) -> bool:
-    """Does a variable or a substitution stand behind a dollar?"""
+    """Return True if a variable or a substitution follows a dollar sign."""
     char = line[at : at + 1]
     return char.isalnum() or (char != "" and char in "_({?#@*!")
 
@@ -112,7 +116,11 @@ Pipeline = list[list[str]]
 
 
 def _commands(words: Sequence[Word]) -> list[tuple[str, Pipeline]]:
-    """Pipelines, each with what joins it to the one before; raises `NotUnderstoodError`."""
+    """Return pipelines, each with the operator that joins it to the previous one.
+
+    Raises:
+        NotUnderstoodError: The operators are in an invalid order.
+    """
     found: list[tuple[str, Pipeline]] = []
     join, pipeline = ";", [[]]  # type: tuple[str, Pipeline]
     for word in [*words, Word(";", True)]:

@@ -1,4 +1,4 @@
-"""What a modelled cell holds beside what the model knows of it: its plan, created grid disks, alerts.
+"""State of a modelled cell that the model itself does not hold: its plan, created grid disks, alerts.
 
 Created grid disks are kept here: nothing does I/O on them, and their counters are zero.
 """
@@ -26,7 +26,7 @@ class Extra:
 
 @dataclass
 class IormPlan:
-    """Resource management as it was given; the part that the model knows is in effect there."""
+    """Resource management plan as it was entered; the part that the model supports is in effect there."""
 
     objective: str = "basic"
     database: list[str] = field(default_factory=list)
@@ -35,7 +35,7 @@ class IormPlan:
 
 
 class CellState:
-    """A cell of a rack, by its number."""
+    """State of a cell of a rack, identified by its number."""
 
     def __init__(self, rack: Rack, number: int) -> None:
         self.rack = rack
@@ -52,11 +52,11 @@ class CellState:
         rack.listeners[number].append(self.alerts.collected)
 
     def facts(self) -> dict[str, Any]:
-        """The cell in the model, as it is now."""
+        """Return the current state of the cell in the model."""
         return self.rack.cell(self.number)
 
     def free_bytes(self, facts: dict[str, Any], cell_disk: dict[str, Any]) -> int:
-        """What of a cell disk belongs to nothing."""
+        """Return the bytes of a cell disk that are not allocated."""
         of_flash = sum(1 for disk in facts["cell_disks"] if disk["flash"])
         used = sum(g["bytes"] for g in facts["grid_disks"] if g["cell_disk"] == cell_disk["name"])
         used += sum(e.size_bytes for e in self.extra if e.cell_disk == cell_disk["name"])
@@ -66,7 +66,7 @@ class CellState:
 
 
 def _directive(name: str, directive: dict[str, Any]) -> str:
-    """A directive of the model as CellCLI writes it."""
+    """Return a directive of the model in CellCLI's syntax."""
     words = [f"name={name}"]
     if directive["level"]:
         words += [f"level={directive['level']}", f"allocation={directive['allocation']:g}"]

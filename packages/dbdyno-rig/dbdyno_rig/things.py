@@ -1,8 +1,6 @@
-"""What can be listed: the attributes of each kind of object, and which are shown when none is
-named.
+"""Objects that can be listed: the attributes of each kind, and those shown if none is named.
 
-Values are kept twice: as they are printed, and as they are. Text shows the first, `-xml` and
-comparisons the second.
+Values are kept in two forms: as printed, and exact. Text output shows the first; `-xml` and comparisons use the second.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from dbdyno_rig.language import Condition, Query, RefusedError, syntax
 
 
 class Shown(NamedTuple):
-    """A value: as text, as XML has it, and as what it is compared (a number or a text)."""
+    """A value: as text, as in XML, and as compared (a number or a text)."""
 
     text: str
     xml: str
@@ -24,7 +22,7 @@ class Shown(NamedTuple):
 
 
 Thing = dict[str, Shown]
-"""An object: attribute to value. An attribute that it lacks is empty."""
+"""An object: values by attribute; a missing attribute is empty."""
 
 NOTHING = Shown("", "", "")
 
@@ -126,7 +124,7 @@ HIDDEN: dict[str, tuple[str, ...]] = {
     "metrichistory": ("ageInMinutes",),
     "alerthistory": ("ageInMinutes",),
 }
-"""Attributes that conditions know and no list shows unasked."""
+"""Attributes that conditions may use and no list shows unless requested."""
 MODIFIABLE: dict[str, tuple[str, ...]] = {
     "cell": ("flashCacheMode",),
     "griddisk": ("cachingPolicy",),
@@ -134,7 +132,7 @@ MODIFIABLE: dict[str, tuple[str, ...]] = {
     "alerthistory": ("examinedBy",),
     "threshold": ("comparison", "critical", "observation", "occurrences", "warning"),
 }
-"""What ALTER changes here; a real cell has more."""
+"""Attributes that ALTER can change here; a real cell has more."""
 DEFAULTS: dict[str, tuple[str, ...]] = {
     "cell": ("name", "status"),
     "celldisk": ("name", "status"),
@@ -150,33 +148,33 @@ DEFAULTS: dict[str, tuple[str, ...]] = {
     "threshold": ("name",),
 }
 TAGS = {"metriccurrent": "metric", "metrichistory": "metric"}
-"""What an object is called in XML, where that is not its kind."""
+"""Name of an object in XML, if it differs from its kind."""
 
 
 def word(text: str) -> Shown:
-    """A text."""
+    """Return a text as a value."""
     return Shown(text, text, text)
 
 
 def whole(value: int) -> Shown:
-    """A plain whole number."""
+    """Return a plain whole number as a value."""
     return Shown(str(value), str(value), value)
 
 
 def measured(value: float, unit: str) -> Shown:
-    """A metric's value: rounded with its unit as text, with every digit in XML."""
+    """Return a metric's value: rounded with its unit as text, exact in XML."""
     xml = str(int(value)) if value == int(value) and abs(value) < 2**63 else repr(value)
     return Shown(printed(value, unit), xml, value)
 
 
 def moment(ns: int) -> Shown:
-    """A time: to the second as text, in ms since 1970 in XML."""
+    """Return a time in ns as a value: to the second as text, in ms since 1970 in XML."""
     text = datetime.fromtimestamp(ns // 10**9, UTC).isoformat()
     return Shown(text, str(ns // 10**6), text)
 
 
 def size(size_bytes: int) -> Shown:
-    """A size: the largest unit that leaves a number of 1 or more, with all its digits."""
+    """Return a size as a value, in the largest unit that leaves a number of 1 or more, with all its digits."""
     number, letter = float(size_bytes), ""
     for letter_next in "KMGTP":
         if number < 1024:
@@ -187,14 +185,22 @@ def size(size_bytes: int) -> Shown:
 
 
 def attribute_of(kind: str, name: str) -> str:
-    """The attribute as it is spelt; raises `RefusedError`."""
+    """Return the attribute in its correct spelling.
+
+    Raises:
+        RefusedError: There is no such attribute.
+    """
     known = (*ATTRIBUTES[kind], *HIDDEN.get(kind, ()))
     found = [own for own in known if own.lower() == name.lower()]
     return found[0] if found else syntax()
 
 
 def columns(query: Query, *, xml: bool = False) -> tuple[str, ...]:
-    """The attributes that a query shows: where it names none, all of them in DETAIL and XML."""
+    """Return the attributes that a query shows; if it names none, all of them in DETAIL and XML, else the default ones.
+
+    Raises:
+        RefusedError: There is no such attribute.
+    """
     if query.attributes is None:
         return ATTRIBUTES[query.kind] if query.detail or xml else DEFAULTS[query.kind]
     if [name.lower() for name in query.attributes] == ["all"]:
@@ -203,7 +209,11 @@ def columns(query: Query, *, xml: bool = False) -> tuple[str, ...]:
 
 
 def selected(query: Query, things: list[Thing]) -> list[Thing]:
-    """The objects that a query asks for, in its order; raises `RefusedError`."""
+    """Return the objects that a query asks for, in its order.
+
+    Raises:
+        RefusedError: An object or attribute does not exist, or a pattern is invalid.
+    """
     columns(query)
     if query.names:
         known = {thing.get("name", NOTHING).text.lower() for thing in things}
@@ -237,7 +247,7 @@ def _filtered(kind: str, condition: Condition, things: list[Thing]) -> list[Thin
 
 
 def _holds(value: Shown, operator: str, wanted: str) -> bool:
-    """Numbers are compared as numbers, texts as texts, = and != in any case."""
+    """Return True if the comparison holds; numbers are compared as numbers, texts ignoring case."""
     left: float | str = value.key
     right: float | str = wanted
     if isinstance(left, float | int):
@@ -250,5 +260,5 @@ def _holds(value: Shown, operator: str, wanted: str) -> bool:
         left, right = left.lower(), wanted.lower()
     if operator in ("=", "!="):
         return (left == right) == (operator == "=")
-    # Both are of one kind by now.
+    # Both are of one type by now.
     return left > right if operator == ">" else left < right  # type: ignore[operator]

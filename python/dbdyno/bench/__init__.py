@@ -1,6 +1,6 @@
-"""What a workload runs on: one folder per engine or kind of program, behind one protocol.
+"""Benches, the systems on which workloads run: one folder per kind, behind one protocol, and modules for all kinds.
 
-Names are imported on first use, so that asking for help does not load a database driver.
+Names are imported on first use, so that `--help` does not load a database driver.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HOMES = {
 
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = sorted(_HOME_OF)  # noqa: PLE0605  # the table above is the one list
+__all__ = sorted(_HOME_OF)  # noqa: PLE0605  # the table above is the only list of names
 
 
 def __getattr__(name: str) -> Any:

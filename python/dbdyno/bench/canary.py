@@ -1,7 +1,8 @@
-"""Three small, constant measurements before each block: processor, disk, round trip.
+"""Three short, constant measurements before each block: CPU, disk sync and round trip to the server.
 
-They tell a slow machine from a slow arm. A canary that moves while the arms should not be compared
-is a covariate and a warning, never a correction.
+They distinguish a slow machine from a slow arm. A canary whose value changes during the run means that the arms should
+not be compared without care: it is used as a covariate and reported as a warning, but no result is ever corrected by
+it.
 """
 
 from __future__ import annotations
@@ -31,9 +32,14 @@ ROUND_TRIPS = 20
 
 @dataclass(frozen=True, slots=True)
 class Canaries:
-    """Medians in ns.
+    """Results of one canary measurement: medians in ns.
 
-    `fsync_ns` is None where no folder could be written; `folder` says where it was.
+    Attributes:
+        cpu_ns: Time of a fixed CPU loop.
+        fsync_ns: Time to write 8 KiB and sync it, or None if the folder was not writable.
+        round_trip_ns: Time of one round trip to the server.
+        folder: The folder used for the fsync measurement.
+        on_data_disk: True if that folder is on the disk that holds the server's data.
     """
 
     cpu_ns: int
@@ -43,7 +49,7 @@ class Canaries:
     on_data_disk: bool
 
     def metrics(self, at_ns: int) -> list[Metric]:
-        """The same as rows of the `metrics` evidence, source `canary`."""
+        """Return the canaries as rows of the `metrics` evidence with source `canary`, measured at UNIX time `at_ns`."""
         place = "data disk" if self.on_data_disk else "temporary folder"
         rows = [
             ("cpu", "", self.cpu_ns),
@@ -58,10 +64,10 @@ class Canaries:
 
 
 def canary_folder(target: Postgres, conn: Connection) -> tuple[Path, bool]:
-    """(folder for the fsync canary, whether it is on the disk of the server's data).
+    """Return the folder for the fsync canary and whether it is on the disk that holds the server's data.
 
-    Nothing is ever written into a server's data folder: for an embedded server it is the folder
-    beside it, for another one a temporary folder, preferably one on the same file system.
+    Nothing is ever written into a server's data folder. For an embedded server the folder beside the data folder is
+    used; for any other server a temporary folder, preferably one on the same file system as the data.
     """
     if target.engine is not None:
         return target.engine.folder, True
@@ -83,7 +89,7 @@ def canaries(
     on_data_disk: bool = False,
     clock: Callable[[], int] = time.perf_counter_ns,
 ) -> Canaries:
-    """Measure now; takes a few tens of milliseconds. `clock` gives ns."""
+    """Measure all canaries now, which takes a few tens of milliseconds; `clock` returns ns."""
     return measured(lambda: conn.execute("select 1").fetchall(), folder, on_data_disk, clock)
 
 
@@ -93,7 +99,7 @@ def measured(
     on_data_disk: bool = False,
     clock: Callable[[], int] = time.perf_counter_ns,
 ) -> Canaries:
-    """The same where `ask` is one round trip to the server."""
+    """Measure all canaries now, with `ask` as one round trip to the server and `clock` returning ns."""
     return Canaries(
         cpu_ns=_median([_timed(clock, _count) for _ in range(5)]),
         fsync_ns=_fsync_ns(folder, clock),
@@ -104,14 +110,14 @@ def measured(
 
 
 def host_canaries(folder: Path, clock: Callable[[], int] = time.perf_counter_ns) -> dict[str, float]:
-    """The canaries of a machine without an engine, in ns: CPU loop, and fsync in this folder."""
+    """Measure a machine without an engine: the CPU loop, and fsync in `folder` if it is writable, in ns."""
     found = {"cpu_ns": float(_median([_timed(clock, _count) for _ in range(5)]))}
     fsync_ns = _fsync_ns(folder, clock)
     return found if fsync_ns is None else {**found, "fsync_ns": float(fsync_ns)}
 
 
 def _fsync_ns(folder: Path, clock: Callable[[], int]) -> int | None:
-    """Median of five times writing 8 KiB over an allocated file and forcing it to the disk."""
+    """Return the median time of five 8 KiB overwrites with fsync, in ns, or None on an `OSError`."""
     page = os.urandom(WRITE_BYTES)
     try:
         with tempfile.TemporaryFile(dir=folder, prefix="dbdyno-canary-", buffering=0) as file:

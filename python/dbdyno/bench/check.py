@@ -1,4 +1,4 @@
-"""One finding of the doctor, and the two questions that its checks ask all the time."""
+"""The result type of a doctor check, and two queries that many checks use."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding. `ok`: True given, False missing or worrying, None not applicable or not known.
+    """Result of one doctor check.
 
-    `consequence` is what it means for an experiment; `next` the step that changes it, empty where
-    none is needed.
+    Attributes:
+        name: Name of the check.
+        ok: True if the requirement is met, False if something is missing or worrying, None if the check does not apply
+            or its result is unknown.
+        found: What was found.
+        consequence: What it means for an experiment.
+        next: The step that would change it; empty if none is needed.
     """
 
     name: str
@@ -27,11 +32,11 @@ class Check:
 
 
 def value(conn: Connection, sql: LiteralString) -> Any:
-    """The first value of the first row, or None."""
+    """Return the first column of the query's first row, or None if the query returns no row."""
     row = conn.execute(sql).fetchone()
     return row[0] if row else None
 
 
 def is_superuser(conn: Connection) -> bool:
-    """Whether the connected role is a superuser."""
+    """Return True if the connected role is a superuser."""
     return bool(value(conn, "select rolsuper from pg_roles where rolname = current_user"))

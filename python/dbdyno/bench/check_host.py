@@ -1,4 +1,4 @@
-"""What the doctor asks the machines: where the server is, its disk, this processor, this clock."""
+"""Doctor checks of the machines: the server's location, its disk, and this machine's CPU and clock."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 STEAL_SHARE_HIGH = 0.02
-"""From which share of stolen processor time on it is worth a word."""
+"""Share of CPU time stolen by the hypervisor from which the doctor warns."""
 
 CLOCK_NS_HIGH = 200
 SLOW_CLOCKS = frozenset({"acpi_pm", "hpet", "jiffies", "refined-jiffies"})
 
 
 def machine(target: Postgres, conn: Connection) -> Check:
-    """Whether the server runs on this machine."""
+    """Check whether the server runs on this machine."""
     if target.is_here(conn):
         return Check(
             "server's machine",
@@ -44,7 +44,7 @@ def machine(target: Postgres, conn: Connection) -> Check:
 
 
 def data_folder(target: Postgres, conn: Connection) -> Check:
-    """On what the server stores."""
+    """Check which file system and device hold the server's data folder."""
     name = "data folder"
     path = target.data_directory(conn) if target.is_here(conn) else None
     if path is None:
@@ -64,14 +64,14 @@ def data_folder(target: Postgres, conn: Connection) -> Check:
 
 
 def proc(_target: Postgres, _conn: Connection) -> Check:
-    """Whether this machine shows its counters."""
+    """Check whether this machine provides CPU and disk counters in /proc."""
     if Path("/proc/stat").exists() and Path("/proc/diskstats").exists():
         return Check("host counters", True, "/proc", "CPU and disk counters of this machine", "")
     return Check("host counters", None, "no /proc", "no CPU and disk counters", "")
 
 
 def governor(_target: Postgres, _conn: Connection) -> Check:
-    """Whether the processor's frequency is held."""
+    """Check whether the CPU frequency governor keeps the frequency constant."""
     governor = cpu_governor()
     if governor in (None, "performance"):
         return Check("CPU frequency", True, governor or "not set by this system", "steady", "")
@@ -85,7 +85,7 @@ def governor(_target: Postgres, _conn: Connection) -> Check:
 
 
 def steal(_target: Postgres, _conn: Connection) -> Check:
-    """How much a hypervisor takes away."""
+    """Check which share of CPU time a hypervisor has taken from this machine since boot."""
     share = steal_share()
     if share is None:
         return Check("stolen CPU time", None, "not known", "", "")
@@ -101,7 +101,7 @@ def steal(_target: Postgres, _conn: Connection) -> Check:
 
 
 def clock(_target: Postgres, _conn: Connection) -> Check:
-    """Whether reading the clock is cheap."""
+    """Check whether reading the clock is cheap."""
     source = clock_source() or "not known"
     cost_ns = clock_read_ns()
     slow = source in SLOW_CLOCKS or cost_ns > CLOCK_NS_HIGH
@@ -115,7 +115,7 @@ def clock(_target: Postgres, _conn: Connection) -> Check:
 
 
 def clock_read_ns(readings: int = 20_000) -> int:
-    """What one reading of the clock costs, in ns, the loop around it included."""
+    """Return the mean time of one clock reading in ns, including the overhead of the measuring loop."""
     started = time.perf_counter_ns()
     for _ in range(readings):
         time.perf_counter_ns()

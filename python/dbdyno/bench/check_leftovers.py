@@ -1,4 +1,4 @@
-"""What the doctor asks about earlier runs: whether a setting is still as one of them left it."""
+"""Doctor check for settings that earlier runs left changed on the server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME = "left by runs"
 
 
 def left_by_runs(target: Postgres, conn: Connection) -> Check:
-    """Whether a run that was killed left a setting of this server changed."""
+    """Check whether a killed run left a setting of this server changed."""
     here = leftovers.of_server(target, conn, leftovers.sources())
     left = [one for one in leftovers.look(conn, here) if one.state == "ours"]
     if not left:

@@ -1,4 +1,4 @@
-"""What the doctor asks the kernel: whether exact waits can be recorded here, and how. Each way is tried."""
+"""Doctor check of the kernel: whether exact waits can be recorded here and in which mode; each mode is tried."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ADMIN = 21
 
 
 def exact_waits(target: Postgres, conn: Connection) -> Check:
-    """Whether `dbdyno trace record` may record this server, and in which mode."""
+    """Check whether `dbdyno trace record` can record this server, and in which mode."""
     if not target.is_here(conn):
         return Check(NAME, None, "the server is elsewhere", _WITHOUT, "run dbdyno on the server's machine")
     if platform.machine() != "x86_64":
@@ -47,7 +47,7 @@ def exact_waits(target: Postgres, conn: Connection) -> Check:
 
 
 def kernel_allows(pid: int) -> Check:
-    """A probe and a watchpoint on our own code, and whether this server's process may be looked at."""
+    """Try a probe and a watchpoint on our own code and check whether the server process `pid` may be inspected."""
     from dbdyno import _core
 
     sites, no_sites = _tried(_core.trap_cost_ns)
@@ -82,7 +82,7 @@ def _tried(ask: Any) -> tuple[int | None, str]:
 
 
 def _allowing(pid: int) -> str:
-    """The one command that would allow more: the server's own user needs no right."""
+    """Return the one command that would allow more recording; the server's own user needs no extra privileges."""
     with contextlib.suppress(OSError, KeyError):
         owner = pwd.getpwuid(Path(f"/proc/{pid}").stat().st_uid).pw_name
         return f"sudo -u {owner} dbdyno trace record --mode watch ...; for mode sites: {_RIGHTS}"
@@ -90,7 +90,7 @@ def _allowing(pid: int) -> str:
 
 
 def settings() -> str:
-    """The kernel's settings that bear on it."""
+    """Return the kernel settings that restrict recording, as one comma-separated phrase."""
     try:
         found = [f"perf_event_paranoid {_PARANOID.read_text().strip()}"]
     except OSError:
@@ -108,7 +108,7 @@ def settings() -> str:
 
 
 def _lacking() -> list[str]:
-    """Capabilities that this process does not have."""
+    """Return the capabilities needed for recording that this process does not have."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapEff:"):
             has = int(line.split()[1], 16)

@@ -1,9 +1,10 @@
-"""What this engine, role and machine can give to an experiment, and what falls away without it.
+"""Checks of what this engine, role and machine provide for an experiment, and what is unavailable without it.
 
-A role without superuser and a server without access to its machine are normal: each check says
-what was found, what follows from it, and the step that would change it. Nothing is changed.
+A role without superuser rights and a server whose machine is not accessible are normal cases: each check reports what
+was found, the consequence, and the step that would change it. Nothing is changed on the server or the machine.
 
-To add a check, write a function that returns a `Check` and put it in `CHECKS`; it fails alone.
+To add a check, write a function that returns a `Check` and add it to `CHECKS`. A check that fails does not affect the
+others.
 """
 
 from __future__ import annotations
@@ -49,12 +50,16 @@ CHECKS: dict[str, Callable[[Any, Any], Check]] = {
     "stolen CPU time": check_host.steal,
     "clock": check_host.clock,
 }
-"""Name and function (of target and connection) of each check of a PostgreSQL server, in the order of the report."""
+"""Name of each check of a PostgreSQL server and its function of (target, connection), in report order."""
 _OF_MACHINES = ("server's machine", "data folder", "host counters", "CPU frequency", "stolen CPU time", "clock")
 
 
 def examine_named(dsn: str | None) -> list[Check]:
-    """All checks of the kind of server that is named. Raises `TargetError`."""
+    """Run all checks that apply to the kind of server that `dsn` names.
+
+    Raises:
+        TargetError: `dsn` names no server, or the server does not answer.
+    """
     kind = kind_of(dsn)
     if kind.name == "mariadb":
         return _examine_mariadb(dsn)
@@ -86,7 +91,7 @@ def _examine_mariadb(dsn: str | None) -> list[Check]:
 
 
 def mariadb_checks() -> dict[str, Callable[[Any, Any], Check]]:
-    """Name and function of each check of a MariaDB server, in the order of the report."""
+    """Return the name and function of each check of a MariaDB server, in report order."""
     from dbdyno.bench.mariadb import check_engine as own
 
     return {
@@ -104,9 +109,12 @@ def mariadb_checks() -> dict[str, Callable[[Any, Any], Check]]:
 
 
 def examine(target: Postgres) -> list[Check]:
-    """All checks, in the order of `CHECKS`.
+    """Run all checks of a PostgreSQL server in the order of `CHECKS`.
 
-    Raises `TargetError` only if the server does not answer.
+    A check that fails is reported as unknown.
+
+    Raises:
+        TargetError: The server does not answer.
     """
     import psycopg
 

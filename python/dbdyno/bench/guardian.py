@@ -1,22 +1,22 @@
-"""A second process that puts everything back when the first one dies, however it dies.
+"""A second process that undoes all changes when the first process dies, for whatever reason.
 
-    first process                         guardian (own session, deaf to Ctrl-C, SIGTERM, hang-up)
-      push(undo) ------ JSON line ------>   remembers it
+    first process                         guardian (own session, ignores Ctrl-C, SIGTERM, SIGHUP)
+      push(undo) ------ JSON line ------>   stores it
       <----------- acknowledged ----------
       makes the change
       carries out the undo itself
       discard(id) ------------------------> forgets it
-      close() ----------- done -----------> ends
-      (killed: the pipe ends without done)  carries out what it remembers, last first, and ends
+      close() ----------- done -----------> exits
+      (killed: the pipe ends without done)  carries out the stored undos, last first, and exits
 
-An undo is acknowledged before its change is made, so there is no instant at which a change stands
-alone. Secrets travel over the pipe only, never in arguments or files. What the guardian did is
-appended to a journal if one is named. It holds the lock of a server's settings, too (`claim`), and
-goes on for hours where the server cannot be reached (`put_back`).
+An undo is acknowledged before its change is made, so no change exists at any instant without a registered undo. Secrets
+are sent over the pipe only, never in arguments or files. What the guardian did is appended to a journal if one is
+named. The guardian also holds the lock of a server's settings (`claim`) and retries for hours if the server cannot be
+reached (`dbdyno.bench.restoration`).
 
-Limits: if both processes are killed at once (a container is removed, the machine stops), nobody is
-left to put anything back; a change of an engine's settings then stays in its postgresql.auto.conf.
-The record of what is owed (`owed`) stays as well: the next run and the doctor see it.
+Limits: if both processes are killed at once (a container is removed, the machine stops), nothing is undone; a changed
+engine setting then stays in the server's postgresql.auto.conf. The record of settings to be restored
+(`dbdyno.bench.engine.unrestored`) remains as well, so the next run and the doctor report it.
 """
 
 from __future__ import annotations
@@ -42,23 +42,26 @@ from dbdyno.bench.restoration import Claims, error_record, put_back_all, undo_la
 from dbdyno.bench.undo import SqlUndo, Undo, from_wire, to_wire
 
 ACKNOWLEDGE_S = 20.0
-"""How long the guardian may take to acknowledge (its first answer includes the start of Python)."""
+"""Seconds that the guardian may take to acknowledge a message (the first one includes the start of Python)."""
 
 CLAIM_S = 60.0
-"""How long it may take to reach the server and to take the lock of its settings."""
+"""Seconds that the guardian may take to reach the server and take the lock of its settings."""
 
 CLOSE_S = 20.0
-"""How long the end of a run waits for a guardian that puts something back."""
+"""Seconds that the end of a run waits for a guardian that is still undoing changes."""
 
 PARENT_POLL_S = 1.0
 
 _STILL_AT_WORK: list[subprocess.Popen[bytes]] = []
-"""Guardians that go on after their run: no longer waited for."""
+"""Guardians that continue after their run; nothing waits for them any more."""
 
 
 class ThereBeforeError(TargetError):
-    """Something that a set-up would have made was there before. It is not ours, and no teardown may meet it: `undo` is
-    dropped, and what the set-up had made until then is left."""
+    """Error for an object that already existed although the set-up was to create it.
+
+    The object belongs to someone else, so the teardown `undo` is dropped and never run; what the set-up had created
+    until then is left in place.
+    """
 
     def __init__(self, refused: TargetError, undo: Undo) -> None:
         step = (
@@ -70,7 +73,10 @@ class ThereBeforeError(TargetError):
 
 
 class Guardian:
-    """The first process's end. Started with the first `push`; safe for use from several threads."""
+    """The first process's handle on its guardian process.
+
+    The guardian process is started by the first `push` or `claim`. All methods can be called from several threads.
+    """
 
     def __init__(self, journal: Path | None = None) -> None:
         self._journal = journal
@@ -82,18 +88,19 @@ class Guardian:
 
     @property
     def pid(self) -> int | None:
-        """The guardian's process number, None before the first `push`."""
+        """Return the guardian's process ID, or None while it is not running."""
         return self._process.pid if self._process else None
 
     @property
     def pending(self) -> tuple[Undo, ...]:
-        """The undos that are registered now, oldest first."""
+        """Return the undos that are currently registered, oldest first."""
         return tuple(self._pending.values())
 
     def push(self, undo: Undo) -> int:
-        """Register an undo; when this returns, the guardian holds it.
+        """Register an undo and return its number; the guardian has stored it when this returns.
 
-        Raises `TargetError` if it cannot.
+        Raises:
+            TargetError: The guardian cannot store the undo.
         """
         with self._lock:
             number = self._next_id
@@ -103,9 +110,9 @@ class Guardian:
             return number
 
     def discard(self, number: int) -> None:
-        """Forget an undo that has been carried out.
+        """Remove an undo that has been carried out.
 
-        An unknown number, or a guardian that is gone, is no error.
+        An unknown number, or a guardian that is gone, is not an error.
         """
         with self._lock:
             if self._pending.pop(number, None) is not None:
@@ -113,8 +120,10 @@ class Guardian:
                     self._tell({"op": "discard", "id": number})
 
     def claim(self, connection: Mapping[str, Any], run: str = "") -> None:
-        """Take the lock of a server's settings, or see that it is still held; it lasts until the
-        guardian ends. Raises `TargetError` where another run has it, or nobody answers.
+        """Take the lock of a server's settings, or confirm that it is still held; the guardian holds it until it exits.
+
+        Raises:
+            TargetError: Another run holds the lock, or the server or the guardian does not answer.
         """
         with self._lock:
             message = {"op": "claim", "connection": dict(connection), "run": run}
@@ -128,7 +137,7 @@ class Guardian:
                 )
 
     def goes_on(self, undo: Undo) -> str:
-        """What happens to an undo that failed: for the next step of an error."""
+        """Return a sentence on how a failed undo will be retried, for the next step of an error."""
         if undo_lasts(undo) and self.pid is not None:
             return (
                 f"the guardian (process {self.pid}) tries again for 24 h;"
@@ -138,9 +147,10 @@ class Guardian:
 
     @contextlib.contextmanager
     def undo(self, undo: Undo) -> Iterator[None]:
-        """Carry the undo out when the block ends, in whatever way but one: a `ThereBeforeError` of this undo.
+        """Carry out the undo when the block ends, unless it ends with a `ThereBeforeError` for this very undo.
 
-        Raises `TargetError` if that fails.
+        Raises:
+            TargetError: The undo could not be registered or carried out.
         """
         number = self.push(undo)
         left = False
@@ -159,10 +169,10 @@ class Guardian:
             self.discard(number)
 
     def close(self) -> None:
-        """End the guardian.
+        """Stop the guardian; it first carries out the undos that are still registered.
 
-        Undos still registered are carried out by it first; this waits `CLOSE_S` for them. A guardian
-        that needs longer goes on by itself.
+        This waits at most `CLOSE_S` for them. A guardian that needs longer continues on its own. If the guardian was
+        killed, this process carries out the undos.
         """
         with self._lock:
             process, self._process = self._process, None
@@ -195,7 +205,7 @@ class Guardian:
         self.close()
 
     def _tell(self, message: dict[str, object]) -> None:
-        """Send, and wait until it is acknowledged."""
+        """Send a message and raise `TargetError` unless the guardian acknowledges it."""
         answer = self._ask(message, ACKNOWLEDGE_S)
         detail = "no answer" if answer is None else answer["problem"]
         if detail:
@@ -205,7 +215,7 @@ class Guardian:
             )
 
     def _ask(self, message: dict[str, Any], patience_s: float) -> dict[str, Any] | None:
-        """Send, and return the answer, or None; answers to messages given up are passed over."""
+        """Send a message and return its answer, or None on timeout; late answers to earlier messages are skipped."""
         process = self._process = self._process or _spawn(self._journal)
         assert process.stdin is not None and process.stdout is not None
         self._sequence += 1
@@ -249,7 +259,7 @@ def _read_line(descriptor: int, patience_s: float) -> bytes:
 
 
 def _remember(message: dict[str, Any], held: dict[int, Undo], claims: Claims) -> None:
-    """Apply one message to what is held."""
+    """Apply one message from the parent to the stored undos and claims."""
     if message["op"] == "claim":
         claims.of(message["connection"]).hold(message["run"])
         return
@@ -259,7 +269,7 @@ def _remember(message: dict[str, Any], held: dict[int, Undo], claims: Claims) ->
     else:
         undo = from_wire(message["undo"])
         if isinstance(undo, SqlUndo):
-            import psycopg  # noqa: F401  # fail before the change, not after
+            import psycopg  # noqa: F401  # an import error must occur before the change, not after
         elif type(undo).__name__ == "MariaUndo":
             import pymysql  # noqa: F401
         elif type(undo).__name__ == "PlanUndo":
@@ -268,7 +278,7 @@ def _remember(message: dict[str, Any], held: dict[int, Undo], claims: Claims) ->
 
 
 def _listen(parent: int, held: dict[int, Undo], claims: Claims) -> None:
-    """Hold undos until `done`, which leaves none, or until the parent is gone."""
+    """Store undos until `done` arrives, which clears them, or until the parent is gone."""
     rest = b""
     while True:
         ready, _, _ = select.select([0], [], [], PARENT_POLL_S)
@@ -279,7 +289,7 @@ def _listen(parent: int, held: dict[int, Undo], claims: Claims) -> None:
         for line in lines:
             try:
                 message = json.loads(line)
-            except ValueError:  # what was left of a message that was interrupted
+            except ValueError:  # the rest of an interrupted message
                 continue
             if message["op"] == "done":
                 held.clear()
@@ -287,7 +297,7 @@ def _listen(parent: int, held: dict[int, Undo], claims: Claims) -> None:
             answer: dict[str, object] = {"sequence": message["sequence"], "problem": ""}
             try:
                 _remember(message, held, claims)
-            except Exception as error:  # the parent hears why; the guardian lives on
+            except Exception as error:  # the parent gets the reason; the guardian continues
                 answer |= error_record(error)
             with contextlib.suppress(OSError):
                 _write_all(1, json.dumps(answer).encode() + b"\n")
@@ -304,7 +314,10 @@ def _tell_outcome(journal: Path | None, text: str) -> None:
 
 
 def _let_go() -> None:
-    """Gives a pipe on stderr back: who reads it (`| tee`, a build's log) waits for its end, and this may take hours."""
+    """Redirect stderr to /dev/null if it is a pipe or socket, so that its reader does not wait for this process.
+
+    The reader (`| tee`, a build's log) waits for the end of the pipe, and the guardian may run for hours.
+    """
     with contextlib.suppress(OSError):
         kind = os.fstat(2).st_mode
         if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind):
@@ -315,16 +328,17 @@ def _let_go() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """The guardian's life: listen, and put back what the parent could not.
+    """Run the guardian: listen to the parent, then carry out the undos that the parent left.
 
-    0: all done; 1: something failed.
+    Returns:
+        0 if everything was undone, 1 if something failed.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     journal = Path(arguments[1]) if len(arguments) > 1 else None
     held: dict[int, Undo] = {}
     claims = Claims()
-    with contextlib.suppress(Exception):  # whatever happens to the pipe, what is held is done
+    with contextlib.suppress(Exception):  # stored undos must be carried out whatever happens to the pipe
         _listen(int(arguments[0]), held, claims)
     undos = list(reversed(held.values()))
     return 1 if put_back_all(undos, claims, lambda text: _tell_outcome(journal, text), before_long=_let_go) else 0

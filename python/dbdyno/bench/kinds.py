@@ -1,7 +1,8 @@
-"""The kinds of bench: one row each. A new kind is a folder, and a row here.
+"""Registry of the kinds of bench, one row per kind.
 
-`begins` is what `--target` begins with, or is; the last row takes every other name. `home` is the module that holds
-the kind's `BENCH`, imported when a run needs it.
+To add a kind, add a folder and a row here. `begins` is the prefix of the `--target` value (or the whole value if it has
+no colon); a target that matches no row is an engine (`ENGINE`). `home` is the module that defines the kind's `BENCH`
+class, imported when a run needs it.
 """
 
 from __future__ import annotations
@@ -16,11 +17,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of bench: its name in manifests, how a target names it (`urls`: beginnings of connection strings that do,
-    too), where its code is, and what it is, in a word for messages. `takes_parameters`: an option that is no factor of
-    the study is a parameter of the machine. `own_sql`: SQL of a study that is written for another engine fails there.
-    `has_plans`: a plan file may name it; `in_file`: as a file, too.
-    `for_tests`: not offered to users."""
+    """A kind of bench and how targets name it.
+
+    Attributes:
+        name: Name in manifests.
+        begins: Prefix of a target of this kind, or the whole target if it does not end with a colon.
+        home: Module that holds the bench class.
+        word: What the bench is, as a phrase for messages.
+        usage: How to write a target, for help texts.
+        takes_parameters: An option that is no factor of the study is a parameter of the machine.
+        has_plans: A plan file may name this kind.
+        in_file: The target's name may be the path of a TOML file.
+        for_tests: Not offered to users.
+        urls: Prefixes of connection URLs that also name this kind.
+        own_sql: SQL of a study that is written for another engine fails here.
+    """
 
     name: str
     begins: str
@@ -35,17 +46,17 @@ class Kind:
     own_sql: bool = False
 
     def names(self, target: str) -> bool:
-        """Whether a target is of this kind."""
+        """Return True if the target is of this kind."""
         if target.startswith(self.urls):
             return True
         return target.startswith(self.begins) if self.begins.endswith(":") else target == self.begins
 
     def rest(self, target: str) -> str:
-        """The target without what tells its kind."""
+        """Return the target without the prefix that names its kind."""
         return target.removeprefix(self.begins)
 
     def bench(self) -> type[Bench]:
-        """The kind's own class."""
+        """Import and return the bench class of this kind."""
         found: type[Bench] = importlib.import_module(self.home).BENCH
         return found
 
@@ -80,23 +91,27 @@ _ROWS = (
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ROWS}
 ENGINE = Kind("postgres", "", "dbdyno.bench.postgres.bench", "an engine", "postgres or postgresql://user@host/db")
 EMBEDDED = ("postgres", "embedded")
-"""Names of the embedded engine."""
+"""Targets that name the embedded engine."""
 
 
 def kind_of(target: str | None) -> Kind:
-    """The kind of a target; an engine where it is of no other, or none is named."""
+    """Return the kind of a target; None and targets that match no other kind are engines (`ENGINE`)."""
     return next((kind for kind in KINDS.values() if target is not None and kind.names(target)), ENGINE)
 
 
 def usages(other: Kind) -> list[str]:
-    """How the targets are named that plans run on, but for one kind."""
+    """Return how targets of all kinds that can have plan files are written, except for the kind `other`."""
     return [
         kind.usage for kind in (ENGINE, *KINDS.values()) if kind.has_plans and not kind.for_tests and kind is not other
     ]
 
 
 def kind_named(name: str) -> Kind:
-    """The kind that a manifest names."""
+    """Return the kind with the given name in a manifest.
+
+    Raises:
+        EvidenceError: No kind has this name.
+    """
     from dbdyno.base.errors import EvidenceError
 
     if name == ENGINE.name:

@@ -1,7 +1,8 @@
-"""Processes that we start and that may not know when to end: they carry a random mark in their environment.
+"""Processes found and killed by a random mark in their environment.
 
-What they start inherits it, whatever session or group it moves to; a number that the kernel gives to another process
-later does not have it. So the mark can be registered with the guardian before the first process is started.
+All their descendants inherit the mark, whatever session or process group they move to, and a process that later gets a
+reused process ID does not have it. The mark can therefore be registered with the guardian before the first process is
+started.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ PATIENCE_S = 5.0
 
 
 def new_mark() -> str:
-    """A mark that nobody else has."""
+    """Return a new random mark."""
     return secrets.token_hex(16)
 
 
 @dataclass(frozen=True, slots=True)
 class MarkUndo:
-    """End every process that carries a mark."""
+    """Undo that kills every process that carries a mark."""
 
     label: str
     mark: str
 
     def carry_out(self) -> list[str]:
-        """Kills them until none is left; returns what went wrong."""
+        """Kill the processes until none is left and return problems as sentences."""
         deadline = time.monotonic() + PATIENCE_S
         while found := list(marked(self.mark)):
             for pid in found:
@@ -45,7 +46,7 @@ class MarkUndo:
 
 
 def marked(mark: str, proc: Path = Path("/proc")) -> Iterator[int]:
-    """The processes of this user that carry a mark."""
+    """Yield the IDs of this user's processes that carry the mark."""
     wanted = f"{NAME}={mark}".encode()
     for entry in proc.glob("[0-9]*"):
         with contextlib.suppress(OSError):

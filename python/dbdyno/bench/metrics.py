@@ -1,9 +1,9 @@
-"""Counters of the engine and of the machine at one instant, as rows of the `metrics` evidence.
+"""Counters of the engine and the machine at one instant, as rows of the `metrics` evidence.
 
-Statistics views are read with the columns that this version has, and each view fails alone:
-version, extension and privilege decide what comes, never an error. Nothing is reset. Values are
-whole numbers: PostgreSQL's milliseconds become nanoseconds, the kernel's sectors bytes; a timestamp
-is nanoseconds since 1970.
+Statistics views are read with the columns that this server version has. A view that cannot be read (version, extension,
+privilege) is skipped without affecting the others or raising an error. Nothing is reset. Values of PostgreSQL's
+statistics are whole numbers: its milliseconds become nanoseconds, the kernel's sectors become bytes, and timestamps
+become nanoseconds since 1970.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 SECTOR_BYTES = 512
-"""The unit of /proc/diskstats, whatever the disk's own sectors are."""
+"""Sector size used in /proc/diskstats, independent of the disk's own sector size."""
 
 DISK_FIELDS = (
     ("reads", 0, "count", 1),
@@ -38,8 +38,9 @@ DISK_FIELDS = (
     ("flushes", 15, "count", 1),
     ("flush_time", 16, "ns", 1_000_000),
 )
-"""(metric, field after the device's name, unit, factor);
-https://docs.kernel.org/admin-guide/iostats.html
+"""Fields of /proc/diskstats as (metric, index after the device name, unit, factor).
+
+Source: https://docs.kernel.org/admin-guide/iostats.html
 """
 
 CPU_STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -51,10 +52,17 @@ GAUGES = frozenset({"numbackends", "op_bytes", "n_live_tup", "indexes"})
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One value: `source` is the view or file, `object_type` and `object` what it belongs to.
+    """One value of one metric at one instant.
 
-    `kind` is `counter` (only differences mean something) or `gauge`; `unit` is count, ns, bytes or
-    ratio.
+    Attributes:
+        source: The view or file it was read from.
+        object_type: Type of the object that the value belongs to.
+        object: Name of that object.
+        metric: Name of the metric.
+        at_ns: UNIX time of the reading, in ns.
+        value: The value.
+        unit: `count`, `ns`, `bytes` or `ratio`.
+        kind: `counter` (only differences are meaningful) or `gauge`.
     """
 
     source: str
@@ -87,7 +95,7 @@ VIEWS: tuple[tuple[str, str, tuple[str, ...], LiteralString], ...] = (
     (
         "wal",
         "instance",
-        # A run may have several servers, each with a log of its own.
+        # A run may have several servers, each with a separate WAL.
         ("port",),
         "select current_setting('port') as port, pg_current_wal_insert_lsn() - '0/0'::pg_lsn as insert_bytes,"
         " pg_current_wal_flush_lsn() - '0/0'::pg_lsn as flush_bytes",
@@ -110,11 +118,11 @@ VIEWS: tuple[tuple[str, str, tuple[str, ...], LiteralString], ...] = (
         " order by idx_scan desc, indexrelid limit 40",
     ),
 )
-"""(source, object type, columns that name the object, query)"""
+"""Statistics views as (source, object type, columns that name the object, query)."""
 
 
 def counters(conn: Connection, clock: Callable[[], int] = time.time_ns) -> list[Metric]:
-    """The engine's counters now. `conn` must be in autocommit; a view that fails is left out."""
+    """Read the engine's counters now; a view that fails is left out. `conn` must be in autocommit mode."""
     import psycopg
 
     found: list[Metric] = []
@@ -137,7 +145,7 @@ def counters(conn: Connection, clock: Callable[[], int] = time.time_ns) -> list[
 
 
 def host_counters(proc: Path = Path("/proc"), clock: Callable[[], int] = time.time_ns) -> list[Metric]:
-    """The machine's counters now: processor, disks, memory, load. Absent files give nothing."""
+    """Read this machine's counters now: CPU, disks, memory and load; files that are absent are skipped."""
     found: list[Metric] = []
     for reader in (_cpu, _disks, _memory, _load):
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -146,7 +154,7 @@ def host_counters(proc: Path = Path("/proc"), clock: Callable[[], int] = time.ti
 
 
 def columns_of(rows: list[tuple[str, int, Metric]]) -> dict[str, list[Any]]:
-    """Values of arms and blocks as columns of the `metrics` evidence."""
+    """Convert rows of (arm, block, metric) to columns of the `metrics` evidence."""
     metrics = [metric for _, _, metric in rows]
     return {
         "arm": [arm for arm, _, _ in rows],
@@ -163,7 +171,7 @@ def columns_of(rows: list[tuple[str, int, Metric]]) -> dict[str, list[Any]]:
 
 
 def _measured(name: str, value: Any) -> Iterator[tuple[int | float, str, str]]:
-    """(value, unit, kind) of one column: none for text, NULL, object numbers."""
+    """Yield (value, unit, kind) of one column, or nothing for text, NULL, booleans and `datid`."""
     if isinstance(value, datetime):
         yield round(value.timestamp() * 1e6) * 1000, "ns", "gauge"
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or name == "datid":

@@ -1,4 +1,4 @@
-"""Operations that a bench in Python times one by one: their part, and what they report of a block."""
+"""Operations that a Python bench times one by one: their evidence part and their report of a block."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COUNTS = ("transactions", "errors", "retries", "skipped", "busy_ns", "lag_max_n
 
 
 class Operations:
-    """The operations of one block."""
+    """Collector of the timed operations of one block."""
 
     def __init__(self, plan: Plan, recorder: Recorder) -> None:
         self.names = [arm.name for arm in plan.arms]
@@ -37,8 +37,18 @@ class Operations:
         said: str = "",
         costs: Mapping[str, int] | None = None,
     ) -> None:
-        """One operation; `error` is a code of five characters where it failed, `said` what it said then, `costs` what
-        it used, added up per arm (`study/analysis/measured/resources.py` has the names)."""
+        """Add one timed operation.
+
+        Args:
+            turn: The turn that it belongs to.
+            started_ns: Start time in ns.
+            elapsed_ns: Duration in ns.
+            rows: Number of rows; recorded as 0 if the operation failed.
+            session: Number of the session.
+            error: Error code of five characters, or None if the operation succeeded.
+            said: The error message.
+            costs: Resources used, summed per arm; their names are in `study/analysis/measured/resources.py`.
+        """
         about = (self.names[turn.arm], self.recorder.planned.index, turn.slice, session, "operation")
         times = (started_ns, elapsed_ns, 0 if error else rows, error)
         for name, value in zip(_COLUMNS, (*about, *times), strict=True):
@@ -53,7 +63,7 @@ class Operations:
             self.said.setdefault(turn.arm, said or error)
 
     def write(self) -> None:
-        """Writes the block's part and reports it."""
+        """Write the block's `calls` part and add its report to the recorder."""
         from dbdyno import _core
 
         recorder = self.recorder

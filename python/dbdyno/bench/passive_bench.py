@@ -1,6 +1,6 @@
-"""What a bench answers that changes nothing, keeps nothing open and needs no help to stop: a beginning for new kinds.
+"""Base class for benches that change nothing, keep nothing open and need no special stop.
 
-A kind that derives from this has `can`, `prepare`, `facts`, `watch` and `run` left to say.
+A kind that derives from it only has to implement `can`, `prepare`, `facts`, `watch` and `run`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class QuietBench:
-    """A bench without anything to put back."""
+    """Base class of a bench that has nothing to undo."""
 
     traits = Traits(interrupted="nothing was changed")
 
@@ -24,33 +24,33 @@ class QuietBench:
 
     @staticmethod
     def orders(plan: Plan, target: str | None) -> list[str]:
-        """Nothing that the user is not shown anyway."""
+        """Return an empty list: the bench does nothing outside of dbdyno that the user is not shown anyway."""
         return []
 
     def describe(self) -> str:
-        """The plan's title and arms."""
+        """Return the plan's title, question and arms as text."""
         arms = [f"arm {arm.name!r} {arm.description}".rstrip() for arm in self.plan.arms]
         return "\n".join([self.plan.title, self.plan.question, "", *arms, "", "nothing was run", ""])
 
     def retime(self, ready: Ready) -> None:
-        """Slices and turns stay as they are."""
+        """Do nothing: slices and turns keep their lengths."""
 
     def begin(self, run: Run, resumed: int) -> None:
-        """Nothing is changed."""
+        """Do nothing: nothing is changed for the run."""
 
     def progress(self) -> tuple[str, int]:
-        """Told by the recorder."""
+        """Return an empty progress; the recorder reports it instead."""
         return "", 0
 
     def stop(self) -> None:
-        """Turns look whether to stop."""
+        """Do nothing: running turns check for a stop request themselves."""
 
     def put_back(self) -> None:
-        """Nothing was changed."""
+        """Do nothing: nothing was changed."""
 
 
 def arm_row(plan: Plan, arm: Arm, **more: Any) -> dict[str, Any]:
-    """An arm as a manifest has it; `more` stands for what a kind knows better."""
+    """Return an arm as a row of the manifest; `more` overrides or adds fields that the kind of bench knows."""
     return {
         "name": arm.name,
         "description": arm.description,

@@ -1,8 +1,8 @@
-"""Looks at a server again and again, from a thread and a connection of its own.
+"""Periodic polling of a server from a separate thread and connection.
 
-The instants are random (uniform, half to one and a half periods apart), so that looking never falls
-into step with what it looks at. A lost connection is made again, with growing pauses; nothing is
-ever raised into the thread that is being watched.
+Polling instants are random (uniform, half to one and a half periods apart), so that polling never synchronizes with the
+activity that it observes. A lost connection is re-established with growing pauses. No error is ever raised into the
+thread that runs the load.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from dbdyno.base.errors import Error
 
 PAUSE_LONGEST_S = 5.0
 LATEST = 20
-"""A look that comes later than so many periods stands for no more than these."""
+"""Maximum number of periods that one late sample represents."""
 STOP_S = 15.0
-"""How long a thread that was told to stop is waited for: it may be connecting."""
+"""Seconds to wait for the polling thread to end; it may be in the middle of connecting."""
 
 
 class Poller(ABC):
-    """A thread that calls `_look` once per period; made concrete by what connects and looks.
+    """Thread that calls `_look` about once per period; subclasses implement `_connect` and `_look`.
 
-    `samples` counts the looks, `problem` tells why there were none lately. `clock` gives UNIX time
-    in ns.
+    `samples` is the number of samples taken; `problem` is the reason for the latest failure, or None after a successful
+    sample. `clock` returns UNIX time in ns.
     """
 
     name = "dbdyno watcher"
-    """The name of the thread, and of the connection where the engine shows one."""
+    """Name of the thread, and of the connection if the engine shows one."""
 
     failures: tuple[type[Exception], ...] = (Error, OSError)
-    """What ends a connection and is tried again with a new one."""
+    """Exceptions that end a connection and lead to a new one."""
 
     def __init__(
         self,
@@ -58,14 +58,14 @@ class Poller(ABC):
         self._looked_ns = time.monotonic_ns()
 
     def start(self) -> None:
-        """Begin to look. Starting twice is no error."""
+        """Start polling; starting twice is not an error."""
         if self._thread is None:
             self._stop.clear()
             self._thread = threading.Thread(target=self._watch, name=self.name, daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """Stop looking and close the connection; what was seen stays to be taken."""
+        """Stop polling and close the connection; samples taken so far remain available."""
         self._stop.set()
         self._looking.set()
         if self._thread is not None:
@@ -73,21 +73,24 @@ class Poller(ABC):
             self._thread = None
 
     def pause(self) -> None:
-        """Stop looking for a while, to measure what looking costs; the connection stays."""
+        """Suspend polling, for example to measure its cost; the connection stays open."""
         self._looking.clear()
 
     def resume(self) -> None:
-        """Look again."""
+        """Continue polling after `pause`."""
         self._from_here()
         self._looking.set()
 
     def _from_here(self) -> None:
-        """What was before this instant is no part of the next look's stretch."""
+        """Exclude the time before this instant from the interval that the next sample represents."""
         self._looked_ns = time.monotonic_ns()
 
     def _stretch_ns(self) -> int:
-        """For how long a look stands: the time since the one before. On a busy machine that is more than a period,
-        and looks that come late must not make the load seem idle."""
+        """Return the interval that a sample represents, in ns: the time since the previous one.
+
+        It is at most `LATEST` periods. On a busy machine it is longer than a period: late samples must not make the
+        load seem idle.
+        """
         now = time.monotonic_ns()
         since, self._looked_ns = now - self._looked_ns, now
         return max(1, min(since, LATEST * self._period_ns))
@@ -106,11 +109,11 @@ class Poller(ABC):
 
     @abstractmethod
     def _connect(self) -> Any:
-        """A new connection; one of `failures` where there is none to be had."""
+        """Open a new connection, or raise one of `failures`."""
 
     @abstractmethod
     def _look(self, conn: Any) -> None:
-        """One look; what it raises of `failures` ends the connection."""
+        """Take one sample; raising one of `failures` ends the connection."""
 
     def _watch(self) -> None:
         pause_s = 0.1

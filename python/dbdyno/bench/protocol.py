@@ -1,15 +1,15 @@
-"""What every bench answers, whatever it is: an engine, a host, storage cells, a model, the mock.
+"""Interface of every bench: an engine, a host, storage cells, a model or the mock.
 
-    can(plan)        None, or the reason why this bench cannot run the plan, as a sentence
-    prepare()        looks, and says how each arm takes effect; changes nothing
+    can(plan)        returns None, or the reason why this bench cannot run the plan, as a sentence
+    prepare()        inspects the bench and finds out how each arm takes effect; changes nothing
     facts()          what the manifest says of the bench and its arms
-    begin(run)       what is changed for the length of the run: noted and registered with the guardian first
-    watch(recorder)  one block: what is seen beside the load, and its parts written at the end
-    run(turns, recorder)   one stretch of the block
-    put_back()       everything as it was; called whatever happened
+    begin(run)       makes the changes for the whole run; each is noted and registered with the guardian first
+    watch(recorder)  context of one block: observes the load and writes the parts of the block at the end
+    run(turns, recorder)   runs a sequence of turns of the block
+    put_back()       restores everything; called whatever happened
 
-Nothing outside this room asks which kind a bench is. Where kinds differ in how they want to be run, or in what their
-evidence holds, `Traits` says so; the study's runner and its analysis read that.
+Nothing outside of `dbdyno.bench` tests which kind a bench is. Where kinds differ in how they are run, or in what their
+evidence holds, `Traits` and `Reads` say so; the study's runner and its analysis read these.
 """
 
 from __future__ import annotations
@@ -33,15 +33,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Traits:
-    """How a bench wants to be run.
+    """Properties of a bench that decide how it is run.
 
-    `parallel_blocks`: blocks do not depend on each other or on the time, so several run at once. `grows`: slices and
-    turns grow to what the warm-up shows that a transaction takes. `asks`: changes what is others', so the user is
-    asked first. `interrupted`: what is true after a signal. `refuses_resume`: why a run that was cut cannot go on.
-    `warms_up_again`: a run that goes on repeats its warm-up. `lines`: its sessions can go by way of a longer line.
-    `replays`: a captured run can be its workload.
-    `no_errors`: why no operation ends in an error that a plan could expect.
-    `foretold`: the plan says about how long a run takes; elsewhere the bench says so when it has seen a transaction.
+    Attributes:
+        parallel_blocks: Blocks depend neither on each other nor on time, so several run at once.
+        grows: Slices and turns grow to the transaction time that the warm-up measures.
+        asks: The bench changes systems that belong to others, so the user is asked first.
+        warms_up_again: A resumed run repeats its warm-up.
+        lines: Its sessions can go through a simulated longer network line.
+        foretold: The plan alone determines about how long a run takes; otherwise the bench estimates it after its first
+            transactions.
+        replays: A captured run can be its workload.
+        refuses_resume: Reason why an interrupted run cannot be resumed, or None if it can.
+        no_errors: Reason why no operation can end in an error that a plan could expect, or None.
+        interrupted: State after a run was stopped by a signal, as a sentence.
     """
 
     parallel_blocks: bool = False
@@ -58,9 +63,18 @@ class Traits:
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What a bench is given beside the plan: where runs are kept, who is asked to stop, who puts back, the options of
-    the command line that say how to reach it, and the run that goes on, if one does.
-    `only_looks`: nothing is run, so nothing is claimed."""
+    """What a bench gets in addition to the plan.
+
+    Attributes:
+        stopping: Tells whether the run was asked to stop.
+        guardian: Process that undoes changes if this one dies.
+        folder: Folder in which runs are kept.
+        note: Receives notes for the user.
+        ways: Command-line options that say how to reach the bench.
+        target: The target, as the user named it.
+        cut: The interrupted run to resume, or None for a new run.
+        only_looks: True if nothing will be run, so no lock is taken.
+    """
 
     stopping: Stopping
     guardian: Guardian
@@ -74,7 +88,7 @@ class Circumstances:
 
 @dataclass(frozen=True)
 class Ready:
-    """A plan ready to be run: its order and lengths, and why they are so."""
+    """A plan that is ready to run: its blocks in order, their lengths, and the reason for this layout."""
 
     plan: Plan
     seed: int
@@ -84,8 +98,14 @@ class Ready:
     notes: tuple[str, ...] = ()
 
     def seconds(self, operation_ns: list[float] | None = None, first: int = 0) -> float:
-        """How long the blocks from `first` on take, where a transaction of each arm takes `operation_ns`;
-        without that, if it takes next to nothing. Blocks of a kind take equally long."""
+        """Return the predicted duration in seconds of the blocks from index `first` on.
+
+        All blocks of one kind are assumed to take equally long.
+
+        Args:
+            operation_ns: Transaction time of each arm in ns; None means negligible transaction times.
+            first: Index of the first block counted.
+        """
         sessions = [self.plan.sessions_of(arm) for arm in self.plan.arms]
         count = Counter(block.kind for block in self.blocks[first:])
         one = {block.kind: block for block in self.blocks[first:]}
@@ -93,14 +113,20 @@ class Ready:
         return sum(count[kind] * lasting_s(block.turns, asked, sessions) for kind, block in one.items())
 
     def retimed(self, how: Timing) -> Self:
-        """The same with other lengths; the order follows from them and the seed."""
+        """Return a copy with other timing; the order of turns follows from the timing and the seed."""
         return replace(self, timing=how, blocks=blocks(self.plan, how, self.seed))
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a manifest says of a bench: its targets, a row per arm, the kind of analysis that its evidence wants, and
-    what else is its own."""
+    """What a manifest says of a bench.
+
+    Attributes:
+        targets: Targets by name.
+        arms: One row per arm.
+        reads: How the analysis reads the evidence.
+        own: Fields specific to this kind of bench.
+    """
 
     targets: dict[str, dict[str, Any]]
     arms: list[dict[str, Any]]
@@ -110,8 +136,13 @@ class Facts:
 
 @dataclass(frozen=True)
 class Reads:
-    """How evidence is read. `evidence`: 'operations' (every one timed) or 'cells' (counters of cells); `virtual`:
-    time passed in a model; `parts`: what else it holds, of 'devices', 'databases', 'race', 'limits', 'logs'."""
+    """How the analysis reads a run's evidence.
+
+    Attributes:
+        evidence: 'operations' (each operation is timed) or 'cells' (counters of storage cells).
+        virtual: True if time passed in a model.
+        parts: Additional evidence, any of 'devices', 'databases', 'race', 'limits' and 'logs'.
+    """
 
     evidence: str = "operations"
     virtual: bool = False
@@ -119,56 +150,64 @@ class Reads:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Reads:
-        """What `to_json` wrote."""
+        """Return the value that `to_json` wrote."""
         return cls(str(value["evidence"]), bool(value["virtual"]), tuple(str(part) for part in value["parts"]))
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in a manifest."""
+        """Return the value in the form in which a manifest stores it."""
         return {"evidence": self.evidence, "virtual": self.virtual, "parts": list(self.parts)}
 
 
 class Bench(Protocol):
-    """One of the kinds in `dbdyno.bench.kinds`, made for one run of one plan."""
+    """A bench of one of the kinds in `dbdyno.bench.kinds`, created for one run of one plan."""
 
     traits: Traits
 
     def __init__(self, plan: Plan, around: Circumstances) -> None: ...
 
     def can(self, plan: Plan) -> str | None:
-        """None, or the reason why not, as a sentence."""
+        """Return None if the bench can run the plan, otherwise the reason as a sentence."""
 
     @staticmethod
     def orders(plan: Plan, target: str | None) -> list[str]:
-        """What a plan that may be somebody else's would have this do outside of dbdyno: servers it connects to, what
-        it sends and sets there."""
+        """Return what the plan would do outside of dbdyno: servers it connects to, and what it sends and sets there.
+
+        It is shown to the user, because the plan may come from someone else.
+        """
 
     def prepare(self, seed: int | None = None) -> Ready:
-        """Looks at the bench and lays out the run; changes nothing. Raises what the run would raise."""
+        """Inspect the bench and lay out the run; changes nothing.
+
+        Raises:
+            Error: Whatever the run itself would raise.
+        """
 
     def describe(self) -> str:
-        """What a run would do, as a page; after `prepare`."""
+        """Return a description of what a run would do, as text; call it after `prepare`."""
 
     def facts(self) -> Facts:
-        """What the manifest says; after `prepare`."""
+        """Return what the manifest says of the bench; call it after `prepare`."""
 
     def retime(self, ready: Ready) -> None:
-        """Slices or turns have grown: what follows is run so."""
+        """Use the new lengths of slices and turns, which have grown, for everything that follows."""
 
     def begin(self, run: Run, resumed: int) -> None:
-        """Makes what the whole run needs; `resumed` is how often it has gone on already."""
+        """Make the changes that the whole run needs; `resumed` is the number of times the run has been resumed."""
 
     def watch(self, recorder: Recorder) -> contextlib.AbstractContextManager[None]:
-        """Entered around a block: what is seen beside the load. Its parts are on disk when it ends well; when it does
-        not, nothing of the block is left."""
+        """Return the context manager around a block, which observes what happens while the load runs.
+
+        When it ends normally, its parts are on disk; when it ends with an error, nothing of the block is left.
+        """
 
     def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
-        """Runs turns of the block under way and puts what they report into the recorder."""
+        """Run turns of the current block and add their reports to the recorder."""
 
     def progress(self) -> tuple[str, int]:
-        """Where blocks run side by side: what is under way, and how much is done."""
+        """Return the current activity and the amount done, for benches whose blocks run side by side."""
 
     def stop(self) -> None:
-        """Ends what is running as soon as it can; called from a signal handler."""
+        """Stop the running work as soon as possible; called from a signal handler."""
 
     def put_back(self) -> None:
-        """Everything as it was found; safe to call more than once."""
+        """Restore everything as it was found; calling it more than once is safe."""

@@ -1,7 +1,8 @@
-"""What a bench tells of a block while it runs it, and how it waits for a load that a thread carries out.
+"""What a bench reports about a block while running it, and how it waits for a load that runs in a thread.
 
-The recorder belongs to one block. The bench puts reports, marks and counts into it; the runner makes the block's
-record of it. A bench waits through it, so that progress is shown and a signal is answered wherever time passes.
+A recorder belongs to one block. The bench adds reports, marks and counts to it; the runner builds the block's record
+from it. The bench does all its waiting through the recorder, so that progress is shown and signals are handled
+meanwhile.
 """
 
 from __future__ import annotations
@@ -26,24 +27,24 @@ T = TypeVar("T")
 
 TICK_S = 0.2
 SILENT_S = 10.0
-"""From so long without a transaction that ended on it is said."""
+"""Seconds without a finished transaction after which the silence is reported."""
 STOP_S = 10.0
-"""How long a load that was told to stop is waited for."""
+"""Seconds to wait for a load that was asked to stop."""
 
 
 class AgainError(TargetError):
-    """The block does not count, through no fault of the arms: it is run again."""
+    """Error that invalidates a block through no fault of its arms; the block is run again."""
 
 
 class Silence:
-    """How long no transaction ended, in words beside what is under way; noted once."""
+    """Detector of time without a finished transaction; adds it to the progress text and notes it once."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self.note = note
         self.count, self.since_s, self.noted = -1, time.monotonic(), False
 
     def told(self, text: str, count: int) -> str:
-        """`text`, with how long `count` has stood still."""
+        """Return `text`, extended by how long `count` has not changed if that is at least `SILENT_S`."""
         now_s = time.monotonic()
         if count != self.count:
             self.count, self.since_s = count, now_s
@@ -58,7 +59,7 @@ class Silence:
 
 @dataclass
 class Recorder:
-    """One block: where it goes, what was planned, and what came of it."""
+    """Recorder of one block: where its evidence goes, its plan, and what the bench reports."""
 
     run: Run
     planned: PlannedBlock
@@ -72,26 +73,37 @@ class Recorder:
     ended_ns: int = 0
     rows: int = 0
     own: dict[str, Any] = field(default_factory=dict)
-    """What the record says beside the joined reports."""
+    """Fields added to the block's record beside the joined reports."""
 
     @property
     def folder(self) -> Path:
-        """The run's folder."""
+        """Return the run's folder."""
         return self.run.path
 
     @property
     def name(self) -> str:
-        """Stem of the block's files."""
+        """Return the stem of the block's file names."""
         return f"b{self.planned.index:06d}"
 
     def tick(self, text: str, done: int = 0) -> None:
-        """Shows what is under way."""
+        """Show the current activity and the number of transactions done."""
         self.on_tick(self.planned.index, self.planned.kind, text, done)
 
     def wait(self, work: Callable[[], T], text: str, done: Callable[[], int], *, answered: bool = False) -> T:
-        """Carries `work` out in a thread, outside of the interpreter's lock, while this one shows progress. `answered`:
-        a server answers each of what is counted, so that it is said how long it has not. Raises what `work` raises, and
-        `Interrupted` where it does not end in time after a signal."""
+        """Run `work` in a thread and return its result, showing progress meanwhile.
+
+        `work` is expected to release the GIL.
+
+        Args:
+            work: The call to carry out.
+            text: Progress text.
+            done: Returns the number of transactions done so far.
+            answered: True if a server answers each counted transaction, so that time without answers is reported.
+
+        Raises:
+            Interrupted: A signal asked the run to stop; raised after `work` ends, at the latest `STOP_S` later.
+            BaseException: Whatever `work` raises.
+        """
         answers: list[T] = []
         failures: list[BaseException] = []
 

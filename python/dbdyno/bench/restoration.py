@@ -1,9 +1,10 @@
-"""The guardian's work once its parent is gone: everything back, however long it takes.
+"""The guardian's work after its parent has gone: carry out all undos, however long it takes.
 
-Undos are carried out last first. One that fails because the server, the network or a lock is in
-the way is tried again, after 1, 2, 4 ... and then every `LONGEST_S` seconds, for `RETRY_FOR_S`;
-meanwhile the others go on. What happens is told: to the journal (or stderr), at the first failure,
-every hour and at the end; and in the record of what is owed, where the doctor finds it.
+Undos are carried out in the order in which the caller passes them (the guardian passes the last one first). An undo
+that fails because the server, the network or a lock is in the way is retried after 1, 2, 4, ... s and then every
+`LONGEST_S` seconds, for at most `RETRY_FOR_S` seconds; meanwhile the other undos continue. The outcome is written to
+the journal (or stderr) at the first failure, every hour and at the end, and to the record of settings to be restored,
+where the doctor finds it.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ Tell = Callable[[str], None]
 
 
 class Claims:
-    """The locks that a guardian holds, one per server and database."""
+    """Locks that a guardian holds, one per server and database."""
 
     def __init__(self) -> None:
         self._held: dict[str, Claim | MariaClaim] = {}
 
     def of(self, connection: Mapping[str, Any]) -> Claim | MariaClaim:
-        """The claim on the server of these parameters, made where there is none."""
+        """Return the claim for the server with these connection parameters, creating it if needed."""
         names = ("engine", "host", "hostaddr", "port", "unix_socket", "dbname", "user")
         key = json.dumps([connection.get(name) for name in names])
         kind = MariaClaim if connection.get(ENGINE) == "mariadb" else Claim
         return self._held.setdefault(key, kind(connection))
 
     def close(self) -> None:
-        """Gives all locks back."""
+        """Release all locks."""
         for claim in self._held.values():
             claim.close()
 
@@ -71,8 +72,17 @@ def put_back_all(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[str]:
-    """Carries the undos out in this order; returns the problems that were left at the end. `before_long` is called
-    once, before the first pause of those that may take hours."""
+    """Carry out the undos in the given order, with retries, and return the problems that remain at the end.
+
+    Args:
+        undos: The undos, in the order in which they are carried out.
+        claims: Locks of servers' settings; all are released at the end.
+        tell: Receives one line of text per event.
+        before_long: Called once, before the first pause of retries, which may last hours.
+        retry_for_s: How long failed undos are retried, in seconds.
+        clock: Returns the current time in seconds.
+        sleep: Sleeps for a number of seconds.
+    """
     begun, pause_s = clock(), 1.0
     left = [_Work(undo, run=_run_of(undo)) for undo in undos]
     problems: list[str] = []
@@ -108,9 +118,9 @@ def _try(work: _Work, claims: Claims) -> Attempt:
             found = undo.attempt(done=work.done, session=claims.of(undo.connection).hold())
         else:
             found = undo.attempt(done=work.done)
-    except TargetError as error:  # another run holds the settings: its turn first
+    except TargetError as error:  # another run holds the lock: wait for it
         return Attempt((f"{undo.label}: {error.message}",), work.done, True)
-    except Exception as error:  # the other undos must still happen
+    except Exception as error:  # the other undos must still be carried out
         again = type(error).__module__.startswith("psycopg")
         said = (str(error).splitlines() or [""])[0] if again else repr(error)
         return Attempt((f"{undo.label}: {said}",), work.done, again and undo_lasts(undo))
@@ -119,12 +129,12 @@ def _try(work: _Work, claims: Claims) -> Attempt:
 
 
 def undo_lasts(undo: Undo) -> bool:
-    """Whether an undo is tried again for hours."""
+    """Return True if a failed undo is retried for hours."""
     return bool(getattr(undo, "lasting", False))
 
 
 def _note(work: _Work, found: Attempt, tell: Tell, spent_s: float, retry_for_s: float) -> None:
-    """Says that it goes on: once, then every hour; and in the record, each time."""
+    """Report that an undo will be retried: once at first, then every hour; update the record after each try."""
     problem = "; ".join(found.problems)
     if work.tries == 1 or spent_s - work.told_s >= TOLD_EVERY_S:
         work.told_s = spent_s
@@ -158,7 +168,7 @@ def _tell_end(work: _Work, found: Attempt, tell: Tell) -> None:
 
 
 def error_record(error: BaseException) -> dict[str, Any]:
-    """An error as the guardian's answer: sentence, place, next step."""
+    """Return an error as fields of the guardian's answer: problem, and for a dbdyno `Error` where and next step."""
     if isinstance(error, Error):
         return {"problem": error.message, "where": error.where, "next_step": error.next_step}
     return {"problem": (str(error).splitlines() or [repr(error)])[0] or repr(error)}

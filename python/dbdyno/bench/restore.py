@@ -1,8 +1,10 @@
-"""What runs left changed on a server, whatever engine it is: a face per kind that keeps such settings.
+"""Access to settings that runs left changed on a server, for every engine whose settings runs change.
 
-with open_owed(target) as server:
-    here, findings = server.look(sources())
-    server.put_back([one for one in findings if one.state == "ours"])
+Usage:
+
+    with open_owed(target) as server:
+        here, findings = server.look(sources())
+        server.put_back([one for one in findings if one.state == "ours"])
 """
 
 from __future__ import annotations
@@ -19,24 +21,32 @@ if TYPE_CHECKING:
     from dbdyno.bench.postgres.leftovers import Finding, Source
 
 _HOMES = {"postgres": "dbdyno.bench.postgres.restore", "mariadb": "dbdyno.bench.mariadb.restore"}
-"""The module of each kind of which runs alter the server's settings; it has `opened(target)`."""
+"""Module of each kind whose server settings runs alter; it defines `opened(target)`."""
 
 
 class OwedServer(Protocol):
-    """A server to which settings may be owed."""
+    """A server on which runs may have left settings changed."""
 
     def look(self, among: Iterable[Source]) -> tuple[list[Source], list[Finding]]:
-        """The records that are of this server, and each of their settings as the server has it now."""
+        """Return the records that belong to this server and each of their settings compared with its current value."""
 
     def statement(self, one: Finding) -> str:
-        """What would be sent to put a setting back."""
+        """Return the statement that would restore the setting."""
 
     def put_back(self, left: Sequence[Finding]) -> None:
-        """Puts settings back under the lock of the server's settings; raises `TargetError`."""
+        """Restore the settings under the lock of the server's settings.
+
+        Raises:
+            TargetError: A setting cannot be restored, or another run holds the lock.
+        """
 
 
 def open_owed(target: str) -> AbstractContextManager[OwedServer]:
-    """The server of a target. Raises `TargetError`."""
+    """Open the server that a target names.
+
+    Raises:
+        TargetError: The target names no server with settings to restore, or the server cannot be reached.
+    """
     kind = kind_of(target)
     if kind.name not in _HOMES:
         raise TargetError(f"{kind.word} has no server's settings to put back", where=target)

@@ -1,12 +1,12 @@
-"""What must be put back, as data, and the code that puts it back.
+"""Changes to undo, as data, and the code that undoes them.
 
-An undo is registered with the guardian before the change is made; it is carried out by whoever
-still lives: this process on its way out, or the guardian when this process was killed. Both run the
-same code, so each undo must stand being carried out twice.
+An undo is registered with the guardian before the change is made. Whichever process is still alive carries it out: this
+process when it ends, or the guardian if this process was killed. Both run the same code, so each undo must be safe to
+carry out twice.
 
-What could not be put back is returned as sentences, never raised, so that the other undos still
-happen. An undo of SQL gives up after `patience_s`; the guardian tries a `lasting` one again. A
-statement during which the connection broke is run again: it should stand that.
+What could not be undone is returned as sentences and never raised, so that the other undos are still carried out. An
+SQL undo stops trying after `patience_s`; the guardian retries a `lasting` one. A statement during which the connection
+broke is run again, so it must be safe to repeat.
 """
 
 from __future__ import annotations
@@ -30,25 +30,30 @@ if TYPE_CHECKING:
     from dbdyno.cells.iorm_switch import PlanUndo
 
 FORCED_S = 30.0
-"""How long a killed server may take to be gone: its memory is given back, its last write ends."""
+"""Seconds that a killed server may take to disappear: its memory is freed and its last write ends."""
 QUIET_S = 0.5
-"""How long no process of a server may be seen before its folder is removed: a start may be under
-way.
-"""
+"""Seconds without any process of a server before its folder is removed: a start may be under way."""
 
 
 MARIADB = "mariadbd"
-"""The program of MariaDB's server."""
+"""Program name of MariaDB's server."""
 
 AGAIN = ("08", "53", "57", "25006", "55P03")
-"""SQLSTATEs, or their classes, that pass by themselves: connection, resources, shutdown or start-up,
-a standby before its promotion, a lock."""
+"""SQLSTATEs, or prefixes of them, of transient errors.
+
+Connection, resources, shutdown or start-up, a standby before its promotion, and a lock that is not available.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """How one try went: what is wrong, how many statements are done for good, and whether another
-    try may do better."""
+    """Result of one attempt at an undo.
+
+    Attributes:
+        problems: What went wrong, as sentences.
+        done: Number of leading statements that need not be run again.
+        again: True if another attempt may succeed.
+    """
 
     problems: tuple[str, ...]
     done: int
@@ -57,13 +62,18 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class SqlUndo:
-    """Statements to run on an engine, each on its own and outside a transaction.
+    """Undo that runs SQL statements on an engine, each on its own and outside a transaction.
 
-    `connection` are libpq's parameters, password included: it travels over a pipe and is never
-    printed. `backends` are server processes that may still be carrying out the change; they are
-    waited for (and ended) first. `lasting`: the guardian goes on trying for hours. `claimed`: only
-    under the lock of the server's settings. `record`: the file that says what is owed; removed when
-    it is done.
+    Attributes:
+        label: What the undo is for, for messages.
+        connection: libpq parameters, including the password: sent over a pipe only and never printed.
+        statements: The statements, in order.
+        backends: Process IDs of backends that may still be making the change; they are waited for, then terminated,
+            first.
+        patience_s: How long `carry_out` tries to connect, in seconds.
+        lasting: True if the guardian retries for hours.
+        claimed: True if it may run only under the lock of the server's settings.
+        record: File that records the settings to restore; removed when the undo has succeeded.
     """
 
     label: str
@@ -76,12 +86,17 @@ class SqlUndo:
     record: str = ""
 
     def carry_out(self) -> list[str]:
-        """Run the statements; returns what went wrong, nothing if all is well."""
+        """Run the statements and return problems as sentences, an empty list on success."""
         return list(self.attempt(patience_s=self.patience_s).problems)
 
     def attempt(self, *, done: int = 0, patience_s: float = 0.0, session: Session | None = None) -> Attempt:
-        """Run the statements but the first `done`, which an earlier attempt has run; on `session`
-        where one is given."""
+        """Run the statements once and return how it went.
+
+        Args:
+            done: Number of leading statements that an earlier attempt has already run.
+            patience_s: How long to try to connect, in seconds.
+            session: Session to use instead of a new connection.
+        """
         import psycopg
 
         try:
@@ -126,8 +141,9 @@ class SqlUndo:
                 time.sleep(0.25)
 
     def _outlive(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
-        """Wait until the backends that made the change are gone, so that it cannot land after its
-        undo.
+        """Wait until the backends that made the change are gone, so that it cannot take effect after its undo.
+
+        After 3 s they are terminated.
         """
         import psycopg
 
@@ -149,11 +165,9 @@ class SqlUndo:
 
 @dataclass(frozen=True, slots=True)
 class ServerUndo:
-    """Stop an embedded server by its data folder, and remove its folders unless they are to be
-    kept.
+    """Undo that stops an embedded server, found by its data folder, and removes its folders unless `keep` is set.
 
-    The folders' names are random and ours, so that whatever server process uses one of them is ours
-    as well.
+    The folder names are random and ours, so any server process that uses one of them is ours as well.
     """
 
     label: str
@@ -162,7 +176,7 @@ class ServerUndo:
     keep: bool = False
 
     def carry_out(self) -> list[str]:
-        """Stop and remove; returns what went wrong."""
+        """Stop the server, remove the folders and return problems as sentences."""
         problems = stop_server(Path(self.data_dir))
         if not self.keep:
             for folder in self.folders:
@@ -174,13 +188,13 @@ class ServerUndo:
 
 @dataclass(frozen=True, slots=True)
 class FolderUndo:
-    """Remove a folder of ours, whose name is random."""
+    """Undo that removes a folder that we created with a random name."""
 
     label: str
     folder: str
 
     def carry_out(self) -> list[str]:
-        """Remove it; returns what went wrong."""
+        """Remove the folder and return problems as sentences."""
         shutil.rmtree(self.folder, ignore_errors=True)
         return [f"{self.label}: {self.folder} could not be removed"] if Path(self.folder).exists() else []
 
@@ -189,12 +203,17 @@ Undo: TypeAlias = "SqlUndo | MariaUndo | ServerUndo | FolderUndo | MarkUndo | Pl
 
 
 def to_wire(undo: Undo) -> dict[str, Any]:
-    """The undo as plain JSON values."""
+    """Return the undo as plain JSON values."""
     return {"type": type(undo).__name__, **asdict(undo)}
 
 
 def from_wire(wire: dict[str, object]) -> Undo:
-    """The undo that `to_wire` wrote. Raises KeyError or TypeError on anything else."""
+    """Return the undo that `to_wire` wrote.
+
+    Raises:
+        KeyError: The value has no type, or an unknown one.
+        TypeError: The value's fields do not match its type.
+    """
     kinds: dict[Any, Any] = {"SqlUndo": SqlUndo, "ServerUndo": ServerUndo, "FolderUndo": FolderUndo}
     if wire["type"] == "PlanUndo":
         from dbdyno.cells.iorm_switch import PlanUndo
@@ -214,9 +233,10 @@ def from_wire(wire: dict[str, object]) -> Undo:
 
 
 def stop_server(data_dir: Path, *, fast_s: float = 15, immediate_s: float = 5) -> list[str]:
-    """End every server process that uses the data folder: fast, then at once, then by force.
+    """End every server process that uses the data folder and return problems as sentences.
 
-    Returns what went wrong. Returns only after no such process was seen for `QUIET_S`.
+    A fast shutdown is requested first, after `fast_s` seconds an immediate one, and after `immediate_s` more seconds
+    the processes are killed. It returns an empty list only after no such process was seen for `QUIET_S` seconds.
     """
     started = quiet_since = time.monotonic()
     sent: set[tuple[int, int]] = set()
@@ -231,7 +251,7 @@ def stop_server(data_dir: Path, *, fast_s: float = 15, immediate_s: float = 5) -
         for pid, is_master in running:
             number = _signal_for(now - started, fast_s, immediate_s, is_master)
             if number == signal.SIGINT and _program(pid) == MARIADB:
-                number = signal.SIGTERM  # it is deaf to the other
+                number = signal.SIGTERM  # MariaDB ignores SIGINT
             if number is not None and (pid, number) not in sent:
                 sent.add((pid, number))
                 with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -241,8 +261,10 @@ def stop_server(data_dir: Path, *, fast_s: float = 15, immediate_s: float = 5) -
 
 
 def server_processes(data_dir: Path) -> Iterator[tuple[int, bool]]:
-    """(pid, whether it is a postmaster, initdb or MariaDB's server) of the engine's processes that use this data
-    folder.
+    """Yield (pid, is_master) of the engine's processes that use this data folder.
+
+    `is_master` is True for a postmaster, initdb or MariaDB's server. Without /proc only the postmaster is found, by its
+    PID file.
     """
     proc = Path("/proc/self")
     if not proc.exists():
@@ -288,13 +310,13 @@ def _signal_for(elapsed_s: float, fast_s: float, immediate_s: float, is_master: 
 
 
 def execute(connection: psycopg.Connection[tuple[Any, ...]], sql: str) -> None:
-    """Run SQL that was composed elsewhere, as it stands and in the connection's encoding."""
+    """Run SQL that was composed elsewhere, unchanged and in the connection's encoding."""
     composed: Any = sql
     connection.execute(composed)
 
 
 def _run(session: Session, sql: str) -> Exception | None:
-    """What went wrong, or None. The statement itself is not told: it may hold a secret."""
+    """Run a statement and return its error or None; the statement is not reported, as it may hold a secret."""
     import psycopg
 
     try:

@@ -1,1 +1,1 @@
-"""A Cassandra as a bench: ways of loading a wide table."""
+"""A Cassandra cluster as a bench, for ways of loading a wide table."""

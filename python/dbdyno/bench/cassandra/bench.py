@@ -1,4 +1,4 @@
-"""Loading methods for a wide table of a Cassandra, as flows of a process that stays (`dbdyno.wide.load_methods`)."""
+"""Ways of loading a wide table into a Cassandra, run as flows of a persistent process (`dbdyno.wide.load_methods`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _missing() -> str | None:
 
 
 class CassandraBench(FlowBench):
-    """One keyspace, in which the ways share a table."""
+    """Bench on one keyspace, in which the ways share a table."""
 
     workload = "load"
     parts: ClassVar[tuple[str, ...]] = ("loading",)

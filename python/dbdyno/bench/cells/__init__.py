@@ -1,1 +1,1 @@
-"""Storage cells as a bench: their IORM plan is switched, their counters are read."""
+"""Storage cells as a bench: their IORM plan is switched and their counters are read."""

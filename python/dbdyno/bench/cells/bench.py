@@ -1,16 +1,15 @@
-"""Storage cells as a bench: their IORM plan is switched, their counters are read.
+"""Storage cells as a bench: their IORM plan is switched and their counters are read.
 
-    prepare           every cell's plan and facts; nothing is changed
+    prepare           reads every cell's plan and facts; nothing is changed
     manifest <- undo  the plans found, on disk: what `dbdyno cells restore` reads
     guardian <- undo  the same, before the first change
     per turn          ALTER IORMPLAN; wait until every cell has collected after it: begin;
                       wait until every cell has collected again, `turn_ns` later by its own
                       clock: end
-    put_back          the plans found are put back and read
+    put_back          the plans found are restored and read back
 
-A cell that collects nothing anew within the patience is told of and waited for no longer: its
-column of the block does not count. A cell that cannot be switched ends the run, since its arms
-would be mixed.
+If a cell collects nothing new within the patience, the user is told and the cell is not waited for any longer: its
+column of the block does not count. A cell that cannot be switched ends the run, because its arms would be mixed.
 """
 
 from __future__ import annotations
@@ -47,12 +46,18 @@ if TYPE_CHECKING:
     from dbdyno.study.plan.schedule import Turn
 
 _FIRST_WAIT_S, _WAITS_GROW, _MOST_WAIT_S = 0.2, 1.3, 10.0
-"""Between two looks at the cells: begun anew for each wait, so that it is overshot by a third."""
+"""First pause between two reads of the cells, its growth factor, and its maximum, in seconds.
+
+Each wait starts with the first pause again, so it lasts at most about a third too long.
+"""
 _REASON = "ALTER IORMPLAN is in effect at once, and cells collect once a minute"
 
 
 class CellsBench(QuietBench):
-    """The cells of one run. `ways`: "reach" makes the access, "user" is who logs in."""
+    """Bench of the storage cells of one run.
+
+    In `around.ways`, "reach" creates the access and "user" is the login name.
+    """
 
     traits = Traits(
         asks=True,
@@ -71,12 +76,16 @@ class CellsBench(QuietBench):
             raise PlanError("goes on with its own cells; leave --target out", where=around.cut.id)
 
     def can(self, plan: Plan) -> str | None:
-        """Whether it is a switch of flash logs."""
+        """Return None if the plan switches flash logs, otherwise the reason."""
         return None if plan.workload.kind == WORKLOAD else "it runs a load, and that of cells is their databases' own"
 
     def prepare(self, seed: int | None = None) -> Ready:
-        """Looks at every cell. Raises `CellsError` for one that cannot be switched or put back, or that another run
-        works on."""
+        """Read every cell and lay out the run.
+
+        Raises:
+            CellsError: A cell cannot be switched or restored, or another run works on it.
+            PlanError: A database does not exist, or a resumed run finds cells that have changed.
+        """
         cut, user = self.around.cut, self.around.ways.get("user")
         self.access = self.around.ways["reach"]()
         if cut is None:
@@ -107,7 +116,7 @@ class CellsBench(QuietBench):
                 )
 
     def _lay_out(self) -> None:
-        """What each cell's plan is in each arm, and the way back."""
+        """Compute each cell's plan in each arm, and the undo."""
         self.arms = self.found.arms(self.cells)
         self.hosts = list(self.found.found)
         ours = {host: tuple(arm[host] for arm in self.arms) for host in self.hosts}
@@ -115,11 +124,11 @@ class CellsBench(QuietBench):
         self.ours = {host: (self.found.found[host].directives, *ours[host]) for host in self.hosts}
 
     def describe(self) -> str:
-        """What a run would do."""
+        """Return the description of what a run would do."""
         return describe(self.cells, self.found)
 
     def facts(self) -> Facts:
-        """The cells as they were found, and what puts them back."""
+        """Return the cells as they were found, and what restores them."""
         plan = self.cells
         arms = [
             arm_row(
@@ -142,7 +151,7 @@ class CellsBench(QuietBench):
         return Facts(_targets(self.found), arms, Reads("cells"), {"iorm": iorm, "restored": False})
 
     def begin(self, run: Run, resumed: int) -> None:
-        """Notes what is found and registers the way back, before the first plan is changed."""
+        """Record what was found and register the undo, before the first plan is changed."""
         if resumed:
             run.save(restored=False, iorm={**run.manifest.iorm, "undo": to_wire(self.undo)})
         self.held.callback(self._note_restored, run)
@@ -161,7 +170,7 @@ class CellsBench(QuietBench):
 
     @contextlib.contextmanager
     def watch(self, recorder: Recorder) -> Iterator[None]:
-        """What the turns of a block collect becomes its part of metrics."""
+        """Collect the metrics of a block's turns, and write them as its part of metrics at the end."""
         from dbdyno import _core
 
         self.columns: dict[str, list[Any]] = {}
@@ -171,7 +180,7 @@ class CellsBench(QuietBench):
         _core.write_metrics(recorder.folder / "metrics", recorder.name, self.columns)
 
     def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
-        """One turn after the other: switched, begun, ended."""
+        """Run turns one after the other: switch the plan, wait for the turn's begin and end, collect."""
         from dbdyno.cells.record import columns_of
 
         for turn in turns:
@@ -184,12 +193,15 @@ class CellsBench(QuietBench):
                     self.columns.setdefault(key, []).extend(values)
 
     def put_back(self) -> None:
-        """The plans found, on every cell."""
+        """Restore the plans found, on every cell."""
         self.held.close()
 
     async def _turn(self, arm: int, recorder: Recorder) -> tuple[Collection, Collection, dict[str, str]]:
-        """One turn of an arm: what was collected at its begin and at its end, and which cells do
-        not count with the reason."""
+        """Run one turn of an arm.
+
+        Returns:
+            What was collected at its begin and at its end, and the reason for each cell that does not count.
+        """
         fleet = self.fleet
         self.stopping.check()
         await put(fleet, self.arms[arm], self.ours)
@@ -213,8 +225,11 @@ class CellsBench(QuietBench):
         return before, after, wrong
 
     async def _fresh(self, least: Mapping[str, int | None], tick: Any) -> dict[str, str]:
-        """Waits until every cell has collected at its time in `least` or later; those that gave
-        nothing new for the whole patience, with the reason."""
+        """Wait until every cell has collected at its time in `least` or later.
+
+        Returns:
+            The reason for each cell that collected nothing new for the whole patience.
+        """
         seen: dict[str, int | None] = {}
         moved = dict.fromkeys(least, time.monotonic())
         wait_s = _FIRST_WAIT_S
@@ -232,7 +247,10 @@ class CellsBench(QuietBench):
             wait_s = min(wait_s * _WAITS_GROW, _MOST_WAIT_S)
 
     def _is_over(self, name: str, seen: Mapping[str, int | None], idle_s: float) -> bool:
-        """Whether to wait for a cell no longer; for one that was given up before, at once."""
+        """Return True if a cell is not waited for any longer.
+
+        That is immediate for a cell that was abandoned before and has collected nothing since.
+        """
         given_up = name in self.stale and self.stale[name] == seen.get(name)
         return given_up or idle_s > self.cells.patience_s
 
@@ -255,7 +273,7 @@ BENCH = CellsBench
 
 
 def _collected(collection: Collection) -> dict[str, int | None]:
-    """When each cell collected what it gave."""
+    """Return when each cell collected its values, or None if unknown."""
     return {
         column.host.name: next((r.at_ns for r in column.readings if r.name == MARK), None)
         for column in collection.columns
@@ -263,7 +281,7 @@ def _collected(collection: Collection) -> dict[str, int | None]:
 
 
 def _incomplete(before: Collection, after: Collection) -> dict[str, str]:
-    """The cells whose counters of a turn do not count, with the reason."""
+    """Return the reason for each cell whose counters of a turn do not count."""
     wrong: dict[str, str] = {}
     for first, last in zip(before.columns, after.columns, strict=True):
         problem = first.problem or last.problem
@@ -275,7 +293,7 @@ def _incomplete(before: Collection, after: Collection) -> dict[str, str]:
 
 
 def _targets(found: Survey) -> dict[str, Any]:
-    """The cells as they were found."""
+    """Return the cells as they were found, for the manifest."""
     return {
         host.name: {**found.facts[host], "objective": own.objective, "plan": alter(own.directives)}
         for host, own in found.found.items()

@@ -1,8 +1,8 @@
-"""What a run on storage cells is: whose flash log is switched off and on, on which cells, for how long.
+"""The plan of a run on storage cells: whose flash log is switched off and on, on which cells, and for how long.
 
-There is no load of ours: the database's own users make it. The arms differ by flashLog=off or on
-of the databases named, in the IORM plan of every cell. A turn is measured in the cells' own time,
-from one collection of theirs to a later one.
+dbdyno generates no load: it comes from the database's own users. The arms differ by flashLog=off or on of the named
+databases, in the IORM plan of every cell. A turn is measured in the cells' own time, from one of their collections to a
+later one.
 """
 
 from __future__ import annotations
@@ -16,16 +16,26 @@ from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Watch, Workload
 
 CELLS = "cells:"
 COLLECTED_NS = 60 * 10**9
-"""A cell collects its metrics once a minute."""
+"""Interval between two collections of a cell's metrics: once a minute."""
 WORKLOAD = "flash-log-switch"
 _BLOCKS = 10
 
 
 @dataclass(frozen=True)
 class CellsPlan:
-    """A plan in the words of the cells. `arms` is whether the flash log is on, base first; `databases` whose it is;
-    `turn_ns` the least time of a turn by the cells' clocks; `patience_s` how long to wait for a
-    cell that collects nothing anew; `held` that a flashLog= in the plan found is the user's own."""
+    """A plan in terms of cells.
+
+    Attributes:
+        hosts: The cells, as in the target.
+        databases: Databases whose flash log is switched.
+        arms: For each arm whether the flash log is on, base first.
+        turn_ns: Minimum length of a turn by the cells' clocks.
+        patience_s: Seconds to wait for a cell that collects nothing new.
+        held: True if a flashLog= in the plan found is the user's own.
+        kind: Kind of the run, such as 'experiment' or 'aa'.
+        schedule: Schedule of the run.
+        judge: How the run is judged.
+    """
 
     hosts: str
     databases: tuple[str, ...]
@@ -39,12 +49,12 @@ class CellsPlan:
 
     @property
     def names(self) -> list[str]:
-        """Names of the arms."""
+        """Return the names of the arms."""
         shown = [f"flash log {'on' if on else 'off'}" for on in self.arms]
         return [f"{n} again" if n in shown[:at] else n for at, n in enumerate(shown)]
 
     def common(self) -> Plan:
-        """The same for the rooms that know nothing of cells: schedule, analysis, report."""
+        """Return the plan in the general form used by schedule, analysis and report, which do not know cells."""
         title = "flash-log"
         return Plan(
             title=f"A/A {title}" if self.kind == "aa" else title,
@@ -71,7 +81,11 @@ class CellsPlan:
 
     @classmethod
     def of(cls, plan: Plan) -> CellsPlan:
-        """The plan that `common` made; raises `EvidenceError` for anything else: it may come from a manifest."""
+        """Return the plan from the form that `common` returns.
+
+        Raises:
+            EvidenceError: `plan` has another form; it may come from a manifest.
+        """
         with reading("plan for cells"):
             about, turn_ns = plan.workload.parameters, plan.schedule.turn_ns
             names = about["databases"]
@@ -90,13 +104,20 @@ class CellsPlan:
             )
 
     def same_twice(self) -> CellsPlan:
-        """The base against itself: what `--aa` runs."""
+        """Return the plan that compares the base with itself, for `--aa`."""
         return replace(self, kind="aa", arms=(self.arms[0], self.arms[0]))
 
 
 def refuse_database(asked: Sequence[str], seen: Sequence[str]) -> None:
-    """Raises `PlanError` where no database is named, or one of which no cell counts any I/O.
-    `seen` are the databases that the cells count; empty where they do not tell."""
+    """Raise `PlanError` if no database is named, or one for which no cell counts any I/O.
+
+    Args:
+        asked: The named databases.
+        seen: Databases for which the cells count I/O; empty if the cells do not report it.
+
+    Raises:
+        PlanError: There is no such database.
+    """
     known = {name.lower() for name in seen}
     unknown = [name for name in asked if known and name.lower() not in known]
     if asked and not unknown:

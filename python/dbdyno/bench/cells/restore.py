@@ -1,9 +1,8 @@
-"""Runs on cells that were cut: whether their plans are in effect still, and the way back.
+"""Interrupted runs on cells: whether their plans are still in effect, and how to restore the previous ones.
 
-The manifest of a run on cells holds what restoring needs (addresses, the way to them, the plans
-found and those of the arms; no secret), and is on disk before the first plan is changed. `restored`
-in it says that the plans are back. Where it does not, the guardian may have put them back all the
-same: so the cells are asked, each time.
+The manifest of a run on cells holds what is needed to restore them (addresses, how they are reached, the plans found
+and those of the arms; no secret), and is on disk before the first plan is changed. Its field `restored` says that the
+plans were restored. If it does not, the guardian may still have restored them, so the cells are asked each time.
 """
 
 from __future__ import annotations
@@ -22,12 +21,15 @@ from dbdyno.cells.ssh import Access
 from dbdyno.evidence.run import Run, list_runs
 
 PATIENCE_S = 20.0
-"""How long a cell that answered may take to show its plan again."""
+"""Seconds that a cell that answered may take to show its plan again."""
 
 
 def undo_of(run: Run) -> PlanUndo:
-    """What puts the plans back that a run found, from its folder; raises `CellsError` for a run
-    that has changed no cell."""
+    """Return the undo, from the run's folder, that restores the plans that the run found.
+
+    Raises:
+        CellsError: The run has changed no cell, or its manifest is invalid.
+    """
     held = run.manifest.iorm if run.manifest.says("iorm") else None
     wire = held.get("undo") if isinstance(held, dict) else None
     if not isinstance(wire, dict) or wire.get("type") != "PlanUndo":
@@ -50,7 +52,7 @@ def undo_of(run: Run) -> PlanUndo:
 
 
 def _cell(wire: Mapping[str, Any]) -> dict[str, Any]:
-    """One cell of an undo, its address and its plans under the rules for what a user types."""
+    """Return one cell of an undo, with its address and plans checked like user input."""
     host = hosts.checked(wire["address"], wire["port"], wire["user"])
     return {
         "address": host.address,
@@ -63,10 +65,13 @@ def _cell(wire: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def way_of(run: Run, undo: PlanUndo, given: Access) -> Access:
-    """How the cells are reached: as the command line and the user's own configuration say.
+    """Return the access to the cells, as the command line and the user's own configuration define it.
 
-    A folder could name a configuration with a ProxyCommand, a gate or host keys of somebody else's: what it says of
-    the way is shown, to be named again. Raises `CellsError` where it says something and the command line does not.
+    A run folder could name a configuration with a ProxyCommand, a jump host or host keys of somebody else: what it says
+    about the connection is only shown, so that the user names it again.
+
+    Raises:
+        CellsError: The run used connection options and the command line has none.
     """
     words = _way_words(undo.reach)
     if words and not (given.keys or given.known_hosts or given.jump or given.config is not True):
@@ -80,7 +85,7 @@ def way_of(run: Run, undo: PlanUndo, given: Access) -> Access:
 
 
 def _way_words(reach: Mapping[str, Any]) -> str:
-    """The options that a run was started with, as its manifest has them."""
+    """Return the connection options with which a run was started, according to its manifest."""
     keys = reach.get("keys")
     words = [f"--key {key}" for key in (keys if isinstance(keys, list | tuple) else ())]
     words += [f"--{name.replace('_', '-')} {reach[name]}" for name in ("known_hosts", "jump") if reach.get(name)]
@@ -90,8 +95,13 @@ def _way_words(reach: Mapping[str, Any]) -> str:
 
 
 def refuse_cut(folder: Path, found: Mapping[Host, IormPlan]) -> None:
-    """Raises `CellsError` where a run below `folder` works on one of these cells, or was cut and
-    its plan is in effect there: what is found is then not the plan to put back."""
+    """Raise `CellsError` if a run in `folder` works on one of these cells, or was interrupted and left its plan there.
+
+    The plan found would then not be the one to restore.
+
+    Raises:
+        CellsError: There is such a run.
+    """
     for run in list_runs(folder):
         if run.manifest.restored or not run.manifest.says("iorm"):
             continue

@@ -1,7 +1,7 @@
-"""What storage cells are found like before a run changes their plans, and what it would do then.
+"""The state of storage cells before a run changes their plans, and what the run would do.
 
-Nothing here changes a cell: every command is a LIST. What would make the run impossible, or its
-undo, is an error before anything was changed.
+Nothing here changes a cell: every command is a LIST. Anything that would make the run or its undo impossible is
+reported as an error before something is changed.
 """
 
 from __future__ import annotations
@@ -19,22 +19,31 @@ from dbdyno.cells.listing import read_text
 from dbdyno.cells.ssh import Access, Fleet
 
 MARK = "FL_DISK_FIRST"
-"""The metric that is asked for to see whether a cell has collected anew."""
+"""Metric that is read to see whether a cell has collected again."""
 _ASKED = "attributes name, metricObjectName, metricValue, collectionTime"
 _FACTS = ("makeModel", "releaseVersion", "cellVersion", "flashCacheMode")
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What was found on the cells before anything was changed; `databases` are those of which
-    they count I/O."""
+    """What was found on the cells before anything was changed.
+
+    Attributes:
+        found: The IORM plan of each cell.
+        facts: Facts about each cell.
+        databases: Databases for which the cells count I/O.
+    """
 
     found: dict[Host, IormPlan]
     facts: dict[Host, dict[str, str]]
     databases: list[str]
 
     def arms(self, plan: CellsPlan) -> list[dict[Host, Directives]]:
-        """The plan of each cell in each arm; raises `CellsError` where one cannot be made."""
+        """Return the plan of each cell in each arm.
+
+        Raises:
+            CellsError: A plan cannot be built.
+        """
         made: list[dict[Host, Directives]] = []
         for on in plan.arms:
             own: dict[Host, Directives] = {}
@@ -48,8 +57,12 @@ class Survey:
 
 
 def survey(plan: CellsPlan, hosts: Sequence[Host], access: Access) -> Survey:
-    """Looks at the cells. Raises `CellsError` where a plan cannot be read, is not in effect or could
-    not be put back, or a cell has no flash log; `PlanError` for databases that are not there."""
+    """Read the cells.
+
+    Raises:
+        CellsError: A plan cannot be read, is not in effect or could not be restored, or a cell has no flash log.
+        PlanError: A database does not exist.
+    """
     found = asyncio.run(_look(hosts, access))
     for host, own in found.found.items():
         if not own.active:
@@ -64,9 +77,14 @@ def survey(plan: CellsPlan, hosts: Sequence[Host], access: Access) -> Survey:
 
 
 def refuse_held(plan: CellsPlan, found: Survey) -> None:
-    """Raises `CellsError` where the plan sets the flash log of these databases, or switches it off for any: every
-    run of this kind does so while it is alive, on whatever machine, and one that was cut leaves it so. What is
-    found is then not what is to be put back. A plan of the user's own is accepted with `held`."""
+    """Raise `CellsError` if a cell's plan sets the flash log of these databases, or switches it off for any database.
+
+    Every run of this kind does so while it is alive, on whatever machine, and an interrupted run leaves it so. The plan
+    found is then not the one to restore. With `held` a plan of the user's own is accepted.
+
+    Raises:
+        CellsError: A cell has such a plan.
+    """
     if plan.held:
         return
     for host, own in found.found.items():
@@ -84,8 +102,10 @@ def refuse_held(plan: CellsPlan, found: Survey) -> None:
 
 
 def _refuse_twice(facts: Mapping[Host, Mapping[str, str]]) -> None:
-    """Raises `CellsError` for a cell that is named twice: its counters would be summed twice, its plan be altered
-    by two connections at once."""
+    """Raise `CellsError` for a cell that is named twice.
+
+    Its counters would be summed twice, and its plan altered over two connections at once.
+    """
     seen: dict[tuple[str, str], Host] = {}
     for host, own in facts.items():
         key = own.get("name", ""), own.get("id", "")
@@ -121,13 +141,13 @@ async def _look(hosts: Sequence[Host], access: Access) -> Survey:
 
 
 async def times(fleet: Fleet) -> dict[str, int | None]:
-    """When each cell collected last, by its name; None where it does not tell."""
+    """Return when each cell collected last, by its name; None if it does not report it."""
     answers = await fleet.run(f"cellcli -e list metriccurrent {MARK} {_ASKED}")
     return {answer.host.name: next((r.at_ns for r in read_text(answer.output).readings), None) for answer in answers}
 
 
 def describe(plan: CellsPlan, found: Survey) -> str:
-    """What a run would do, before anything is done."""
+    """Return the description of what a run would do."""
     common = plan.common()
     arms = found.arms(plan)
     alike: dict[tuple[str, str], list[str]] = {}

@@ -1,4 +1,4 @@
-"""Arms that name an external client, on any engine: what can be asked of one, and what is said of it."""
+"""Arms with an external client, for any engine: what such an arm may ask for, and how its client is described."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 
 def refuse_unfit(plan: Plan, arm: Arm, engine: str = "postgres") -> None:
-    """Raises `PlanError` for what an external client cannot do on an engine, or for one that is not there."""
+    """Raise `PlanError` if the arm asks for something that its client cannot do, or if the client is not there.
+
+    Raises:
+        PlanError: The arm cannot be run.
+    """
     where = f"arm {arm.name!r}"
     if arm.client is None:
         if arm.fetch_size is not None:
@@ -40,7 +44,11 @@ def refuse_unfit(plan: Plan, arm: Arm, engine: str = "postgres") -> None:
 
 
 def refuse_other_engine(arm: Arm, engine: str, where: str) -> None:
-    """Raises `PlanError` for a built-in client that has no driver of this engine, or none that fetches as asked."""
+    """Raise `PlanError` if a built-in client has no driver for this engine, or none that supports the fetch size.
+
+    Raises:
+        PlanError: The client cannot run the arm on this engine.
+    """
     row = BUILTIN.get(arm.client) if isinstance(arm.client, str) else None
     if row is not None and engine not in row.engines:
         fit = ", ".join(name for name, own in BUILTIN.items() if engine in own.engines)
@@ -56,24 +64,26 @@ def refuse_other_engine(arm: Arm, engine: str, where: str) -> None:
 
 
 _SOURCES = (".py", ".js", ".cjs", ".mjs", ".jar", ".java", ".rb", ".pl", ".R", ".php", ".lua", ".ts", ".sh")
-"""Files that another program runs."""
+"""Suffixes of files that are run by another program."""
 
 
 def manifest_record(client: ClientArm) -> dict[str, str]:
-    """What a manifest says of an arm's client."""
+    """Return what a manifest says of an arm's client."""
     about = client.process.about if client.process is not None else ""
     size = {"fetch_size": str(client.job.fetch_size)} if client.job.fetch_size else {}
     return {"client": f"{client.name} ({about})" if about else client.name, **size}
 
 
 def named(arm: Arm) -> str:
-    """A client in words: the name of a built-in one, else its program."""
+    """Return the name of the arm's client: that of a built-in one, otherwise its program."""
     return name_of(arm.client or ["?"])
 
 
 def name_of(client: str | Sequence[str]) -> str:
-    """The name of a built-in client, else the file of a command; where that is a language's own program, such as
-    Python's, what it is told to run as well."""
+    """Return the name of a built-in client, otherwise the file name of a command.
+
+    If the command starts with an interpreter, such as Python, the file that it runs is included.
+    """
     if isinstance(client, str):
         return client
     program = Path(client[0]).name
@@ -82,13 +92,13 @@ def name_of(client: str | Sequence[str]) -> str:
 
 
 def in_words(arm: Arm, protocol: str) -> str:
-    """The client of an arm, and how it sends statements."""
+    """Return a description of the arm's client and of how it sends statements."""
     size = f", {arm.fetch_size:,} rows at a time" if arm.fetch_size else ""
     return f"client {named(arm)}, statements sent as {MODES[protocol]}{size}"
 
 
 def starts(plan: Plan) -> list[str]:
-    """The programs that a plan would start, as sentences for its reader."""
+    """Return the programs that a plan would start, as sentences for its reader."""
     return [
         f"starts the client {arm.client if isinstance(arm.client, str) else shlex.join(arm.client)}, which gets the"
         f" connection with its password ({arm.name})"

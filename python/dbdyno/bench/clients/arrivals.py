@@ -1,9 +1,10 @@
-"""When the transactions of a slice are due in an open loop: a Poisson process, drawn here from the run's seed, so that
-a client only has to keep the times.
+"""Due times of a slice's transactions in an open loop: a Poisson process.
 
-A transaction that begins late has waited since it was due, and its response time counts from then, whatever kept it:
-the server, the driver, or the client's own timer. What a client has not begun ten slices after the slice's end, a
-second at least, is given up and counted as skipped, as in our own load.
+They are drawn here from the run's seed, so a client only has to begin transactions at the given times.
+
+A transaction that begins late has waited since it was due, and its response time counts from then, whatever delayed it:
+the server, the driver, or the client's timer. Transactions that a client has not begun ten slice lengths (at least a
+second) after the slice's end are cancelled and counted as skipped, as in dbdyno's own load.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from dbdyno.bench.clients.reader import Records
 
 AHEAD_NS = 5_000_000
-"""Before the slice begins: the client reads its times meanwhile."""
+"""Time before the slice begins, in which the client reads its due times."""
 AHEAD_EACH_NS = 2_000
 NOT_DUE = "before they were due in the open loop"
 GRACE = 10
@@ -33,14 +34,19 @@ GRACE_LEAST_NS = 1_000_000_000
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Due times on CLOCK_MONOTONIC [ns], ascending; what has not begun at `give_up_ns` never does."""
+    """Due times on CLOCK_MONOTONIC in ns, ascending; transactions not begun by `give_up_ns` are skipped."""
 
     due_ns: Sequence[int]
     give_up_ns: int
 
     def intended(self, records: Records) -> NDArray[np.int64]:
-        """When each transaction of a slice was due, -1 for statements. Transactions take the times in their order.
-        Raises `StreamError` where one began before it was due, or where some are missing without need."""
+        """Return when each transaction of a slice was due in ns, and -1 for statements.
+
+        The n-th transaction that began has the n-th due time.
+
+        Raises:
+            StreamError: A transaction began before it was due, or transactions are missing without need.
+        """
         found = np.full(len(records), -1, np.int64)
         whole = np.flatnonzero(records["kind"] == TRANSACTION)
         order = whole[np.argsort(records["started_ns"][whole], kind="stable")]
@@ -58,7 +64,15 @@ class Arrivals:
 def drawn(
     rate_per_s: float, seed: Sequence[int], length_ns: int | None, transactions: int | None, start_ns: int
 ) -> Arrivals:
-    """The arrivals of a slice that begins soon after `start_ns`: those within its length, or so many."""
+    """Draw the arrivals of a slice that begins soon after `start_ns`.
+
+    Args:
+        rate_per_s: Mean number of transactions per second.
+        seed: Seed of the random numbers.
+        length_ns: Length of the slice in ns; used if `transactions` is None.
+        transactions: Number of transactions, or None.
+        start_ns: Time now on CLOCK_MONOTONIC, in ns.
+    """
     rng = np.random.default_rng(seed)
     gap_ns = 1e9 / rate_per_s
     if transactions is not None:
@@ -66,7 +80,7 @@ def drawn(
         length = transactions * gap_ns
     else:
         length = float(length_ns or 0)
-        # The times of a Poisson process within a length are so many uniform ones, in order.
+        # Within a given length, the times of a Poisson process are sorted uniform times.
         offsets = np.sort(rng.uniform(0.0, length, rng.poisson(length / gap_ns)))
     start = start_ns + AHEAD_NS + AHEAD_EACH_NS * len(offsets)
     give_up = start + length + max(GRACE * length, GRACE_LEAST_NS)

@@ -1,5 +1,8 @@
-"""The client asyncpg: a coroutine for each session in one loop. `prepared` keeps its statements, `binds` prepares each
-time anew, `literals` sends text. With a fetch size a query is read through a cursor in a transaction."""
+"""The client asyncpg, with one coroutine per session in one event loop.
+
+`prepared` keeps its statements, `binds` prepares them each time, `literals` sends text. With a fetch size a query is
+read through a cursor in a transaction.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,14 @@ from dbdyno.bench.clients.stream import LAYOUT, MARK, said
 
 
 class AsyncpgSession:
-    """One connection; only `serve` of this file knows its coroutines."""
+    """One connection, driven by this file's own server class because its methods are coroutines."""
 
     def __init__(self, job: Job, connection: Any) -> None:
         self.job, self.connection = job, connection
         self.kept: dict[int, Any] = {}
 
     async def query(self, number: int, values: list[Any]) -> int:
-        """Runs a statement and takes its rows."""
+        """Run a statement, fetch all rows and return their number."""
         statement, connection = self.job.statements[number], self.connection
         if self.job.mode == "literals":
             text, values = statement.literal(values), []
@@ -42,7 +45,7 @@ class AsyncpgSession:
         return len(rows) if statement.query else _changed(ready.get_statusmsg())
 
     async def _text(self, statement: Statement, text: str) -> int:
-        """A text without values: rows come only by a statement of their own."""
+        """Run a text without values and return the number of rows; rows are returned only by `fetch`."""
         if statement.query:
             return len(await self.connection.fetch(text))
         return _changed(await self.connection.execute(text))
@@ -62,7 +65,7 @@ class AsyncpgSession:
         return count
 
     async def recover(self) -> bool:
-        """Rolls back what is open."""
+        """Roll back an open transaction and return False if the connection is lost."""
         if self.connection.is_closed():
             return False
         if self.connection.is_in_transaction():
@@ -75,7 +78,7 @@ def _numbered(statement: Statement) -> str:
 
 
 def _typed(ready: Any, values: list[Any]) -> list[Any]:
-    """asyncpg encodes by the server's types: text for text, numbers for numbers."""
+    """Return the values in the types that asyncpg expects for the server's: text for text, numbers for numbers."""
     return [
         str(value) if value is not None and parameter.kind == "scalar" and parameter.name in _TEXTS else value
         for value, parameter in zip(values, ready.get_parameters(), strict=True)
@@ -86,13 +89,13 @@ _TEXTS = ("text", "varchar", "bpchar", "name", "unknown")
 
 
 def _changed(status: str) -> int:
-    """Rows in what the server says of a command, such as 'UPDATE 3'."""
+    """Return the number of rows in a command's status, such as 'UPDATE 3'."""
     last = (status or "").rpartition(" ")[2]
     return int(last) if last.isdigit() else 0
 
 
 class AsyncServing(Serving):
-    """Serves with coroutines instead of threads."""
+    """The client's end of the protocol with coroutines instead of threads."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -100,11 +103,11 @@ class AsyncServing(Serving):
         super().__init__(f"asyncpg {asyncpg.__version__}", opened, code_of, words_of=words_of)
 
     def open_now(self, job: Job) -> AsyncpgSession:
-        """Opens a session."""
+        """Open a session."""
         return self.loop.run_until_complete(self.open_session(job))
 
     async def open_session(self, job: Job) -> AsyncpgSession:
-        """Connects by libpq's variables, and prepares the session."""
+        """Connect with libpq's variables and prepare the session."""
         kept = 0 if job.mode != "prepared" else 100
         connection = await asyncpg.connect(statement_cache_size=kept, **_connection())
         for sql in job.before():
@@ -112,14 +115,14 @@ class AsyncServing(Serving):
         return AsyncpgSession(job, connection)
 
     def close(self) -> None:
-        """Closes the sessions."""
+        """Close the sessions."""
         for seat in self.seats:
             self.loop.run_until_complete(seat.session.connection.close())  # type: ignore[attr-defined]
         self.seats = []
         super().close()
 
     def slice(self, message: SliceLine) -> None:
-        """Runs one slice and writes its end."""
+        """Run one slice and write its end."""
         began = clock_ns()
         self.due = Due.of(message)
         calls = self.shares(message, began)
@@ -127,11 +130,11 @@ class AsyncServing(Serving):
         self.end_slice(message, began, done)
 
     async def together(self, turns: list[Any]) -> int:
-        """All sessions at once; how many transactions they ran."""
+        """Run all sessions' turns concurrently and return the number of transactions that they ran."""
         return sum(await asyncio.gather(*turns))
 
     async def turn_of(self, seat: Seat, number: int, until_ns: int | None, most: int | None) -> int:
-        """One session's part of a slice."""
+        """Run one session's part of a slice and return the number of its transactions."""
         rows: list[bytes] = []
         now = flushed = clock_ns()
         count = 0
@@ -147,12 +150,12 @@ class AsyncServing(Serving):
         return count
 
     async def begins_at(self, now: int, until_ns: int | None, most: int | None, count: int) -> int:
-        """As `begins`, and lets other sessions go on meanwhile."""
+        """Return the same as `begins`, letting other sessions continue while it waits."""
         if self.due is None:
             return self.begins(now, until_ns, most, count)
         if (due := self.due.take()) is None:
             return -1
-        # The loop's clock is coarser than ours, and may wake early.
+        # The event loop's clock is coarser than ours and may wake up early.
         while (now := clock_ns()) < due:
             await asyncio.sleep((due - now) / 1e9)
         return now
@@ -160,7 +163,7 @@ class AsyncServing(Serving):
     async def transaction_of(
         self, seat: Seat, number: int, script: int, steps: list[Any], now: int, rows: list[bytes]
     ) -> int:
-        """Runs one transaction and appends its rows; when it ended."""
+        """Run one transaction, append its records to `rows`, and return the time at its end in ns."""
         assert self.job is not None
         single, began, got, code, own = self.job.single[script], now, -1, b"", seat.number
         for statement, values in steps:
@@ -192,7 +195,7 @@ class AsyncServing(Serving):
 
 
 def _connection() -> dict[str, Any]:
-    """What asyncpg does not take from libpq's variables itself."""
+    """Return the connection arguments that asyncpg does not take from libpq's variables itself."""
     own: dict[str, str] = {"application_name": os.environ.get("PGAPPNAME", "")}
     for word in os.environ.get("PGOPTIONS", "").replace("-c ", "-c").split():
         name, _, value = word.removeprefix("-c").partition("=")
@@ -202,13 +205,13 @@ def _connection() -> dict[str, Any]:
 
 
 def code_of(error: BaseException) -> str:
-    """The SQLSTATE of an error."""
+    """Return the SQLSTATE of an error; empty if the connection is lost."""
     lost = isinstance(error, OSError | asyncpg.InterfaceError)
     return getattr(error, "sqlstate", None) or ("" if lost else "XX000")
 
 
 def words_of(error: BaseException) -> str:
-    """The server's message with the fields that say whose it is; else what the driver says."""
+    """Return the server's message with the fields that identify the object, otherwise the driver's text."""
     if not isinstance(error, asyncpg.PostgresError) or not getattr(error, "message", None):
         return str(error)
     names = {"R": "server_source_function", "s": "schema_name", "t": "table_name", "c": "column_name"}

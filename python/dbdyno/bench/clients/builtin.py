@@ -1,4 +1,4 @@
-"""The built-in clients: one row each. A new one is a file beside this, and a row here.
+"""Registry of the built-in clients, one row per client; a new client is a file in this folder and a row here.
 
 `make setup-clients` installs what they need into the clone: Python packages into .venv, the rest below target/clients.
 DBDYNO_CLIENTS names another folder for the rest.
@@ -18,12 +18,12 @@ from dbdyno.base.processes import find_program, python_command, python_environme
 HERE = Path(__file__).resolve().parent
 INSTALL = "make setup-clients"
 DUCKDB_EXTENSION = "duckdb_extension_postgres_scanner"
-"""The package that has DuckDB's reader of PostgreSQL."""
+"""Python package that contains DuckDB's reader of PostgreSQL."""
 
 
 @dataclass(frozen=True)
 class Started:
-    """How a client is started: its words, and what its environment needs beside the connection."""
+    """How a client is started: its command, and the variables it needs in addition to the connection's."""
 
     command: list[str]
     environment: dict[str, str] = field(default_factory=dict)
@@ -31,38 +31,45 @@ class Started:
 
 @dataclass(frozen=True)
 class Builtin:
-    """A client that comes with dbdyno. `missing` says what is not there, `started` how it runs where nothing is."""
+    """A client that comes with dbdyno.
+
+    Attributes:
+        name: Its name in plans.
+        what: Its description.
+        missing: Returns what is not installed, or None.
+        started: Returns how the client is started, if nothing is missing.
+    """
 
     name: str
     what: str
     missing: Callable[[], str | None]
     started: Callable[[], Started]
     frames: bool = False
-    """Each row becomes part of a data frame; else rows are taken one by one."""
+    """True if all rows become a data frame; otherwise rows are taken one by one."""
     packages: tuple[str, ...] = ()
-    """Python packages that it needs."""
+    """Python packages that the client needs."""
     engines: tuple[str, ...] = ("postgres",)
-    """Those that it has a driver of."""
+    """Engines for which the client has a driver."""
     slow: bool = False
-    """Many rows take it seconds: a study runs it only where it is named."""
+    """True if many rows take seconds: a study runs the client only if it is named."""
     libpq: bool = False
-    """It connects by libpq, so it honours every option of a connection string."""
+    """True if it connects with libpq, so it honours every option of a connection string."""
 
 
 def installing(client: Builtin) -> str:
-    """What installs a client: in a clone, or beside a wheel."""
+    """Return the command that installs a client, in a clone or for an installed wheel."""
     return f"{INSTALL}, or pip install {' '.join(client.packages)}" if client.packages else INSTALL
 
 
 def absent(packages: Sequence[str]) -> str | None:
-    """Which packages are not installed, in words; None where none is named."""
+    """Return which packages are not installed, in words, or None for an empty list."""
     if len(packages) < 2:
         return f"the package {packages[0]} is not installed" if packages else None
     return f"the packages {', '.join(packages[:-1])} and {packages[-1]} are not installed"
 
 
 def place() -> Path:
-    """The folder of what is no Python package: drivers and compiled classes."""
+    """Return the folder of drivers and compiled classes that are not Python packages."""
     own = os.environ.get("DBDYNO_CLIENTS")
     return Path(own).absolute() if own else HERE.parents[3] / "target" / "clients"
 
@@ -93,7 +100,7 @@ def _no_java() -> str | None:
 def _java() -> Started:
     jars = [_jar(), *sorted(place().glob("java/mariadb-java-client-*.jar"))]
     classes = os.pathsep.join(map(str, (place() / "java", *jars)))
-    # One collector thread, and compiled code soon: the client shares its cores with the server.
+    # One garbage collector thread, and class data sharing: the client shares its cores with the server.
     return Started([str(find_program("java")), "-XX:+UseSerialGC", "-Xshare:auto", "-cp", classes, "Jdbc"])
 
 
@@ -134,7 +141,7 @@ def _duckdb(name: str, what: str) -> Builtin:
 
     def started() -> Started:
         own = python_environment()
-        # First: a DuckDB of the extension's version, which need not be the one that dbdyno asks.
+        # First in the path: a DuckDB of the extension's version, which may differ from the one that dbdyno uses.
         path = {"PYTHONPATH": os.pathsep.join([str(place() / "duckdb"), own["PYTHONPATH"]])}
         return Started(python_command("dbdyno.bench.clients.frames", name), {**own, **path})
 
@@ -200,8 +207,16 @@ BUILTIN: Mapping[str, Builtin] = {row.name: row for row in _ROWS}
 
 
 def locate(client: str | Sequence[str], folder: Path, where: str) -> Started:
-    """How a client is started: a built-in one by its name, any other by its words. `folder` is where a relative path
-    of its program begins. Raises `PlanError` for one that is unknown or not installed."""
+    """Return how a client is started: a built-in one by its name, any other by its command.
+
+    Args:
+        client: The name of a built-in client, or a command as a list of words.
+        folder: Folder to which a relative path of the program refers.
+        where: Place of the client in the plan, for errors.
+
+    Raises:
+        PlanError: The client is unknown or not installed.
+    """
     if not isinstance(client, str):
         return Started([_program(client[0], folder, where), *client[1:]])
     row = BUILTIN.get(client)
@@ -219,7 +234,11 @@ def locate(client: str | Sequence[str], folder: Path, where: str) -> Started:
 
 
 def _program(word: str, folder: Path, where: str) -> str:
-    """The program by its whole path: a name is looked for on PATH, never in the current folder."""
+    """Return the full path of a program; a bare name is searched on PATH, never in the current folder.
+
+    Raises:
+        PlanError: There is no such program.
+    """
     program = folder.absolute() / word if "/" in word else find_program(word)
     if program is None or not os.access(program, os.X_OK) or program.is_dir():
         raise PlanError(f"there is no program {word!r}", where=where, next_step="install it, or name its path")

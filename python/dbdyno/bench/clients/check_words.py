@@ -1,4 +1,4 @@
-"""What the checks of a client send, in the words of each engine, and what has to come back."""
+"""Statements that the checks of a client send, for each engine, and their expected results."""
 
 from __future__ import annotations
 
@@ -8,11 +8,24 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Words:
-    """Scripts of the checks. `kept`: a query with as many rows as the session has prepared statements, and how many
-    those are at its third execution by the way of sending, from and to; `errors`: what fails, with its SQLSTATE;
-    `setting`: a setting of a session, and a query that has a row where it is in effect; `endless`: what the limit of
-    statements ends, and as which error; `pause`: what takes `PAUSE_NS` on the
-    server; `fetches`: whether rows can be taken a few at a time."""
+    """Statements of the checks for one engine.
+
+    Attributes:
+        no_row: A query without rows.
+        rows: A query with 250 rows.
+        values: A query with one row if all its values arrive unchanged.
+        kept: A query with as many rows as the session has prepared statements.
+        kept_rows: Minimum and maximum number of its rows at the third execution, by the way of sending statements.
+        failing: A statement that fails, and its SQLSTATE.
+        no_table: SQLSTATE of a query on a table that does not exist.
+        end: The statement that commits.
+        session: A query for several sessions.
+        setting: A statement that sets a session's setting, and a query with a row if that is in effect.
+        endless: A statement that the statement timeout ends, and the SQLSTATE of that error.
+        sleep: A statement that runs for 20 s.
+        pause: A statement that takes `PAUSE_NS` on the server.
+        fetches: True if rows can be fetched a few at a time.
+    """
 
     no_row: str
     rows: str

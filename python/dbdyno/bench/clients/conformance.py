@@ -1,6 +1,7 @@
-"""Whether a client keeps to the protocol: what each check asks for, and what came. It changes nothing on the server.
+"""Checks of whether a client conforms to the protocol; nothing is changed on the server.
 
-Checks run one after the other on one process; after one that failed the next begins with a new process.
+Each check requests something and verifies what comes back. Checks run one after the other on one process; after a
+failed check the next one begins with a new process.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ if TYPE_CHECKING:
 
 Held, Failed, Told = "ok", "failed", "told"
 LATE_S = 1.0
-"""How much longer than asked a slice of short statements may take."""
+"""Seconds by which a slice of short statements may take longer than requested."""
 PATIENCE_S = 10.0
-"""What a client under test may take to answer what takes no time."""
+"""Seconds that a client under test may take to answer a request that needs no time."""
 START_TIMES = 3
-"""How many times as long it may take to start: a virtual machine and its drivers are loaded then."""
+"""Factor by which a start may take longer: a virtual machine and its drivers are loaded then."""
 HANGS_MOST = 2
-"""A client that hung so often would hang in all that is left, each time for as long."""
+"""Number of hangs after which the checks end: the client would hang in each remaining check, for as long each time."""
 LEFT = "the other checks"
-"""The verdict in place of those."""
+"""Name of the verdict that replaces the remaining checks."""
 SLICE_NS = 50_000_000
 SESSIONS = 3
 DUE, DUE_NS = 40, 80_000_000
-"""Transactions of the open loop, and the time over which they are due."""
+"""Number of transactions of the open loop, and the time over which they are due."""
 MODES = {"literals": "simple", "binds": "extended", "prepared": "prepared"}
 VALUES = {"number": "4711", "word": "o'clock %s ?"}
 NULL = "\\set nothing null\n"
@@ -47,7 +48,7 @@ NULL = "\\set nothing null\n"
 
 @dataclass(frozen=True)
 class Verdict:
-    """One check: `ok`, `failed`, or `told` where a figure has no right or wrong."""
+    """Result of one check: `ok`, `failed`, or `told` for a figure that is neither right nor wrong."""
 
     check: str
     verdict: str
@@ -55,15 +56,22 @@ class Verdict:
 
 
 class WrongError(Error):
-    """What came is not what was asked for."""
+    """Error for a result that differs from what was requested."""
 
 
 class NotOfferedError(Error):
-    """What a client may leave out is not there."""
+    """Error for an optional feature that the client does not offer."""
 
 
 class Examined:
-    """A client under test, on a server: `alive` counts its sessions there, `words` are what the server understands."""
+    """A client under test with its server.
+
+    Attributes:
+        arm: The client, as an arm.
+        alive: Returns the number of its sessions on the server.
+        words: Statements that the server understands.
+        hung: Number of checks in which the client hung.
+    """
 
     def __init__(self, arm: ClientArm, alive: Callable[[], int], words: Words = POSTGRES) -> None:
         self.arm, self.alive, self.words, self.slice = arm, alive, words, 0
@@ -71,12 +79,12 @@ class Examined:
         self.wait_for(PATIENCE_S)
 
     def wait_for(self, patience_s: float) -> None:
-        """How long the client may be silent when it is asked for something."""
+        """Set how many seconds the client may be silent after a request."""
         self.arm.start_s = START_TIMES * patience_s
         self.arm.connect_s = self.arm.answer_s = patience_s
 
     def job(self, script: str, protocol: str = "prepared", fetch_size: int | None = None, **own: Any) -> None:
-        """Gives it another job."""
+        """Give the client another job and connect it; `own` overrides fields of the arm."""
         from dbdyno import _core
 
         base = self.arm.job.arm
@@ -97,18 +105,18 @@ class Examined:
         self.arm.draw()
 
     def run(self, transactions: int | None = None, length_ns: int | None = None) -> tuple[stream.Record, Records]:
-        """One slice of it."""
+        """Run one slice and return its end and its records."""
         self.slice += 1
         ran = self.arm.turn(self.slice, length_ns, transactions)
         return ran.end, ran.records
 
     def rows(self, script: str, *, protocol: str = "prepared", fetch_size: int | None = None, **own: Any) -> list[int]:
-        """The rows of three transactions of one statement."""
+        """Return the number of rows of three transactions of one statement."""
         self.job(script, protocol, fetch_size, **own)
         return [int(rows) for rows in _whole(self.run(3)[1])["rows"]]
 
     def codes(self, script: str, count: int, **own: Any) -> list[str]:
-        """The error codes of transactions."""
+        """Return the error codes of a number of transactions."""
         self.job(script, **own)
         return [code.decode() for code in _whole(self.run(count)[1])["code"]]
 
@@ -124,13 +132,13 @@ def _same(what: str, found: object, expected: object) -> None:
 
 
 def greets(own: Examined) -> str:
-    """It starts, says which version of the protocol it speaks, and takes the right clock."""
+    """Check that the client starts, says which version of the protocol it speaks, and uses the right clock."""
     began = time.monotonic()
     return f"{own.arm.start().about or 'without a name'}, after {time.monotonic() - began:.2f} s"
 
 
 def counts(own: Examined) -> str:
-    """A slice of so many transactions has exactly those."""
+    """Check that a slice limited by a number of transactions has exactly that number."""
     own.job("select 1;")
     for count in (1, 7, 1):
         own.run(count)
@@ -138,7 +146,7 @@ def counts(own: Examined) -> str:
 
 
 def ends(own: Examined) -> str:
-    """A slice of some time ends when it is over."""
+    """Check that a slice limited by time ends when the time is over."""
     own.job("select 1;")
     longest = max(own.run(length_ns=SLICE_NS)[0].elapsed_ns for _ in range(3))
     if longest > SLICE_NS + LATE_S * 1e9 or longest < SLICE_NS:
@@ -147,7 +155,7 @@ def ends(own: Examined) -> str:
 
 
 def tells_all_of_its_time(own: Examined) -> str:
-    """What takes its time on the server takes that long, and transactions fill the time that their sessions have."""
+    """Check that a slow statement is reported as slow, and that transactions fill the time of their sessions."""
     own.job(own.words.pause)
     whole = _whole(own.run(1)[1])
     _same(own.words.pause, [code.decode() for code in whole["code"]], [""])
@@ -164,14 +172,14 @@ def tells_all_of_its_time(own: Examined) -> str:
 
 
 def counts_rows(own: Examined) -> str:
-    """The rows of a query are all taken and counted; none are 0."""
+    """Check that all rows of a query are fetched and counted, and that a query without rows counts 0."""
     _same("rows of a query without any", own.rows(own.words.no_row), [0, 0, 0])
     _same("rows of a query", own.rows(own.words.rows), [250] * 3)
     return "0 and 250 rows"
 
 
 def fetches(own: Examined) -> str:
-    """With a fetch size the rows are the same."""
+    """Check that a fetch size does not change the rows."""
     if not own.words.fetches:
         raise NotOfferedError("this server sends all rows of a query at once: no arm of it has a fetch size")
     for size in (1, 100, 250, 1000):
@@ -180,14 +188,14 @@ def fetches(own: Examined) -> str:
 
 
 def takes_values(own: Examined) -> str:
-    """Numbers, text with quotes and signs, and NULL arrive in each way of sending statements."""
+    """Check that numbers, text with special characters, and NULL arrive in each way of sending statements."""
     for mode, protocol in MODES.items():
         _same(f"rows with {mode}", own.rows(NULL + own.words.values, protocol=protocol, variables=VALUES), [1, 1, 1])
     return ", ".join(MODES)
 
 
 def prepares_statements(own: Examined) -> str:
-    """The server keeps a statement where it is to be prepared, and only there."""
+    """Check that the server keeps a prepared statement if it is to be prepared, and only then."""
     for mode, protocol in MODES.items():
         kept = own.rows(own.words.kept, **_mode(protocol))[-1]
         least, most = own.words.kept_rows[mode]
@@ -201,7 +209,7 @@ def _mode(protocol: str) -> dict[str, Any]:
 
 
 def tells_errors(own: Examined) -> str:
-    """A failed statement has its SQLSTATE, and the next transaction is not touched by it."""
+    """Check that a failed statement has its SQLSTATE, and that the next transaction is not affected."""
     words, (failing, code) = own.words, own.words.failing
     _same(failing, own.codes(failing, 2), [code] * 2)
     _same("no such table", own.codes("select * from dbdyno_no_such_table;", 1), [words.no_table])
@@ -211,7 +219,7 @@ def tells_errors(own: Examined) -> str:
 
 
 def writes_statements(own: Examined) -> str:
-    """A script of several statements has a record for each, before that of its transaction."""
+    """Check that a script of several statements has a record for each, before that of its transaction."""
     own.job(f"begin;\nselect 1;\n{own.words.end};")
     kinds = [int(kind) for kind in own.run(2)[1]["kind"]]
     _same("kinds of records", kinds, [stream.STATEMENT] * 3 + [stream.TRANSACTION] + [stream.STATEMENT] * 3 + [4])
@@ -219,7 +227,7 @@ def writes_statements(own: Examined) -> str:
 
 
 def keeps_sessions(own: Examined) -> str:
-    """Sessions are as many connections at once, each with work of its own."""
+    """Check that each session is a separate, simultaneous connection with work to do."""
     own.job(own.words.session, sessions=SESSIONS)
     _same("connections on the server", own.alive(), SESSIONS)
     found = sorted(set(_whole(own.run(length_ns=SLICE_NS)[1])["session"].tolist()))
@@ -229,7 +237,7 @@ def keeps_sessions(own: Examined) -> str:
 
 
 def keeps_due_times(own: Examined) -> str:
-    """In an open loop no transaction begins before it is due, and none is left out."""
+    """Check that in an open loop no transaction begins before it is due, and none is left out."""
     own.job("select 1;", sessions=2, rate_per_s=DUE / (DUE_NS / 1e9))
     own.slice += 2
     try:
@@ -244,7 +252,7 @@ def keeps_due_times(own: Examined) -> str:
 
 
 def prepares_sessions(own: Examined) -> str:
-    """What each session runs first is in effect, the limit of statements too."""
+    """Check that the SQL that each session runs first is in effect, and so is the statement timeout."""
     (sql, query), (endless, code) = own.words.setting, own.words.endless
     _same("a setting of the session", own.rows(query, session_sql=[sql]), [1] * 3)
     _same("the limit of statements", own.codes(endless, 1, statement_timeout_ms=50), [code])
@@ -252,7 +260,7 @@ def prepares_sessions(own: Examined) -> str:
 
 
 def closes(own: Examined) -> str:
-    """It closes its sessions when told, and opens others."""
+    """Check that the client closes its sessions when told, and can open others."""
     own.job("select 1;")
     own.arm.disconnect()
     if own.arm.process is None:
@@ -268,7 +276,7 @@ def closes(own: Examined) -> str:
 
 
 def ends_with_stdin(own: Examined) -> str:
-    """At the end of its stdin it ends by itself, with exit 0."""
+    """Check that the client exits with code 0 at the end of its stdin."""
     own.job("select 1;")
     process = own.arm.process
     assert process is not None
@@ -283,7 +291,7 @@ def ends_with_stdin(own: Examined) -> str:
 
 
 def stops(own: Examined) -> str:
-    """A signal ends it in the middle of a statement, and its session on the server."""
+    """Check that a signal ends the client in the middle of a statement, and also its session on the server."""
     own.job(own.words.sleep)
     process = own.arm.process
     assert process is not None
@@ -324,7 +332,7 @@ CHECKS: dict[str, Callable[[Examined], str]] = {
 
 
 def examined(own: Examined) -> Iterator[Verdict]:
-    """Carries the checks out; a client that does not start, or hangs again and again, ends them."""
+    """Yield the verdict of each check; a client that does not start, or hangs repeatedly, ends the checks."""
     try:
         for name, check in CHECKS.items():
             verdict = _checked(own, name, check)

@@ -1,4 +1,4 @@
-"""A client held to the protocol against a server of the engine that a target names."""
+"""Conformance check of a client against a server of the engine that a target names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from dbdyno.bench.kinds import kind_of
 
 
 def verdicts(client: tuple[str, ...], dsn: str | None, patience_s: float = PATIENCE_S) -> Iterator[Verdict]:
-    """A verdict for each check; the client is a built-in one by its name, or the command that starts it."""
+    """Yield a verdict for each check of a client.
+
+    Args:
+        client: The name of a built-in client, or the command that starts the client.
+        dsn: Target; None means the embedded PostgreSQL.
+        patience_s: Seconds that the client may take to answer.
+    """
     known = len(client) == 1 and "/" not in client[0]
     words = client[0] if known and client[0] in BUILTIN else list(client)
     if kind_of(dsn).name == "mariadb":
@@ -30,7 +36,7 @@ def verdicts(client: tuple[str, ...], dsn: str | None, patience_s: float = PATIE
 
 
 def _all(own: Examined, connection: Mapping[str, Any], patience_s: float) -> Iterator[Verdict]:
-    """The checks, and what the client costs where it starts at all and does not hang."""
+    """Yield the verdicts of the checks, and the client's cost if it starts and does not hang."""
     last = None
     own.wait_for(patience_s)
     for last in examined(own):

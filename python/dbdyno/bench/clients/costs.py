@@ -1,5 +1,7 @@
-"""What `select 1` costs by a client, and by dbdyno's own on the same server: in turns, since a machine is now faster
-and now slower, and by the same measure, a mean, which is what a rate is made of.
+"""Cost of `select 1` by a client and by dbdyno's own client on the same server.
+
+They run in turns, because a machine's speed changes over time, and by the same measure: a mean, from which a rate is
+computed.
 """
 
 from __future__ import annotations
@@ -24,14 +26,14 @@ NAMES = {"client": f"cost of `{SCRIPT[:-1]}`", "own": "the same by dbdyno's own 
 
 @dataclass
 class Spent:
-    """Transactions, the time that they took, and the CPU of the client for them."""
+    """Number of transactions, the time that they took, and the CPU time that the client used for them."""
 
     count: int = 0
     elapsed_ns: int = 0
     cpu_ns: int = 0
 
     def add(self, count: int, elapsed_ns: int, cpu_ns: int) -> None:
-        """Counts another turn."""
+        """Add another turn."""
         self.count += count
         self.elapsed_ns += elapsed_ns
         self.cpu_ns += cpu_ns
@@ -43,7 +45,7 @@ class Spent:
 
 
 def costs(examined: Examined, connection: Mapping[str, Any]) -> Iterator[Verdict]:
-    """Both costs; of a client that cannot run it, why, and that of our own alone."""
+    """Yield both costs; for a client that cannot run `select 1`, the reason and the cost of dbdyno's own client."""
     from dbdyno import _core
 
     arm: LoadArm = {
@@ -80,7 +82,7 @@ def costs(examined: Examined, connection: Mapping[str, Any]) -> Iterator[Verdict
 
 
 def _turn(examined: Examined) -> tuple[int, int, int]:
-    """Transactions of the client in a turn, the turn's time, and its CPU."""
+    """Run a turn of the client and return the number of transactions, the turn's time and its CPU time in ns."""
     process = examined.arm.process
     assert process is not None
     before = process.cpu_ns()

@@ -1,12 +1,14 @@
-"""DuckDB's reader of PostgreSQL (its extension `postgres`), rows into a pandas data frame, two ways: a query's text is
-handed to the server (`postgres_query`), or DuckDB plans it over an attached database and reads tables (`scan`).
+"""DuckDB's reader of PostgreSQL (its extension `postgres`), with rows read into a pandas data frame in two ways.
 
-DuckDB comes with its extension in a folder of its own (`make setup-clients`), since the two are of one version, which
-need not be that of the DuckDB that dbdyno asks. The extension is signed by DuckDB's makers, and DuckDB loads no other.
+A query's text is passed to the server (`postgres_query`), or DuckDB plans it over an attached database and reads tables
+(`scan`).
 
-Limits: the reader wraps each query into a transaction of its own (BEGIN, COPY, COMMIT) and resets its connection after
-it (DISCARD ALL), so what a session runs first would be gone: only the limit of statements stays, as an option of the
-connection. It tells errors in words, without an SQLSTATE.
+DuckDB and its extension are in a separate folder (`make setup-clients`), because they must be of one version, which may
+differ from the DuckDB that dbdyno uses. The extension is signed by DuckDB's makers, and DuckDB loads no other.
+
+Limits: the reader wraps each query into a transaction (BEGIN, COPY, COMMIT) and resets its connection afterwards
+(DISCARD ALL), so what a session runs first would be lost: only the statement timeout is kept, as an option of the
+connection. It reports errors in words, without an SQLSTATE.
 """
 
 from __future__ import annotations
@@ -27,7 +29,11 @@ MOST_SEEN = 1_000
 
 
 def attached(dsn: str, job: Job) -> Any:
-    """A DuckDB in memory that the server is attached to, as `pg`."""
+    """Return an in-memory DuckDB to which the server is attached as `pg`.
+
+    Raises:
+        CannotGoOnError: The job has SQL for the start of sessions, which would be lost.
+    """
     if job.session_sql:
         raise CannotGoOnError(
             "DuckDB's reader resets its connection after each query: no setting of a session would stay"
@@ -41,7 +47,7 @@ def attached(dsn: str, job: Job) -> Any:
     if job.statement_timeout_ms:
         limit = f"-c statement_timeout={job.statement_timeout_ms}"
         parts["options"] = f"{parts.get('options') or ''} {limit}".strip()
-    # What DuckDB does not have it would download.
+    # Otherwise DuckDB would download missing extensions.
     alone: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
@@ -53,7 +59,11 @@ def attached(dsn: str, job: Job) -> Any:
 
 
 def extension() -> Path:
-    """The extension's file, among the packages of this process."""
+    """Return the path of the extension in the installed packages.
+
+    Raises:
+        CannotGoOnError: It is not there.
+    """
     spec = find_spec(DUCKDB_EXTENSION)
     for place in (spec.submodule_search_locations or []) if spec else []:
         for file in sorted(Path(place).glob("extensions/*/postgres_scanner.duckdb_extension")):
@@ -62,13 +72,15 @@ def extension() -> Path:
 
 
 def handed(connection: Any) -> Callable[[str], int]:
-    """Reads a query that the server runs as it is."""
+    """Return a function that reads a query that the server runs unchanged."""
     return lambda sql: len(connection.execute("from postgres_query('pg', ?)", [sql.rstrip("; \n")]).df())
 
 
 def scanned(connection: Any) -> Callable[[str], int]:
-    """Reads a query that DuckDB plans over tables of the server; one that reads none is refused, since DuckDB would
-    answer it alone."""
+    """Return a function that reads a query that DuckDB plans over the server's tables.
+
+    It raises `CannotGoOnError` for a query that reads no table, since DuckDB would answer that without the server.
+    """
     connection.execute("use pg")
     seen: set[str] = set()
 

@@ -1,4 +1,4 @@
-"""A load whose operations are run elsewhere: the core's load writes them to the block's part."""
+"""Base of loads whose operations run elsewhere; the core's load writes them to the block's part."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Part:
-    """The half of `_core.Load` that is the part of a block."""
+    """Methods of `_core.Load` that handle the part of a block."""
 
     def __init__(self, spec: LoadSpec) -> None:
         from dbdyno import _core
@@ -19,13 +19,13 @@ class Part:
         self.core: _core.Load = _core.Load(spec)
 
     def begin_block(self, folder: Path, name: str) -> None:
-        """Opens the block's part."""
+        """Open the block's part."""
         self.core.begin_block(folder, name)
 
     def end_block(self) -> int:
-        """Puts the block's part in place; its rows."""
+        """Complete the block's part and return the number of its rows."""
         return self.core.end_block()
 
     def abandon_block(self) -> None:
-        """Gives the open block up."""
+        """Discard the open block's part."""
         self.core.abandon_block()

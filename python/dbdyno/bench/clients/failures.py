@@ -1,8 +1,7 @@
-"""What a client's failed operations are in the evidence: SQLSTATE, the engine's own number, whether the plan expects
-the error, and the message without the data that stand in it.
+"""A client's failed operations as evidence: SQLSTATE, error number, whether the plan expects it, message without data.
 
-A client says the words of an error once for each statement, SQLSTATE and number; they are taken for all operations that
-failed so.
+A client sends an error's message once per statement, SQLSTATE and number; it is used for all operations that failed in
+this way.
 """
 
 from __future__ import annotations
@@ -22,28 +21,28 @@ if TYPE_CHECKING:
     from dbdyno.bench.clients.reader import Records
 
 Failure = tuple[str, int, str, bool]
-"""SQLSTATE, the engine's number or 0, message without values, expected."""
+"""SQLSTATE, the engine's error number or 0, message without values, and whether the plan expects the error."""
 MOST = 250
 OTHER: Failure = ("other", 0, "", False)
 
 
 @dataclass
 class Failures:
-    """Those of one slice: `numbers` has for each operation 0, or 1 + the place of its failure in `listed`."""
+    """Failures of one slice; `numbers` has for each operation 0, or 1 + the index of its failure in `listed`."""
 
     numbers: NDArray[np.int64]
     listed: list[Failure] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
-    """Each in one line, as our own load would say it."""
+    """Description of each failure in one line, as dbdyno's own load would write it."""
 
     def unexpected(self, whole: NDArray[np.bool_]) -> list[int]:
-        """Numbers of the failures that no plan expects, of the operations that are asked for."""
+        """Return the numbers of failures that no plan expects, of the operations selected by the mask `whole`."""
         bad = [number for number, failure in enumerate(self.listed, 1) if not failure[3]]
         return [int(number) for number in self.numbers[whole & np.isin(self.numbers, bad)]]
 
 
 def failures_of(records: Records, job: Job, said: Mapping[Failed, str]) -> Failures:
-    """How the operations of a slice failed. A transaction has the words of the statement that ended it."""
+    """Return how the operations of a slice failed; a transaction has the message of the statement that ended it."""
     found = Failures(np.zeros(len(records), np.int64))
     places: dict[tuple[int, Failed], int] = {}
     last: dict[int, int] = {}
@@ -67,7 +66,7 @@ def failures_of(records: Records, job: Job, said: Mapping[Failed, str]) -> Failu
 
 
 def _place(found: Failures, job: Job, script: int, failed: Failed, said: Mapping[Failed, str]) -> int:
-    """The number of a failure, which is added where it is new."""
+    """Return the number of a failure, after adding it if it is new."""
     failure, words = _known_failure(job, script, failed, said)
     if len(found.listed) >= MOST and failure not in found.listed:
         failure, words = OTHER, "other"
@@ -81,7 +80,7 @@ def _known_failure(job: Job, script: int, failed: Failed, said: Mapping[Failed, 
     from dbdyno import _core
 
     _, code, vendor = failed
-    # A client that does not tell statements apart says the words once.
+    # A client that does not distinguish statements sends the message once.
     text = said.get(failed) or next((words for (_, *same), words in said.items() if same == [code, vendor]), "")
     known = "\n".join([*(own["text"] for own in job.arm["scripts"]), *job.arm.get("session_sql", ())])
     message, words = _core.reported_error(code, vendor, text, known)

@@ -1,7 +1,7 @@
-"""Clients that put the rows of a query into a data frame, one way each: `python -P -m dbdyno.bench.clients.frames WAY`.
+"""Clients that read a query's rows into a data frame: `python -P -m dbdyno.bench.clients.frames WAY`.
 
-An operation ends when the frame is there. What is no query (begin, an update) goes over psycopg, and so do values:
-these libraries are given text, with the values in it.
+An operation ends when the frame is complete. Statements that are not queries (begin, an update) are run by psycopg.
+These libraries are given a query as text, with its values inserted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ End = Callable[[], None]
 
 
 class FrameSession:
-    """One connection of a library; one of psycopg beside it where there is something that is no query."""
+    """One connection of a library, and one of psycopg if the job has statements that are not queries."""
 
     def __init__(self, job: Job, way: Way) -> None:
         self.job, self.way = job, way
@@ -35,18 +35,18 @@ class FrameSession:
         self.fetch, self.end = way.made(os.environ["DBDYNO_DSN"], job, self.beside)
 
     def run(self, number: int, values: list[Any]) -> int:
-        """Runs a query into a frame; its rows."""
+        """Run a statement, reading a query's rows into a frame, and return the number of rows."""
         statement = self.job.statements[number]
         if not statement.query and self.beside is not None:
             return self.beside.run(number, values)
         return self.fetch(statement.literal(values))
 
     def recover(self) -> bool:
-        """Rolls back what is open."""
+        """Roll back an open transaction and return False if the connection is lost."""
         return self.beside is None or self.beside.recover()
 
     def close(self) -> None:
-        """Says goodbye."""
+        """Close the connections."""
         self.end()
         if self.beside is not None:
             self.beside.close()
@@ -113,7 +113,7 @@ def _duckdb_scan(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fet
 
 
 def _connected(dsn: str, job: Job) -> Any:
-    """A connection of ADBC on which the session is prepared."""
+    """Return an ADBC connection with a prepared session."""
     import adbc_driver_postgresql.dbapi as adbc
 
     connection: Any = adbc.connect(dsn, autocommit=True)
@@ -125,7 +125,13 @@ def _connected(dsn: str, job: Job) -> Any:
 
 @dataclass(frozen=True)
 class Way:
-    """How the rows become a frame: the package whose version says which, and whether it is psycopg's connection."""
+    """How rows become a frame.
+
+    Attributes:
+        made: Opens a connection; returns how to read a query and how to close.
+        package: Package whose version is reported.
+        shares_connection: True if it uses psycopg's connection.
+    """
 
     made: Callable[[str, Job, PsycopgSession | None], tuple[Fetch, End]]
     package: str
@@ -143,7 +149,7 @@ WAYS = {
 
 
 def own_code_of(error: BaseException) -> str:
-    """The SQLSTATE of an error, or of what caused it, where a library tells it."""
+    """Return the SQLSTATE of an error or of its cause, if a library reports it."""
     at: BaseException | None = error
     while at is not None:
         said = re.search(r"SQLSTATE:? ?([0-9A-Z]{5})", str(at))
@@ -154,7 +160,7 @@ def own_code_of(error: BaseException) -> str:
 
 
 def own_words_of(error: BaseException) -> str:
-    """The server's message with the fields that say whose it is, where a library hands them on."""
+    """Return the server's message with the fields that identify the object, if a library passes them on."""
     at: BaseException | None = error
     while at is not None:
         if isinstance(at, psycopg.Error) and at.diag.message_primary:
@@ -175,7 +181,7 @@ _FIELDS |= {"c": "PG_DIAG_COLUMN_NAME", "d": "PG_DIAG_DATATYPE_NAME", "n": "PG_D
 
 
 def main() -> None:
-    """Serves as the client that the first word names."""
+    """Serve as the client that the first command-line argument names."""
     way = WAYS[sys.argv[1]]
     serve(
         f"{way.package} {version(way.package)}", lambda job: FrameSession(job, way), own_code_of, words_of=own_words_of

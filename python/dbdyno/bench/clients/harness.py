@@ -1,9 +1,10 @@
-"""The client's side of the protocol, for clients in Python: reads the job, runs its slices, writes the records.
+"""The client's side of the protocol for clients in Python: reads the job, runs its slices, writes the records.
 
-A client gives `serve` a function that opens a session. Each session has a thread; records stay in memory while a slice
-runs and are written at its end, or once a second. Nothing heavy is imported: what is, is part of a client's cost.
+A client calls `serve` with a function that opens a session. Each session has a thread; records stay in memory while a
+slice runs and are written at its end, or once a second. No heavy modules are imported: imports are part of a client's
+cost.
 
-Limits: sessions share an interpreter, so from about two sessions on Python itself is what is measured.
+Limits: sessions share an interpreter, so from about two sessions on Python itself is measured.
 """
 
 from __future__ import annotations
@@ -29,21 +30,21 @@ clock_ns = time.monotonic_ns
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement: its SQL between its values, and whether it is a query that a cursor may fetch."""
+    """One statement: the pieces of its SQL between its values, and whether it is a query that a cursor may fetch."""
 
     pieces: list[str]
     query: bool
     kind: str
 
     def text(self, placeholder: Callable[[int], str]) -> str:
-        """The SQL with a placeholder for each value, counted from 1."""
+        """Return the SQL with a placeholder for each value, numbered from 1."""
         parts = [self.pieces[0]]
         for number, piece in enumerate(self.pieces[1:], 1):
             parts += [placeholder(number), piece]
         return "".join(parts)
 
     def literal(self, values: Sequence[Any]) -> str:
-        """The SQL with its values written into it."""
+        """Return the SQL with its values inserted as literals."""
         parts = [self.pieces[0]]
         for value, piece in zip(values, self.pieces[1:], strict=True):
             parts += [literal(value), piece]
@@ -52,7 +53,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Job:
-    """What the first line says."""
+    """Content of the job message."""
 
     sessions: int
     mode: str
@@ -63,37 +64,37 @@ class Job:
     statement_timeout_ms: int | None
 
     def before(self) -> list[str]:
-        """What each new session runs."""
+        """Return the SQL that each new session runs first."""
         timeout = self.statement_timeout_ms
         return [*self.session_sql, *([f"set statement_timeout = {timeout}"] if timeout else [])]
 
 
 class Session(Protocol):
-    """A connection at work."""
+    """An open connection that can run the job's statements."""
 
     def run(self, number: int, values: list[Any]) -> int:
-        """Runs a statement with its values and takes all rows; their number, -1 where it is not known."""
+        """Run a statement with its values, fetch all rows and return their number, or -1 if unknown."""
 
     def recover(self) -> bool:
-        """After an error: leaves no transaction open. False where the connection is lost."""
+        """Leave no transaction open after an error, and return False if the connection is lost."""
 
     def close(self) -> None:
-        """Says goodbye to the server."""
+        """Close the connection to the server."""
 
 
 class CannotGoOnError(Exception):
-    """What no later operation would do better: the client says why, and ends."""
+    """Error that every later operation would meet as well: the client reports the reason and exits."""
 
 
 Open = Callable[[Job], Session]
 Code = Callable[[BaseException], str]
 Words = Callable[[BaseException], str]
-"""The message of an error and whose it is, by `stream.said`."""
+"""Returns an error's message with the fields that identify the object, by `stream.said`."""
 Prepare = Callable[[list[Any]], list[Any]]
 
 
 def literal(value: Any) -> str:
-    """A value as SQL has it.
+    """Return a value as an SQL literal.
 
     >>> literal("o'clock"), literal(None), literal(-1)
     ("'o''clock'", 'null', '-1')
@@ -107,7 +108,7 @@ def literal(value: Any) -> str:
 
 @dataclass
 class Seat:
-    """A session with its drawn transactions and its place among them."""
+    """A session with its drawn transactions and its position among them."""
 
     session: Session
     number: int
@@ -115,14 +116,14 @@ class Seat:
     at: int = 0
 
     def next(self) -> tuple[int, list[tuple[int | None, list[Any]]]]:
-        """The next of its transactions, round in circles."""
+        """Return the next of its transactions, starting again after the last one."""
         script, steps = self.drawn[self.at]
         self.at = (self.at + 1) % len(self.drawn)
         return script, steps
 
 
 class Due:
-    """The due times of an open loop, which the sessions share: whoever is free takes the next one."""
+    """Due times of an open loop, shared by the sessions: whichever is free takes the next one."""
 
     def __init__(self, times: list[int], give_up_ns: int) -> None:
         self.times, self.give_up_ns = iter(times), give_up_ns
@@ -130,24 +131,31 @@ class Due:
 
     @classmethod
     def of(cls, message: SliceLine) -> Due | None:
-        """Those of a slice; None in a closed loop."""
+        """Return the due times of a slice, or None in a closed loop."""
         return cls(message["due_ns"], message["give_up_ns"]) if "due_ns" in message else None
 
     def take(self) -> int | None:
-        """The next time; None where there is none left, or what is left is given up."""
+        """Return the next due time, or None if there is none left or the remaining ones are skipped."""
         with self.lock:
             due = next(self.times, None)
         return None if clock_ns() >= self.give_up_ns else due
 
 
 class Serving:
-    """One client at work; `about` is its name and version, `code_of` gives an error's SQLSTATE (empty: not one of the
-    server's), `words_of` what it says, `taken` turns drawn values into the driver's own."""
+    """The client's end of the protocol, for one client.
+
+    Args:
+        about: Name and version of the client.
+        opened: Opens a session.
+        code_of: Returns an error's SQLSTATE; empty if the error is not the server's.
+        taken: Converts drawn values to the driver's types.
+        words_of: Returns an error's message.
+    """
 
     def __init__(self, about: str, opened: Open, code_of: Code, taken: Prepare = list, words_of: Words = str) -> None:
         self.opened, self.code_of, self.taken, self.words_of = opened, code_of, taken, words_of
         self.out, self.lock = sys.stdout.buffer, Lock()
-        # Whatever a driver prints goes to stderr: stdout is for the stream alone.
+        # Anything that a driver prints goes to stderr: stdout is only for the stream.
         sys.stdout = sys.stderr
         self.write(Record(stream.HELLO, statement=stream.VERSION, started_ns=clock_ns(), text=about))
         self.job: Job | None = None
@@ -158,17 +166,17 @@ class Serving:
         self.said: set[tuple[int, str]] = set()
 
     def write(self, record: Record) -> None:
-        """One record, at once."""
+        """Write one record immediately."""
         self.flush([packed(record)])
 
     def flush(self, rows: list[bytes]) -> None:
-        """Rows as they are, at once."""
+        """Write packed records immediately."""
         with self.lock:
             self.out.write(b"".join(rows))
             self.out.flush()
 
     def answer(self, message: Message) -> None:
-        """Does what a line says."""
+        """Carry out a message of the protocol."""
         began = clock_ns()
         if message["do"] == "job":
             self.connect(message)
@@ -183,7 +191,7 @@ class Serving:
             self.write(Record(stream.CLOSED, started_ns=began, elapsed_ns=clock_ns() - began))
 
     def connect(self, message: JobLine) -> None:
-        """Opens the sessions."""
+        """Store the job and open its sessions."""
         self.job = job = Job(
             sessions=message["sessions"],
             mode=message["mode"],
@@ -199,7 +207,7 @@ class Serving:
         self.pool = ThreadPoolExecutor(job.sessions - 1) if job.sessions > 1 else None
 
     def close(self) -> None:
-        """Closes the sessions."""
+        """Close the sessions."""
         for seat in self.seats:
             seat.session.close()
         self.seats = []
@@ -208,7 +216,7 @@ class Serving:
             self.pool = None
 
     def slice(self, message: SliceLine) -> None:
-        """Runs one slice and writes its end."""
+        """Run one slice and write its end."""
         began = clock_ns()
         self.due = Due.of(message)
         calls = self.shares(message, began)
@@ -217,7 +225,7 @@ class Serving:
         self.end_slice(message, began, done)
 
     def shares(self, message: SliceLine, began: int) -> list[tuple[Seat, int, int | None, int | None]]:
-        """Each session's part of a slice: until when, or how many of the transactions."""
+        """Return each session's part of a slice: (seat, slice, end time or None, number of transactions or None)."""
         count, sessions = message["transactions"] if self.due is None else None, len(self.seats)
         until = None if count is not None else began + (message["length_ns"] or 0)
 
@@ -227,13 +235,13 @@ class Serving:
         return [(seat, message["slice"], until, share(seat.number)) for seat in self.seats]
 
     def end_slice(self, message: SliceLine, began: int, done: int) -> None:
-        """Writes a slice's end."""
+        """Write a slice's end."""
         lost, self.lost = self.lost, 0
         elapsed = clock_ns() - began
         self.write(Record(stream.END, 0, message["slice"], lost, began, elapsed, done))
 
     def turn(self, seat: Seat, number: int, until_ns: int | None, most: int | None) -> int:
-        """One session's part of a slice; how many transactions it ran."""
+        """Run one session's part of a slice and return the number of its transactions."""
         assert self.job is not None
         rows: list[bytes] = []
         now = flushed = clock_ns()
@@ -250,8 +258,10 @@ class Serving:
         return count
 
     def begins(self, now: int, until_ns: int | None, most: int | None, count: int) -> int:
-        """When the next transaction of a session begins, after `count` of them: at once in a closed loop, when it is
-        due in an open one; -1 where the slice is over."""
+        """Return when a session's next transaction begins in ns, after `count` of them, or -1 if the slice is over.
+
+        That is immediately in a closed loop, and when it is due in an open one; this waits for it.
+        """
         if self.due is None:
             over = now >= until_ns if until_ns is not None else count >= (most or 0)
             return -1 if over else now
@@ -262,7 +272,7 @@ class Serving:
         return clock_ns()
 
     def transaction(self, seat: Seat, number: int, script: int, steps: list[Any], now: int, rows: list[bytes]) -> int:
-        """Runs one transaction and appends its rows; when it ended."""
+        """Run one transaction, append its records to `rows`, and return the time at its end in ns."""
         assert self.job is not None
         single, began, got, code, own = self.job.single[script], now, -1, b"", seat.number
         for statement, values in steps:
@@ -295,7 +305,7 @@ class Serving:
         return now
 
     def failed(self, seat: Seat, number: int, statement: int, error: BaseException) -> bytes:
-        """An error's code; its words are told once for each statement."""
+        """Return an error's code; its message is sent once for each statement."""
         code = self.code_of(error) or stream.LOST
         if (statement, code) not in self.said:
             self.said.add((statement, code))
@@ -304,7 +314,7 @@ class Serving:
         return code.encode()
 
     def recover(self, seat: Seat) -> None:
-        """Leaves no transaction open after an error; connects again where the connection is lost."""
+        """Leave no transaction open after an error, and reconnect if the connection is lost."""
         assert self.job is not None
         if seat.session.recover():
             return
@@ -321,24 +331,24 @@ class Serving:
                 return
 
     def _ready(self, one: list[Any]) -> tuple[int, list[tuple[int | None, list[Any]]]]:
-        """A drawn transaction with the driver's own values."""
+        """Return a drawn transaction with values in the driver's types."""
         script, steps = one
         return script, [(step[0], step[1:] if step[0] is None else self.taken(step[1:])) for step in steps]
 
 
 def serve(about: str, opened: Open, code_of: Code, taken: Prepare = list, words_of: Words = str) -> None:
-    """Serves until stdin ends."""
+    """Serve the protocol until stdin ends; see `Serving` for the arguments."""
     serve_with(Serving(about, opened, code_of, taken, words_of), code_of)
 
 
 def serve_with(serving: Serving, code_of: Code) -> None:
-    """Serves until stdin ends. What cannot go on is told to whoever started it."""
+    """Serve the protocol until stdin ends; an error that ends the client is written to the stream first."""
     try:
         for line in sys.stdin.buffer:
             serving.answer(json.loads(line))
         serving.close()
     except BrokenPipeError:
-        os._exit(1)  # nobody reads on, and nothing is left to be said
+        os._exit(1)  # nobody reads the stream any more
     except Exception as error:
         text = str(error) if isinstance(error, CannotGoOnError) else f"{type(error).__name__}: {error}"
         serving.write(Record(stream.FAILED, started_ns=clock_ns(), code=code_of(error), text=text))

@@ -1,5 +1,7 @@
-"""What a client is told: one JSON object a line on its stdin. The statements' values are drawn here, so that a client
-needs no language of scripts."""
+"""Messages sent to a client: one JSON object per line on its stdin.
+
+The statements' values are drawn here, so that a client needs no script language.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ if TYPE_CHECKING:
     from dbdyno.base.core_types import LoadArm
 
 MODES = {"simple": "literals", "extended": "binds", "prepared": "prepared"}
-"""How statements are sent: our words for a protocol, and those of clients."""
+"""Ways of sending statements: dbdyno's name of a protocol, and the name used by clients."""
 DRAWN_MOST = 100_000
-"""Transactions that are drawn at once for all sessions of an arm."""
+"""Maximum number of transactions drawn at once for all sessions of an arm."""
 DRAWN_EACH = 2_000
 _READS = re.compile(r"\s*(select|values|table|with)\b", re.I)
 _CHANGES = re.compile(r"\b(insert|update|delete|merge|into)\b", re.I)
@@ -34,22 +36,22 @@ class Job:
     drawer: _core.Drawer
     fetch_size: int | None = None
     seed: int = 0
-    """Of the arrivals in an open loop."""
+    """Seed of the arrivals in an open loop."""
 
     @property
     def sessions(self) -> int:
-        """How many there are."""
+        """Return the number of sessions."""
         return self.arm["sessions"]
 
     def arrivals(self, number: int, length_ns: int | None, transactions: int | None) -> Arrivals | None:
-        """When the transactions of a slice are due; None in a closed loop."""
+        """Return when the transactions of a slice are due, or None in a closed loop."""
         rate = self.arm.get("rate_per_s")
         if rate is None:
             return None
         return drawn(rate, [self.seed, number, self.sessions], length_ns, transactions, time.monotonic_ns())
 
     def line(self) -> bytes:
-        """The first line: everything that stays as it is."""
+        """Return the job message: everything that does not change."""
         statements = [
             {**statement, "query": is_query("".join(statement["pieces"]))} for statement in self.drawer.statements()
         ]
@@ -68,14 +70,14 @@ class Job:
         )
 
     def expects(self, script: int, code: str, vendor: int) -> bool:
-        """Whether the plan calls an error of a script an outcome: by its SQLSTATE, or by the engine's own number."""
+        """Return True if the plan expects an error of a script, by its SQLSTATE or the engine's error number."""
         name = self.drawer.scripts()[script]["name"]
         own = next((one.get("expected_errors", ()) for one in self.arm["scripts"] if one["name"] == name), ())
         expected = {*own, *self.arm.get("expected_errors", ())}
         return code in expected or (vendor > 0 and str(vendor) in expected)
 
     def draw(self) -> bytes:
-        """The next transactions of each session; they go round in circles until others are drawn."""
+        """Return the message with the next transactions of each session; they are repeated until others are drawn."""
         count = min(DRAWN_EACH, max(1, DRAWN_MOST // self.sessions)) if self.drawer.varies() else 1
         drawn = [self.drawer.draw(session, count) for session in range(self.sessions)]
         return line(
@@ -90,7 +92,7 @@ class Job:
 
 
 def is_query(sql: str) -> bool:
-    """Whether a statement returns rows and nothing else, so that a cursor may fetch them.
+    """Return True if a statement only returns rows, so that a cursor may fetch them.
 
     >>> is_query("select 1"), is_query("with x as (delete from t returning 1) select * from x"), is_query("commit")
     (True, False, False)
@@ -99,5 +101,5 @@ def is_query(sql: str) -> bool:
 
 
 def line(message: Mapping[str, Any]) -> bytes:
-    """A message as it is sent."""
+    """Return a message in the form in which it is sent."""
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"

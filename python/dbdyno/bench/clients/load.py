@@ -1,8 +1,8 @@
-"""The load of a plan in which arms name external clients: the same face as `_core.Load`, slice by slice.
+"""The load of a plan with external clients, slice by slice, with the interface of `_core.Load`.
 
-Our own load keeps the evidence and runs the arms that name no client. A client's operations are checked against what
-can be true of them and put into the same part, their times on the clock of all other evidence: a client takes
-CLOCK_MONOTONIC, which all processes of a host share, and one distance to the epoch holds for the whole run.
+dbdyno's own load writes the evidence and runs the arms without a client. A client's operations are checked for
+plausibility and added to the same part, with their times on the clock of all other evidence: a client uses
+CLOCK_MONOTONIC, which all processes of a host share, and one offset to the epoch is used for the whole run.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian
 
 Slice = tuple[int, int, int | None, int | None]
-"""Arm, number, length in ns or None, transactions or None."""
+"""Arm, number, length in ns or None, number of transactions or None."""
 CONNECT_S = 60.0
 CLOSE_S = 10.0
 CALL_KINDS = {"exec": 1, "begin": 2, "commit": 3, "rollback": 4}
-"""Places of kinds in the core's list; a transaction's is 0."""
+"""Indexes of kinds in the core's list; that of a transaction is 0."""
 
 
 class Ran(NamedTuple):
-    """One slice: its end, its operations, when each was due (-1: at once), and how many that were due never began."""
+    """One slice: its end, its operations, when each was due (-1: no due time), and the number of skipped ones."""
 
     end: stream.Record
     records: Records
@@ -52,7 +52,7 @@ class Ran(NamedTuple):
 
 
 def _slice(number: int, length_ns: int | None, transactions: int | None, arrivals: Arrivals | None) -> SliceLine:
-    """What asks for a slice."""
+    """Return the message that requests a slice."""
     asked: SliceLine = {"do": "slice", "slice": number, "length_ns": length_ns, "transactions": transactions}
     if arrivals is None:
         return asked
@@ -60,8 +60,10 @@ def _slice(number: int, length_ns: int | None, transactions: int | None, arrival
 
 
 class ClientArm:
-    """An arm that a client runs: how it is started, and its process while there is one. With a `guardian` the process
-    ends also where ours is killed and it ignores the end of its stdin."""
+    """An arm that a client runs: how the client is started, and its process while there is one.
+
+    With a `guardian` the process also ends if ours is killed and it ignores the end of its stdin.
+    """
 
     def __init__(self, job: Job, command: Sequence[str], environment: Mapping[str, str], name: str) -> None:
         self.job, self.command, self.environment, self.name = job, command, environment, name
@@ -79,7 +81,11 @@ class ClientArm:
         self.answer_s = max(ANSWER_S, timeout_ms / 1000 + 10)
 
     def start(self) -> ClientProcess:
-        """The process, started where there is none. Raises `ClientError`."""
+        """Return the client's process, starting it if there is none.
+
+        Raises:
+            ClientError: It cannot be started, or does not speak the protocol.
+        """
         if self.process is None:
             if self.guardian is not None and self.undo is None:
                 self.undo = self.guardian.push(MarkUndo(f"client {self.name}", self.mark))
@@ -98,7 +104,7 @@ class ClientArm:
         return self.process
 
     def connect(self) -> None:
-        """Opens its sessions, where they are not open."""
+        """Open the client's sessions if they are not open."""
         process = self.start()
         if self.open:
             return
@@ -112,7 +118,7 @@ class ClientArm:
         self.open, self.drawn = True, False
 
     def disconnect(self) -> None:
-        """Closes its sessions; the process goes on. One that cannot do so is ended."""
+        """Close the client's sessions; the process continues, but is ended if it does not close them."""
         if self.process is None or not self.open:
             return
         self.open = False
@@ -123,20 +129,20 @@ class ClientArm:
             self.line.admit(None)
 
     def begin_block(self) -> None:
-        """It is to get other transactions; times that say nothing of another block are forgotten."""
+        """Have other transactions drawn, and forget times that say nothing about another block."""
         self.drawn = False
         if not self.accounted.lasts:
             self.accounted = Accounted()
 
     def draw(self) -> None:
-        """Gives it other transactions; before a slice, so that it is no part of one."""
+        """Send other transactions, before a slice so that sending is not part of one."""
         if not self.drawn:
             with self.held():
                 self.start().send(self.job.draw())
             self.drawn = True
 
     def turn(self, number: int, length_ns: int | None, transactions: int | None) -> Ran:
-        """Runs one slice."""
+        """Run one slice."""
         process, job = self.start(), self.job
         count = None if job.arm.get("rate_per_s") else transactions
         asked = Asked(number, job.sessions, len(job.drawer.statements()), len(job.drawer.scripts()), count)
@@ -162,8 +168,10 @@ class ClientArm:
         return Ran(end, records, intended, len(arrivals.due_ns) - end.rows if arrivals else 0)
 
     def refuse_doubtful(self) -> None:
-        """Raises `ClientLostError` where what it told leaves out too much of its time. What is too little to judge by
-        stays: a block may be run in pieces, and blocks may be short."""
+        """Raise `ClientLostError` if the client's operations leave out too much of its time.
+
+        Times too short to judge are kept: a block may be run in pieces, and blocks may be short.
+        """
         least_ns = LEAST_AGAIN_NS if self.doubted else LEAST_NS
         doubt = self.accounted.doubt(least_ns)
         if self.accounted.share(least_ns) is not None:
@@ -174,7 +182,7 @@ class ClientArm:
 
     @contextlib.contextmanager
     def held(self) -> Any:
-        """What fails in between ends the process: nothing that it still says can be trusted."""
+        """End the process if the block fails: nothing that it still writes can be trusted."""
         try:
             yield
         except BaseException:
@@ -182,7 +190,7 @@ class ClientArm:
             raise
 
     def kill(self) -> None:
-        """Ends the process at once."""
+        """End the process immediately."""
         process, self.process, self.open, self.accounted = self.process, None, False, Accounted()
         if process is not None:
             process.kill()
@@ -191,11 +199,11 @@ class ClientArm:
             self.line.close()
 
     def _end_what_it_started(self) -> None:
-        """Also what has left its group (a pool of workers, a daemon)."""
+        """End processes that the client started, also those that left its group (a pool of workers, a daemon)."""
         MarkUndo(f"client {self.name}", self.mark).carry_out()
 
     def end(self) -> None:
-        """Lets the process end, or ends it."""
+        """Let the process end, or end it, and remove its undo."""
         process, self.process, self.open, self.accounted = self.process, None, False, Accounted()
         if process is not None:
             process.end()
@@ -208,7 +216,7 @@ class ClientArm:
 
 
 class Loads(Part):
-    """Our own load, and external clients beside it; `clients` by the numbers of their arms."""
+    """dbdyno's own load, and external clients beside it, by the number of their arm."""
 
     def __init__(self, spec: LoadSpec, clients: Mapping[int, ClientArm]) -> None:
         super().__init__(spec)
@@ -218,7 +226,7 @@ class Loads(Part):
         self.count = 0
 
     def connect(self, arm: int) -> None:
-        """Opens the sessions of an arm."""
+        """Open the sessions of an arm."""
         if arm in self.clients:
             with contextlib.suppress(Stopped), _named(arm):
                 self.clients[arm].connect()
@@ -226,35 +234,39 @@ class Loads(Part):
             self.core.connect(arm)
 
     def disconnect(self, arm: int) -> None:
-        """Closes the sessions of an arm."""
+        """Close the sessions of an arm."""
         if arm in self.clients:
             self.clients[arm].disconnect()
         else:
             self.core.disconnect(arm)
 
     def begin_block(self, folder: Path, name: str) -> None:
-        """Opens the block's part; clients get other transactions."""
+        """Open the block's part; clients get other transactions."""
         for client in self.clients.values():
             client.begin_block()
         super().begin_block(folder, name)
 
     def stop(self) -> None:
-        """Ends what runs soon; called from a signal handler."""
+        """Ask the running work to end soon; called from a signal handler."""
         for client in self.clients.values():
             client.stopped = True
         self.core.stop()
 
     def close(self) -> None:
-        """Ends the clients."""
+        """End the clients."""
         for client in self.clients.values():
             client.end()
 
     def progress(self) -> int:
-        """Transactions so far."""
+        """Return the number of transactions so far."""
         return self.core.progress() + self.count
 
     def run(self, block: int, slices: Sequence[Slice]) -> LoadReport:
-        """Runs slices in their order. Raises `ClientError` where a client cannot go on or does not tell the truth."""
+        """Run slices in their order and return the report.
+
+        Raises:
+            ClientError: A client cannot continue, or reports impossible times.
+        """
         report = self._empty()
         try:
             for arm in dict.fromkeys(arm for arm, *_ in slices):
@@ -307,7 +319,7 @@ class Loads(Part):
         self.count += len(whole)
 
     def _keep(self, arm: int, block: int, client: ClientArm, ran: Ran, failures: Failures) -> None:
-        """Puts operations into the block's part."""
+        """Add operations to the block's part."""
         drawer, records = client.job.drawer, ran.records
         statements, scripts = drawer.statements(), drawer.scripts()
         is_script = records["kind"] == stream.TRANSACTION
@@ -330,11 +342,11 @@ class Loads(Part):
         self.core.add_calls(arm, block, {name: column.tolist() for name, column in columns.items()}, failures.listed)
 
     def _cpu_ns(self) -> dict[int, int]:
-        """What each client has used of the CPU."""
+        """Return the CPU time that each client has used."""
         return {at: own.process.cpu_ns() for at, own in self.clients.items() if own.process is not None}
 
     def _lines(self) -> list[LineReport]:
-        """How late the lines of the clients were since this was last asked."""
+        """Return how late the lines of the clients were since the last call."""
         return [own.line.late(at) for at, own in self.clients.items() if own.line is not None]
 
     def _now_ns(self) -> int:
@@ -357,7 +369,7 @@ class Loads(Part):
 
 @contextlib.contextmanager
 def _named(arm: int) -> Iterator[None]:
-    """A client that is lost in between is known by its arm."""
+    """Record the arm's number in a `ClientLostError`."""
     try:
         yield
     except ClientLostError as lost:
@@ -379,7 +391,7 @@ def _nothing(arm: int) -> ArmReport:
 
 
 def _merge(report: LoadReport, more: LoadReport) -> None:
-    """Adds what our own load reports."""
+    """Add the report of dbdyno's own load."""
     report["reconnects"] += more["reconnects"]
     report["cpu_ns"] += more["cpu_ns"]
     report["threads"] = max(report["threads"], more["threads"])

@@ -1,4 +1,4 @@
-"""What a client is told, a JSON object a line: [the protocol](docs/reference/client-protocol.md) as types."""
+"""Messages to a client as types, one JSON object per line; see docs/reference/client-protocol.md."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dbdyno.base.core_types import DrawnStatement
 
 
 class StatementLine(DrawnStatement):
-    """A statement of the job; `query`: it gives rows."""
+    """A statement of the job; `query` is True if it returns rows."""
 
     query: bool
 
 
 class ScriptLine(TypedDict):
-    """A script of the job; `single`: it is one statement."""
+    """A script of the job; `single` is True if it is one statement."""
 
     name: str
     single: bool
 
 
 class JobLine(TypedDict):
-    """Everything that stays as it is."""
+    """Job message: everything that does not change."""
 
     do: Literal["job"]
     protocol: int
@@ -42,7 +42,7 @@ class DrawLine(TypedDict):
 
 
 class SliceLine(TypedDict):
-    """One slice: of a length or of a number of transactions, in an open loop with the times at which they are due."""
+    """Request for one slice with a length or a number of transactions, in an open loop with due times."""
 
     do: Literal["slice"]
     slice: int
@@ -53,7 +53,7 @@ class SliceLine(TypedDict):
 
 
 class CloseLine(TypedDict):
-    """The end."""
+    """Request to close the sessions."""
 
     do: Literal["close"]
 

@@ -1,10 +1,10 @@
-"""A longer line for a client that is another program: a port on 127.0.0.1 in front of the real server.
+"""A simulated longer network line for an external client: a port on 127.0.0.1 in front of the real server.
 
-The port is there as long as the client's process. It lets in only that process and what it started, and only while its
-arm's sessions are open; anybody else on the machine who knocks is turned away. Bytes pass unchanged, so TLS is spoken
-from end to end, and passwords are asked by the real server.
+The port exists as long as the client's process. It accepts only that process and the processes that it started, and
+only while its arm's sessions are open; every other process on the machine is refused. Bytes pass unchanged, so TLS is
+end to end, and the real server asks for passwords.
 
-Limits: Linux, since who knocks is found in /proc. The server is reached by TCP.
+Limits: Linux only, since the connecting process is looked up in /proc. The server must be reached by TCP.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 STEP_S = 0.1
 _LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F")
-"""127.0.0.1 as /proc/net/tcp writes it, and as an IPv6 socket has it in /proc/net/tcp6."""
+"""127.0.0.1 as written in /proc/net/tcp, and as an IPv6 socket has it in /proc/net/tcp6."""
 
 
 class ClientLine:
-    """The line of an arm. `environment` says for a port how the client finds the server through it."""
+    """The line of an arm; `environment` returns for a port the variables with which the client connects through it."""
 
     def __init__(self, spec: Line, host: str, port: int, environment: Callable[[int], Mapping[str, str]]) -> None:
         self.spec, self.host, self.port, self.environment = spec, host, port, environment
@@ -39,7 +39,11 @@ class ClientLine:
         self.leader: int | None = None
 
     def open(self) -> Mapping[str, str]:
-        """Opens a port, which lets nobody in yet; the environment of the client. Raises `TargetError`."""
+        """Open a port that accepts nobody yet, and return the environment of the client.
+
+        Raises:
+            TargetError: The server's host is unknown, or the port cannot be opened.
+        """
         from dbdyno import _core
 
         self.close()
@@ -50,11 +54,11 @@ class ClientLine:
         return self.environment(self.own.port())
 
     def admit(self, leader: int | None) -> None:
-        """From now on lets in this process and what is in its session; None: nobody."""
+        """Accept connections of this process and of the processes in its session from now on; None accepts nobody."""
         self.leader, self.let_in, self.failure = leader, 0, ""
 
     def refuse_past(self, sessions: int) -> str | None:
-        """Why a client that says its sessions are open cannot have opened them through the line; else None."""
+        """Return why a client that says its sessions are open cannot have opened them through the line, or None."""
         if self.let_in >= sessions:
             return None
         return self.failure or (
@@ -62,12 +66,12 @@ class ClientLine:
         )
 
     def late(self, arm: int) -> LineReport:
-        """How late the line was since this was last asked."""
+        """Return how late the line was since the last call."""
         pieces, late, most = self.own.lateness() if self.own is not None else (0, 0, 0)
         return {"arm": arm, "pieces": pieces, "late_ns": late, "late_max_ns": most}
 
     def close(self) -> None:
-        """Closes the port and every connection through it."""
+        """Close the port and every connection through it."""
         self.leader = None
         self.ended.set()
         if self.thread is not None:
@@ -93,7 +97,11 @@ class ClientLine:
 
 
 def _address(host: str, port: int) -> str:
-    """The server's address in numbers. Raises `TargetError` for a host that is none."""
+    """Return the server's address in numeric form.
+
+    Raises:
+        TargetError: The host is unknown.
+    """
     try:
         family, *_, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
@@ -102,13 +110,13 @@ def _address(host: str, port: int) -> str:
 
 
 def knocks(leader: int, peer: int, port: int) -> bool:
-    """Whether the connection from a port of 127.0.0.1 to another is of a process in this session."""
+    """Return True if the connection from port `peer` of 127.0.0.1 to `port` is of a process in the leader's session."""
     inode = _inode(peer, port)
     return inode is not None and any(_holds(pid, inode) for pid in _members(leader))
 
 
 def _inode(peer: int, port: int) -> str | None:
-    """The socket of whoever connects from `peer` to `port`."""
+    """Return the inode of the socket that is connected from `peer` to `port`, or None."""
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
             for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
@@ -120,7 +128,7 @@ def _inode(peer: int, port: int) -> str | None:
 
 
 def _members(leader: int) -> list[int]:
-    """The processes of a session; the leader first, which it mostly is."""
+    """Return the processes of a session, the leader first, because it usually is the one that connects."""
     found = [leader]
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and int(entry.name) != leader:
@@ -131,7 +139,7 @@ def _members(leader: int) -> list[int]:
 
 
 def _holds(pid: int, inode: str) -> bool:
-    """Whether a process has this socket."""
+    """Return True if a process has this socket open."""
     with contextlib.suppress(OSError):
         for entry in Path(f"/proc/{pid}/fd").iterdir():
             with contextlib.suppress(OSError):

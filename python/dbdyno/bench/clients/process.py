@@ -1,8 +1,8 @@
-"""A client as a process: started without a shell and with a clean environment, asked, listened to, and ended.
+"""The process of a client: started without a shell in a clean environment, asked, read, and ended.
 
-It is the leader of a group of its own, so that whatever it starts ends with it; what leaves the group is known by the
-mark in its environment (`ClientArm`). The last line that it writes to stderr stands in errors, without the password of
-the connection.
+It leads a separate process group, so that processes that it starts end with it; those that leave the group are found by
+the mark in their environment (`ClientArm`). The last line that it writes to stderr is included in errors, without the
+connection's password.
 """
 
 from __future__ import annotations
@@ -26,42 +26,44 @@ from dbdyno.bench.clients.stderr_tail import LastWords
 from dbdyno.bench.recorder import AgainError
 
 START_S = 30.0
-"""From the start to the client's first record."""
+"""Maximum seconds from the start to the client's first record."""
 ANSWER_S = 60.0
-"""Silence after which a client counts as hung."""
+"""Seconds of silence after which a client counts as hung."""
 END_S = 5.0
-"""From a wish to end to the end."""
+"""Maximum seconds from the request to end to the end."""
 STEP_S = 0.1
 SAID_MOST = 300
 RECORDS_MOST = 20_000_000
-"""Of one slice: 1 GB."""
+"""Maximum number of records of one slice (1 GB)."""
 CODES_MOST = 250
-"""Errors whose words are kept."""
+"""Maximum number of errors whose messages are kept."""
 WORDS_MOST = 4_000
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", "LOGNAME")
-"""What a client sees of our environment."""
+"""Environment variables that are passed to a client."""
 Failed: TypeAlias = tuple[int, str, int]
-"""The statement that failed, its SQLSTATE, and the engine's own number of the error."""
+"""The statement that failed, its SQLSTATE, and the engine's error number."""
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 class ClientError(TargetError):
-    """A client that cannot be started, cannot go on, or does not keep to the protocol."""
+    """Error for a client that cannot be started, cannot continue, or violates the protocol."""
 
 
 class ClientLostError(ClientError, AgainError):
-    """A client that died, hangs, or whose times are doubtful: the block is run again, with a new process. `arm` is the
-    number of its arm."""
+    """Error for a client that died, hangs, or reports doubtful times; the block is run again with a new process.
+
+    `arm` is the number of its arm.
+    """
 
     arm: int | None = None
 
 
 class ClientHungError(ClientLostError):
-    """A client that is silent for longer than it may be."""
+    """Error for a client that is silent for longer than allowed."""
 
 
 class ClientProcess:
-    """One client that runs. `name` is for errors; `secret` is never told."""
+    """A running client; `name` is used in errors, `secret` is removed from all texts."""
 
     def __init__(
         self,
@@ -99,7 +101,11 @@ class ClientProcess:
         self.about = ""
 
     def greet(self) -> stream.Record:
-        """The first record of the client: which protocol it speaks, by which clock."""
+        """Read and check the client's first record: which protocol it speaks, and by which clock.
+
+        Raises:
+            ClientError: It speaks another version, or uses another clock.
+        """
         began = time.monotonic_ns()
         record, _ = self.wait(stream.HELLO, self.start_s)
         if record.statement != stream.VERSION:
@@ -113,7 +119,11 @@ class ClientProcess:
         return record
 
     def send(self, line: bytes) -> None:
-        """Sends a line; raises `ClientError` where the client does not read it."""
+        """Send a line to the client.
+
+        Raises:
+            ClientError: The client does not read it.
+        """
         assert self.process.stdin is not None
         fileno, left, deadline = self.process.stdin.fileno(), memoryview(line), time.monotonic() + self.answer_s
         try:
@@ -131,7 +141,11 @@ class ClientProcess:
             raise self._gone() from None
 
     def refuse_unasked(self) -> None:
-        """Raises `ClientError` where it has written since its last answer: nobody has asked for anything."""
+        """Raise `ClientError` if the client has written since its last answer, although nothing was requested.
+
+        Raises:
+            ClientError: It has.
+        """
         assert self.process.stdout is not None
         try:
             data = os.read(self.process.stdout.fileno(), 1 << 16)
@@ -142,8 +156,14 @@ class ClientProcess:
             raise self.error(f"wrote what nobody asked for: {self.reader.rest()}", "write texts to stderr")
 
     def wait(self, kind: int, patience_s: float) -> tuple[stream.Record, list[Records]]:
-        """The next record of a kind, and the operations before it. Counted is silence: each byte that arrives begins
-        the time anew. Raises `ClientError`; `Stopped` where the user wants to stop."""
+        """Return the next record of a kind, and the operations before it.
+
+        The timeout applies to silence: each byte that arrives restarts the time.
+
+        Raises:
+            ClientError: The client does not answer, ends, or violates the protocol.
+            Stopped: The user wants to stop.
+        """
         assert self.process.stdout is not None
         fileno = self.process.stdout.fileno()
         operations: list[Records] = []
@@ -169,7 +189,7 @@ class ClientProcess:
                 return answer, operations
 
     def _answer(self, data: bytes, kind: int, operations: list[Records]) -> stream.Record | None:
-        """The record that is waited for, where it has come; operations are added to those before."""
+        """Return the expected record if it has arrived; operations are appended to `operations`."""
         try:
             for got in self.reader.take(data):
                 if not isinstance(got, stream.Record):
@@ -200,7 +220,7 @@ class ClientProcess:
         return self.error(f"wrote a record {stream.KINDS[got.kind]!r} where {stream.KINDS[kind]!r} is due")
 
     def _gone(self) -> ClientError:
-        """How it ended."""
+        """Return an error that says how the process ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(END_S)
         code = self.process.poll()
@@ -218,25 +238,25 @@ class ClientProcess:
         )
 
     def error(self, message: str, step: str | None = None, kind: type[ClientError] = ClientError) -> ClientError:
-        """An error of this client."""
+        """Return an error of this client."""
         return kind(f"the client {self.name} {message}", next_step=step or "run `dbdyno client check` on it")
 
     def last_words(self) -> str:
-        """The last line that it wrote to stderr."""
+        """Return the last line that it wrote to stderr."""
         lines = self.said.text().strip().splitlines()
         return self.output_line(lines[-1]) if lines else ""
 
     def output_line(self, text: str) -> str:
-        """What it said, in one line, without the connection's password."""
+        """Return the client's text in one line, without the connection's password."""
         text = self.without_secrets(text)
         return " ".join("".join(char if char.isprintable() else " " for char in text).split())[:SAID_MOST]
 
     def without_secrets(self, text: str) -> str:
-        """What it said without the connection's password."""
+        """Return the client's text without the connection's password."""
         return sql_without_secrets(text.replace(self.secret, "***") if self.secret else text)
 
     def cpu_ns(self) -> int:
-        """CPU time that it has used, with all its threads and children that ended."""
+        """Return the CPU time used by the process, its threads, and its children that ended, in ns."""
         try:
             text = Path(f"/proc/{self.process.pid}/stat").read_text()
         except OSError:
@@ -245,14 +265,17 @@ class ClientProcess:
         return sum(int(field) for field in fields[11:15]) * _TICK_NS
 
     def end(self, patience_s: float = END_S) -> bool:
-        """Ends it: by the end of its stdin, then by signals. Whether the first was enough. Nothing of it runs on."""
+        """End the process by closing its stdin, then by signals, and return True if closing stdin was enough.
+
+        No process of its group is left running.
+        """
         stdin = self.process.stdin
         assert stdin is not None and self.process.stdout is not None
         with contextlib.suppress(OSError):
             stdin.close()
         willing = self._ended(patience_s)
         for number in (signal.SIGTERM, signal.SIGKILL):
-            # Also where it ended by itself: what it started may still run.
+            # Also if it ended by itself: processes that it started may still run.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, number)
             if self._ended(1.0 if number == signal.SIGTERM else END_S):
@@ -261,11 +284,11 @@ class ClientProcess:
         return willing
 
     def kill(self) -> None:
-        """Ends it at once."""
+        """End the process immediately."""
         self.end(0.0)
 
     def _ended(self, patience_s: float) -> bool:
-        """Whether it ends in time; what it still writes is read and dropped, lest it waits for that."""
+        """Return True if the process ends in time; its output is read and dropped, so that it does not block."""
         assert self.process.stdout is not None
         deadline = time.monotonic() + patience_s
         while self.process.poll() is None:
@@ -279,4 +302,4 @@ class ClientProcess:
 
 
 class Stopped(Exception):  # noqa: N818
-    """The user or the system asked to end while a client was at work."""
+    """The user or the system asked to stop while a client was working."""

@@ -1,6 +1,9 @@
-"""The client psycopg 3. `prepared`: the server keeps the statement; `binds`: values apart from the text, parsed each
-time; `literals`: values in the text. With a fetch size a query is read through a server-side cursor (DECLARE, FETCH),
-in a transaction of its own where the script has none; such a query is never prepared."""
+"""The client psycopg 3.
+
+`prepared`: the server keeps the statement; `binds`: values are sent apart from the text, which is parsed each time;
+`literals`: values are in the text. With a fetch size a query is read through a server-side cursor (DECLARE, FETCH), in
+a separate transaction if the script has none; such a query is never prepared.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ class PsycopgSession:
 
     def __init__(self, job: Job) -> None:
         self.connection = psycopg.connect(os.environ["DBDYNO_DSN"], autocommit=True)
-        # None: never, whatever a single call says; 0: from the first execution on.
+        # None: never prepare, whatever a single call says; 0: prepare at the first execution.
         self.connection.prepare_threshold = 0 if job.mode == "prepared" else None
         for sql in job.before():
             self.connection.execute(sql.encode())
@@ -28,7 +31,7 @@ class PsycopgSession:
         self.texts = [_text(own.pieces) for own in job.statements]
 
     def run(self, number: int, values: list[Any]) -> int:
-        """Runs a statement and takes its rows."""
+        """Run a statement, fetch all rows and return their number."""
         statement = self.job.statements[number]
         if self.job.mode == "literals":
             text, given = statement.literal([_plain(value) for value in values]).encode(), None
@@ -56,7 +59,7 @@ class PsycopgSession:
         return count
 
     def recover(self) -> bool:
-        """Rolls back what is open."""
+        """Roll back an open transaction and return False if the connection is lost."""
         if self.connection.broken or self.connection.closed:
             return False
         if self.connection.info.transaction_status != pq.TransactionStatus.IDLE:
@@ -64,7 +67,7 @@ class PsycopgSession:
         return True
 
     def close(self) -> None:
-        """Says goodbye."""
+        """Close the connection."""
         self.connection.close()
 
 
@@ -75,7 +78,7 @@ def _text(pieces: list[str]) -> bytes:
 
 
 def _values(values: list[Any]) -> list[Any]:
-    """Whole numbers as 64 bits, whatever their size, so that a statement has the same types each time."""
+    """Return whole numbers as 64 bits, whatever their size, so that a statement always has the same types."""
     return [Int8(value) if isinstance(value, int) and not isinstance(value, bool) else value for value in values]
 
 
@@ -84,13 +87,13 @@ def _plain(value: Any) -> Any:
 
 
 def code_of(error: BaseException) -> str:
-    """The SQLSTATE of an error."""
+    """Return the SQLSTATE of an error; empty if the connection is lost."""
     lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     return (isinstance(error, psycopg.Error) and error.sqlstate) or ("" if lost else "XX000")
 
 
 def words_of(error: BaseException) -> str:
-    """The server's message with the fields that say whose it is; else what the driver says."""
+    """Return the server's message with the fields that identify the object, otherwise the driver's text."""
     diag = error.diag if isinstance(error, psycopg.Error) else None
     if diag is None or diag.message_primary is None:
         return str(error)
@@ -106,7 +109,7 @@ def words_of(error: BaseException) -> str:
 
 
 def main() -> None:
-    """Serves as a client."""
+    """Serve as a client until stdin ends."""
     serve(f"psycopg {psycopg.__version__} ({pq.__impl__})", PsycopgSession, code_of, _values, words_of)
 
 

@@ -1,5 +1,4 @@
-"""Reads a client's stream as it comes in. A client is a stranger's program: what it writes is checked, never
-trusted."""
+"""Reader of a client's stream; what the client, a foreign program, writes is checked and never trusted."""
 
 from __future__ import annotations
 
@@ -29,23 +28,27 @@ RECORD = np.dtype(
     ]
 )
 Records: TypeAlias = NDArray[Any]
-"""Rows of `RECORD`."""
+"""Array with rows of `RECORD`."""
 SHOWN_MOST = 80
 
 
 class StreamError(Error):
-    """A client's stream is not what the protocol says."""
+    """Error for a client's stream that violates the protocol."""
 
 
 class Reader:
-    """Takes bytes as they arrive; gives operations in bulk, every other record by itself."""
+    """Incremental parser of the stream; operations are returned in bulk, every other record individually."""
 
     def __init__(self) -> None:
         self.buffer = bytearray()
         self.read = 0
 
     def take(self, data: bytes) -> Iterator[Records | stream.Record]:
-        """What is whole by now. Raises `StreamError` for bytes that are no record."""
+        """Yield the records that are complete after `data` has arrived.
+
+        Raises:
+            StreamError: The bytes are not a record.
+        """
         self.buffer += data
         while len(self.buffer) >= stream.LENGTH:
             whole = len(self.buffer) // stream.LENGTH
@@ -63,7 +66,7 @@ class Reader:
             yield record
 
     def rest(self) -> str:
-        """What came and is no whole record, in words; nothing where there is none."""
+        """Return a description of the bytes that have arrived and were not returned; empty if there are none."""
         if not self.buffer:
             return ""
         whole = len(self.buffer) // stream.LENGTH
@@ -71,7 +74,7 @@ class Reader:
         return f"{what}{_shown(bytes(self.buffer))}"
 
     def _record(self, given: Any) -> stream.Record | None:
-        """The first record, with its text; None until all of that is there."""
+        """Return the first record with its text, or None until all of the text has arrived."""
         kind, length = int(given["kind"]), int(given["length"])
         if int(given["mark"]) != stream.MARK or kind not in stream.KINDS:
             raise StreamError(
@@ -96,15 +99,19 @@ class Reader:
 
 
 def _shown(data: bytes) -> str:
-    """What text there is in bytes, for an error."""
-    data = data[:SHOWN_MOST].partition(b"\0")[0]  # what comes behind a text is a record again
+    """Return the text contained in bytes, for an error."""
+    data = data[:SHOWN_MOST].partition(b"\0")[0]  # after a text there is another record
     text = "".join(char if char.isprintable() else " " for char in data.decode(errors="replace")).strip()
     plain = sum(char.isascii() for char in text)
     return f": {text!r}" if text and plain > len(text) * 3 // 4 else ""
 
 
 def refuse_lies(records: Records, end: stream.Record, asked: Asked) -> None:
-    """Raises `StreamError` where the operations of a slice cannot be true."""
+    """Raise `StreamError` if the operations of a slice cannot be true.
+
+    Raises:
+        StreamError: Values, times or counts are impossible or contradict each other.
+    """
     for name, wrong in _lies(records, asked):
         if wrong.any():
             raise StreamError(f"record {int(np.argmax(wrong)) + 1} of the slice {name}")
@@ -121,7 +128,7 @@ def refuse_lies(records: Records, end: stream.Record, asked: Asked) -> None:
 
 
 class Asked:
-    """What a slice was asked for: the bounds of what can be true of it."""
+    """What was requested of a slice: the limits of what can be true of it."""
 
     def __init__(self, number: int, sessions: int, statements: int, scripts: int, transactions: int | None) -> None:
         self.number, self.sessions, self.transactions = number, sessions, transactions
@@ -153,7 +160,7 @@ def _lies(records: Records, asked: Asked) -> Iterator[tuple[str, NDArray[np.bool
 
 
 def _refuse_outside(records: Records, end: stream.Record) -> None:
-    """What a slice did lies within what its end says of it."""
+    """Raise `StreamError` unless all operations are within the times of the slice's end record."""
     started, until = records["started_ns"], records["started_ns"] + records["elapsed_ns"]
     wrong = (started < end.started_ns) | (until > end.started_ns + end.elapsed_ns)
     if wrong.any():
@@ -163,7 +170,7 @@ def _refuse_outside(records: Records, end: stream.Record) -> None:
 
 
 def _refuse_strays(records: Records) -> None:
-    """Statements lie within their transaction, whose record follows them."""
+    """Raise `StreamError` unless all statements are within their transaction, whose record must follow them."""
     own = records[np.argsort(records["session"], kind="stable")]
     is_script = own["kind"] == stream.TRANSACTION
     inner, scripts = own[~is_script], own[is_script]
@@ -179,7 +186,7 @@ def _refuse_strays(records: Records) -> None:
 
 
 def _refuse_overlaps(records: Records) -> None:
-    """A session does one thing after the other, and writes its transactions in that order."""
+    """Raise `StreamError` unless the operations of each session are sequential and its transactions in order."""
     for kind, word in ((stream.TRANSACTION, "transaction"), (stream.STATEMENT, "statement")):
         own = records[records["kind"] == kind]
         own = own[np.argsort(own["session"], kind="stable")]

@@ -1,5 +1,7 @@
-"""The end of what a process writes to stderr, however much that is: read as it comes, so that it neither waits for us
-nor fills a disk, and forgotten but for the last of it."""
+"""The end of what a process writes to stderr, however much that is.
+
+The pipe is read continuously, so that the process never waits for us and no disk is filled; only the last part is kept.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ from typing import IO
 
 KEPT_BYTES = 1 << 14
 PATIENCE_S = 0.5
-"""How long the end of the pipe is waited for, of a process that has ended."""
+"""Seconds to wait for the end of the pipe after a process has ended."""
 
 
 class LastWords:
-    """Reads a pipe in a thread of its own, which closes it at its end."""
+    """Reader of a pipe in a separate thread, which closes the pipe at its end."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._kept = b""
@@ -28,6 +30,6 @@ class LastWords:
         self._ended.set()
 
     def text(self) -> str:
-        """What is kept, by now or at the end."""
+        """Return the kept text after waiting at most `PATIENCE_S` for the end of the pipe."""
         self._ended.wait(PATIENCE_S)
         return self._kept.decode(errors="replace")

@@ -1,7 +1,7 @@
-"""The stream that a client writes: records of 48 bytes, little-endian, some of them with a text behind.
+"""The stream that a client writes: little-endian records of 48 bytes, some of them followed by a text.
 
-This module imports only the standard library: the built-in clients written in Python use it as well, and what they
-import is part of their cost. The reader of the other side, which takes many records at once, is `reader.py`.
+This module imports only the standard library: the built-in clients written in Python use it as well, and imports are
+part of their cost. The reader on dbdyno's side, which takes many records at once, is `reader.py`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import struct
 from dataclasses import dataclass
 
 VERSION = 1
-"""Of the protocol; a client says which one it speaks."""
+"""Version of the protocol; a client says which one it speaks."""
 MARK = 0xDB
-"""The second byte of each record; no text in UTF-8 has it there by accident for long."""
+"""Second byte of each record; text in UTF-8 does not have this byte at these positions by chance for long."""
 LAYOUT = struct.Struct("<BBHIIIqqq8s")
 LENGTH = LAYOUT.size
 TEXT_MOST = 1 << 16
@@ -30,14 +30,17 @@ KINDS = {
 }
 UNKNOWN_ROWS = -1
 LOST = "08006"
-"""The code of an operation whose connection broke."""
+"""Code of an operation whose connection was lost."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """One record. Times are nanoseconds of CLOCK_MONOTONIC; `rows` of `end` counts transactions, its `statement` the
-    connections that were lost and made again; `statement` of `hello` is the protocol's version. `vendor` is the
-    engine's own number of an error, 0 where it has none."""
+    """One record of the stream; times are ns of CLOCK_MONOTONIC.
+
+    In an `end` record `rows` is the number of transactions and `statement` the number of connections that were lost and
+    opened again; in a `hello` record `statement` is the protocol's version. `vendor` is the engine's error number, or
+    0.
+    """
 
     kind: int
     session: int = 0
@@ -52,8 +55,9 @@ class Record:
 
 
 def said(message: str, **fields: str | None) -> str:
-    """What a record `said` has as its text: the message of an error alone, and behind zero bytes the fields that the
-    server sent beside it, by PostgreSQL's letters.
+    """Return the text of a `said` record: the error's message, then the fields that the server sent with it.
+
+    The fields are separated by zero bytes, each with PostgreSQL's letter for it.
 
     >>> said("no such table", R="parserOpenTable", n=None)
     'no such table\\x00RparserOpenTable'
@@ -62,7 +66,7 @@ def said(message: str, **fields: str | None) -> str:
 
 
 def packed(record: Record) -> bytes:
-    """A record as it is written; its text behind it, with zero bytes up to a whole number of records."""
+    """Return a record as it is written, followed by its text, padded with zero bytes to a whole number of records."""
     text = record.text.encode()[:TEXT_MOST]
     head = LAYOUT.pack(
         record.kind,

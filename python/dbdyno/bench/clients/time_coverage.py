@@ -1,13 +1,15 @@
-"""Whether the operations that a client tells fill the time that its sessions had.
+"""Check of whether the operations that a client reports fill the time that its sessions had.
 
-In a closed loop a session begins a transaction when the one before it ended, so its transactions are all of its time. A
-client that tells half of each latency leaves gaps, or seems to be done long before it says so; our own clock knows when
-it was asked and when it was heard. What it does between transactions is in no latency either, so that is named, too.
+In a closed loop a session begins a transaction when the previous one ended, so its transactions fill all of its time. A
+client that reports half of each latency leaves gaps, or seems to be done long before it says so; our own clock knows
+when the client was asked and when it answered. Time that a client spends between transactions is in no latency either,
+so the error mentions that as well.
 
-Judged is a whole block, since a busy machine may hold any one slice up; blocks that are too short for that are judged
-together, until they are enough, and a client that was doubted is judged by less. What follows a failed transaction
-counts as used: the session rolls back or connects again. A client of one thread has its sessions take turns: where no
-two operations are ever at once, any of them counts for all sessions. Open loops wait for due times and are not judged.
+A whole block is judged, since a busy machine may delay any single slice; blocks that are too short for that are judged
+together until they are long enough, and a client that was doubted is judged by shorter times. The time after a failed
+transaction counts as used: the session rolls back or reconnects. In a client with one thread the sessions take turns:
+if no two operations ever overlap, each of them counts for all sessions. Open loops wait for due times and are not
+judged.
 """
 
 from __future__ import annotations
@@ -24,23 +26,35 @@ if TYPE_CHECKING:
     from dbdyno.bench.clients.stream import Record
 
 LEAST_SHARE = 0.75
-"""Of the time; below it a client is not believed. On a machine at load 8 the built-in clients told 94 to 100 %."""
+"""Minimum share of the time that operations must fill for a client to be believed.
+
+On a machine at load 8 the built-in clients reported 94 to 100 %.
+"""
 ON_THE_WAY_NS = 1_000_000_000
-"""What a slice may take on its way to the client and back, on a busy machine: R compiles its loop meanwhile,"""
+"""Time that a slice may spend on its way to the client and back on a busy machine; R compiles its loop meanwhile."""
 ON_THE_WAY_EACH_NS = 5_000
-"""and each of its records."""
+"""Additional time allowed for each record of a slice."""
 LEAST_NS = 400_000_000
-"""Below this there is too little to judge by: of a block of 60 ms on a machine at load 15 an honest client told half,
-for its threads woke up when slices were over."""
+"""Minimum time to judge a client by.
+
+Of a block of 60 ms on a machine at load 15 an honest client reported half, because its threads woke up only when slices
+were over.
+"""
 SLICE_LEAST_NS = 50_000_000
-"""Shorter slices say nothing of a block's neighbours: there the threads of an honest client wake up late each time."""
+"""Minimum slice length for a block to be judged together with other blocks.
+
+In shorter slices the threads of an honest client wake up late each time.
+"""
 LEAST_AGAIN_NS = 100_000_000
-"""The same of a client that was doubted: it is by now that it has to tell all of its time."""
+"""Minimum time to judge a client by that was doubted before: by now it must report all of its time."""
 
 
 class Accounted:
-    """Sums over slices, by two measures: each session against the slice's length, and what any session was at against
-    the time from asking for the slice to hearing of its end."""
+    """Sums over slices of the time available and the time reported, by two measures.
+
+    `sessions_ns` compares each session's operations with the slice's length; `wall_ns` compares the time in which any
+    session worked with the time from the request for the slice to the news of its end. Both hold [available, reported].
+    """
 
     def __init__(self) -> None:
         self.sessions_ns = [0, 0]
@@ -48,7 +62,14 @@ class Accounted:
         self.shortest_ns = SLICE_LEAST_NS
 
     def add(self, records: Records, end: Record, asked: Asked, length_ns: int | None) -> None:
-        """A slice of a closed loop."""
+        """Add a slice of a closed loop.
+
+        Args:
+            records: The slice's operations.
+            end: The client's record of the slice's end.
+            asked: What was requested, and when.
+            length_ns: Length of the slice, or None if it was limited by a number of transactions.
+        """
         whole = records[records["kind"] == TRANSACTION]
         whole = whole[np.argsort(whole["session"], kind="stable")]
         held = _held_ns(whole, end.started_ns + end.elapsed_ns)
@@ -62,17 +83,17 @@ class Accounted:
         _book(self.wall_ns, wall_ns, min(any_ns, wall_ns))
 
     def share(self, least_ns: int = LEAST_NS) -> float | None:
-        """The smaller share of the two; None where less than `least_ns` was seen."""
+        """Return the smaller reported share of the two measures, or None if less than `least_ns` was available."""
         shares = [told / had for had, told in (self.sessions_ns, self.wall_ns) if had >= least_ns]
         return min(shares) if shares else None
 
     @property
     def lasts(self) -> bool:
-        """Whether it says something of the blocks that follow, too."""
+        """Return True if these sums may be continued with later blocks."""
         return self.shortest_ns >= SLICE_LEAST_NS
 
     def doubt(self, least_ns: int = LEAST_NS) -> str | None:
-        """Why the times are not believed; None where they are."""
+        """Return why the reported times are not believed, or None if they are."""
         share = self.share(least_ns)
         if share is None or share >= LEAST_SHARE:
             return None
@@ -83,7 +104,7 @@ class Accounted:
 
 
 def busy_ns(whole: Records, began_ns: int, sessions: int) -> int:
-    """Sum over sessions: end of its last transaction minus the slice's start."""
+    """Return the sum over sessions of the end of the last transaction minus the slice's start, in ns."""
     ends = np.zeros(sessions, np.int64)
     np.maximum.at(ends, whole["session"], whole["started_ns"] + whole["elapsed_ns"])
     return int((ends[ends > 0] - began_ns).sum())
@@ -95,7 +116,10 @@ def _book(sums: list[int], had_ns: int, told_ns: int) -> None:
 
 
 def _held_ns(whole: Records, end_ns: int) -> NDArray[np.int64]:
-    """How long each transaction held its session: until the next one where it failed. Rows are in order of session."""
+    """Return how long each transaction occupied its session in ns: until the next one if it failed.
+
+    Rows must be in order of session.
+    """
     after = np.append(whole["started_ns"][1:], end_ns)
     last = np.append(whole["session"][1:] != whole["session"][:-1], np.True_)[: len(whole)]
     until = np.where(last, end_ns, after[: len(whole)])
@@ -105,7 +129,7 @@ def _held_ns(whole: Records, end_ns: int) -> NDArray[np.int64]:
 
 
 def _covered_ns(started: NDArray[np.int64], held: NDArray[np.int64]) -> tuple[int, bool]:
-    """For how long at least one of them ran, and whether two ever ran at once."""
+    """Return for how many ns at least one operation ran, and whether two ever overlapped."""
     if not len(started):
         return 0, False
     order = np.argsort(started, kind="stable")

@@ -1,1 +1,1 @@
-"""What the benches of all database engines share: a server of our own, what is seen beside the load, turns of arms."""
+"""Code shared by the benches of all engines: servers that dbdyno starts, observation of the load, turns of arms."""

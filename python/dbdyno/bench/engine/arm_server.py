@@ -1,4 +1,4 @@
-"""What is said of servers that are started for arms: before a run what starting them does, after it what they were."""
+"""Descriptions of servers that are started for arms: their effects before a run, their version and options after it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ if TYPE_CHECKING:
 
 
 def orders(plan: Plan, install: str) -> list[str]:
-    """What starting servers for arms does: their programs, options and settings may run anything. `install`: the
-    program that makes a data folder."""
+    """Return what starting servers for the arms does, as sentences: programs, options and settings may run anything.
+
+    Args:
+        plan: The plan.
+        install: Name of the program that creates a data folder.
+    """
     return [
         f"{does} ({arm.name})" for arm in plan.arms if arm.server is not None for does in _started(arm.server, install)
     ]
 
 
 def about(server: Server | None, version: str) -> dict[str, str]:
-    """What is special about a server that was started for an arm: its version and options, then its settings."""
+    """Return what is special about a server started for an arm: its version and initdb options, then its settings."""
     if server is None:
         return {}
     own = {"server": version, "initdb": " ".join(server.initdb)}

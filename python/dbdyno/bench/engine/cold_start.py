@@ -1,11 +1,11 @@
-"""Begins a turn cold: the embedded server restarted, its data out of the file system's cache.
+"""Cold starts of turns: the embedded server is restarted and its data removed from the file system's cache.
 
-A restart empties the database's own cache, and writes and syncs what was changed; then the kernel is asked to forget
-the pages of the server's data files (posix_fadvise), which it does with clean pages of files that nobody has mapped. No
-other file of the machine is touched. Only a server that dbdyno started is restarted.
+A restart empties the database's cache, and writes and syncs changed pages; then the kernel is asked to drop the pages
+of the server's data files (posix_fadvise), which it does for clean pages of files that nobody has mapped. No other file
+of the machine is touched. Only a server that dbdyno started is restarted.
 
-Limits: a cache below the file system (of a controller, of a host under a virtual machine) keeps what it has; a first
-read after it is then faster than the device. Not on systems without posix_fadvise.
+Limits: a cache below the file system (in a storage controller, or in the host of a virtual machine) is not emptied; a
+first read is then faster than the device. Not available on systems without posix_fadvise.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Owned(Protocol):
-    """A target that may be a server of ours."""
+    """A target that may be a server that dbdyno started; `engine` is None if it is not."""
 
     @property
     def engine(self) -> OwnServer | None: ...
@@ -32,7 +32,7 @@ class Owned(Protocol):
 
 
 def refusal(target: Owned) -> str | None:
-    """Why a turn on this target cannot begin cold; None where it can."""
+    """Return the reason why a turn on this target cannot begin cold, or None if it can."""
     if target.engine is None:
         return "a turn begins cold on servers that dbdyno starts, and this one is not"
     if not hasattr(os, "posix_fadvise"):
@@ -41,7 +41,11 @@ def refusal(target: Owned) -> str | None:
 
 
 def chill(target: Owned, start: Callable[[], None] | None = None) -> None:
-    """Restarts the server, as `start` does it, with nothing of its data in memory. Raises `TargetError`."""
+    """Restart the server with nothing of its data in memory; `start` replaces the engine's own start.
+
+    Raises:
+        TargetError: The target cannot begin cold, or its data cannot be removed from the cache.
+    """
     if (reason := refusal(target)) or target.engine is None:
         raise TargetError(str(reason), where=target.safe_dsn)
     target.engine.stop()
@@ -58,7 +62,11 @@ def chill(target: Owned, start: Callable[[], None] | None = None) -> None:
 
 
 def forget(file: Path) -> None:
-    """Asks the kernel to drop a file's clean pages; raises `OSError`."""
+    """Sync a file and ask the kernel to drop its clean pages from the cache.
+
+    Raises:
+        OSError: The file cannot be opened or synced, or the kernel refuses.
+    """
     descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         os.fdatasync(descriptor)

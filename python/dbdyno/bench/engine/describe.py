@@ -1,4 +1,4 @@
-"""What a run on engines would do, as a page: `dbdyno plan check`, `dbdyno run --dry-run`."""
+"""Description of what a run on engines would do, for `dbdyno plan check` and `dbdyno run --dry-run`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,13 @@ def describe_prepared(
     restart: str = "ALTER SYSTEM and restart",
     clients: Mapping[int, str] = MappingProxyType({}),
 ) -> str:
-    """The page for a prepared plan. `restart`: how a setting is put in effect that needs one; `clients`: who runs the
-    load of an arm instead of dbdyno, by the arm's number."""
+    """Return the description of a prepared plan as text.
+
+    Args:
+        ready: The prepared plan.
+        restart: How a setting that needs a restart is put in effect, as a phrase.
+        clients: External client that runs an arm's load instead of dbdyno, by the arm's number.
+    """
     plan, how = ready.plan, ready.timing
     lines = [f"{plan.title}", plan.question, ""]
     for number, arm in enumerate(ready.arms):

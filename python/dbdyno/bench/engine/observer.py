@@ -1,7 +1,7 @@
-"""What is seen beside the load: sampled waits, counters at the borders of stretches, canaries.
+"""Observations while the load runs: sampled waits, counters before and after each stretch of load, and canaries.
 
-It gathers columns in memory for one block and writes them as parts when the block ends. Watching never fails a run:
-what cannot be read is missing, and said once.
+An observer collects columns in memory for one block and writes them as evidence parts when the block ends. Reading
+problems do not fail a run: values that cannot be read are missing. Only a server that no longer answers ends the run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Watcher(Protocol):
-    """A sampler of the load's sessions, in a thread of its own."""
+    """Sampler of the load's sessions that runs in a separate thread."""
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
@@ -36,7 +36,7 @@ class Watcher(Protocol):
 
 
 class Connection(Protocol):
-    """What counters are read over."""
+    """Connection over which counters are read."""
 
     def close(self) -> None: ...
 
@@ -46,13 +46,18 @@ Link = TypeVar("Link", bound=Connection)
 
 
 class Observer(ABC, Generic[Target, Link]):
-    """Watches all targets of a run; entered while blocks run."""
+    """Observer of all servers of a run; a context manager around the run's blocks."""
 
     failures: tuple[type[Exception], ...] = (Error, OSError)
-    """What reading may raise: then it is missing, and the connection is made anew."""
+    """Exceptions that reading may raise: the value is then missing, and the connection is opened again."""
 
     def __init__(self, watch: Watch, homes: Mapping[str, tuple[str, Target]]) -> None:
-        """`homes`: of each arm the server's name and the server."""
+        """Create an observer.
+
+        Args:
+            watch: What the plan wants observed.
+            homes: Server name and server of each arm, by the arm's name.
+        """
         self.watch_plan = watch
         self.targets = dict(homes.values())
         self.homes = {arm: name for arm, (name, _) in homes.items()}
@@ -63,37 +68,46 @@ class Observer(ABC, Generic[Target, Link]):
 
     @abstractmethod
     def _watcher(self, target: Target, period_ns: int) -> Watcher | None:
-        """A sampler of this server's sessions; None where they cannot be seen."""
+        """Return a sampler of this server's sessions, or None if they cannot be observed."""
 
     @abstractmethod
     def _open(self, target: Target) -> Link:
-        """A connection for counters."""
+        """Open a connection for reading counters."""
 
     @abstractmethod
     def _counters(self, connection: Link) -> list[Metric]:
-        """The server's counters now."""
+        """Read the server's counters now."""
 
     def _by_session(self, connection: Link, arm: str) -> list[tuple[str, Metric]]:
-        """What the server counted of the load's sessions, each value with the name of its arm; `arm`: of this arm
-        alone, of all where it is empty. Nothing where a server counts by session nothing that is current."""
+        """Return what the server counted for the load's sessions, as (arm name, value).
+
+        The result is empty if the server has no current counters by session.
+
+        Args:
+            connection: Connection to the server.
+            arm: Name of the only arm to return; empty for all arms.
+        """
         del connection, arm
         return []
 
     @abstractmethod
     def _canaries(self, target: Target, connection: Link) -> Canaries:
-        """The three canaries now."""
+        """Measure the three canaries now."""
 
     @abstractmethod
     def _classes(self, waits: Mapping[str, list[Any]]) -> Iterable[str]:
-        """The class of each wait that was sampled."""
+        """Return the class of each sampled wait."""
 
     def _serving(self, target: Target, connection: Link) -> Mapping[Path, int]:
-        """The folders in /proc of what serves the load's sessions, each with its arm; none where that is not here."""
+        """Return the /proc folders of the processes or threads that serve the load's sessions, with their arm's number.
+
+        The result is empty if the server is not on this machine.
+        """
         del target, connection
         return {}
 
     def bill(self) -> Bill:
-        """A first reading of what the load's sessions use of this host; empty where the server is elsewhere."""
+        """Take a first reading of what the load's sessions use of this host; it is empty if the server is elsewhere."""
         from dbdyno.bench.engine.usage import Bill, used
 
         arms: dict[Path, int] = {}
@@ -105,12 +119,15 @@ class Observer(ABC, Generic[Target, Link]):
         return Bill(arms, used(arms))
 
     def _kept(self, target: Target, connection: Link) -> Mapping[int, Mapping[str, int]]:
-        """By arm what one of its sessions keeps of statements (`Resources` has the names); none where nobody says."""
+        """Return what one session of each arm keeps of statements, by the arm's number.
+
+        The result is empty if the server does not report it. `Resources` has the names of the values.
+        """
         del target, connection
         return {}
 
     def with_kept(self, reports: list[dict[str, object]]) -> list[dict[str, object]]:
-        """The arms of a load's report, each with what a session keeps of statements, where the plan asks for it."""
+        """Return the arms of a load's report, each with what a session keeps of statements if the plan asks for it."""
         found: dict[int, Mapping[str, int]] = {}
         for target in self.targets.values() if self.watch_plan.statement_cache and self.watching else ():
             try:
@@ -138,7 +155,7 @@ class Observer(ABC, Generic[Target, Link]):
         self.drop_connections()
 
     def watch(self, on: bool) -> None:
-        """Stops or resumes all watching, to measure what it costs."""
+        """Resume (`on`) or pause all observation, to measure its cost."""
         self.watching = on
         for watcher in self.watchers:
             if on:
@@ -148,17 +165,25 @@ class Observer(ABC, Generic[Target, Link]):
 
     @contextlib.contextmanager
     def stretch(self, block: int, arm: str) -> Iterator[None]:
-        """A stretch of load: counters before and after; samples are this block's and arm's. `arm` is empty where arms
-        alternate inside the stretch."""
+        """Return the context of a stretch of load: it reads counters before and after, and labels samples.
+
+        Args:
+            block: Number of the block.
+            arm: Name of the arm; empty if arms alternate within the stretch.
+        """
         for watcher in self.watchers:
             watcher.mark(arm or None, block)
         self._count(block, arm)
         yield
-        # What raises is in no block: nothing is counted then, for a server that is gone would be waited for.
+        # After an error the block does not count, so nothing is read: reading would wait for a server that is gone.
         self._count(block, arm)
 
     def canaries(self) -> dict[str, float]:
-        """The three canaries now: CPU loop, fsync, round trip, in ns; empty when not to be had."""
+        """Measure the canaries now (CPU loop, fsync, round trip), in ns; return an empty dictionary if that fails.
+
+        Raises:
+            Error: The server can no longer be reached; its type is one of `failures`.
+        """
         target = next(iter(self.targets.values()))
         try:
             found = self._canaries(target, self._connection(target))
@@ -169,7 +194,7 @@ class Observer(ABC, Generic[Target, Link]):
         return {name: float(value) for name, value in values.items() if value is not None}
 
     def write(self, folder: Path, name: str) -> None:
-        """Writes this block's waits and metrics as parts and begins afresh."""
+        """Write this block's waits and metrics as parts and start with empty ones."""
         from dbdyno import _core
         from dbdyno.bench.metrics import columns_of
 
@@ -186,26 +211,25 @@ class Observer(ABC, Generic[Target, Link]):
         self.metrics = []
 
     def forget(self) -> None:
-        """Drops what was seen of a block that does not count."""
+        """Discard the observations of a block that does not count."""
         for watcher in self.watchers:
             watcher.take()
         self._beside_waits()
         self.metrics = []
 
     def _beside_waits(self) -> list[tuple[str, int, Metric]]:
-        """What is known of the waits that were just taken, beside them."""
+        """Return metrics that belong to the waits that were just taken, as (arm, block, metric)."""
         return []
 
     def drop_connections(self) -> None:
-        """Closes the connections that counters are read over."""
+        """Close the connections over which counters are read."""
         for connection in self._connections.values():
             with contextlib.suppress(Exception):
                 connection.close()
         self._connections = {}
 
     def _lost(self, error: Exception) -> None:
-        """A connection that counters were read over is of no use; where nobody answers a new one either, the run is at
-        its end."""
+        """Drop the connections after an error, and raise the error if the server cannot be reached at all."""
         self.drop_connections()
         if getattr(error, "unreachable", False):
             raise error
@@ -229,8 +253,11 @@ class Observer(ABC, Generic[Target, Link]):
         self.metrics += [(arm, block, metric) for metric in found]
 
     def _asked(self, arm: str) -> Mapping[str, Target]:
-        """The server of an arm; all where arms alternate, whose counters have the server in their name then: what two
-        servers have under one name is no difference."""
+        """Return the servers to read counters from: that of the arm, or all servers if arms alternate.
+
+        With several servers, each counter's object then includes the server's name, so that counters of two servers are
+        never subtracted from each other.
+        """
         home = self.homes.get(arm)
         return self.targets if home is None else {home: self.targets[home]}
 

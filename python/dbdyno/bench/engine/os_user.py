@@ -1,9 +1,8 @@
-"""Under which user an embedded engine runs, and what that user can reach.
+"""The user account under which an embedded engine runs, and access of that account to the engine's binaries.
 
-PostgreSQL refuses to run as root. An ordinary user runs it as itself; root runs it as `postgres`
-where that account exists, else as `nobody`. No account is made and no folder's mode is widened:
-where the engine's user cannot reach the binaries (a clone in root's home, say), they are copied to
-a cache that it can read.
+PostgreSQL refuses to run as root. An ordinary user runs it under their own account; root runs it as `postgres` if that
+account exists, otherwise as `nobody`. No account is created and no folder's mode is widened: if the engine's user
+cannot reach the binaries (for example a clone in root's home), they are copied to a cache that it can read.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from dbdyno.base.processes import search_folders
 from dbdyno.bench.postgres.binaries import Binaries
 
 CACHE = "/var/cache/dbdyno"
-"""Copies of binaries for engines started by root; owned by root, readable by all.
+"""Folder for copies of binaries for engines started by root; owned by root, readable by all.
 
-The variable DBDYNO_CACHE names another folder.
+The environment variable DBDYNO_CACHE names another folder.
 """
 
 KEPT_VARIABLES = ("PATH", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""The only variables of our environment that the engine's processes see."""
+"""The only variables of our environment that are passed to the engine's processes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A user of this machine, given to a process by number; `other` says that it is not our own."""
+    """A user account of this machine, as numeric IDs; `other` is True if it is not the account of this process."""
 
     uid: int
     gid: int
@@ -43,7 +42,11 @@ class Account:
 
 
 def engine_account() -> Account:
-    """The unprivileged user for the engine. Raises `TargetError` for root without such a user."""
+    """Return the unprivileged user account for the engine.
+
+    Raises:
+        TargetError: This process runs as root and no such account exists.
+    """
     if os.geteuid() != 0:
         return Account(os.geteuid(), os.getegid(), "(this user)", other=False)
     for name in ("postgres", "nobody"):
@@ -66,7 +69,12 @@ def run_as(
     cwd: Path,
     timeout_s: float = 120,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end as the account, with a bare environment; output is captured."""
+    """Run a program to completion as the account, with a bare environment, and capture its output.
+
+    Raises:
+        OSError: The program cannot be started.
+        subprocess.TimeoutExpired: It runs longer than `timeout_s` seconds.
+    """
     return subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
@@ -87,7 +95,12 @@ def run_as(
 
 
 def bare_environment(home: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
-    """An environment without PG* variables, locale, and whatever secrets ours may hold."""
+    """Return an environment without PG* variables, without our locale and without secrets.
+
+    Args:
+        home: Value of HOME.
+        env: Environment to take `KEPT_VARIABLES` from; None means the environment of this process.
+    """
     env = os.environ if env is None else env
     kept = {name: env[name] for name in KEPT_VARIABLES if name in env}
     path = os.pathsep.join(str(folder) for folder in search_folders(kept.get("PATH", "")))
@@ -95,7 +108,7 @@ def bare_environment(home: Path, env: Mapping[str, str] | None = None) -> dict[s
 
 
 def can_enter(account: Account, folder: Path) -> bool:
-    """Whether the account can make this folder its working folder; the kernel is asked."""
+    """Return True if the account can make this folder its working directory; a process of the account tries it."""
     try:
         done = run_as(account, ["/bin/sh", "-c", 'cd -- "$1"', "sh", folder], cwd=Path("/"))
     except (OSError, subprocess.SubprocessError):
@@ -104,12 +117,12 @@ def can_enter(account: Account, folder: Path) -> bool:
 
 
 def can_run(account: Account, binaries: Binaries) -> bool:
-    """Whether the account can execute the server's programs."""
+    """Return True if the account can execute the server's programs."""
     return all(refusal(account, [binaries.program(name), "--version"]) is None for name in ("postgres", "initdb"))
 
 
 def refusal(account: Account, command: Sequence[str | Path]) -> str | None:
-    """None where the account can run the command, else what came of it."""
+    """Return None if the account can run the command, otherwise its output or the error."""
     try:
         done = run_as(account, command, cwd=Path("/"))
     except (OSError, subprocess.SubprocessError) as error:
@@ -118,9 +131,10 @@ def refusal(account: Account, command: Sequence[str | Path]) -> str | None:
 
 
 def within_reach(account: Account, binaries: Binaries) -> Binaries:
-    """The binaries themselves where the account can run them, else a copy that it can.
+    """Return the binaries if the account can run them, otherwise a copy that it can run.
 
-    Raises `TargetError` where neither is possible.
+    Raises:
+        TargetError: Neither is possible.
     """
     if not account.other or can_run(account, binaries):
         return binaries
@@ -148,9 +162,7 @@ def within_reach(account: Account, binaries: Binaries) -> Binaries:
 
 
 def _copy(binaries: Binaries, cache: Path) -> Path:
-    """Copy bin, lib, share (and a wheel's own libraries) once per version and origin; returns
-    bindir.
-    """
+    """Copy bin, lib, share (and a wheel's bundled libraries) once per version and origin; return the copy's bindir."""
     tree = binaries.bindir.parent
     mark = f"{tree}:{binaries.bindir.stat().st_mtime_ns}"
     name = f"postgresql-{binaries.version}-{hashlib.sha256(mark.encode()).hexdigest()[:12]}"
@@ -175,7 +187,7 @@ def _copy(binaries: Binaries, cache: Path) -> Path:
         _open_for_reading(aside)
         try:
             aside.rename(final)
-        except OSError:  # another process was first: its copy is as good
+        except OSError:  # another process finished first: use its copy
             if not _trusted(final):
                 raise
     finally:
@@ -202,7 +214,10 @@ def _open_for_reading(folder: Path) -> None:
 
 
 def _trusted(path: Path) -> bool:
-    """Ours, and writable by nobody else: otherwise a stranger could plant programs there."""
+    """Return True if the path is a folder that we own and nobody else can write.
+
+    Otherwise another user could plant programs there.
+    """
     try:
         found = path.lstat()
     except OSError:

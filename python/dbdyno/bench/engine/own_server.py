@@ -1,8 +1,8 @@
-"""A server of our own, whatever its engine: a private folder, a process, an end.
+"""Servers that dbdyno starts itself, for any engine: a private folder and a process, both removed at the end.
 
-The folder is one (0700, random name) under the caller's, TMPDIR or /var/tmp: on a disk, because a laboratory that
-measures commits must not run in memory by accident. When this process dies, the guardian stops the server and removes
-the folder.
+The folder (mode 0700, random name) is created under the caller's folder, TMPDIR or /var/tmp: on a disk, because a
+laboratory that measures commits must not run in memory by accident. If this process dies, the guardian stops the server
+and removes the folder.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ LOG_LINES = 8
 
 
 class OwnServer(ABC):
-    """A server as a context manager; made concrete by what makes its data and starts its program."""
+    """A server as a context manager; subclasses create its data and start its program."""
 
     signals: Sequence[tuple[signal.Signals, float]] = ((signal.SIGTERM, 60.0),)
-    """What asks the server to end, and for how many seconds each is waited."""
+    """Signals that ask the server to end, each with the number of seconds to wait after it."""
     databases = "."
-    """The folder of all databases, in the data folder."""
+    """Folder of all databases, relative to the data folder."""
     keep = False
-    """Whether the folder stays at the end, for a look."""
+    """True if the folder is kept at the end for inspection."""
 
     def __init__(self, guardian: Guardian | None) -> None:
-        """`guardian`: one to share; its own otherwise."""
+        """Create a server that is not started yet; without a shared `guardian` it gets its own."""
         self._own_guardian = guardian is None
         self._guardian = guardian or Guardian()
         self._undo: int | None = None
@@ -51,44 +51,47 @@ class OwnServer(ABC):
 
     @property
     def data_dir(self) -> Path:
-        """The data folder."""
+        """Return the data folder."""
         return self.folder / "data"
 
     def data_files(self) -> Iterator[Path]:
-        """The files of all databases."""
+        """Yield the files of all databases."""
         return files_below(self.data_dir / self.databases)
 
     @property
     def log_file(self) -> Path:
-        """The server's log."""
+        """Return the path of the server's log."""
         return self.folder / "server.log"
 
     @property
     def running(self) -> bool:
-        """Whether the server's first process lives."""
+        """Return True if the server's main process is alive."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int | None:
-        """The number of the server's first process while it runs."""
+        """Return the ID of the server's main process while it runs, otherwise None."""
         return self._process.pid if self._process and self.running else None
 
     @property
     @abstractmethod
     def source(self) -> str:
-        """Where the server's programs came from."""
+        """Return where the server's programs came from."""
 
     @abstractmethod
     def start(self) -> None:
-        """Makes the data folder if there is none yet, and starts the server. Raises `TargetError` with the log's
-        end."""
+        """Create the data folder if there is none yet, and start the server.
+
+        Raises:
+            TargetError: The server did not start; the error includes the end of its log.
+        """
 
     @abstractmethod
     def _failure(self, message: str) -> TargetError:
-        """An error with the end of the log and the next step."""
+        """Return an error that includes the end of the log and the next step."""
 
     def facts(self) -> dict[str, str | bool]:
-        """Where the server came from, on what it stores, and as whom it runs."""
+        """Return the origin of the server's programs, its user, its data folder, and whether that is in memory."""
         found = file_system(self.data_dir)
         return {
             "engine_source": self.source,
@@ -114,7 +117,7 @@ class OwnServer(ABC):
         self.close()
 
     def stop(self) -> None:
-        """Stops the server: with a clean end, else by force. Stopping a stopped server is no error."""
+        """Stop the server, cleanly if possible, otherwise by force; stopping a stopped server is not an error."""
         process = self._process
         if process is None:
             return
@@ -128,16 +131,16 @@ class OwnServer(ABC):
         self._process = None
 
     def log_tail(self) -> str:
-        """The last lines that the server logged since its start, indented, each on a line."""
+        """Return the last lines that the server logged since its start, indented, each on a separate line."""
         log = self.log_file.read_bytes()[self._log_start :] if self.log_file.exists() else b""
         return indented(log.decode(errors="replace")) or " (none)"
 
     def close(self) -> None:
-        """Stops and removes everything."""
+        """Stop the server, remove its folders unless `keep` is set, and close the guardian if it is not shared."""
         try:
             self.stop()
             if self.folder != Path():
-                if any(server_processes(self.data_dir)):  # making the data folder was interrupted
+                if any(server_processes(self.data_dir)):  # creation of the data folder was interrupted
                     stop_server(self.data_dir, fast_s=0, immediate_s=2)
                 for folder in () if self.keep else self._folders():
                     shutil.rmtree(folder, ignore_errors=True)
@@ -149,12 +152,15 @@ class OwnServer(ABC):
                 self._guardian.close()
 
     def _folders(self) -> set[Path]:
-        """What is removed at the end."""
+        """Return the folders to remove at the end."""
         return {self.folder}
 
     def _make_folder(self, account: Account, workdir: Path | None, fill: Callable[[], None]) -> None:
-        """A new folder, known to the guardian before it is made; `fill` sets its owner and makes what it holds.
-        Raises `TargetError`."""
+        """Create the server's folder after registering it with the guardian; `fill` sets its owner and content.
+
+        Raises:
+            TargetError: The folder cannot be created.
+        """
         base = base_folder(account, workdir)
         self.folder = base / f"dbdyno-{secrets.token_hex(6)}"
         folders = tuple(sorted(map(str, self._folders())))
@@ -171,7 +177,11 @@ class OwnServer(ABC):
         self._account = account
 
     def _launch(self, command: Sequence[str | Path], ready: Callable[[], bool]) -> None:
-        """Starts the server's program and waits until it answers."""
+        """Start the server's program and wait until `ready` returns True.
+
+        Raises:
+            TargetError: The program ended, or was not ready after `START_S` seconds.
+        """
         account = self._account
         assert account is not None
         with self.log_file.open("ab") as log:
@@ -200,7 +210,7 @@ class OwnServer(ABC):
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """The regular files in a folder and its folders."""
+    """Yield the regular files in a folder and its subfolders, sorted by path, without symbolic links."""
     yield from (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink())
 
 
@@ -215,5 +225,5 @@ def _end(process: subprocess.Popen[bytes], number: signal.Signals, patience_s: f
 
 
 def indented(text: str) -> str:
-    """The last lines of a program's words, each on an indented line of its own."""
+    """Return the last `LOG_LINES` lines of a program's output, each on a separate indented line."""
     return "".join(f"\n    {line}" for line in text.splitlines()[-LOG_LINES:])

@@ -1,4 +1,4 @@
-"""What preparing a plan has in common on all engines: the way of switching, room for sessions, the load's words."""
+"""Preparation of a plan that all engines share: how arms are switched, room for sessions, load generator input."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ WHOLE_SERVER = {
     "reload": ("reload", "needs a reload"),
     "global": ("turns", "is the whole server's"),
 }
-"""How a setting takes effect that no session has for itself, the slowest first: (how arms are switched then, why)."""
+"""Ways in which a server-wide setting takes effect, slowest first, each with (how arms are switched, reason)."""
 
 
 class Change(Protocol):
-    """A setting of an arm: its value, the one before, and how it takes effect."""
+    """A setting of an arm: its value, its previous value, and how it takes effect."""
 
     @property
     def name(self) -> str: ...
@@ -39,33 +39,37 @@ class Change(Protocol):
 
 @dataclass(frozen=True)
 class EngineArm:
-    """An arm on its server, with how each of its settings takes effect."""
+    """An arm with its server and the way in which each of its settings takes effect."""
 
     arm: Arm
     target: Any
     changes: Sequence[Change]
 
     def server_changes(self) -> Sequence[Change]:
-        """Changes that the whole server sees."""
+        """Return the changes that affect the whole server."""
         return [change for change in self.changes if change.how in WHOLE_SERVER]
 
 
 @dataclass(frozen=True)
 class EngineReady(Ready):
-    """A plan ready to be run on its servers."""
+    """A plan that is ready to run, with its arms on their servers."""
 
     arms: Sequence[EngineArm] = field(default_factory=list)
 
 
 def drawn_seed(plan: Plan, seed: int | None) -> int:
-    """The seed given, else the plan's, else one by chance."""
+    """Return `seed` if given, otherwise the plan's seed, otherwise a random one."""
     if seed is not None:
         return seed
     return plan.schedule.seed if plan.schedule.seed is not None else secrets.randbits(31)
 
 
 def check_scripts(plan: Plan) -> None:
-    """Compiles every script; raises `PlanError` with line and column."""
+    """Compile every script of the plan.
+
+    Raises:
+        PlanError: A script does not compile (with line and column), or holds no SQL command.
+    """
     from dbdyno._core import check_script
 
     for arm in plan.arms:
@@ -79,8 +83,11 @@ def check_scripts(plan: Plan) -> None:
 
 
 def choose_switch(plan: Plan, arms: Sequence[EngineArm]) -> tuple[str, str]:
-    """The way of switching ('slices', 'turns', 'reload' or 'restart') and the reason in words. Raises `PlanError` where
-    the plan wants slices and its arms cannot alternate so."""
+    """Return the way of switching arms ('slices', 'turns', 'reload' or 'restart') and the reason in words.
+
+    Raises:
+        PlanError: The plan asks for slices, but its arms cannot alternate in slices.
+    """
     switch, reason = _cheapest_switch(plan, arms)
     if plan.schedule.switch == "slices" and switch != "slices":
         raise PlanError(
@@ -108,8 +115,17 @@ def _cheapest_switch(plan: Plan, arms: Sequence[EngineArm]) -> tuple[str, str]:
 
 
 def check_room(plan: Plan, arms: Sequence[EngineArm], how: Timing, free: Callable[[Any], int | None]) -> None:
-    """Whether each server has room for the sessions that are open at once; `free` asks it (None: not known). Raises
-    `TargetError`."""
+    """Check that each server has room for the sessions that are open at the same time.
+
+    Args:
+        plan: The plan.
+        arms: Its arms on their servers.
+        how: The timing, which decides whether the sessions of all arms are open at once.
+        free: Returns the number of free sessions of a server, or None if unknown.
+
+    Raises:
+        TargetError: A server has too few free sessions.
+    """
     need: dict[str, int] = {}
     for ready in arms:
         name, own = ready.target.safe_dsn, plan.sessions_of(ready.arm)
@@ -133,7 +149,7 @@ def load_arm(
     *,
     pooled: bool = False,
 ) -> LoadArm:
-    """An arm in the load generator's words. Holds passwords: keep it in memory."""
+    """Return an arm in the format of the load generator; it contains passwords, so it must be kept in memory only."""
     work, timeout = plan.workload, plan.statement_timeout_ns
     return {
         "name": arm.name,

@@ -1,4 +1,4 @@
-"""Where an embedded server may live: a folder, a short path for its socket, a free port."""
+"""Locations for an embedded server: a folder, a path for its Unix socket that is short enough, and a free port."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine.os_user import Account, can_enter
 
 SOCKET_PATH_MAX_BYTES = 107
-"""The longest path of a Unix socket (sun_path of Linux, less its closing zero byte)."""
+"""Longest path of a Unix socket in bytes (sun_path of Linux, without the terminating zero byte)."""
 
 SOCKET_NAME = "/.s.PGSQL.65535"
 
 
 def base_folder(account: Account, workdir: Path | None) -> Path:
-    """The folder that will hold the server's: `workdir`, TMPDIR, /var/tmp; the account must be able
-    to enter it.
+    """Return the folder in which the server's folder is created: `workdir`, or TMPDIR, /var/tmp or the default.
+
+    Raises:
+        TargetError: The account cannot enter `workdir`, or none of the other folders.
     """
     if workdir is not None:
         if not can_enter(account, workdir.resolve()):
@@ -38,9 +40,7 @@ def base_folder(account: Account, workdir: Path | None) -> Path:
 
 
 def socket_folder(folder: Path) -> Path:
-    """Where the socket goes: in the server's folder, or in a short one of its own where the path is
-    too long.
-    """
+    """Return the folder for the server's socket: in the server's folder, or in /tmp if that path is too long."""
     inside = folder / "s"
     if len(os.fsencode(inside)) + len(SOCKET_NAME) <= SOCKET_PATH_MAX_BYTES:
         return inside
@@ -48,7 +48,7 @@ def socket_folder(folder: Path) -> Path:
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that was free a moment ago."""
+    """Return a TCP port of 127.0.0.1 that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,7 +1,7 @@
-"""A live engine as a bench: turns of arms by the load generator, beside it what is seen of the server.
+"""Base class of benches on live engines: turns of arms run by the load generator, with the server observed meanwhile.
 
-What an engine adds: how its servers are opened, how an arm's settings take effect there and are read back, what is
-put back at the end.
+Each engine adds how its servers are opened, how an arm's settings take effect and are read back, and what is restored
+at the end.
 """
 
 from __future__ import annotations
@@ -29,19 +29,22 @@ if TYPE_CHECKING:
 
 
 BROKE_OFF = "look at the server's log; `dbdyno run --resume last` goes on with a run that has whole blocks"
-"""The next step where a server went away in the middle of a run."""
+"""Next step of an error after a server disappeared during a run."""
 
 
 class OtherValueError(AgainError):
-    """A turn ran under another value than its arm's: it does not count."""
+    """Error for a turn that ran under a value other than its arm's; the block does not count."""
 
 
 class EngineBench(ABC):
-    """The servers of a plan's arms. `ready`, `load` and `observer` are there once it has begun."""
+    """Bench on the servers of a plan's arms.
+
+    `ready` is set by `prepare`; `load` and `observer` exist once the run has begun.
+    """
 
     traits = Traits(grows=True, warms_up_again=True, lines=True)
     counts_at_once = False
-    """Whether the server's counters hold a statement as soon as it has ended: PostgreSQL's come up to a second late."""
+    """True if the server's counters include a statement as soon as it ends; PostgreSQL's lag by up to a second."""
     ready: EngineReady
     load: Any
     observer: Observer[Any, Any]
@@ -54,38 +57,45 @@ class EngineBench(ABC):
 
     @abstractmethod
     def server_errors(self) -> contextlib.AbstractContextManager[None]:
-        """A server, or the way to it, that went away in between is a `TargetError` with a next step."""
+        """Return a context that turns the loss of a server or its connection into a `TargetError` with a next step."""
 
     @abstractmethod
     def _in_force(self, number: int) -> contextlib.AbstractContextManager[None]:
-        """The arm's settings and SQL in effect, its sessions open; all put back at the end."""
+        """Return a context in which the arm's settings and SQL are in effect and its sessions are open.
+
+        All is undone at its end.
+        """
 
     @abstractmethod
     def _read_back(self, number: int) -> None:
-        """Whether the settings are still what the arm wants. Raises `OtherValueError`."""
+        """Check that the settings still have the arm's values.
+
+        Raises:
+            OtherValueError: A setting has another value.
+        """
 
     def retime(self, ready: Ready) -> None:
-        """Only what comes next is longer."""
+        """Use the new, longer timing for the turns that follow."""
         assert isinstance(ready, EngineReady)
         self.ready = ready
 
     def progress(self) -> tuple[str, int]:
-        """Of the load under way."""
+        """Return the progress of the running load."""
         return "", self.load.progress()
 
     def stop(self) -> None:
-        """The load ends its turn."""
+        """Ask the load to end its turn."""
         if hasattr(self, "load"):
             self.load.stop()
 
     def put_back(self) -> None:
-        """Objects, settings, embedded servers: all undone."""
+        """Restore objects and settings and remove embedded servers."""
         with self.server_errors():
             self.held.close()
 
     @contextlib.contextmanager
     def watch(self, recorder: Recorder) -> Iterator[None]:
-        """Canaries before; calls, waits and counters of the block as parts after."""
+        """Measure canaries before the block, and write its calls, waits and counters as parts after it."""
         with self.server_errors():
             recorder.canaries = self.observer.canaries()
             self.load.begin_block(recorder.folder / "calls", recorder.name)
@@ -101,8 +111,11 @@ class EngineBench(ABC):
             recorder.marks.append(f"{lost} reconnect(s)")
 
     def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
-        """Runs turns, watched or not; between arms that last not, each puts its own in effect. A cold turn does not
-        settle: it would be warm after it."""
+        """Run turns, each observed or not as planned.
+
+        If sessions do not stay open side by side, each arm's settings are put in effect before its turns and restored
+        after. The settling turn of a cold arm is skipped: the arm would be warm after it.
+        """
         turns = [turn for turn in turns if turn.counts or not self.ready.arms[turn.arm].arm.cold]
         with self.server_errors():
             for watched, same in itertools.groupby(turns, key=lambda turn: turn.watched):
@@ -121,9 +134,11 @@ class EngineBench(ABC):
             self.observer.watch(True)
 
     def _together(self, turns: list[Turn], kind: str) -> list[list[Turn]]:
-        """Return the turns of arms in slices, divided into stretches: all in one. A warm-up, whose times do not count,
-        has a stretch for each arm where the server's counters are current: so the rows that each arm reads by each
-        index are known, which a server counts of all its sessions together."""
+        """Return the turns of arms in slices, divided into stretches; normally all turns form one stretch.
+
+        A warm-up, whose times do not count, has one stretch per arm if the server's counters are current. The rows that
+        each arm reads by each index are then known, although the server counts all its sessions together.
+        """
         if kind != "warmup" or not (self.counts_at_once and self.plan.watch.counters):
             return [turns]
         ordered = sorted(turns, key=lambda turn: turn.arm)
@@ -143,11 +158,11 @@ class EngineBench(ABC):
         try:
             self.load.connect(arm)
         except TargetError:
-            self.stopping.check()  # what a wish to stop cut short is no failure
+            self.stopping.check()  # a connection interrupted by a stop request is not a failure
             raise
 
     def _connect_lasting(self) -> None:
-        """Opens the sessions that stay open side by side, and begins to watch."""
+        """Open the sessions that stay open side by side, and start observing."""
         if self._lasting():
             for arm in range(len(self.ready.arms)):
                 self._connect(arm)
@@ -162,19 +177,21 @@ class EngineBench(ABC):
             self.load.disconnect(arm)
 
     def _lasting(self) -> bool:
-        """Whether the sessions of all arms stay open side by side."""
+        """Return True if the sessions of all arms stay open side by side."""
         return self.ready.timing.in_slices
 
     def _name(self, arm: int | None) -> str:
         return "" if arm is None else self.ready.arms[arm].arm.name
 
     def _targets(self) -> dict[str, Any]:
-        """The servers, once each."""
+        """Return the servers by address, each once."""
         return {arm.target.safe_dsn: arm.target for arm in self.ready.arms}
 
     def _as_before(self, run: Run) -> None:
-        """A run that was cut goes on only where settings are what it found, and in its slices or turns as they had
-        grown. Raises `PlanError`."""
+        """Restore the grown timing of a resumed run, and raise `PlanError` if it cannot continue as it began.
+
+        It cannot if a setting is no longer what the run found, or if the server would switch arms in another way.
+        """
         for known, now in zip(run.manifest.arms, self.ready.arms, strict=True):
             refuse_other_befores(run.id, known["was"], now)
         if self.ready.timing.switch != run.manifest.switch:
@@ -184,7 +201,7 @@ class EngineBench(ABC):
         self.ready = self.ready.retimed(replace(how, slice_ns=slice_ns, turn_ns=turn_ns))
 
     def _row(self, number: int, protocol: str, special: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """What the manifest says of an arm. `special`: of its server."""
+        """Return what the manifest says of an arm; `special` describes a server that was started for it."""
         own, plan = self.ready.arms[number], self.ready.plan
         changes = {change.name: change.value for change in own.changes}
         return {
@@ -202,8 +219,13 @@ class EngineBench(ABC):
 
 
 def refuse_other_befores(run: str, was: Mapping[str, str], arm: EngineArm) -> None:
-    """Raises `PlanError` where a setting of the whole server is no longer what a run found when it began: the blocks
-    before and after would not be comparable."""
+    """Raise `PlanError` if a server-wide setting is no longer what the run found when it began.
+
+    The run's blocks before and after would not be comparable. Servers that dbdyno starts are not checked.
+
+    Raises:
+        PlanError: A setting has changed since the run began.
+    """
     for change in arm.server_changes():
         before = was.get(change.name, change.before)
         if before != change.before and not arm.target.owned:
@@ -216,7 +238,7 @@ def refuse_other_befores(run: str, was: Mapping[str, str], arm: EngineArm) -> No
 
 
 def sent_and_set(plan: Plan, target: str | None, embedded: str) -> tuple[list[str], list[str]]:
-    """What a plan would do to servers, as sentences for its reader: (connects and sets, sends)."""
+    """Return what a plan does to servers, as two lists of sentences: connections and settings, and what is sent."""
     work = plan.workload
     servers = {arm.dsn or target or plan.dsn or embedded for arm in plan.arms}
     lines = [f"connects to {server}" for server in sorted(servers)]

@@ -1,15 +1,15 @@
-"""What is owed to a server: settings that a run altered and that nobody has put back yet.
+"""Records of settings that a run changed on a server and that have not been restored yet.
 
-A record is a small file, written and synced before the change, removed when the settings are back:
+A record is a small file, written and synced before the change and removed when the settings are restored:
 
     ~/.local/state/dbdyno/owed/<number>.json        ($XDG_STATE_HOME, or $DBDYNO_STATE)
 
-So whoever comes next on this machine sees what a killed run left, even where runner and guardian
-were killed both and the run folder is elsewhere: the next run, `dbdyno doctor`, `dbdyno runs` and
-`dbdyno restore`. A run's manifest holds the same record, for those who come from another machine.
+It tells later commands on this machine what a killed run left, even if both runner and guardian were killed and the run
+folder is elsewhere: the next run, `dbdyno doctor`, `dbdyno runs` and `dbdyno restore`. A run's manifest holds the same
+record for commands on other machines.
 
-A record holds no password. Of a setting that may hold one (such as `primary_conninfo`) it keeps
-the name only; such a setting cannot be restored from it.
+A record holds no password. For a setting that may hold one (such as `primary_conninfo`) only the name is recorded; such
+a setting cannot be restored from the record.
 """
 
 from __future__ import annotations
@@ -35,8 +35,13 @@ MARK = "put_back.json"
 
 @dataclass(frozen=True)
 class Kept:
-    """A setting before the run: its value in effect, its entry in postgresql.auto.conf (None: there
-    was none), and the values that the run gives it."""
+    """State of a setting before the run, and the values that the run gives it.
+
+    Attributes:
+        was: The value that was in effect.
+        entry: Its entry in postgresql.auto.conf, or None if there was none.
+        ours: The values that the run sets.
+    """
 
     was: str
     entry: str | None
@@ -45,8 +50,19 @@ class Kept:
 
 @dataclass(frozen=True)
 class Owed:
-    """What is owed to one server. `server` tells it from others whatever it is called;
-    `guardian` is the process that tries, `tries` and `problem` how that went."""
+    """Record of the settings to be restored on one server.
+
+    Attributes:
+        target: The server's address, without a password.
+        server: Identity of the server, independent of the address used to reach it.
+        settings: The changed settings, by name.
+        run: Folder of the run.
+        since: Time of the change, in ISO format.
+        guardian: The guardian process that restores the settings.
+        runner: The process that made the change.
+        tries: Number of attempts to restore the settings.
+        problem: Why the latest attempt failed.
+    """
 
     target: str
     server: str
@@ -60,32 +76,35 @@ class Owed:
 
     @property
     def state(self) -> str:
-        """'held' by a run at work, 'retrying' by its guardian, or 'left' by both."""
+        """Return 'held' while the run is alive, 'retrying' while only its guardian is, or 'left' if neither is."""
         if is_alive(self.runner):
             return "held"
         return "retrying" if is_alive(self.guardian) else "left"
 
     @property
     def names(self) -> str:
-        """The settings' names, for a sentence."""
+        """Return the settings' names, joined by commas."""
         return ", ".join(self.settings)
 
 
 def folder() -> Path:
-    """Where this user's records are."""
+    """Return the folder of this user's records."""
     return state_folder() / "owed"
 
 
 def begun(target: str, server: str, settings: Mapping[str, Kept], run: str = "") -> Owed:
-    """The record of a change that this process is about to make."""
+    """Return the record of a change that this process is about to make."""
     return Owed(
         target, server, dict(settings), run, datetime.now(UTC).isoformat(timespec="seconds"), runner=this_process()
     )
 
 
 def write_new(record: Owed) -> Path:
-    """Writes a record under a new name, on disk when this returns. Raises `TargetError`: then the
-    change must not be made."""
+    """Write a record to a new file and return its path; the file is synced to disk when this returns.
+
+    Raises:
+        TargetError: The record cannot be written; the change must then not be made.
+    """
     try:
         folder().mkdir(parents=True, exist_ok=True, mode=0o700)
         path = folder() / f"{secrets.token_hex(8)}.json"
@@ -101,44 +120,44 @@ def write_new(record: Owed) -> Path:
 
 
 def write(path: Path, record: Owed) -> None:
-    """Writes a record whole."""
+    """Write a record, replacing the whole file."""
     write_json(path, to_json(record))
 
 
 def forget(path: str | Path | None) -> None:
-    """The settings are back: removes the record. One that is gone is no error."""
+    """Remove a record because its settings are restored; a record that is already gone is not an error."""
     if path:
         with contextlib.suppress(OSError):
             Path(path).unlink()
 
 
 def read(path: Path | None) -> Owed | None:
-    """The record in a file; None where there is none, or nothing that can be read as one."""
+    """Return the record in a file, or None if there is no file or it is not a valid record."""
     with contextlib.suppress(Error, KeyError, TypeError, ValueError, AttributeError):
         return None if path is None else from_json(read_json(path))
     return None
 
 
 def all_records() -> dict[Path, Owed]:
-    """All records of this user; what cannot be read as one is passed over."""
+    """Return all valid records of this user by path."""
     found = {path: read(path) for path in sorted(folder().glob("*.json"))}
     return {path: record for path, record in found.items() if record is not None}
 
 
 def mark_put_back(run: str) -> None:
-    """Notes in a killed run's folder that its settings are back: it can no longer say so itself."""
+    """Note in a killed run's folder that its settings are restored: the run itself can no longer do so."""
     if run and (Path(run) / "manifest.json").is_file():
         with contextlib.suppress(Error):
             write_json(Path(run) / MARK, {"settings_put_back_at": datetime.now(UTC).isoformat(timespec="seconds")})
 
 
 def is_marked(run: Path) -> bool:
-    """Whether that was noted."""
+    """Return True if the run's folder notes that its settings are restored."""
     return (run / MARK).is_file()
 
 
 def to_json(record: Owed) -> dict[str, Any]:
-    """The record as plain values, without what may be a secret."""
+    """Return the record as plain values, with values that may be secret hidden."""
     plain = asdict(record)
     for name, kept in record.settings.items():
         if HIDDEN in (shown_value(name, kept.was), shown_value(name, kept.entry)):
@@ -147,7 +166,13 @@ def to_json(record: Owed) -> dict[str, Any]:
 
 
 def from_json(plain: Mapping[str, Any]) -> Owed:
-    """The record of `to_json`; raises KeyError, TypeError or AttributeError on anything else."""
+    """Return the record that `to_json` wrote.
+
+    Raises:
+        KeyError: A field is missing.
+        TypeError: A field is unknown or has the wrong type.
+        AttributeError: A value that should be an object is not one.
+    """
     settings = {
         str(name): Kept(str(one["was"]), one["entry"], tuple(map(str, one["ours"])))
         for name, one in plain["settings"].items()

@@ -1,13 +1,13 @@
-"""What serves the load's sessions used of this host: CPU, calls, bytes from the storage, by arm.
+"""Resources of this host used by the processes or threads that serve the load's sessions: CPU, calls and storage bytes.
 
-PostgreSQL has a process for each connection, MariaDB a thread, and on this host the kernel says what each used (its
-folder in /proc, with stat and io). The sessions of an arm are known by the name that the load gives them; they are read
-at both ends of a stretch of load, and the difference is added to the stretch's report, per arm. Where the server is on
-another host, or behind a pooler, there is nothing to read, and nothing is said.
+PostgreSQL has a process for each connection, MariaDB a thread, and the kernel of the server's host reports what each
+used (its folder in /proc, with stat and io). The sessions of an arm are recognized by the name that the load gives
+them; they are read at both ends of a stretch of load, and the difference is added to the stretch's report, per arm. If
+the server is on another host, or behind a pooler, nothing can be read and nothing is reported.
 
-Limits: user and system mode are told apart by clock ticks (usually 10 ms), the sum of both is exact; parallel workers,
-checkpointers, log writers and InnoDB's threads for reads ahead and writes serve no session and are not counted;
-/proc/PID/io is read only as root or as the same user.
+Limits: user and system time are distinguished by clock ticks (usually 10 ms), but their sum is exact; parallel workers,
+checkpointers, log writers and InnoDB's read-ahead and write threads serve no session and are not counted; /proc/PID/io
+is readable only by root or the same user.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ from typing import Any
 
 _IO = {"syscr": "read_calls", "syscw": "write_calls", "read_bytes": "read_bytes", "write_bytes": "write_bytes"}
 _UTIME, _STIME = 11, 12
-"""Places in /proc/PID/stat behind the name, which may hold blanks; proc(5)."""
+"""Indexes of utime and stime in /proc/PID/stat after the process name, which may contain blanks.
+
+Source: proc(5).
+"""
 
 Used = dict[Path, Counter[str]]
-"""By folder of a process or a thread: what it used since it started."""
+"""Resources used since its start, by /proc folder of a process or thread."""
 
 
 def used(folders: Iterable[Path]) -> Used:
-    """What each process or thread used up to now; one that is gone is left out."""
+    """Read what each process or thread has used since it started; those that are gone are left out."""
     found: Used = {}
     for folder in folders:
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -39,13 +42,18 @@ def used(folders: Iterable[Path]) -> Used:
 
 @dataclass(frozen=True)
 class Bill:
-    """A first reading of what serves the sessions of all arms, and what was used since then."""
+    """A first reading of the processes or threads that serve the sessions of all arms.
+
+    Attributes:
+        arms: Number of the arm, by /proc folder.
+        before: What each had used at the first reading.
+    """
 
     arms: Mapping[Path, int]
     before: Used
 
     def added_to(self, reports: Sequence[Mapping[str, Any]]) -> list[dict[str, object]]:
-        """The arms of a load's report, each with what its sessions used since the first reading."""
+        """Return the arms of a load's report, each with what its sessions used since the first reading."""
         after = used(self.arms)
         by: dict[int, Counter[str]] = {}
         for folder, arm in self.arms.items():

@@ -1,1 +1,1 @@
-"""Engines of data flows as a bench: the same question, its steps written in one order or another."""
+"""Engines of data flows as a bench: the same question, with its steps written in different orders."""

@@ -1,8 +1,8 @@
-"""Data flows as a workload: an operation is one flow, carried out by an engine that is already running.
+"""Data flows as a workload: an operation is one flow, run by an engine that is already started.
 
-The arms are an engine, its optimizer on or off, and the text of the flow with its steps in some order. Before any
-time is taken every arm answers once, and all arms on tables of one size must give the same rows. What an engine takes
-for the same flow over next to nothing is told beside the times: its planning, and the start of its jobs.
+An arm is an engine, its optimizer on or off, and the text of the flow with its steps in some order. Before anything is
+timed, every arm answers once, and all arms on tables of one size must return the same rows. The time of the same flow
+over nearly empty tables is reported beside the times: it is planning and the start of jobs.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FAILED = "FLOWS"
-"""The code of a flow that its engine could not carry out."""
+"""Error code of a flow that its engine could not run."""
 LIMIT_S = 600.0
 FLOOR_RUNS = 3
 
 
 class FlowBench(QuietBench):
-    """The engines of one run."""
+    """Bench of the engines of one run."""
 
     traits = Traits(
         interrupted="the engines were ended", no_errors="an engine's flow ends in no SQLSTATE", foretold=False
@@ -51,10 +51,10 @@ class FlowBench(QuietBench):
     workload = "flow"
     engines: ClassVar[Mapping[str, Engine]] = ENGINES
     parts: ClassVar[tuple[str, ...]] = ("order",)
-    """What is asked of their times."""
+    """What the analysis derives from the times; see `Reads.parts`."""
     floor_runs = FLOOR_RUNS
     floors_by_arm = False
-    """Whether the arms of an engine start in different ways."""
+    """True if the arms of an engine start in different ways."""
 
     def __init__(self, plan: Plan, around: Circumstances) -> None:
         super().__init__(plan, around)
@@ -66,7 +66,7 @@ class FlowBench(QuietBench):
         self.done = 0
 
     def can(self, plan: Plan) -> str | None:
-        """Whether every arm is an engine with one flow."""
+        """Return None if every arm is an engine with one flow, otherwise the reason."""
         if plan.workload.kind != self.workload:
             return "its workload is no data flow"
         for arm in plan.arms:
@@ -79,12 +79,17 @@ class FlowBench(QuietBench):
 
     @staticmethod
     def orders(plan: Plan, target: str | None) -> list[str]:
-        """The flows that are carried out."""
+        """Return the engines that are started and the flows that they run, as sentences."""
         lines = {f"starts on this host: {plan.parameters_of(arm).get('engine')}": None for arm in plan.arms}
         return [*lines, *(f"carries out: {plan.scripts_of(arm)[0].text}" for arm in plan.arms)]
 
     def prepare(self, seed: int | None = None) -> Ready:
-        """Looks whether the engines are there. Raises `TargetError` where one is not."""
+        """Check that the engines are installed, and lay out the run.
+
+        Raises:
+            TargetError: An engine is not installed.
+            PlanError: A number of lines is outside its limits.
+        """
         plan = self.plan = replace(self.plan, watch=replace(self.plan.watch, overhead_blocks=0))
         for arm in plan.arms:
             self._engine(arm)
@@ -97,7 +102,7 @@ class FlowBench(QuietBench):
         return self.ready
 
     def facts(self) -> Facts:
-        """The engines and what each arm switches off."""
+        """Return the engines, and what each arm switches off."""
         rows = [arm_row(self.plan, arm, changes={**arm.levels}, description=arm.description) for arm in self.plan.arms]
         about = {
             one.title: {"version": f"{one.title}; tables: {one.keeps}", "settings": []}
@@ -106,8 +111,11 @@ class FlowBench(QuietBench):
         return Facts(about, rows, Reads(parts=self.parts))
 
     def begin(self, run: Run, resumed: int) -> None:
-        """Makes the tables, starts the engines, and has every arm answer once. Raises `TargetError` where two arms
-        answer differently: then no time is compared."""
+        """Create the tables, start the engines, and let every arm answer once.
+
+        Raises:
+            TargetError: Two arms answer differently, so their times cannot be compared; or an engine does not start.
+        """
         folder = Path(tempfile.gettempdir()).resolve() / f"dbdyno-flows-{secrets.token_hex(6)}"
         self.held.enter_context(self.around.guardian.undo(FolderUndo("tables of the flows", str(folder))))
         folder.mkdir(mode=0o700)
@@ -133,7 +141,7 @@ class FlowBench(QuietBench):
 
     @contextlib.contextmanager
     def watch(self, recorder: Recorder) -> Iterator[None]:
-        """The operations of a block, written at its end."""
+        """Collect the operations of a block, and write them at its end."""
         self.operations, self.done = Operations(self.plan, recorder), 0
         recorder.started_ns = time.time_ns()
         yield
@@ -141,20 +149,20 @@ class FlowBench(QuietBench):
         self.operations.write()
 
     def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
-        """Runs turns one after the other."""
+        """Run turns one after the other."""
         for turn in turns:
             name = self.plan.arms[turn.arm].name
             recorder.wait(partial(self._turn, turn), name, lambda: self.done)
 
     def put_back(self) -> None:
-        """The engines end, and their files go."""
+        """End the engines and remove their files."""
         for one in self.running.values():
             one.end()
         self.running = {}
         self.held.close()
 
     def _turn(self, turn: Turn) -> bool:
-        """One arm's flow again and again until the turn's time is over, at least once."""
+        """Run one arm's flow repeatedly until the turn's time is over, at least once."""
         arm = self.plan.arms[turn.arm]
         ends_ns = time.monotonic_ns() + (turn.length_ns or 0)
         most, count = turn.transactions, 0
@@ -183,7 +191,11 @@ class FlowBench(QuietBench):
         return running.run(_set(lines or self._lines(arm)), given.get("optimizer") != "off", text)
 
     def _same_answers(self) -> None:
-        """Every arm once over next to nothing, for what it takes at least, and once over its tables, for its answer."""
+        """Run every arm over nearly empty tables for its minimum time, and once over its own tables to compare answers.
+
+        Raises:
+            TargetError: Two arms answer differently.
+        """
         first: dict[int, Answer] = {}
         each_ns: list[float] = []
         for arm in self.plan.arms:
@@ -211,7 +223,7 @@ class FlowBench(QuietBench):
         self.around.note(f"about {self.ready.seconds(each_ns):.0f} s for all blocks, by what the first answers took")
 
     def _watched(self, work: Callable[[], T]) -> T:
-        """Does work outside of a block; a signal ends it."""
+        """Do work outside of a block; a signal ends it."""
         try:
             return work()
         except Stopped:
@@ -244,7 +256,7 @@ class FlowBench(QuietBench):
 
 
 def _set(lines: int) -> str:
-    """The name of a set of tables."""
+    """Return the name of the set of tables with this number of lines."""
     return f"lines{lines}"
 
 

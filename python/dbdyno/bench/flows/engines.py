@@ -1,8 +1,7 @@
-"""The engines: one row each. Each is a process that stays: it is told tables, then runs flows and times each itself, so
-that starting it is no part of any time.
+"""Registry of the engines of data flows, one row each.
 
-`optimizer_off` says what is switched off, for a reader; `keeps` in which form the engine holds its tables; `command`
-is given a folder that the process may fill.
+Each is a persistent process: it is told its tables, then runs flows and times each itself, so that no time includes its
+start.
 """
 
 from __future__ import annotations
@@ -21,7 +20,18 @@ HERE = Path(__file__).resolve().parent
 
 @dataclass(frozen=True)
 class Engine:
-    """One engine. `missing` says what is not there, `command` how its process is started where nothing is."""
+    """An engine of data flows.
+
+    Attributes:
+        name: Name in plans.
+        title: Name for readers.
+        language: Language of its flows.
+        optimizer_off: What is switched off if the optimizer is off, as a phrase for readers.
+        keeps: The form in which the engine holds its tables, as a phrase for readers.
+        missing: Returns what is not installed, or None.
+        command: Returns the command that starts its process; its argument is a folder that the process may fill.
+        has_server: True if a server is started for it.
+    """
 
     name: str
     title: str
@@ -32,7 +42,7 @@ class Engine:
     command: Callable[[Path], list[str]]
     has_server: bool = False
     at: str = ""
-    """The variable of its environment that names a server of the user's own."""
+    """Environment variable that names a server of the user's own."""
 
 
 def _worker(name: str) -> Callable[[Path], list[str]]:

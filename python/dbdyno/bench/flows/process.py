@@ -1,4 +1,4 @@
-"""An engine's process: asked by lines, waited for with a limit, ended with everything that it started."""
+"""The process of an engine: asked by lines of text, waited for with a limit, ended with everything that it started."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ SAID_MOST = 300
 
 
 class FlowError(TargetError):
-    """A flow that its engine cannot carry out; the engine goes on."""
+    """Error for a flow that its engine cannot run; the engine continues."""
 
 
 class Stopped(Exception):  # noqa: N818
-    """The user or the system asked to end."""
+    """The user or the system asked to stop."""
 
 
 @dataclass(frozen=True)
 class Answered:
-    """A flow that was carried out: its time and CPU by the engine's process, and its rows."""
+    """Result of a flow: its time and CPU time by the engine's process, and its rows."""
 
     elapsed_ns: int
     cpu_ns: int
@@ -44,14 +44,14 @@ class Answered:
 
 
 class EngineProcess:
-    """One engine that runs. Raises `TargetError` where it does not start."""
+    """A running engine; the constructor raises `TargetError` if it does not start."""
 
     def __init__(
         self, engine: Engine, scratch: Path, extra: Mapping[str, str], stopped: Callable[[], bool], limit_s: float
     ) -> None:
         self.engine, self.stopped, self.limit_s = engine, stopped, limit_s
         self.left = b""
-        self.said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
+        self.said = tempfile.TemporaryFile()  # noqa: SIM115 - it is needed as long as the process
         scratch.mkdir(mode=0o700)
         began = time.monotonic_ns()
         self.process = subprocess.Popen(
@@ -74,11 +74,20 @@ class EngineProcess:
         self.start_ns = time.monotonic_ns() - began
 
     def tables(self, name: str, folder: Path) -> None:
-        """Gives it a set of tables."""
+        """Give the engine a set of tables.
+
+        Raises:
+            TargetError: The engine does not accept them, or does not answer.
+        """
         self._asked("tables", name, packed(str(folder)))
 
     def run(self, name: str, optimizer: bool, text: str) -> Answered:
-        """Carries a flow out on a set of tables. Raises `FlowError` with the engine's own words."""
+        """Run a flow on a set of tables.
+
+        Raises:
+            FlowError: The engine refuses the flow; the message is the engine's.
+            TargetError: The engine does not answer.
+        """
         words = self._asked("run", name, "on" if optimizer else "off", packed(text))
         return Answered(int(words[1]), int(words[2]), json.loads(unpacked(words[3])))
 
@@ -95,7 +104,7 @@ class EngineProcess:
         return answer
 
     def _line(self, patience_s: float) -> list[str]:
-        """The next line that it writes."""
+        """Return the next line that it writes, split at tabs."""
         assert self.process.stdout is not None
         fileno, deadline = self.process.stdout.fileno(), time.monotonic() + patience_s
         while b"\n" not in self.left:
@@ -126,7 +135,7 @@ class EngineProcess:
         return kind(f"{self.engine.title} {shown[: 2 * SAID_MOST]}", where=f"engine {self.engine.name}")
 
     def end(self) -> None:
-        """Ends it and what it started."""
+        """End the process and the processes that it started."""
         with contextlib.suppress(OSError):
             assert self.process.stdin is not None
             self.process.stdin.close()

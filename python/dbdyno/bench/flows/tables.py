@@ -1,10 +1,11 @@
-"""The tables of a flow: customers, orders, lines; the same bytes wherever they are made, as CSV without a head.
+"""The tables of a flow: customers, orders and lines, identical wherever they are made, as CSV without a header.
 
     customers   id, region (0 to 19), segment (0 to 9)
     orders      id, customer, priority (0 to 4)
     lines       id, order_id, cents
 
-Four lines an order, ten orders a customer; whose an order is and whose a line is is drawn.
+There are four lines per order and ten orders per customer; the customer of an order and the order of a line are drawn
+at random.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ TABLES = (
 
 
 def make(folder: Path, lines: int) -> None:
-    """Writes NAME.csv for each table into a folder that it makes."""
+    """Create a folder and write NAME.csv for each table into it."""
     import numpy as np
 
     folder.mkdir(parents=True)

@@ -1,12 +1,12 @@
 """An engine of data flows as a process: `python -m dbdyno.bench.flows.worker ENGINE`.
 
-A line of stdin is a command, a line of stdout its answer; words are parted by tabs, texts are base64:
+A line of stdin is a command, a line of stdout its answer; words are separated by tabs, texts are base64:
 
     tables NAME FOLDER                 ok
     run NAME on|off TEXT               ok NANOSECONDS CPU_NANOSECONDS ROWS      rows: JSON, a list of lists
     whatever cannot be done            failed TEXT
 
-NAME is a set of tables, FOLDER holds their CSV files. The first line of all is `hello TEXT`, the engine's version.
+NAME is a set of tables, FOLDER holds their CSV files. The very first line is `hello TEXT`, the engine's version.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ class Worker(Protocol):
     about: str
 
     def tables(self, name: str, folder: Path) -> None:
-        """Takes a set of tables."""
+        """Load a set of tables."""
 
     def prepare(self, name: str, optimizer: bool) -> None:
-        """What is set before a flow is timed."""
+        """Set what a flow needs before it is timed: its set of tables, and the optimizer."""
 
     def run(self, text: str) -> list[Any]:
-        """The rows of a flow."""
+        """Run a flow and return its rows."""
 
     def answer(self, rows: list[Any]) -> list[Any]:
-        """What the rows say, or the rows themselves; not timed."""
+        """Return the answer that the rows contain, or the rows themselves; not timed."""
 
     def cpu_ns(self) -> int:
-        """CPU that the engine has used so far."""
+        """Return the CPU time that the engine has used so far, in ns."""
 
     def close(self) -> None:
-        """At the end."""
+        """Release what the engine holds, at the end."""
 
 
 class Answering:
-    """A worker whose rows are its answer, and that leaves nothing."""
+    """Base of workers whose rows are the answer and that have nothing to release."""
 
     def answer(self, rows: list[Any]) -> list[Any]:
-        """The rows."""
+        """Return the rows."""
         return rows
 
     def close(self) -> None:
-        """Nothing is left."""
+        """Do nothing: there is nothing to release."""
 
 
 def _columns() -> dict[str, str]:
@@ -65,13 +65,13 @@ def _columns() -> dict[str, str]:
 
 
 def own_cpu_ns() -> int:
-    """Of this process, and of those that it started and that have ended."""
+    """Return the CPU time of this process and its ended children, in ns."""
     times = os.times()
     return round((times.user + times.system + times.children_user + times.children_system) * 1e9)
 
 
 def _cpu_of(pid: int) -> int:
-    """CPU of another process, to a tick of the kernel; 0 where it cannot be seen."""
+    """Return the CPU time of another process in ns, with the resolution of a clock tick; 0 if it cannot be read."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -89,23 +89,23 @@ class DuckDb(Answering):
         self.about = f"DuckDB {duckdb.__version__}"
 
     def tables(self, name: str, folder: Path) -> None:
-        """A schema of its own."""
+        """Load the tables into a new schema."""
         self.connection.execute(f"create schema {name}")
         for table, columns in _columns().items():
             self.connection.execute(f"create table {name}.{table} ({columns})")
             self.connection.execute(f"copy {name}.{table} from '{folder / table}.csv' (header false)")
 
     def prepare(self, name: str, optimizer: bool) -> None:
-        """The schema, and whether it optimizes."""
+        """Select the schema, and switch the optimizer on or off."""
         self.connection.execute(f"set schema = '{name}'")
         self.connection.execute(f"pragma {'enable' if optimizer else 'disable'}_optimizer")
 
     def run(self, text: str) -> list[Any]:
-        """All rows."""
+        """Run a flow and return all rows."""
         return self.connection.execute(text).fetchall()
 
     def cpu_ns(self) -> int:
-        """Of this process."""
+        """Return the CPU time of this process in ns."""
         return own_cpu_ns()
 
 
@@ -123,30 +123,30 @@ class Spark(Answering):
         self.about = f"Spark {pyspark.__version__}"
 
     def tables(self, name: str, folder: Path) -> None:
-        """Views that are read once."""
+        """Create cached views of the tables, each read once."""
         for table, columns in _columns().items():
             frame = self.spark.read.csv((folder / f"{table}.csv").as_uri(), schema=columns).cache()
             frame.count()
             frame.createOrReplaceTempView(f"{name}_{table}")
 
     def prepare(self, name: str, optimizer: bool) -> None:
-        """The views, and whether it moves steps."""
+        """Select the views, and switch the rules that move steps and adaptive execution on or off."""
         for table in _columns():
             self.spark.table(f"{name}_{table}").createOrReplaceTempView(table)
         self.spark.conf.set("spark.sql.optimizer.excludedRules", "" if optimizer else self.off)
         self.spark.conf.set("spark.sql.adaptive.enabled", str(optimizer).lower())
 
     def run(self, text: str) -> list[Any]:
-        """All rows."""
+        """Run a flow and return all rows."""
         return [tuple(row) for row in self.spark.sql(text).collect()]
 
     def cpu_ns(self) -> int:
-        """Of the JVM, which does the work."""
+        """Return the CPU time of the JVM, which does the work, in ns."""
         return _cpu_of(self.spark.sparkContext._gateway.proc.pid)
 
 
 class Postgres(Answering):
-    """A session of PostgreSQL on a server that was started for it."""
+    """A PostgreSQL session on a server that was started for it."""
 
     def __init__(self) -> None:
         import psycopg
@@ -157,11 +157,11 @@ class Postgres(Answering):
         self.backend = self.connection.info.backend_pid
 
     def execute(self, text: str) -> Any:
-        """A statement of ours, or a flow."""
+        """Run a statement and return the cursor."""
         return self.connection.execute(text.encode())
 
     def tables(self, name: str, folder: Path) -> None:
-        """A schema of its own."""
+        """Load the tables into a new schema."""
         self.execute(f"create schema {name}")
         for table, columns in _columns().items():
             self.execute(f"create table {name}.{table} ({columns})")
@@ -171,17 +171,17 @@ class Postgres(Answering):
             self.execute(f"vacuum analyze {name}.{table}")
 
     def prepare(self, name: str, optimizer: bool) -> None:
-        """The schema, and whether joins may move."""
+        """Select the schema, and set whether the planner may reorder joins."""
         self.execute(f"set search_path = {name}")
         for setting in ("join_collapse_limit", "from_collapse_limit"):
             self.execute(f"set {setting} = {'default' if optimizer else '1'}")
 
     def run(self, text: str) -> list[Any]:
-        """All rows."""
+        """Run a flow and return all rows."""
         return list(self.execute(text).fetchall())
 
     def cpu_ns(self) -> int:
-        """Of the session's process on the server."""
+        """Return the CPU time of the session's process on the server, in ns."""
         return _cpu_of(self.backend)
 
 
@@ -189,12 +189,12 @@ WORKERS: dict[str, Callable[[], Worker]] = {"duckdb": DuckDb, "spark": Spark, "p
 
 
 def packed(text: str) -> str:
-    """A text as a word."""
+    """Return a text encoded as a word."""
     return base64.b64encode(text.encode()).decode()
 
 
 def unpacked(word: str) -> str:
-    """The text of a word."""
+    """Return the text that a word encodes."""
     return base64.b64decode(word).decode()
 
 
@@ -211,9 +211,9 @@ def _answer(worker: Worker, words: list[str]) -> str:
 
 
 def serve(opened: Callable[[], Worker]) -> None:
-    """Serves until stdin ends."""
+    """Serve an engine until stdin ends."""
     out = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # what a library prints must not become an answer
     try:
         worker = opened()
     except Exception as error:
@@ -231,7 +231,7 @@ def serve(opened: Callable[[], Worker]) -> None:
 
 
 def main() -> None:
-    """The engine that the command line names."""
+    """Serve the engine that the command line names."""
     serve(WORKERS[sys.argv[1]])
 
 

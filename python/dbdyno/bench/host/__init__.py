@@ -1,1 +1,1 @@
-"""This machine as a bench: what it is, and the files of its redo probe."""
+"""This machine as a bench: its facts, and the files of its redo probe."""

@@ -1,7 +1,7 @@
 """This host as a bench: log writers on real files instead of sessions on an engine.
 
-The arms alternate in slices in randomised ABBA order, each with its own log and files. The probe's rows become the
-block's parts. Its files are removed whatever happens.
+The arms alternate in slices in randomized ABBA order, each with separate logs and files. The probe's rows become the
+block's parts. Its files are removed however the run ends.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COLUMNS = ("source", "object_type", "object", "metric", "at_ns", "value", "unit
 
 
 class HostBench(QuietBench):
-    """Log writers of one run."""
+    """Bench of the log writers of one run."""
 
     traits = Traits(
         no_errors="a log writer's operations end in no SQLSTATE",
@@ -44,12 +44,16 @@ class HostBench(QuietBench):
         self.held = contextlib.ExitStack()
 
     def can(self, plan: Plan) -> str | None:
-        """Whether its arms are log writers."""
+        """Return None if the plan's arms are log writers, otherwise the reason."""
         return None if plan.workload.kind == WORKLOAD else "its workload is no log writer's"
 
     def prepare(self, seed: int | None = None) -> Ready:
-        """Checks the log writers. Raises `PlanError` for values that make no sense, `TargetError` for a path that the
-        probe will not write to."""
+        """Check the log writers and lay out the run.
+
+        Raises:
+            PlanError: The values of an arm are invalid.
+            TargetError: The probe will not write to a path.
+        """
         from dbdyno import _core
 
         plan = self.plan
@@ -64,20 +68,20 @@ class HostBench(QuietBench):
         return self.ready
 
     def describe(self) -> str:
-        """What a run would do."""
+        """Return the description of what a run would do."""
         plan = self.plan
         arms = [f"arm {arm.name!r}: {arm.description}" for arm in plan.arms]
         time_s = f"time: about {self.ready.seconds():.0f} s"
         return "\n".join([plan.title, plan.question, "", *arms, "", time_s, "", "nothing was changed", ""])
 
     def facts(self) -> Facts:
-        """The machine, what lies under each path, and what a commit costs without any I/O."""
+        """Return the machine, the storage of each path, and the cost of a commit without any I/O."""
         cost = self.probe.cost(COST_COMMITS)
         self.probe.open()
         arms = [arm_row(self.plan, about, changes={}) for about in self.plan.arms]
         for row, about, own in zip(arms, self.plan.arms, self.arms, strict=True):
             named = LogArm.of({"name": about.name, **self.plan.parameters_of(about)}).paths
-            for path, used in zip(named, own.paths, strict=True):  # a twin has files of its own
+            for path, used in zip(named, own.paths, strict=True):  # the second of two equal arms has separate files
                 row["description"] = row["description"].replace(str(path), str(used))
         logs = [
             {**arm.spec(), "same_device": same_device(arm), "cost": own}
@@ -88,7 +92,7 @@ class HostBench(QuietBench):
 
     @contextlib.contextmanager
     def watch(self, recorder: Recorder) -> Iterator[None]:
-        """Canaries before; the counters of the logs and of the machine at the borders of a block."""
+        """Measure canaries before a block, and read the counters of the logs and the machine before and after it."""
         from dbdyno import _core
         from dbdyno.bench.canary import host_canaries
 
@@ -107,7 +111,7 @@ class HostBench(QuietBench):
         _core.write_metrics(Path(recorder.folder) / "metrics", recorder.name, columns)
 
     def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
-        """Runs turns of the log writers."""
+        """Run turns of the log writers."""
         slices = [(t.arm, t.slice, t.length_ns, t.transactions) for t in turns]
         words = ", ".join(dict.fromkeys(self.arms[t.arm].name for t in turns))
         block = recorder.planned.index
@@ -116,20 +120,20 @@ class HostBench(QuietBench):
         recorder.reports.append({**report, "wall_ns": report["ended_ns"] - report["started_ns"]})
 
     def progress(self) -> tuple[str, int]:
-        """Of the commits so far."""
+        """Return the number of commits so far."""
         return "", self.probe.progress()
 
     def stop(self) -> None:
-        """Ends the turn under way."""
+        """Ask the probe to end its turn."""
         if hasattr(self, "probe"):
             self.probe.stop()
 
     def put_back(self) -> None:
-        """Removes the files."""
+        """Remove the files."""
         self.held.close()
 
     def _counters(self) -> list[dict[str, object]]:
-        """Everything as it is counted now."""
+        """Return all counters of the logs and the machine now."""
         from dbdyno.bench.metrics import host_counters
 
         at_ns = time.time_ns()

@@ -1,7 +1,7 @@
-"""What a flash probe writes to: a file that it makes, or a file or device that its owner gives up.
+"""The target of a flash probe: a file that it creates, or a file or device whose content may be destroyed.
 
 The probe itself is in Rust (`crates/dyno-load/src/probe/flash`). A device is refused while anything uses it or a part
-of it; the kernel is asked for it exclusively besides, so that what begins between here and there is seen too.
+of it; in addition the kernel is asked for exclusive access, so that a use that begins later is detected, too.
 """
 
 from __future__ import annotations
@@ -18,14 +18,23 @@ from dbdyno.bench.host.machine import FileSystem, file_system, host_facts
 from dbdyno.bench.host.probe import cache_mode
 
 FILE_NAME = "dbdyno-flash.tmp"
-"""Name under which a file is made in a folder; it loses it at once."""
+"""Name under which a file is created in a folder; the file is unlinked immediately."""
 MADE_BYTES = 1 << 30
 NEXT = "name a device that nothing uses, or a file that is not there yet"
 
 
 @dataclass(frozen=True)
 class FlashTarget:
-    """Where to, and how: sizes in bytes; `file_bytes` None is all of what is given up."""
+    """Where and how to write.
+
+    Attributes:
+        path: File or device.
+        block_bytes: Size of one access.
+        file_bytes: Size of the used range; None means all of what may be destroyed, or 1 GiB of a new file.
+        depth: Number of concurrent accesses.
+        sync: How writes are made durable.
+        destroy: True if the content of `path` may be destroyed.
+    """
 
     path: Path
     block_bytes: int = 4096
@@ -35,7 +44,7 @@ class FlashTarget:
     destroy: bool = False
 
     def spec(self, seed: int) -> FlashSpec:
-        """As the core takes it."""
+        """Return the target as JSON values for the core."""
         made = None if self.destroy else MADE_BYTES
         return {
             "seed": seed,
@@ -48,13 +57,24 @@ class FlashTarget:
         }
 
     def parameters(self) -> dict[str, Any]:
-        """For the manifest."""
+        """Return the target as parameters for the manifest."""
         return {**vars(self), "path": str(self.path)}
 
 
 def flash_path(path: Path, destroy: bool) -> Path:
-    """The file or device that a path means. Links to what is given up are followed, so that the question names what
-    will be destroyed; raises `TargetError` for what is in use, `PlanError` for a folder that is given up."""
+    """Return the file or device to write to.
+
+    Links to something that may be destroyed are resolved, so that the question to the user names what will be
+    destroyed.
+
+    Args:
+        path: Path that the user named.
+        destroy: True if its content may be destroyed.
+
+    Raises:
+        TargetError: The path does not exist or is in use.
+        PlanError: The path is a folder and `destroy` is True.
+    """
     path = path.expanduser()
     if not destroy:
         return path / FILE_NAME if path.is_dir() else path
@@ -77,7 +97,7 @@ def flash_path(path: Path, destroy: bool) -> Path:
 
 
 def used_by(device: Path, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> str:
-    """What uses a block device or a part of it, in words; empty: nothing that the kernel tells of."""
+    """Return what uses a block device or a part of it, in words; empty if the kernel reports no use."""
     names = {device.name, *(part.parent.name for part in (sys / "class/block" / device.name).glob("*/partition"))}
     for name in sorted(names):
         for holder in sorted((sys / "class/block" / name / "holders").glob("*")):
@@ -90,7 +110,10 @@ def used_by(device: Path, proc: Path = Path("/proc"), sys: Path = Path("/sys")) 
 
 
 def _mounted(name: str, proc: Path, sys: Path) -> list[str]:
-    """Where a block device is mounted, by its numbers, or by its name where a file system has numbers of its own."""
+    """Return where a block device is mounted, found by its device number or by its name.
+
+    The name is needed for file systems that have their own device numbers.
+    """
     numbers = next(iter(_lines(sys / "class/block" / name / "dev")), "")
     places = []
     for line in _lines(proc / "self/mountinfo"):
@@ -109,12 +132,12 @@ def _lines(path: Path) -> list[str]:
 
 
 def under(path: Path) -> FileSystem | None:
-    """The file system that a file lies on; None of a device."""
+    """Return the file system that holds a file, or None for a device."""
     return None if path.is_block_device() else file_system(path.parent)
 
 
 def flash_facts(target: FlashTarget) -> dict[str, object]:
-    """The machine and what lies under the path, for the manifest."""
+    """Return facts about the machine and the storage of the path, for the manifest."""
     disk = under(target.path)
     if disk is None:
         about = f"block device {target.path}{cache_mode(target.path.name)}"
@@ -128,7 +151,7 @@ def flash_facts(target: FlashTarget) -> dict[str, object]:
 
 
 def share_of(target: FlashTarget, span_bytes: int) -> dict[str, object]:
-    """How many bytes are used, and which share of the file system that is (none of a device)."""
+    """Return the number of bytes used and their share of the file system (None for a device)."""
     if target.path.is_block_device():
         return {"span_bytes": span_bytes, "share": None}
     room = os.statvfs(target.path.parent)
@@ -136,7 +159,11 @@ def share_of(target: FlashTarget, span_bytes: int) -> dict[str, object]:
 
 
 def capacity(path: Path) -> int:
-    """Bytes of a file or block device; raises `TargetError` where it cannot be opened."""
+    """Return the size of a file or block device in bytes.
+
+    Raises:
+        TargetError: It cannot be opened.
+    """
     try:
         with path.open("rb") as file:
             return file.seek(0, os.SEEK_END)

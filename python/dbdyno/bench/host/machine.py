@@ -1,7 +1,6 @@
-"""What the machine under us is: processor, memory, kernel, and the disk under a folder. Linux; less
-elsewhere.
+"""Facts about this machine: CPU, memory, kernel, and the disk under a folder; complete on Linux, fewer elsewhere.
 
-Every fact fails alone: what cannot be read is left out. Nothing here needs a privilege.
+Each fact is read independently: what cannot be read is left out. No privilege is needed.
 """
 
 from __future__ import annotations
@@ -17,9 +16,14 @@ MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "devtmpfs"})
 
 @dataclass(frozen=True, slots=True)
 class FileSystem:
-    """The file system under a folder.
+    """The file system of a folder.
 
-    `device` is the block device's name, such as `vda`, or None.
+    Attributes:
+        kind: Type of the file system, such as `ext4`.
+        mount: Mount point.
+        device: Name of the block device, such as `vda`, or None.
+        model: Model of the disk, or None.
+        rotational: True for a rotating disk, None if unknown.
     """
 
     kind: str
@@ -30,14 +34,12 @@ class FileSystem:
 
     @property
     def in_memory(self) -> bool:
-        """Whether it is memory, where an fsync costs nothing and proves nothing."""
+        """Return True if the file system is in memory, where an fsync costs nothing and proves nothing."""
         return self.kind in MEMORY_FILE_SYSTEMS
 
 
 def file_system(path: Path, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> FileSystem | None:
-    """The file system that holds this path (which need not be readable), or None where it is not
-    known.
-    """
+    """Return the file system that holds this path (which need not be readable), or None if unknown."""
     real = os.path.realpath(path)
     best: tuple[int, str, str, str] | None = None
     try:
@@ -59,9 +61,7 @@ def file_system(path: Path, proc: Path = Path("/proc"), sys: Path = Path("/sys")
 
 
 def host_facts(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> dict[str, str | int]:
-    """Processor, memory, kernel, clock source and frequency governor of this machine, as far as
-    known.
-    """
+    """Return CPU, memory, kernel, clock source and frequency governor of this machine, as far as known."""
     facts: dict[str, str | int] = {
         "host_kernel": f"{platform.system()} {platform.release()}",
         "host_cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
@@ -79,21 +79,17 @@ def host_facts(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> dict[str
 
 
 def clock_source(sys: Path = Path("/sys")) -> str | None:
-    """The kernel's clock source, such as `tsc`; one that is not tsc or a paravirtual one is slow to
-    read.
-    """
+    """Return the kernel's clock source, such as `tsc`; any other than tsc or a paravirtual one is slow to read."""
     return _text(sys / "devices/system/clocksource/clocksource0/current_clocksource")
 
 
 def cpu_governor(sys: Path = Path("/sys")) -> str | None:
-    """The frequency governor of the first processor, such as `performance`; None in most virtual
-    machines.
-    """
+    """Return the frequency governor of the first CPU, such as `performance`; None in most virtual machines."""
     return _text(sys / "devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
 
 def steal_share(proc: Path = Path("/proc")) -> float | None:
-    """Share of processor time since boot that a hypervisor gave to others; None where not known."""
+    """Return the share of CPU time since boot that a hypervisor gave to others, or None if unknown."""
     line = (_text(proc / "stat") or "").splitlines()
     if not line or len(line[0].split()) < 9:
         return None
@@ -102,12 +98,12 @@ def steal_share(proc: Path = Path("/proc")) -> float | None:
 
 
 def server_is_here(pid: int, proc: Path = Path("/proc"), program: str = "postgres") -> bool:
-    """Whether a process of the server is one of this machine: has this number and runs this program."""
+    """Return True if this machine has a process with this ID that runs this program."""
     return (_text(proc / str(pid) / "comm") or "").startswith(program)
 
 
 def _block_device(link: Path) -> tuple[str | None, str | None, bool | None]:
-    """(name, model, rotational) of a device number; partitions lead to their disk."""
+    """Return (name, model, rotational) of a device number; for a partition, model and rotational are its disk's."""
     try:
         folder = link.resolve(strict=True)
     except OSError:

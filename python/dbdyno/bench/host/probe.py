@@ -1,7 +1,7 @@
-"""The files of a redo probe and the machine under them: where they go, what is known about them.
+"""The files of a redo probe and the storage under them.
 
-The probe itself is in Rust (`crates/dyno-load/src/probe`); here a path that a user gave becomes the
-file that is made, and the machine is asked what lies under it.
+The probe itself is in Rust (`crates/dyno-load/src/probe`); this module turns a path that a user gave into the file that
+is created, and finds out what storage it is on.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 from dbdyno.bench.host.machine import FileSystem, file_system, host_facts
 
 FILE_NAME = "dbdyno-redo.log"
-"""Name of the file that is made in a folder."""
+"""Name of the file that is created in a folder."""
 
 
 @dataclass(frozen=True)
 class LogArm:
-    """A log writer with its sessions and its files; the values of `ProbeArm` in the Rust core.
+    """A log writer with its sessions and its files; the fields are those of `ProbeArm` in the Rust core.
 
-    `rule` is 'first' (a race: one durable copy is enough) or 'all'. Sizes in bytes, times in ns.
+    `rule` is 'first' (a race: one durable copy is enough) or 'all'. Sizes are in bytes, times in ns.
     """
 
     name: str
@@ -40,41 +40,41 @@ class LogArm:
     keep: bool = False
 
     def spec(self) -> dict[str, Any]:
-        """The arm as JSON values for the core."""
+        """Return the arm as JSON values for the core."""
         return {**vars(self), "paths": [str(path) for path in self.paths]}
 
     @classmethod
     def of(cls, spec: dict[str, Any]) -> LogArm:
-        """The arm that `spec` told."""
+        """Return the arm that `spec` describes."""
         return cls(**{**spec, "paths": tuple(map(Path, spec["paths"]))})
 
     def parameters(self) -> dict[str, Any]:
-        """The arm as parameters of a typed workload; its name is the arm's."""
+        """Return the arm as parameters of a typed workload, without its name."""
         return {key: value for key, value in self.spec().items() if key != "name"}
 
     def with_files_beside(self, end: str) -> LogArm:
-        """The same on files of its own, beside those of an arm that is like it."""
+        """Return a copy on separate files in the same folders, with `end` appended to their names."""
         return replace(self, paths=tuple(Path(f"{path}{end}") for path in self.paths))
 
     def with_files(self, suffix: str = "") -> LogArm:
-        """The same with a file's name in place of each folder, and `suffix` behind each name."""
+        """Return a copy with a file's path in place of each folder, and `suffix` appended to each name."""
         return replace(self, paths=tuple(log_file(path, suffix) for path in self.paths))
 
 
 def log_file(path: Path, suffix: str = "") -> Path:
-    """The file that a path means: itself, or one in the folder that it is."""
+    """Return the file that a path means: the path itself, or a file in it if it is a folder."""
     path = path.expanduser()
     path = path / FILE_NAME if path.is_dir() else path
     return path.with_name(path.name + suffix) if suffix else path
 
 
 def place(path: Path) -> FileSystem | None:
-    """The file system that a file will lie on."""
+    """Return the file system on which a file will be, or None if unknown."""
     return file_system(path.parent)
 
 
 def facts(arms: list[LogArm]) -> dict[str, Any]:
-    """The machine and what lies under each path, for the manifest."""
+    """Return facts about the machine and the storage of each path, for the manifest."""
     found: dict[str, Any] = {**host_facts(), "settings": []}
     paths = dict.fromkeys(path for arm in arms for path in arm.paths)
     for path in paths:
@@ -91,7 +91,7 @@ def facts(arms: list[LogArm]) -> dict[str, Any]:
 
 
 def cache_mode(device: str) -> str:
-    """How the kernel takes the device's cache: 'write back' must be flushed to be durable."""
+    """Return the kernel's setting of the device's cache, as a phrase; 'write back' must be flushed to be durable."""
     try:
         text = (Path("/sys/class/block") / device / "queue/write_cache").read_text()
     except OSError:
@@ -100,7 +100,7 @@ def cache_mode(device: str) -> str:
 
 
 def same_device(arm: LogArm) -> str | None:
-    """The device that both paths of an arm lie on; None where there are two, or it is not known."""
+    """Return the device that holds all paths of an arm, or None if they differ, are fewer than two, or unknown."""
     if len(arm.paths) < 2:
         return None
     try:

@@ -1,1 +1,1 @@
-"""A live MariaDB as a bench: embedded, or by its connection string."""
+"""A live MariaDB server as a bench, either embedded or named by a connection string."""

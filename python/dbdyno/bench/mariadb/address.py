@@ -1,10 +1,10 @@
-"""Where a MariaDB server is and as whom to enter: the connection string, and the driver.
+"""Connection strings of MariaDB servers, and the driver.
 
     mariadb://user:password@host:port/database?ssl_ca=/path/ca.pem
     mariadb:///?read_default_file=/home/me/.my.cnf
 
-The driver is PyMySQL, the extra `mariadb`: it is pure Python, so that it installs wherever dbdyno does, without a
-compiler and a client library. A missing password is taken from MYSQL_PWD, as the server's own tools do.
+The driver is PyMySQL, the extra `mariadb`: it is pure Python, so it installs wherever dbdyno does, without a compiler
+and a client library. A missing password is taken from MYSQL_PWD, as the server's own tools do.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ OPTIONS = (
     *("unix_socket", "read_default_file", "ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_identity"),
     "server_public_key",
 )
-"""What may stand behind the `?`; PyMySQL's own names; `server_public_key` is a file here."""
+"""Options allowed after the `?`, with PyMySQL's names; `server_public_key` is the path of a file here."""
 IN_FILE = {"ssl-ca": "ssl_ca", "ssl-cert": "ssl_cert", "ssl-key": "ssl_key"}
-"""Options of a file of options that protect a connection, and what they are here."""
+"""Options in an option file that protect a connection, and their names here."""
 VERIFY = "ssl-verify-server-cert"
 NOT_IN_FILE = ("ssl", "ssl-capath", "ssl-cipher", "ssl-crl", "ssl-crlpath", "ssl-fp", "ssl-fplist", "tls-version")
-"""Such as neither the driver nor the load would heed."""
+"""Options in an option file that neither the driver nor the load honours."""
 OFF = ("0", "off", "false", "no")
 
 _EXAMPLE = "mariadb://user@host:3306/database"
 
 
 class Parameters(TypedDict, total=False):
-    """How PyMySQL connects, the password among it."""
+    """PyMySQL's connection parameters, including the password."""
 
     host: str
     port: int
@@ -54,8 +54,13 @@ class Parameters(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Address:
-    """Where the server is and as whom to enter. `parameters` are PyMySQL's, the password among them; `safe` is the
-    connection string without it, `name` a short name of the target."""
+    """Address of a server and the login to use.
+
+    Attributes:
+        parameters: PyMySQL's parameters, including the password.
+        safe: The connection string without the password.
+        name: A short name of the target.
+    """
 
     parameters: Parameters
     safe: str
@@ -66,14 +71,18 @@ class Address:
 
 
 def address(dsn: str, failure: type[Error] = TargetError) -> Address:
-    """Takes a connection string apart. Raises `failure` where it is none."""
+    """Parse a connection string.
+
+    Raises:
+        Error: An error of type `failure`: the string is invalid, or its options cannot be honoured.
+    """
     try:
         parts = urlsplit(dsn)
         port = parts.port
         if parts.fragment or "@" in parts.path + parts.query:
             raise ValueError("an at sign behind the host")
     except ValueError as error:
-        # What could not be read is not quoted: it may be a part of the password.
+        # The unreadable part is not quoted: it may be a part of the password.
         message = "the connection string cannot be read: its port is no number, or a sign of the password is not quoted"
         raise failure(message, next_step=f"{_EXAMPLE}; the password in MYSQL_PWD") from error
     given: dict[str, Any] = {"host": parts.hostname or "localhost", "port": port or PORT}
@@ -101,8 +110,11 @@ def address(dsn: str, failure: type[Error] = TargetError) -> Address:
 
 
 def _protection_of(path: Path, failure: type[Error]) -> dict[str, object]:
-    """How a file of options protects the connection: so that it holds for each of ours. Raises `failure` for an option
-    that one of them would pass over, and for a file that others may have written."""
+    """Return how an option file protects the connection, so that it applies to all our connections.
+
+    Raises:
+        Error: An error of type `failure`: a connection would ignore an option, or others can write the file.
+    """
     driver(failure)
     from pymysql.optionfile import Parser
 
@@ -128,7 +140,7 @@ def _protection_of(path: Path, failure: type[Error]) -> dict[str, object]:
 
 
 def of_parameters(given: Parameters) -> Address:
-    """The address of these parameters of PyMySQL."""
+    """Return the address for these PyMySQL parameters."""
     place = given.get("unix_socket") or f"{given['host']}:{given['port']}"
     local = place if place.startswith("/") else None
     user = f"{given['user']}@" if "user" in given else ""
@@ -137,7 +149,11 @@ def of_parameters(given: Parameters) -> Address:
 
 
 def driver(failure: type[Error] = TargetError) -> Any:
-    """PyMySQL. Raises `failure` where it is not installed."""
+    """Return the module PyMySQL.
+
+    Raises:
+        Error: An error of type `failure`: PyMySQL is not installed.
+    """
     try:
         import pymysql
     except ImportError as error:
@@ -146,6 +162,6 @@ def driver(failure: type[Error] = TargetError) -> Any:
 
 
 def said(error: BaseException) -> str:
-    """What the driver's error says, without its number."""
+    """Return the message of a driver's error, first line only, without its number."""
     words = error.args[1] if len(error.args) > 1 and isinstance(error.args[1], str) else error
     return str(words).strip().splitlines()[0] if str(words).strip() else type(error).__name__

@@ -1,8 +1,8 @@
-"""A live MariaDB as a bench: embedded, or by its connection string.
+"""The bench for a live MariaDB server, either embedded or named by a connection string.
 
-What alters the server is claimed, noted and registered with the guardian before it is done. Where arms differ by what a
-session can be told they alternate in slices, their sessions open side by side; else each turn puts its arm's settings
-and SQL in effect, and reads them back.
+Every change to the server is claimed, recorded and registered with the guardian before it is made. If arms differ only
+in what a session can be told, they alternate in slices with their sessions open side by side; otherwise each turn puts
+its arm's settings and SQL in effect and reads the settings back.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class MariaDBBench(EngineBench):
-    """The servers of a plan's arms."""
+    """Bench on the MariaDB servers of a plan's arms."""
 
     counts_at_once = True
     ready: Prepared
@@ -47,7 +47,7 @@ class MariaDBBench(EngineBench):
         super().__init__(in_own_words(plan), around)
 
     def can(self, plan: Plan) -> str | None:
-        """Whether its workload is SQL."""
+        """Return None if this bench can run the plan, otherwise the reason."""
         if plan.workload.kind is not None:
             return f"its workload {plan.workload.kind!r} has no form in MariaDB's SQL"
         if any(arm.command for arm in plan.arms):
@@ -60,12 +60,19 @@ class MariaDBBench(EngineBench):
 
     @staticmethod
     def orders(plan: Plan, target: str | None) -> list[str]:
-        """The servers it connects to or starts, what it sends and sets there."""
+        """Return the servers that the plan connects to or starts, and what it sets and sends there, as sentences."""
         does, sends = sent_and_set(plan, target, EMBEDDED)
         return does + arm_server.orders(plan, INSTALL) + starts(plan) + sends
 
     def prepare(self, seed: int | None = None) -> Ready:
-        """Opens the servers. What altered settings were is read under the lock of their server."""
+        """Open the servers and lay out the run.
+
+        The previous values of settings to be changed are read again after their server's lock was taken.
+
+        Raises:
+            TargetError: A server cannot run the plan, or an earlier run left settings changed on it.
+            PlanError: The plan cannot be run as written.
+        """
         with self.server_errors():
             targets = self.held.enter_context(open_targets(self.plan, self.guardian))
             self.ready = prepare(self.plan, targets, seed)
@@ -87,7 +94,7 @@ class MariaDBBench(EngineBench):
         return self.ready
 
     def describe(self) -> str:
-        """What a run would do."""
+        """Return the description of what a run would do."""
         from dbdyno.bench.engine.describe import describe_prepared
 
         protocol = self.ready.plan.workload.protocol
@@ -99,7 +106,7 @@ class MariaDBBench(EngineBench):
         return describe_prepared(self.ready, "an option of the server, and restart", clients)
 
     def facts(self) -> Facts:
-        """The servers, and how each arm takes effect there."""
+        """Return facts about the servers, and how each arm takes effect there."""
         with self.server_errors():
             targets = {name: target.facts() for name, target in self._targets().items()}
         protocols = [own.arm.protocol or self.ready.plan.workload.protocol for own in self.ready.arms]
@@ -113,8 +120,10 @@ class MariaDBBench(EngineBench):
         return Facts(targets, arms, Reads())
 
     def begin(self, run: Run, resumed: int) -> None:
-        """Makes the workload's objects, opens the sessions that last. A resumed run draws other random numbers than
-        before."""
+        """Create the workload's objects and open the sessions that stay open.
+
+        A resumed run draws other random numbers than before.
+        """
         from dbdyno import _core
 
         self.name = str(run.path.resolve())
@@ -133,7 +142,6 @@ class MariaDBBench(EngineBench):
             self._connect_lasting()
 
     def _lasting(self) -> bool:
-        """Whether the sessions of all arms stay open side by side."""
         alone = len(self.ready.arms) == 1 and not self.ready.arms[0].changes and not self.ready.arms[0].arm.cold
         return super()._lasting() or alone
 
@@ -141,12 +149,11 @@ class MariaDBBench(EngineBench):
         return {name: target for name, target in self._targets().items() if not target.owned}
 
     def _altered(self) -> dict[str, MariaDB]:
-        """Servers that are not ours and of which a setting of all is altered."""
+        """Return the servers that are not ours and on which a global setting is altered, by address."""
         return {arm.target.safe_dsn: arm.target for arm in self.ready.arms if arm.of("global") and not arm.target.owned}
 
     @contextlib.contextmanager
     def _in_force(self, number: int) -> Iterator[None]:
-        """The arm's settings and SQL in effect, its sessions open; all put back at the end."""
         ready = self.ready.arms[number]
         with contextlib.ExitStack() as stack:
             options = {change.name: change.literal.strip("'") for change in ready.of("restart")}
@@ -154,7 +161,7 @@ class MariaDBBench(EngineBench):
                 self.observer.drop_connections()
                 chill(ready.target, lambda: ready.target.start(options))
             elif self.ready.timing.switch == "restart":
-                # Every turn of every arm begins alike, with caches as after a start.
+                # Every turn of every arm begins the same way, with caches as after a start.
                 self.observer.drop_connections()
                 ready.target.restart(options)
             stack.enter_context(in_effect(ready.target, ready.changes, self.guardian, self.name))
@@ -165,8 +172,11 @@ class MariaDBBench(EngineBench):
             yield
 
     def _read_back(self, number: int) -> None:
-        """Whether the settings that any arm alters are what this arm wants, in a new session. Raises
-        `OtherValueError`."""
+        """Check in a new session that the settings that any arm alters have this arm's values.
+
+        Raises:
+            OtherValueError: A setting has another value.
+        """
         own = self.ready.arms[number]
         wanted = {
             change.name: change.before
@@ -184,7 +194,7 @@ class MariaDBBench(EngineBench):
 
     @contextlib.contextmanager
     def server_errors(self) -> Iterator[None]:
-        """A server, or the way to it, that went away in between is an error with a next step."""
+        """Turn the loss of a server or its connection into a `TargetError` with a next step."""
         try:
             yield
         except driver().Error as error:

@@ -1,5 +1,7 @@
-"""Find the programs of a MariaDB server: an installed one's, or those in a folder that an arm or DBDYNO_MARIADB_BIN
-names."""
+"""Search for the programs of a MariaDB server: an installed one, or one in a folder that an arm or a variable names.
+
+The variable is DBDYNO_MARIADB_BIN.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,24 @@ from dbdyno.base.processes import find_program
 from dbdyno.bench.engine.os_user import Account, refusal
 
 PLACES = "/usr/sbin:/usr/local/sbin:/usr/local/mysql/bin:/opt/homebrew/bin"
-"""Where distributions put the server's programs, beside PATH."""
+"""Folders in addition to PATH in which distributions install the server's programs."""
 SERVER, INSTALL = "mariadbd", "mariadb-install-db"
 BESIDE = (".", "../scripts", "../bin")
-"""Where the program that makes a data folder is, seen from the folder of the server's program: a build has it in
-`scripts`, Debian in `/usr/bin`."""
+"""Folders with the program that creates a data folder, relative to the folder of the server's program.
+
+A build has it in `scripts`, Debian in `/usr/bin`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """A server's programs: `server` runs it, `install` makes its data folder; `base` is the tree they belong to, or
-    None where they find it themselves."""
+    """The programs of a server.
+
+    Attributes:
+        server: The server.
+        install: The program that creates a data folder.
+        base: The installation's base folder, or None if the programs find it themselves.
+    """
 
     server: Path
     install: Path
@@ -31,13 +40,16 @@ class Programs:
 
     @property
     def options(self) -> list[str]:
-        """What both programs must be told of where they are."""
+        """Return the options that tell both programs where the installation is."""
         return [f"--basedir={self.base}"] if self.base else []
 
 
 def find_programs(env: Mapping[str, str] | None = None) -> Programs:
-    """The programs in the folder that DBDYNO_MARIADB_BIN names, else those of an installed server. Raises `TargetError`
-    where there are none."""
+    """Return the programs in the folder that DBDYNO_MARIADB_BIN names, otherwise the programs of an installed server.
+
+    Raises:
+        TargetError: There are none.
+    """
     forced = (os.environ if env is None else env).get("DBDYNO_MARIADB_BIN")
     if forced:
         return programs_in(Path(forced), "DBDYNO_MARIADB_BIN")
@@ -45,8 +57,11 @@ def find_programs(env: Mapping[str, str] | None = None) -> Programs:
 
 
 def programs_in(folder: Path, who: str) -> Programs:
-    """The programs in a folder that `who` names, such as /opt/mariadb-11.8/bin. Raises `TargetError` where no server is
-    there."""
+    """Return the programs in a folder such as /opt/mariadb-11.8/bin; `who` says in the error who named it.
+
+    Raises:
+        TargetError: The folder does not hold a server.
+    """
     folder = folder.resolve()
     server = folder / SERVER
     install = next((path for beside in BESIDE if _is_program(path := (folder / beside / INSTALL).resolve())), None)
@@ -59,7 +74,11 @@ def programs_in(folder: Path, who: str) -> Programs:
 
 
 def check_within_reach(account: Account, programs: Programs) -> None:
-    """That the user who is to run the server can run it. Raises `TargetError`."""
+    """Check that the user account that is to run the server can run it.
+
+    Raises:
+        TargetError: It cannot.
+    """
     if said := refusal(account, [programs.server, "--no-defaults", "--version"]):
         raise TargetError(
             f"the user {account.name!r} cannot run {programs.server}: {said}",

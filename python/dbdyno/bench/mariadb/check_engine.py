@@ -1,4 +1,4 @@
-"""What the doctor asks a MariaDB server and its user."""
+"""Doctor checks of a MariaDB server and the connected user."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _SAFE = "@@innodb_flush_log_at_trx_commit, @@innodb_doublewrite, @@log_bin, @@sy
 
 
 def version(_target: MariaDB, connection: Any) -> Check:
-    """Which server it is."""
+    """Check which version the server has."""
     found = f"MariaDB {row(connection, 'select @@version')[0]}"
     return Check("version", True, found, "known to dbdyno", "")
 
 
 def user(_target: MariaDB, connection: Any) -> Check:
-    """Who we are there."""
+    """Check which user is connected."""
     name = row(connection, "select current_user()")[0]
     return Check("user", True, str(name), "the load works with what this user may do", "")
 
 
 def replica(_target: MariaDB, connection: Any) -> Check:
-    """Whether it can be written to."""
+    """Check whether the server accepts writes."""
     name = "primary or replica"
     if row(connection, "select @@read_only")[0]:
         step = "name the primary, or SET GLOBAL read_only = 0 if it is one"
@@ -39,7 +39,7 @@ def replica(_target: MariaDB, connection: Any) -> Check:
 
 
 def connections(_target: MariaDB, connection: Any) -> Check:
-    """How many sessions the load may have."""
+    """Check how many sessions the load can open."""
     most = int(row(connection, "select @@max_connections")[0])
     status = "select variable_value from information_schema.global_status where variable_name = 'THREADS_CONNECTED'"
     free = most - int(row(connection, status)[0])
@@ -49,7 +49,7 @@ def connections(_target: MariaDB, connection: Any) -> Check:
 
 
 def server_settings(target: MariaDB, connection: Any) -> Check:
-    """Whether settings of the whole server can be varied."""
+    """Check whether settings of the whole server can be varied."""
     name = "server settings"
     if target.owned:
         return Check(name, True, "embedded server", "global settings and those of a start can be varied", "")
@@ -62,7 +62,7 @@ def server_settings(target: MariaDB, connection: Any) -> Check:
 
 
 def left_by_runs(target: MariaDB, connection: Any) -> Check:
-    """Whether a run that was killed left a setting of this server changed."""
+    """Check whether a killed run left a setting of this server changed."""
     name = "left by runs"
     _, findings = OwedMariaDB(target).look_by(connection, sources())
     left = [one for one in findings if one.state == "ours"]
@@ -80,7 +80,7 @@ def left_by_runs(target: MariaDB, connection: Any) -> Check:
 
 
 def durability(_target: MariaDB, connection: Any) -> Check:
-    """Whether a commit is on disk when it returns."""
+    """Check whether a commit is on disk when it returns."""
     flush, double, binlog, synced = row(connection, f"select {_SAFE}")
     weak = [
         f"{name} = {found}"
@@ -98,7 +98,7 @@ def durability(_target: MariaDB, connection: Any) -> Check:
 
 
 def waits(target: MariaDB, connection: Any) -> Check:
-    """Whether the server accounts for waits."""
+    """Check whether the server records waits and this user may read them."""
     if target.has_performance_schema(connection):
         return Check("waits", True, "performance_schema", "what the load's sessions wait for is sampled", "")
     step = "performance_schema = ON and a restart; SELECT on performance_schema for this user"
@@ -106,7 +106,7 @@ def waits(target: MariaDB, connection: Any) -> Check:
 
 
 def login(target: MariaDB, _connection: Any) -> Check:
-    """Whether the load's own client gets in as the driver did."""
+    """Check whether the load's own client can log in as the driver did."""
     from dbdyno import _core
 
     scripts = [{"name": "check", "text": "select 1;"}]

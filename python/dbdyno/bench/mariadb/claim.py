@@ -1,8 +1,8 @@
-"""One run at a time alters a server's settings: a lock that the whole server sees.
+"""A lock, visible to the whole server, that lets only one run at a time alter a server's settings.
 
-Two runs that alter one setting would each take the other's value for the one before, and the server would keep it. So
-before the first SET GLOBAL a user lock is taken (GET_LOCK), by a session of the guardian: it lasts as long as somebody
-is left who will put the settings back, and no longer.
+Two runs that alter one setting would each take the other's value for the previous value, and the server would keep it.
+Therefore a user lock (GET_LOCK) is taken before the first SET GLOBAL, by a session of the guardian: it is held exactly
+as long as a process is left that will restore the settings.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dbdyno.base.errors import TargetError
 
 LOCK = "dbdyno settings"
 ENGINE = "engine"
-"""The key of a claim's parameters that says whose claim it is; none is PostgreSQL's."""
+"""Key in a claim's parameters that names the engine; PostgreSQL's claims do not have it."""
 
 _HOLDER = """
 select concat('session ', id, ' of ', user, '@', host, ' for ', time, ' s') from information_schema.processlist
@@ -24,15 +24,19 @@ where id = is_used_lock(%s)
 
 
 class MariaClaim:
-    """The lock on one server, and the session that holds it."""
+    """The lock on one server's settings and the session that holds it."""
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self._parameters = {name: value for name, value in parameters.items() if name != ENGINE}
         self._session: Any = None
 
     def hold(self, run: str = "") -> Any:
-        """Takes the lock, or sees that it is still held, and returns its session. Raises `TargetError` where another
-        run has it, PyMySQL's errors where the server does not answer."""
+        """Take the lock, or confirm that it is still held, and return its session; `run` is not used.
+
+        Raises:
+            TargetError: Another run holds the lock.
+            pymysql.Error: The server does not answer.
+        """
         from dbdyno.bench.mariadb.session import open_session, row, rows
 
         if self._session is not None and not self._still_held():
@@ -51,7 +55,7 @@ class MariaClaim:
         return self._session
 
     def close(self) -> None:
-        """Gives the lock back with its session."""
+        """Release the lock by closing its session."""
         session, self._session = self._session, None
         if session is not None:
             with contextlib.suppress(Exception):

@@ -1,4 +1,4 @@
-"""Arms that an external client runs on MariaDB: how it is started, and how it finds the server."""
+"""Arms that an external client runs on MariaDB: how the client is started and how it connects to the server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ where attr_name = 'program_name' and attr_value = %s"""
 
 
 def client_arms(ready: Prepared) -> dict[int, ClientArm]:
-    """The arms that name a client, by their numbers."""
+    """Return the arms that an external client runs, by arm number.
+
+    Raises:
+        PlanError: An arm's client cannot run it.
+    """
     return {
         number: _client_arm(own, arm, ready)
         for number, (own, arm) in enumerate(zip(ready.arms, ready.load_spec()["arms"], strict=True))
@@ -39,7 +43,11 @@ def client_arms(ready: Prepared) -> dict[int, ClientArm]:
 
 
 def _client_arm(own: ReadyArm, arm: LoadArm, ready: Prepared) -> ClientArm:
-    """An arm for a client. Raises `PlanError` for a script that only our own can run."""
+    """Return an arm prepared for its external client.
+
+    Raises:
+        PlanError: The client is not there, cannot connect, or a script needs dbdyno's own client.
+    """
     from dbdyno import _core
 
     assert own.arm.client is not None
@@ -62,7 +70,11 @@ def _client_arm(own: ReadyArm, arm: LoadArm, ready: Prepared) -> ClientArm:
 
 
 def examination(target: MariaDB, client: str | list[str]) -> Examined:
-    """A client under test on a server. Raises `PlanError` for one that is not there, or has no driver of MariaDB."""
+    """Return a client prepared for a conformance test on a server.
+
+    Raises:
+        PlanError: The client is not there, has no MariaDB driver, or cannot connect.
+    """
     from dbdyno import _core
 
     refuse_other_engine(Arm("check", client=client), "mariadb", "client")
@@ -88,8 +100,11 @@ def examination(target: MariaDB, client: str | list[str]) -> Examined:
 
 
 def environment_of(connection: Any, where: str) -> dict[str, str]:
-    """How a client finds the server: DBDYNO_DSN as a URI, and MARIADB_HOST and its like. Raises `PlanError` where the
-    way in is a Unix socket."""
+    """Return the variables that tell a client how to connect: DBDYNO_DSN as a URI, and MARIADB_HOST and others.
+
+    Raises:
+        PlanError: The connection uses a Unix socket, or must check the name in the server's certificate.
+    """
     host = str(connection["host"])
     if host.startswith("/"):
         raise PlanError(

@@ -1,8 +1,9 @@
-"""A MariaDB server of our own: made, started, used and removed, without an account or a configuration.
+"""A MariaDB server that dbdyno creates, starts, uses and removes, without an account or a configuration.
 
-The Unix socket in its folder is its only way in, unless another program than ours is to connect: then it listens on
-127.0.0.1 as well, for one user with a password made for it; who needs none may enter by the socket alone. Durability
-is the server's default. The programs are an installed server's (Debian: mariadb-server-core).
+The Unix socket in its folder is the only way to connect, unless a program other than dbdyno is to connect: then the
+server also listens on 127.0.0.1, for one user with a password created for this server; users without a password can
+connect by the socket only. Durability is the server's default. The programs are those of an installed server (Debian:
+mariadb-server-core) unless others are given.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ LABORATORY_SETTINGS = {
     "performance_schema_consumer_events_waits_current": "ON",
     "innodb_buffer_pool_load_at_startup": "OFF",
 }
-"""Where an embedded server differs from MariaDB's defaults; the caller's settings come after these."""
+"""Settings in which an embedded server differs from MariaDB's defaults; the caller's settings override these."""
 
 USER = "root"
 DATABASE = "dbdyno_lab"
@@ -40,9 +41,17 @@ TCP_USER = "dbdyno_lab"
 
 
 class EmbeddedMariaDB(OwnServer):
-    """A server of our own, as a context manager. `settings`: in effect from the start; `tcp`: by a port, too;
-    `workdir`: where its folder is made; `install`: further options of mariadb-install-db; `programs`: those of another
-    server than the installed one; `number`: tells it from other embedded servers of a run."""
+    """A MariaDB server started by dbdyno, as a context manager.
+
+    Args:
+        settings: Server settings in effect from the start.
+        guardian: A guardian to share; None starts a private one.
+        tcp: Also listen on a TCP port.
+        workdir: Folder in which the private folder is created; None means TMPDIR or /var/tmp.
+        install: Further options of mariadb-install-db.
+        programs: The server to start; None searches for one.
+        number: Distinguishes this server from other embedded servers of a run.
+    """
 
     source = "installed"
 
@@ -64,21 +73,25 @@ class EmbeddedMariaDB(OwnServer):
         self._settings = {**LABORATORY_SETTINGS, **(settings or {})}
 
     def parameters(self) -> Parameters:
-        """PyMySQL's parameters; the socket asks no password."""
+        """Return PyMySQL's parameters for the Unix socket, which requires no password."""
         own: Parameters = {"host": "localhost", "port": 3306, "user": USER, "database": DATABASE}
         return {**own, "unix_socket": str(self.folder / "s")}
 
     def tcp_parameters(self) -> Parameters:
-        """The way in by TCP, with its password."""
+        """Return PyMySQL's parameters for TCP, including the password."""
         own: Parameters = {"host": "127.0.0.1", "port": self._port, "user": TCP_USER, "password": self._password}
         return {**own, "database": DATABASE}
 
     def start(self, settings: Mapping[str, str] | None = None) -> None:
-        """Makes the data folder if there is none yet, and starts the server, with these settings after its own."""
+        """Create the data folder if there is none yet, and start the server; `settings` override its own.
+
+        Raises:
+            TargetError: The server did not start; the error includes the end of its log.
+        """
         if self._account is None:
             self._create()
             if self.tcp:
-                # Nobody may come in by a port before everyone who needs no password is shut out from there.
+                # Users without a password must be removed from TCP before the port is opened.
                 self._start_with({})
                 self._close_to_strangers()
                 self.stop()
@@ -95,7 +108,11 @@ class EmbeddedMariaDB(OwnServer):
             cursor.execute(f"grant all on *.* to {TCP_USER}@127.0.0.1")
 
     def restart(self, settings: Mapping[str, str]) -> None:
-        """Stops and starts, with these settings after its own. Raises `TargetError` with the log's end."""
+        """Stop the server and start it again; `settings` override its own.
+
+        Raises:
+            TargetError: The server did not start; the error includes the end of its log.
+        """
         self.stop()
         self.start(settings)
 
@@ -131,7 +148,7 @@ class EmbeddedMariaDB(OwnServer):
             )
 
     def _start_with(self, settings: Mapping[str, str]) -> None:
-        # A server that starts removes what looks like temporary tables from its folder: those of the others, too.
+        # A starting server removes files from tmpdir that look like temporary tables, including those of other servers.
         options = {"tmpdir": str(self.folder), **self._settings, **settings}
         own = {"datadir": self.data_dir, "socket": self.folder / "s", "pid-file": self.folder / "pid"}
         command = [

@@ -1,10 +1,10 @@
-"""Settings of the whole server in effect for a turn (SET GLOBAL), noted before, read back, and put back.
+"""Settings of the whole server that are changed for a turn (SET GLOBAL): recorded, read back, restored.
 
-    may_alter        the user allows it, and the role may
-    in_effect        claimed, noted on disk, registered with the guardian, set, read back; put back at the end
+    may_alter        checks that the user allows it and that the role may
+    in_effect        claimed, recorded on disk, registered with the guardian, set, read back; restored at the end
     other_values     what a new session sees instead of the values wanted
 
-SET GLOBAL ends with the server: what a killed run left is gone after a restart.
+SET GLOBAL lasts until the server stops: settings that a killed run left changed are restored by a restart.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ if TYPE_CHECKING:
 
 
 def may_alter(target: MariaDB, changes: Sequence[SettingChange], *, allowed: bool) -> None:
-    """Raises `TargetError` where settings of the whole server would be altered and the user did not allow it, or the
-    role may not."""
+    """Raise `TargetError` if global settings would be altered and the user did not allow it, or the role may not.
+
+    Raises:
+        TargetError: The plan does not allow it, or a privilege is missing.
+    """
     names = ", ".join(change.name for change in changes if change.how == "global")
     if not names or target.owned:
         return
@@ -53,14 +56,21 @@ def may_alter(target: MariaDB, changes: Sequence[SettingChange], *, allowed: boo
 
 
 def claim(target: MariaDB, guardian: Guardian, run: str = "") -> None:
-    """Takes the lock of the server's settings, held by the guardian. Raises `TargetError` where another run has it."""
+    """Have the guardian take the lock of the server's settings.
+
+    Raises:
+        TargetError: Another run holds the lock.
+    """
     guardian.claim({**target.parameters, ENGINE: "mariadb"}, PurePath(run).name)
 
 
 @contextlib.contextmanager
 def in_effect(target: MariaDB, changes: Sequence[SettingChange], guardian: Guardian, run: str) -> Iterator[None]:
-    """The global changes in effect for the length of the block. Raises `TargetError` where one did not take effect, or
-    could not be put back."""
+    """Put the global changes in effect for the duration of the block.
+
+    Raises:
+        TargetError: A change did not take effect, or could not be undone.
+    """
     todo = [change for change in changes if change.how == "global"]
     if not todo:
         yield
@@ -71,7 +81,7 @@ def in_effect(target: MariaDB, changes: Sequence[SettingChange], guardian: Guard
         undo = replace(undo, record=str(_note(target, todo, guardian, run)), lasting=True)
     try:
         number = guardian.push(undo)
-    except BaseException:  # then nothing is changed
+    except BaseException:  # without the guardian nothing is changed
         unrestored.forget(undo.record)
         raise
     try:
@@ -91,7 +101,7 @@ def in_effect(target: MariaDB, changes: Sequence[SettingChange], guardian: Guard
 
 
 def other_values(target: MariaDB, wanted: Mapping[str, str]) -> str:
-    """What a new session sees instead of the wanted values, as a sentence; empty where all is well."""
+    """Return what a new session sees instead of the wanted values, as a sentence; empty if all values are as wanted."""
     with contextlib.closing(target.connect()) as connection:
         facts = read_facts(connection, wanted)
     return "; ".join(
@@ -114,7 +124,11 @@ def _undo(target: MariaDB, changes: Sequence[SettingChange]) -> MariaUndo:
 
 
 def _note(target: MariaDB, changes: Sequence[SettingChange], guardian: Guardian, run: str) -> object:
-    """Notes on disk what the settings were; where. Raises `TargetError`."""
+    """Record on disk what the settings were and return the record's path.
+
+    Raises:
+        TargetError: The record cannot be written.
+    """
     kept = {change.name: unrestored.Kept(change.before, change.before_literal, (change.value,)) for change in changes}
     with contextlib.closing(target.connect()) as connection:
         record = unrestored.begun(target.safe_dsn, target.identity(connection), kept, run)

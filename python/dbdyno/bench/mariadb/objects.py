@@ -1,10 +1,10 @@
-"""Set-up and teardown of a workload's objects, with the teardown safe against every kind of end.
+"""Set-up and teardown of a workload's objects, with a teardown that is safe however the run ends.
 
-A teardown such as `drop table orders` must never meet a table that was there before. So it is registered only when the
-first set-up statement has succeeded: had the table been there, the statement would have failed and nothing would be
-dropped. MariaDB commits each statement that makes an object, so between the first one and the registration there is an
-instant at which a kill would leave an empty object behind. Where a later statement meets what was there before, the
-teardown is not run either: what the set-up has made is left, and it is said so.
+A teardown such as `drop table orders` must never affect a table that existed before. It is therefore registered only
+after the first set-up statement has succeeded: if the table had existed, the statement would have failed and nothing
+would be dropped. MariaDB commits each statement that creates an object, so a kill between the first one and the
+registration leaves an empty object behind. If a later statement meets an object that existed before, the teardown is
+not run either: what the set-up has created is left, and the error says so.
 """
 
 from __future__ import annotations
@@ -28,13 +28,17 @@ if TYPE_CHECKING:
     from dbdyno.study.plan.plan import Workload
 
 EXISTS = (1007, 1050, 1061, 1304, 1359)
-"""Numbers of what is there already: a database, table, index, routine, trigger."""
+"""Error numbers of objects that already exist: a database, table, index, routine, trigger."""
 
 
 @contextlib.contextmanager
 def workload_objects(work: Workload, target: MariaDB, guardian: Guardian, stopping: Stopping) -> Iterator[None]:
-    """Runs the set-up; at the end, however it comes, the teardown. Raises `TargetError`, and `Interrupted` where a
-    signal comes while a statement runs."""
+    """Run the set-up, and run the teardown when the context ends for any reason.
+
+    Raises:
+        TargetError: The server refuses a statement.
+        Interrupted: A signal arrived while a statement ran.
+    """
     undo = MariaUndo("teardown of the workload", target.parameters, tuple(work.teardown))
     with contextlib.ExitStack() as stack:
         for number, statement in enumerate(work.setup):
@@ -50,7 +54,12 @@ def workload_objects(work: Workload, target: MariaDB, guardian: Guardian, stoppi
 def turn_sql(
     before: Sequence[str], after: Sequence[str], target: MariaDB, guardian: Guardian, stopping: Stopping
 ) -> Iterator[None]:
-    """Runs an arm's SQL before its turn; at the end, however it comes, the SQL after it."""
+    """Run an arm's SQL before its turn, and the SQL after it when the context ends for any reason.
+
+    Raises:
+        TargetError: The server refuses a statement.
+        Interrupted: A signal arrived while a statement ran.
+    """
     with contextlib.ExitStack() as stack:
         if after:
             stack.enter_context(guardian.undo(MariaUndo("SQL after a turn", target.parameters, tuple(after))))

@@ -1,4 +1,4 @@
-"""What is seen beside the load on MariaDB: waits of the performance schema, counters of status and work, canaries."""
+"""Observations while the load runs on MariaDB: performance schema waits, counters of status and work, canaries."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ left join performance_schema.prepared_statements_instances p on p.owner_thread_i
 left join information_schema.processlist l on l.id = t.processlist_id
 where a.attr_value in %s group by a.attr_value
 """
-"""By program: sessions, the statements that they have prepared, and the memory of the largest."""
+"""Query for each program: number of sessions, of their prepared statements, and the memory of the largest session."""
 
 
 class MariaDBObserver(Observer["MariaDB", Any]):
-    """Watches the MariaDB servers of a run."""
+    """Observer of the MariaDB servers of a run."""
 
     def __init__(self, ready: Prepared) -> None:
         super().__init__(ready.plan.watch, {arm.arm.name: (arm.target.safe_dsn, arm.target) for arm in ready.arms})
@@ -63,14 +63,14 @@ class MariaDBObserver(Observer["MariaDB", Any]):
         if process is None:
             return {}
         numbers = {name: at for at, name in enumerate(self.names.values())}
-        with contextlib.suppress(driver().Error):  # an older server, or one without performance_schema, does not say
+        with contextlib.suppress(driver().Error):  # not available on older servers or without performance_schema
             found = rows(connection, _THREADS, [list(numbers)])
             return {Path(f"/proc/{process}/task/{thread}"): numbers[name] for name, thread in found}
         return {}
 
     def _kept(self, target: MariaDB, connection: Any) -> Mapping[int, Mapping[str, int]]:
         numbers = {name: at for at, name in enumerate(self.names.values())}
-        with contextlib.suppress(driver().Error):  # 10.4 and before have no table of prepared statements
+        with contextlib.suppress(driver().Error):  # 10.4 and earlier have no table of prepared statements
             found = rows(connection, _KEPT, [list(numbers)])
             return {
                 numbers[name]: {"kept_statements": round(kept / sessions), "session_bytes": int(memory or 0)}

@@ -1,5 +1,6 @@
-"""From a plan and live servers to everything a run needs: how each arm takes effect, the way of switching, the order of
-the blocks, the specification of the load. Reads the servers; changes nothing.
+"""Preparation of a run from a plan and live servers; it reads the servers and changes nothing.
+
+It determines how each arm takes effect, how arms are switched, the order of blocks, and the load's specification.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
     from dbdyno.study.plan.plan import Arm, Plan
 
 EMBEDDED = "mariadb"
-"""The target that is an embedded server."""
+"""The target that names an embedded server."""
 EMBEDDED_SESSIONS = 280
-"""Sessions for which an embedded server has room by itself."""
+"""Number of sessions that an embedded server can serve with its default settings."""
 
 
 @dataclass(frozen=True)
@@ -49,18 +50,18 @@ class ReadyArm(EngineArm):
     changes: list[SettingChange]
 
     def of(self, how: str) -> list[SettingChange]:
-        """Changes that take effect in this way."""
+        """Return the changes that take effect in this way."""
         return [change for change in self.changes if change.how == how]
 
 
 @dataclass(frozen=True)
 class Prepared(EngineReady):
-    """A plan ready to be run on its servers."""
+    """A plan that is ready to run on its servers."""
 
     arms: Sequence[ReadyArm] = field(default_factory=list)
 
     def load_spec(self) -> LoadSpec:
-        """The specification for the load generator. Holds passwords: keep it in memory."""
+        """Return the specification for the load generator; it contains passwords, so it must be kept in memory only."""
         names = program_names([ready.arm.name for ready in self.arms])
         arms = [
             load_arm(
@@ -77,8 +78,14 @@ class Prepared(EngineReady):
 
 @contextlib.contextmanager
 def open_targets(plan: Plan, guardian: Guardian) -> Iterator[list[MariaDB]]:
-    """The server of each arm, opened once per connection string; an embedded one where the target is none, and one for
-    each server of their own that arms name. Raises `PlanError`."""
+    """Open the server of each arm, each server once, and yield them in the order of arms.
+
+    An arm whose target is `EMBEDDED` uses an embedded server; an arm that describes a server gets that server started.
+
+    Raises:
+        PlanError: An arm cannot be given a server.
+        TargetError: A server does not answer or did not start.
+    """
     names = [repr(arm.server) if arm.server is not None else arm.dsn or plan.dsn for arm in plan.arms]
     opened: dict[str | None, MariaDB] = {}
     with contextlib.ExitStack() as stack:
@@ -106,18 +113,27 @@ def _target_of(plan: Plan, arm: Arm, guardian: Guardian, number: int) -> context
 
 
 def _own_settings(plan: Plan) -> dict[str, str]:
-    """What an embedded server is started with beside its own: room for all sessions at once."""
+    """Return the settings to start an embedded server with: the plan's, and room for all sessions at once."""
     sessions = sum(plan.sessions_of(arm) for arm in plan.arms if arm.server or (arm.dsn or plan.dsn) == EMBEDDED)
     room = {"max_connections": str(sessions + 20)} if sessions > EMBEDDED_SESSIONS else {}
     return {**room, **plan.embedded_settings}
 
 
 def prepare(plan: Plan, targets: list[MariaDB], seed: int | None = None) -> Prepared:
-    """Classifies the arms' settings on their servers and lays out the run. Raises `PlanError` or `TargetError` for a
-    setting that cannot be put in effect, a script that does not parse, or a server without room for the sessions."""
+    """Determine how the arms' settings take effect on their servers, and lay out the run.
+
+    Args:
+        plan: The plan.
+        targets: The server of each arm.
+        seed: Seed of the block order and the load; None takes the plan's, or a random one.
+
+    Raises:
+        PlanError: A script does not parse, or an arm cannot be run.
+        TargetError: A setting cannot be put in effect, or a server has no room for the sessions.
+    """
     from dbdyno import _core
 
-    if any(arm.cold for arm in plan.arms):  # what watching costs would be measured in turns with a restart each
+    if any(arm.cold for arm in plan.arms):  # turns to measure the cost of observation would each need a restart
         plan = replace(plan, watch=replace(plan.watch, overhead_blocks=0))
     check_scripts(plan)
     arms = [_ready(arm, target, plan) for arm, target in zip(plan.arms, targets, strict=True)]
@@ -126,7 +142,7 @@ def prepare(plan: Plan, targets: list[MariaDB], seed: int | None = None) -> Prep
     seed = drawn_seed(plan, seed)
     check_room(plan, arms, how, _free)
     prepared = Prepared(plan, seed, how, blocks(plan, how, seed), reason, _notes(plan, arms), arms)
-    # Refuses what it could not run, and what the server or its certificate would refuse to the load.
+    # This fails now if the load could not run, or if the server or its certificate would refuse it.
     _core.Load(prepared.load_spec()).try_connect()
     return prepared
 
@@ -142,7 +158,7 @@ def _notes(plan: Plan, arms: list[ReadyArm]) -> tuple[str, ...]:
 
 
 def _free(target: MariaDB) -> int:
-    """How many more sessions the server takes."""
+    """Return how many more sessions the server accepts."""
     with contextlib.closing(target.connect()) as connection:
         most, used = rows(
             connection,
@@ -170,7 +186,7 @@ def _ready(arm: Arm, target: MariaDB, plan: Plan) -> ReadyArm:
 
 
 def in_own_words(plan: Plan) -> Plan:
-    """The plan with the built-in workload in MariaDB's words."""
+    """Return the plan with the built-in workload in MariaDB's SQL dialect."""
     from dbdyno.study.plan.workloads import for_engine
 
     return replace(plan, workload=for_engine(plan.workload, "mariadb"))

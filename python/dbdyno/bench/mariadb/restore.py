@@ -1,8 +1,8 @@
-"""What runs left changed on a MariaDB server, compared with what they noted, and put back.
+"""MariaDB implementation of `OwedServer` in `bench/restore.py`, which restores settings that runs left changed.
 
-A setting that holds a value of the run is left by it; one that holds what it held before is back, also because the
-server was started again; anything else was set by somebody else since, and is theirs. The value that is sent is made
-from the one that was noted as an arm's value is: nothing of the record is taken as SQL.
+A setting that has one of the run's values was left changed; one that has its previous value is restored, possibly
+because the server was restarted; any other value was set by somebody else since and is not touched. The value that is
+sent is built from the recorded one in the same way as an arm's value: nothing of the record is used as SQL.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 
 class OwedMariaDB:
-    """One server."""
+    """A MariaDB server on which runs may have left settings changed."""
 
     def __init__(self, target: MariaDB) -> None:
         self.target = target
         self.facts: dict[str, Fact] = {}
 
     def look(self, among: Iterable[Source]) -> tuple[list[Source], list[Finding]]:
-        """See `OwedServer`."""
+        """Return this server's records and findings; see `OwedServer`."""
         with contextlib.closing(self.target.connect()) as connection:
             return self.look_by(connection, among)
 
     def look_by(self, connection: Any, among: Iterable[Source]) -> tuple[list[Source], list[Finding]]:
-        """The same on a connection that is open."""
+        """Return the same as `look`, using a connection that is already open."""
         server = self.target.identity(connection)
         here = [one for one in among if one.record.server == server]
         found = []
@@ -50,7 +50,11 @@ class OwedMariaDB:
         return here, found
 
     def statement(self, one: Finding) -> str:
-        """See `OwedServer`."""
+        """Return the statement that restores a setting; see `OwedServer`.
+
+        Raises:
+            TargetError: The recorded value cannot be set.
+        """
         try:
             return f"SET GLOBAL {one.name} = {literal(self.facts[one.name], one.kept.was)}"
         except ValueError as error:
@@ -59,7 +63,11 @@ class OwedMariaDB:
             ) from error
 
     def put_back(self, left: Sequence[Finding]) -> None:
-        """See `OwedServer`."""
+        """Restore settings; see `OwedServer`.
+
+        Raises:
+            TargetError: A setting cannot be restored, or another run holds the lock.
+        """
         from dbdyno.bench.guardian import Guardian
 
         statements = tuple(map(self.statement, left))
@@ -76,7 +84,11 @@ class OwedMariaDB:
 
 @contextlib.contextmanager
 def opened(target: str) -> Iterator[OwedMariaDB]:
-    """The server of a connection string. Raises `TargetError`."""
+    """Open the server of a connection string.
+
+    Raises:
+        TargetError: The target is an embedded server, or the server does not answer.
+    """
     if "://" not in target:
         raise TargetError(
             "an embedded server is gone with its run: nothing is owed to it",
@@ -87,8 +99,13 @@ def opened(target: str) -> Iterator[OwedMariaDB]:
 
 
 def refuse_left(target: MariaDB) -> None:
-    """Raises `TargetError` where a killed run left a setting of this server changed: it would be taken for what was
-    before. Records of what is back are removed."""
+    """Raise `TargetError` if a killed run left a setting of this server changed; remove records of restored settings.
+
+    The changed value would be taken for the previous value. Servers that dbdyno starts are not checked.
+
+    Raises:
+        TargetError: A run left a setting changed.
+    """
     if target.owned:
         return
     _, findings = OwedMariaDB(target).look(sources())
@@ -120,5 +137,5 @@ def _state(fact: Fact, kept: Kept) -> State:
 def _same(fact: Fact, value: str) -> bool:
     try:
         return same_value(fact, value, fact.value)
-    except ValueError:  # another version's value
+    except ValueError:  # a value of another version
         return False

@@ -1,10 +1,10 @@
-"""PyMySQL's connection, held to what the load's own client is held to: a server proves itself, then it may ask.
+"""PyMySQL's connection with the load client's rules: no password for a server that has not proved its identity.
 
-PyMySQL by itself gives the password to any server that asks for it in the clear (`mysql_clear_password`, `dialog`),
-seals it for a key that anybody sends, and takes any certificate where `ssl_ca` alone is named. Here the password itself
-leaves the machine only by a Unix socket, or under TLS whose certificate `ssl_ca` has checked, or sealed for the named
-`server_public_key`; where nothing is named, TLS is used if it is offered, and proves nothing. Whatever else a server
-says that the driver does not expect is an error of the driver's.
+PyMySQL itself sends the password to any server that asks for it in clear text (`mysql_clear_password`, `dialog`),
+encrypts it with a key that anybody may have sent, and accepts any certificate if only `ssl_ca` is given. Here the
+password itself leaves the machine only over a Unix socket, or over TLS with a certificate that `ssl_ca` has verified,
+or encrypted with the given `server_public_key`. If nothing is given, TLS is used if offered, but proves nothing. Any
+other message of a server that the driver does not expect becomes an error of the driver's.
 """
 
 from __future__ import annotations
@@ -19,23 +19,30 @@ from typing import Any
 from dbdyno.bench.mariadb.address import driver
 
 TLS = 1 << 11
-"""The server's word that it speaks TLS."""
+"""Capability flag of a server that supports TLS."""
 AT_ONCE = ("", "mysql_native_password", "caching_sha2_password")
-"""Methods whose first answer is a proof."""
+"""Authentication methods whose first answer is a proof, not the password."""
 TELLS = (b"mysql_clear_password", b"dialog", b"sha256_password")
-"""Methods by which a server is told the password itself."""
+"""Authentication methods that send the password itself to the server."""
 OLD = b"mysql_old_password"
 SIGNED = b"client_ed25519"
-"""A challenge is signed; PyMySQL does it by a package that we do not ask for, and the load's own client can."""
+"""Authentication method that signs a challenge.
+
+PyMySQL needs a package for it that dbdyno does not require; the load's own client supports it.
+"""
 NO_KEY = b"no key was named"
-"""Given to the driver where the user names no public key of the server: it would take one from whoever sends it."""
+"""Placeholder key given to the driver if the user names none: otherwise it would accept a key from any server."""
 NO_METHOD, NO_TLS, MALFORMED = 2061, 2026, 2027
 _UNEXPECTED = (struct.error, IndexError, KeyError, TypeError, ValueError, AssertionError, AttributeError, RuntimeError)
 
 
 @functools.cache
 def guarded() -> Any:
-    """The class of such connections. Raises `TargetError` where PyMySQL is not installed."""
+    """Return the class of such connections.
+
+    Raises:
+        TargetError: PyMySQL is not installed.
+    """
     pymysql = driver()
     failure = pymysql.OperationalError
 
@@ -43,7 +50,7 @@ def guarded() -> Any:
     def in_words(what: str) -> Iterator[None]:
         try:
             yield
-        except OSError:  # those of TLS are of ValueError too
+        except OSError:  # errors of TLS are also instances of ValueError
             raise
         except _UNEXPECTED as error:
             raise failure(MALFORMED, f"{what}: {str(error) or type(error).__name__}") from error
@@ -51,14 +58,14 @@ def guarded() -> Any:
     base: Any = pymysql.connections.Connection
 
     class Guarded(base):  # type: ignore[misc]
-        """One connection. Its names with an underscore are PyMySQL's."""
+        """One connection; names that begin with an underscore are PyMySQL's."""
 
         _auth_plugin_name: str
         is_encrypted = False
 
         @property
         def _secure(self) -> bool:
-            """Whether the password may be told: nobody else can be at the other end."""
+            """Return True if the password itself may be sent, because nobody else can be at the other end."""
             return bool(self.unix_socket) or (self.is_encrypted and self._checks())
 
         @_secure.setter
@@ -101,7 +108,7 @@ def guarded() -> Any:
 
 
 def _signed(connection: Any, asked: Any, *_: Any) -> Any:
-    """Signs a server's challenge, and takes its answer."""
+    """Sign a server's challenge and return its answer."""
     from dbdyno import _core
 
     connection.write_packet(_core.mariadb_signed(connection.password, asked.read_all()))

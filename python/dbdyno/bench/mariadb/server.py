@@ -1,4 +1,4 @@
-"""A MariaDB server as a target: how to reach it, what it is, what it can."""
+"""A MariaDB server as a target: its connections, its facts, and its capabilities."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ if TYPE_CHECKING:
     from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
 
 OLDEST = (10, 5)
-"""The oldest version: earlier ones do not say where a setting's value comes from."""
+"""Oldest supported version: earlier ones do not tell where a setting's value comes from."""
 IDENTITY = (
     "coalesce((select variable_value from information_schema.global_variables where variable_name = 'SERVER_UID'),"
     " concat(@@hostname, ' ', @@datadir))"
 )
-"""What tells a server's data from another's: its own number; where it has none (10.11.5), the folder they lie in."""
+"""SQL expression that identifies a server's data: its unique ID, or the data folder if it has none (10.11.5)."""
 
 _STEPS = {
     "neither TLS nor a server_public_key": "use TLS (ssl_ca=...), or name the file of the server's key: "
     "server_public_key=...",
     "CERTIFICATE_VERIFY_FAILED": "name the file of the authority that signed the server's certificate: ssl_ca=...",
 }
+"""Next step after a failed login, by a part of the error message."""
 _CHECK = "check address, user and password (MYSQL_PWD, or read_default_file=...)"
-"""What to do about a login that failed, by what was said."""
+"""Next step after any other failed login."""
 KEPT = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_identity", "server_public_key")
-"""Options of a connection string that hold beside what the server says."""
+"""Options of a connection string that are kept in addition to what the connection reports."""
 _HIDDEN_NAMES = ("password", "passphrase", "secret")
 _PROBES = {
     "version": "select concat('MariaDB ', @@version)",
@@ -53,7 +54,7 @@ where global_value_origin not in ('COMPILE-TIME', 'AUTO') and global_value is no
 
 
 class MariaDB:
-    """One server, reached in one way."""
+    """A MariaDB server with one way to connect to it; `engine` is the embedded server behind it, or None."""
 
     def __init__(self, where: Address, engine: EmbeddedMariaDB | None = None) -> None:
         self._where = where
@@ -61,7 +62,11 @@ class MariaDB:
 
     @classmethod
     def open(cls, dsn: str) -> MariaDB:
-        """The server of a connection string, reached once. Raises `TargetError`."""
+        """Return the server of a connection string after connecting to it once.
+
+        Raises:
+            TargetError: The server does not answer, or is not a supported MariaDB.
+        """
         target = cls(address(dsn))
         with contextlib.closing(target.connect()) as connection:
             target._resolve(connection)
@@ -69,7 +74,7 @@ class MariaDB:
 
     @classmethod
     def on(cls, engine: EmbeddedMariaDB) -> MariaDB:
-        """An embedded server."""
+        """Return the target for a running embedded server."""
         target = cls(of_parameters(engine.parameters()), engine)
         with contextlib.closing(target.connect()) as connection:
             target._resolve(connection)
@@ -80,23 +85,31 @@ class MariaDB:
 
     @property
     def owned(self) -> bool:
-        """Whether we started it."""
+        """Return True if dbdyno started the server."""
         return self.engine is not None
 
     @property
     def safe_dsn(self) -> str:
-        """The connection string without its password."""
+        """Return the connection string without its password."""
         if self.engine is None:
             return self._where.safe
         return f"mariadb (embedded{'' if self.engine.number == 1 else f' {self.engine.number}'})"
 
     @property
     def parameters(self) -> Parameters:
-        """PyMySQL's parameters, the password among them."""
+        """Return PyMySQL's parameters, including the password."""
         return self._where.parameters.copy()
 
     def connect(self, *, answer_s: float | None = ANSWER_S, name: str = "dbdyno") -> Any:
-        """A connection in autocommit. Raises `TargetError`."""
+        """Open a connection in autocommit mode.
+
+        Args:
+            answer_s: Seconds of silence that are allowed; None for statements that may take hours.
+            name: Name of the session that the server shows.
+
+        Raises:
+            TargetError: The server does not answer.
+        """
         pymysql = driver()
         try:
             return open_session(self._where.parameters, answer_s=answer_s, name=name)
@@ -104,7 +117,7 @@ class MariaDB:
             raise self._no_answer(error) from error
 
     def load_connection(self, name: str) -> dict[str, object]:
-        """The same way in for the load; `name` is what the server shows of its sessions."""
+        """Return the `connection` object of a load specification; `name` is what the server shows of its sessions."""
         given = self._where.parameters
         if self.engine is not None and self.engine.tcp:
             given = self.engine.tcp_parameters()
@@ -123,22 +136,22 @@ class MariaDB:
         }
 
     def identity(self, connection: Any) -> str:
-        """What tells the server from others, whatever it is called: its data, and its port."""
+        """Return a key that distinguishes this server from others, whatever address is used: its data and its port."""
         uid, host, port = row(connection, f"select {IDENTITY}, @@hostname, @@port")
         return f"mariadb {uid} {host}:{port}"
 
     def restart(self, options: Mapping[str, str]) -> None:
-        """Stops an embedded server and starts it with these settings beside its own."""
+        """Stop an embedded server and start it again; `options` override its settings."""
         assert self.engine is not None
         self.engine.restart(options)
 
     def start(self, options: Mapping[str, str]) -> None:
-        """Starts an embedded server that was stopped, with these settings beside its own."""
+        """Start an embedded server that was stopped; `options` override its settings."""
         assert self.engine is not None
         self.engine.start(options)
 
     def has_performance_schema(self, connection: Any) -> bool:
-        """Whether the server accounts for waits, and this user may read it."""
+        """Return True if the server records waits and this user may read them."""
         with contextlib.suppress(driver().Error):
             if row(connection, "select @@performance_schema")[0]:
                 rows(connection, "select 1 from performance_schema.threads limit 1")
@@ -146,8 +159,10 @@ class MariaDB:
         return False
 
     def facts(self) -> dict[str, Any]:
-        """What the run's manifest says of the server and its machine; `settings` holds all that differ from default.
-        Each fact fails alone: what this user may not see is missing."""
+        """Return what the run's manifest says of the server and its machine; `settings` holds all non-default settings.
+
+        Facts that this user may not see are missing.
+        """
         facts: dict[str, Any] = {"target": self.safe_dsn, "owned": self.owned}
         with contextlib.closing(self.connect()) as connection:
             for name, sql in _PROBES.items():
@@ -165,11 +180,11 @@ class MariaDB:
         return {**facts, **host_facts()}
 
     def is_here(self, connection: Any) -> bool:
-        """Whether the server runs on this machine: a local way in, and its process is among ours."""
+        """Return True if the server runs on this machine: the connection is local and its process is among ours."""
         return self.process(connection) is not None
 
     def process(self, connection: Any) -> int | None:
-        """The number of the server's process on this machine; None where it runs elsewhere."""
+        """Return the server's process ID on this machine, or None if it runs elsewhere."""
         given = self._where.parameters
         if not (given.get("unix_socket") or given["host"] in ("localhost", "127.0.0.1", "::1")):
             return None
@@ -182,13 +197,13 @@ class MariaDB:
         return None
 
     def data_directory(self, connection: Any) -> Path | None:
-        """The server's data folder."""
+        """Return the server's data folder, or None if it cannot be read."""
         with contextlib.suppress(driver().Error):
             return Path(str(row(connection, "select @@datadir")[0]))
         return None
 
     def _resolve(self, connection: Any) -> None:
-        """What came from a file of options holds for the load and the guardian, too."""
+        """Check the version, and store an option file's parameters so that the load and the guardian use them, too."""
         version = str(connection.get_server_info())
         if "mariadb" not in version.lower():
             raise TargetError(
@@ -256,8 +271,14 @@ def open_target(
     programs: Programs | None = None,
     number: int = 1,
 ) -> Iterator[MariaDB]:
-    """The server of `dsn`, or an embedded one (None) that is gone when the block ends. `tcp`: the load goes to that one
-    by TCP, since other programs do; what follows: see `EmbeddedMariaDB`."""
+    """Yield the server of `dsn`, or an embedded one (None) that is removed when the context ends.
+
+    All arguments but `dsn` are for the embedded server; see `EmbeddedMariaDB`. With `tcp` the load connects by TCP as
+    well, because external clients do.
+
+    Raises:
+        TargetError: The server does not answer, or did not start.
+    """
     if dsn is not None:
         yield MariaDB.open(dsn)
         return
@@ -271,7 +292,7 @@ def open_target(
 
 
 def shown_value(name: str, value: str | None) -> str:
-    """A setting's value as evidence may hold it: nothing in which a secret may stand."""
+    """Return a setting's value as evidence may hold it, with a value that may contain a secret hidden."""
     text = value or ""
     return "(hidden)" if text and any(word in name.lower() for word in _HIDDEN_NAMES) else text
 

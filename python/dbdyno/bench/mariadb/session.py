@@ -1,4 +1,4 @@
-"""Connections to MariaDB that never wait without end, and statements that heed a wish to stop."""
+"""Connections to MariaDB that never wait forever, and statements that can be cancelled by a stop request."""
 
 from __future__ import annotations
 
@@ -13,24 +13,33 @@ from dbdyno.bench.mariadb.address import CONNECT_S, driver
 from dbdyno.bench.mariadb.safe_connection import NO_KEY, guarded
 
 ANSWER_S = 30.0
-"""How long a statement that answers at once may be silent [s]."""
+"""Seconds that a statement that answers at once may be silent."""
 STEP_S = 0.1
 CANCEL_S = 5.0
 
 
 class StopAsked(Exception):  # noqa: N818
-    """The user or the system asked to end while a statement ran; it was cancelled."""
+    """Error for a statement that was cancelled because the user or the system asked to stop."""
 
 
 def open_session(parameters: Mapping[str, Any], *, answer_s: float | None = ANSWER_S, name: str = "dbdyno") -> Any:
-    """A connection in autocommit. `answer_s`: None for statements that may take hours. Raises PyMySQL's errors."""
+    """Open a connection in autocommit mode.
+
+    Args:
+        parameters: PyMySQL's parameters; `server_public_key` is a path.
+        answer_s: Seconds of silence that are allowed; None for statements that may take hours.
+        name: Name of the session that the server shows.
+
+    Raises:
+        pymysql.Error: The server refuses the connection or does not answer.
+    """
     given = {name: value for name, value in parameters.items() if value is not None}
     if given.get("ssl_ca"):
-        given["ssl_verify_cert"] = True  # the driver would take any certificate
+        given["ssl_verify_cert"] = True  # the driver would accept any certificate
     if path := given.get("unix_socket"):
         _knock(path)
     if isinstance(given.get("password"), str):
-        given["password"] = given["password"].encode()  # the driver would take it for Latin-1
+        given["password"] = given["password"].encode()  # the driver would encode it as Latin-1
     named = given.get("server_public_key")
     given["server_public_key"] = Path(named).read_bytes() if named else NO_KEY
     return guarded()(
@@ -45,7 +54,7 @@ def open_session(parameters: Mapping[str, Any], *, answer_s: float | None = ANSW
 
 
 def _knock(path: str) -> None:
-    """Raises where nobody listens: the driver would leave its socket open then."""
+    """Raise an error if nothing listens at this socket: the driver would then leave its own socket open."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(CONNECT_S)
         try:
@@ -55,14 +64,18 @@ def _knock(path: str) -> None:
 
 
 def rows(connection: Any, sql: str, values: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
-    """All rows of a statement."""
+    """Run a statement and return all its rows."""
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
         return list(cursor.fetchall())
 
 
 def row(connection: Any, sql: str, values: Sequence[Any] | None = None) -> tuple[Any, ...]:
-    """The one row of a statement that always has one. Raises PyMySQL's error where a server does not give it."""
+    """Run a statement that always returns one row, and return that row.
+
+    Raises:
+        pymysql.OperationalError: The server returns no row.
+    """
     found = rows(connection, sql, values)
     if not found or not found[0]:
         raise driver().OperationalError(2027, f"the server answers nothing to: {sql}")
@@ -70,8 +83,12 @@ def row(connection: Any, sql: str, values: Sequence[Any] | None = None) -> tuple
 
 
 def run_heeding(parameters: Mapping[str, Any], sql: str, stop: Callable[[], bool] | None) -> None:
-    """Runs a statement on a connection of its own, however long it takes; where `stop` says yes meanwhile it is
-    cancelled and `StopAsked` raised. Raises PyMySQL's errors."""
+    """Run a statement on a separate connection, however long it takes, unless `stop` returns True meanwhile.
+
+    Raises:
+        StopAsked: `stop` returned True; the statement was cancelled.
+        pymysql.Error: The statement failed.
+    """
     connection = open_session(parameters, answer_s=None)
     failures: list[BaseException] = []
 

@@ -1,14 +1,14 @@
-"""Which way each setting of an arm takes effect, and whether the server would take its value.
+"""How each setting of an arm takes effect, and whether the server would accept its value.
 
 | information_schema.system_variables | how | needs |
 |---|---|---|
-| scope SESSION, SESSION ONLY | session | what the server asks for; tried in a session of its own |
+| scope SESSION, SESSION ONLY | session | what the server requires; tested in a separate session |
 | scope GLOBAL, can be set | global | SET GLOBAL: rights, and `alter_system = true` on a server that is not ours |
 | can only be read, has an option | restart | a server that we started |
 | can only be read, has none | refused | - |
 
-A name is one that the server itself lists; a value is a number, a word of the setting's own list, or text without
-quotes and backslashes. So nothing of a user's text ends a literal.
+A name must be one that the server itself lists; a value must be a number, a word from the setting's own list, or text
+without quotes and backslashes. So nothing in a user's text can end a literal.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NOT_OURS = {
     **dict.fromkeys(("init_connect", "init_file", "plugin_dir"), "the server would run what is not the load's"),
     "proxy_protocol_networks": "dbdyno could lose its way in",
 }
-"""Settings that cannot be an arm's, and why."""
+"""Settings that an arm cannot vary, and the reason."""
 
 _FACTS = """
 select lower(variable_name), session_value, global_value, variable_scope, variable_type, numeric_min_value,
@@ -49,7 +49,7 @@ _TEXT = re.compile(r"[^'\"\\`\x00-\x1f\x7f]{0,2000}")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What the server says of one setting."""
+    """Row of information_schema.system_variables for one setting."""
 
     name: str
     session_value: str | None
@@ -64,27 +64,35 @@ class Fact:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its values are whole numbers."""
+        """Return True if its values are whole numbers."""
         return self.type.startswith(("INT", "BIGINT"))
 
     @property
     def how(self) -> How | None:
-        """How it takes effect; None where it cannot be set."""
+        """Return how it takes effect, or None if it cannot be set."""
         if self.read_only:
             return "restart" if self.has_option else None
         return "global" if self.scope == "GLOBAL" else "session"
 
     @property
     def value(self) -> str:
-        """The value in effect."""
+        """Return the value in effect: the global one for global settings, otherwise the session's."""
         found = self.global_value if self.scope == "GLOBAL" else self.session_value
         return "" if found is None else found
 
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """One setting of an arm: its value, how it takes effect, and the value before, as text. `literal` is the value as
-    SQL takes it, `before_literal` the one before."""
+    """One setting of an arm, with its values as text.
+
+    Attributes:
+        name: Name of the setting.
+        value: The arm's value.
+        how: How it takes effect.
+        before: The previous value.
+        literal: The arm's value as an SQL literal.
+        before_literal: The previous value as an SQL literal; empty unless `how` is 'global'.
+    """
 
     name: str
     value: str
@@ -95,8 +103,11 @@ class SettingChange:
 
 
 def classify(target: MariaDB, settings: Mapping[str, str]) -> list[SettingChange]:
-    """How each setting would take effect on this server; nothing is changed. Raises `TargetError` for an unknown
-    setting, or a value that the server refuses."""
+    """Return how each setting would take effect on this server; nothing is changed.
+
+    Raises:
+        TargetError: A setting is unknown or cannot be varied, or the server refuses its value.
+    """
     with contextlib.closing(target.connect()) as connection:
         facts = read_facts(connection, settings)
         changes = []
@@ -110,19 +121,23 @@ def classify(target: MariaDB, settings: Mapping[str, str]) -> list[SettingChange
 
 
 def read_facts(connection: Any, names: Iterable[str]) -> dict[str, Fact]:
-    """What the server says of the named settings, keyed by lower-case name; unknown ones are missing."""
+    """Return what the server says of the named settings, by lower-case name; unknown ones are missing."""
     wanted = [name.upper() for name in names]
     found = rows(connection, _FACTS, [wanted]) if wanted else []
     return {row[0]: Fact(*row) for row in found}
 
 
 def session_sql(changes: Sequence[SettingChange]) -> list[str]:
-    """One SQL statement per session setting, for the start of each session of an arm."""
+    """Return one SQL statement per session setting, to be run at the start of each session of an arm."""
     return [f"set session {change.name} = {change.literal}" for change in changes if change.how == "session"]
 
 
 def literal(fact: Fact, value: str) -> str:
-    """A value as SQL takes it. Raises `ValueError`, in words, where it does not fit."""
+    """Return a value as an SQL literal.
+
+    Raises:
+        ValueError: The value does not fit the setting; the message says why.
+    """
     if fact.is_whole:
         number = _whole(value)
         low, high = int(fact.low or -(2**63)), int(fact.high or 2**64)
@@ -145,8 +160,10 @@ def literal(fact: Fact, value: str) -> str:
 
 
 def same_value(fact: Fact, wanted: str, found: str) -> bool:
-    """Whether the value in effect is the one that was wanted, however it is spelled. Of a set, and of flags, all that
-    were named count."""
+    """Return True if the value in effect equals the wanted one, however they are written.
+
+    For sets and flags, all wanted elements must be in effect; others may be as well.
+    """
     if fact.is_whole:
         return _whole(wanted) == _whole(found)
     if fact.type == "DOUBLE":
@@ -198,7 +215,7 @@ def _change(fact: Fact, value: str, target: MariaDB) -> SettingChange:
 
 
 def _try_in_session(connection: Any, facts: Mapping[str, Fact], changes: Sequence[SettingChange]) -> None:
-    """Has the server itself accept or refuse values of session settings, in a session that ends then."""
+    """Let the server accept or refuse the values of session settings, in a session that ends afterwards."""
     for change, sql in zip([one for one in changes if one.how == "session"], session_sql(changes), strict=True):
         try:
             rows(connection, sql)

@@ -1,7 +1,7 @@
 """Counters of a MariaDB server at one instant, as rows of the `metrics` evidence: SHOW GLOBAL STATUS.
 
-Every value that is a whole number is kept under the server's own name in small letters. Times become nanoseconds, by
-the unit that the server's manual gives for them. What has no number (versions, names) is left out.
+Every numeric value is kept, rounded to a whole number, under the server's own name in lower case. Times become
+nanoseconds, according to the unit in the server's manual. Values that are not numbers (versions, names) are left out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _GAUGES = (
     "innodb_mem_adaptive_hash innodb_mem_dictionary "
 )
 GAUGES = frozenset(_GAUGES.split())
-"""Values of which the present one means something; of all others differences do."""
+"""Values whose current amount is meaningful; for all others only differences are."""
 MILLISECONDS = frozenset(("innodb_row_lock_time", "innodb_row_lock_time_avg", "innodb_row_lock_time_max"))
 SECONDS = frozenset(("busy_time", "cpu_time"))
 BYTES = frozenset(
@@ -39,7 +39,11 @@ BYTES = frozenset(
 
 
 def counters(connection: Any, clock: Callable[[], int] = time.time_ns) -> list[Metric]:
-    """The server's counters now. Raises PyMySQL's errors."""
+    """Read the server's counters now.
+
+    Raises:
+        pymysql.Error: The server does not answer.
+    """
     found = rows(connection, "show global status")
     at_ns = clock()
     return [metric for name, value in found if (metric := _metric(name.lower(), value, at_ns)) is not None]

@@ -1,4 +1,4 @@
-"""What must be put back on a MariaDB server, as data, and the code that puts it back."""
+"""Changes to undo on a MariaDB server, as data, and the code that undoes them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MariaUndo:
-    """Statements to run on a server, each on its own; they stand being run twice.
+    """Undo that runs statements on a server, each on its own; they must be safe to run twice.
 
-    `connection` are PyMySQL's parameters, password included: it travels over a pipe and is never printed. `lasting`:
-    the guardian goes on trying for hours. `record`: the file that says what is owed; removed when it is done.
+    Attributes:
+        label: What the undo is for, for messages.
+        connection: PyMySQL's parameters, including the password: sent over a pipe only and never printed.
+        statements: The statements, in order.
+        patience_s: How long it tries to connect, in seconds.
+        lasting: True if the guardian retries for hours.
+        record: File that records the settings to restore; removed when the undo has succeeded.
     """
 
     label: str
@@ -27,7 +32,7 @@ class MariaUndo:
     record: str = ""
 
     def carry_out(self) -> list[str]:
-        """Run the statements; returns what went wrong, nothing if all is well."""
+        """Run the statements and return problems as sentences, an empty list on success."""
         from dbdyno.bench.engine.unrestored import forget
         from dbdyno.bench.mariadb.address import driver, said
         from dbdyno.bench.mariadb.session import rows

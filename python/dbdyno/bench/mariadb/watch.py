@@ -1,11 +1,12 @@
-"""What the load's sessions wait for, seen by looking at the performance schema beside it.
+"""Sampler of the waits of the load's sessions, read from the performance schema while the load runs.
 
-A sample stands for its session's time since the look before; the instants are random (see `bench.poll`). A session's
-arm is its `program_name`, which the load gives when it logs in. What it does is, in this order: a wait for a row lock,
-the wait that the performance schema times, else the state of the process list. Statement texts are never read.
+A sample represents its session's time since the previous sample; the instants are random (see `bench.poll`). A
+session's arm is known by its `program_name`, which the load sends when it logs in. The recorded activity is, in this
+order: a wait for a row lock, the wait that the performance schema times, otherwise the state of the process list.
+Statement texts are never read.
 
-Limits: without performance_schema, or without the right to read it, nothing is seen; of waits only those whose
-instruments are on (by default files, tables and table locks). Background threads are not looked at.
+Limits: without performance_schema, or without the right to read it, nothing is sampled; only waits whose instruments
+are on are seen (by default files, tables and table locks). Background threads are not sampled.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ where a.attr_value in %s and (t.processlist_command <> 'Sleep' or x.trx_id is no
 
 
 def program_names(arms: list[str]) -> dict[str, str]:
-    """The program_name of each arm's sessions: `dbdyno/<arm>`, distinct, and short enough for the server to keep."""
+    """Return the program_name of each arm's sessions: `dbdyno/<arm>`, distinct, and short enough for the server."""
     names: dict[str, str] = {}
     for index, arm in enumerate(arms):
         plain = "".join(char if " " <= char <= "~" else "?" for char in arm)
@@ -54,7 +55,7 @@ def program_names(arms: list[str]) -> dict[str, str]:
 
 
 class Watcher(Poller):
-    """Samples the load's sessions in a thread of its own; it never raises into the load."""
+    """Sampler of the load's sessions in a separate thread; it never raises an error into the load."""
 
     def __init__(self, target: MariaDB, names: Mapping[str, str], *, period_ns: int) -> None:
         super().__init__(period_ns=period_ns)
@@ -65,13 +66,13 @@ class Watcher(Poller):
         self._block = 0
 
     def mark(self, arm: str | None, block: int) -> None:
-        """From now on it is this block. Whose a session is, its program's name says."""
+        """Assign the samples from now on to this block; `arm` is ignored, as the program_name of a session names it."""
         with self._lock:
             self._block = block
             self._from_here()
 
     def take(self) -> dict[str, list[Any]]:
-        """All rows seen since the last call, as columns (`COLUMNS`)."""
+        """Return all samples since the last call, as columns (`COLUMNS`)."""
         with self._lock:
             found, self._rows = self._rows, []
         columns = zip(*found, strict=True) if found else ([] for _ in COLUMNS)

@@ -1,11 +1,11 @@
-"""What MariaDB counts of the load's work, as rows of the `metrics` evidence: by session, and by index.
+"""MariaDB's counters of the load's work, as rows of the `metrics` evidence: by session and by index.
 
-`session_counters` reads the status variables of the load's own sessions, so they are an arm's own even where arms
-alternate in slices. `index_counters` reads how many rows were fetched by each index of each table; they are the whole
-server's. Both come from the performance schema; nothing is returned where it is off, or where the user may not read it.
+`session_counters` reads the status variables of the load's own sessions, so they belong to one arm even if arms
+alternate in slices. `index_counters` reads how many rows were fetched by each index of each table, for the whole
+server. Both come from the performance schema; nothing is returned if it is off, or if the user may not read it.
 
-Limits: the status of other sessions has no counters of InnoDB's pages, which are in the global status alone; an
-instrument `wait/io/table/sql/handler` that is switched off counts no rows by index.
+Limits: the status of other sessions has no counters of InnoDB's pages, which are in the global status only; if the
+instrument `wait/io/table/sql/handler` is off, rows are not counted by index.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dbdyno.bench.metrics import Metric
 SESSION = "session status"
 BY_INDEX = "table_io_waits_summary_by_index_usage"
 INDEXES_MOST = 200
-"""How many rows of `table_io_waits_summary_by_index_usage` are read, those with the most operations first."""
+"""Maximum number of rows read from `table_io_waits_summary_by_index_usage`, those with the most operations first."""
 VARIABLES = (
     *("Handler_read_first", "Handler_read_key", "Handler_read_last", "Handler_read_next", "Handler_read_prev"),
     *("Handler_read_rnd", "Handler_read_rnd_next", "Handler_write", "Handler_update", "Handler_delete"),
@@ -42,14 +42,21 @@ select object_schema, object_name, coalesce(index_name, ''), count_fetch
 from performance_schema.{BY_INDEX}
 where object_schema not in ('mysql', 'sys', 'information_schema', 'performance_schema')
 order by count_star desc, 1, 2, 3 limit {INDEXES_MOST}
-"""  # noqa: S608  # constants of this module
+"""  # noqa: S608  # only constants of this module
 
 
 def session_counters(
     connection: Any, programs: Mapping[str, str], clock: Callable[[], int] = time.time_ns
 ) -> list[tuple[str, Metric]]:
-    """Return the work counted of each session of the load, with the name of its arm; `programs`: the arm of each
-    `program_name`. Empty where the server does not tell: a lost connection is noticed by the next reading."""
+    """Return the work counted for each session of the load, as (arm name, metric).
+
+    The result is empty if the server does not report it; a lost connection is noticed by the next reading.
+
+    Args:
+        connection: Connection to the server.
+        programs: Arm of each `program_name`.
+        clock: Returns UNIX time in ns.
+    """
     found: list[tuple[Any, ...]] = []
     with contextlib.suppress(driver().Error):
         found = rows(connection, _SESSIONS, [list(programs), list(VARIABLES)])
@@ -64,8 +71,10 @@ def session_counters(
 
 
 def index_counters(connection: Any, clock: Callable[[], int] = time.time_ns) -> list[Metric]:
-    """Return the rows fetched by each index so far; the object is `schema/table/index`, without an index where no
-    index was used. Empty where the server does not tell."""
+    """Return the number of rows fetched by each index so far; empty if the server does not report it.
+
+    The object is `schema/table/index`, with an empty index for rows fetched without one.
+    """
     found: list[tuple[Any, ...]] = []
     with contextlib.suppress(driver().Error):
         found = rows(connection, _INDEXES)

@@ -1,1 +1,1 @@
-"""A bench of seeded times: for tests, and to see what the analysis makes of a known truth."""
+"""A bench of seeded random times, for tests and for checking the analysis against a known truth."""

@@ -1,7 +1,7 @@
-"""A bench of seeded times: nothing runs, nothing waits, and what the truth is stands in the plan.
+"""A bench of seeded random times: nothing runs, nothing waits, and the plan defines the true times.
 
-Runner, order, resume, gates, analysis and pages are tested on it without a server. The same seed gives the same
-evidence, whenever a block is run. `mock:` is all that a target needs to say; what stands behind it is a name.
+Runner, order, resume, gates, analysis and pages are tested with it without a server. The same seed gives the same
+evidence, whenever a block is run. The target `mock:` is sufficient; text after the colon is only a name.
 """
 
 from __future__ import annotations
@@ -28,20 +28,24 @@ WORKLOAD = "mock"
 BEGINNING_NS = 1_700_000_000_000_000_000
 PAUSE_NS = 1_000_000
 OPERATIONS_MOST = 100_000
-"""Of one turn."""
+"""Maximum number of operations of one turn."""
 
 
 class MockBench(QuietBench):
-    """Arms whose times are drawn from scripts."""
+    """Bench with arms whose times are drawn from scripts."""
 
     traits = Traits(interrupted="nothing was changed")
 
     def can(self, plan: Plan) -> str | None:
-        """Whether it says what the times are."""
+        """Return None if the plan's workload defines the times, otherwise the reason."""
         return None if plan.workload.kind == WORKLOAD else "a mock runs the workload `mock` only"
 
     def prepare(self, seed: int | None = None) -> Ready:
-        """Reads the scripts."""
+        """Read the scripts and lay out the run.
+
+        Raises:
+            PlanError: A script's parameters are invalid.
+        """
         plan = self.plan
         self.scripts = [Script.of(plan.parameters_of(arm)) for arm in plan.arms]
         self.seed = seed if seed is not None else plan.schedule.seed or secrets.randbits(31)
@@ -50,13 +54,13 @@ class MockBench(QuietBench):
         return self.ready
 
     def facts(self) -> Facts:
-        """The scripts."""
+        """Return the arms with their scripts."""
         arms = [arm_row(self.plan, arm, sessions=1, rate_per_s=None) for arm in self.plan.arms]
         return Facts({"mock": {"version": "seeded times", "settings": []}}, arms, Reads())
 
     @contextlib.contextmanager
     def watch(self, recorder: Recorder) -> Iterator[None]:
-        """A block begins where those before it would have ended, so that it does not matter which were run."""
+        """Begin a block at the time when all earlier blocks would have ended, whether they were run or not."""
         index = recorder.planned.index
         whole = replace(recorder.planned, among=None)
         length_ns = sum(turn.length_ns or 0 for turn in whole.turns) + PAUSE_NS
@@ -68,7 +72,7 @@ class MockBench(QuietBench):
         self.operations.write()
 
     def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
-        """Draws operations until each turn is full."""
+        """Draw operations until each turn is full."""
         planned = recorder.planned
         counts = planned.kind == "measure"
         last = max(1, sum(block.kind == "measure" for block in self.ready.blocks) - 1)

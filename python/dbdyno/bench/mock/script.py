@@ -1,13 +1,13 @@
-"""The script of a mock: what each arm's times are, and what is planted in them.
+"""The script of a mock: the times of each arm, and the effects planted in them.
 
-Written as the parameters of a workload of kind `mock`; those of an arm stand for the plan's:
+It is written as the parameters of a workload of kind `mock`; those of an arm override the plan's:
 
     mean_us      mean time of an operation; by default 1000
     shape        "lognormal" (spread 0.3), "exponential" or "constant"
     drift        share by which the mean has grown at the last block: 0.5 ends at one and a half times
     outliers     share of operations that take a hundred times as long
     errors       share of operations that fail, with SQLSTATE 40001
-    stall_block  number of a block in which everything stands still for `stall_ms`
+    stall_block  number of a block in which everything stalls for `stall_ms`
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OUTLIER = 100
 
 @dataclass(frozen=True)
 class Script:
-    """The times of one arm."""
+    """Distribution of the times of one arm."""
 
     mean_us: float = 1000.0
     shape: str = "lognormal"
@@ -38,7 +38,11 @@ class Script:
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Script:
-        """The script that a workload's parameters name; raises `PlanError` for what is none."""
+        """Return the script with a workload's parameters.
+
+        Raises:
+            PlanError: A parameter or the shape is unknown.
+        """
         known = {field.name for field in fields(cls)}
         for name in parameters:
             if name not in known:
@@ -53,7 +57,7 @@ class Script:
         return script
 
     def elapsed_ns(self, dice: random.Random, progress: float) -> int:
-        """The time of one operation; `progress` is 0 at the first block that counts and 1 at the last."""
+        """Draw the time of one operation in ns; `progress` is 0 at the first counted block and 1 at the last."""
         mean_ns = self.mean_us * 1000 * (1 + self.drift * progress)
         drawn = {
             "lognormal": lambda: mean_ns * dice.lognormvariate(-SPREAD * SPREAD / 2, SPREAD),

@@ -1,1 +1,1 @@
-"""A model as a bench: virtual time."""
+"""A model as a bench, running in virtual time."""

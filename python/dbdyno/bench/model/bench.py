@@ -1,12 +1,12 @@
 """A model as a bench, in virtual time.
 
-A block is one replication: every arm runs from the same beginning with the same random numbers, so
-arms are paired within a block, and blocks are independent of each other. Their order does not matter, so several run
-at once, and a block's evidence is the same whenever it is run: a run that is stopped and resumed is, to the byte, the
-run that was not stopped.
+A block is one replication: every arm starts from the same state with the same random numbers, so arms are paired within
+a block, and blocks are independent of each other. Their order does not matter, so several run at once, and a block's
+evidence is the same whenever it is run: the evidence of a run that is stopped and resumed equals, byte by byte, that of
+an uninterrupted run.
 
-What watches a live engine (sampled waits, canaries, the cost of watching) has no meaning in virtual
-time and is absent.
+Observations of a live engine (sampled waits, canaries, the cost of observation) have no meaning in virtual time and are
+absent.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TIMING = Timing("model", 0, None, None, 0, in_order=True)
 
 
 class ModelBench(QuietBench):
-    """A machine in virtual time, and the core that runs it."""
+    """Bench of a machine in virtual time, run by the core."""
 
     traits = Traits(parallel_blocks=True, no_errors="what a model does never ends in an error")
 
@@ -49,11 +49,16 @@ class ModelBench(QuietBench):
             raise PlanError("goes on with its own machine; leave --target out", where=around.cut.id)
 
     def can(self, plan: Plan) -> str | None:
-        """Whether its workload is a typed one, in a closed loop."""
+        """Return None if the workload is a typed one in a closed loop, otherwise the reason."""
         return refusal(plan)
 
     def prepare(self, seed: int | None = None) -> Ready:
-        """Reads the machine and has the core check everything. Raises `PlanError`, `ModelError`."""
+        """Read the machine, let the core check everything, and lay out the run.
+
+        Raises:
+            PlanError: The plan cannot be run on a model.
+            ModelError: The machine or an arm is invalid.
+        """
         plan, cut = self.plan, self.around.cut
         if cut is not None:
             self.machine = parsed(plan.dsn or "", cut.manifest.machine["toml"])
@@ -67,11 +72,11 @@ class ModelBench(QuietBench):
         return Ready(plan, seed, _TIMING, order, "in virtual time all arms begin alike")
 
     def describe(self) -> str:
-        """What a run would do."""
+        """Return the description of what a run would do."""
         return describe_on_model(self.plan, self.machine)
 
     def facts(self) -> Facts:
-        """The machine, with every parameter and its source."""
+        """Return the machine, with every parameter and its source."""
         plan, machine = self.plan, self.machine
         names = list(dict.fromkeys(path for arm in plan.arms for path in arm.settings))
         return Facts(
@@ -83,11 +88,15 @@ class ModelBench(QuietBench):
 
     @contextlib.contextmanager
     def watch(self, recorder: Recorder) -> Iterator[None]:
-        """Nothing is watched; the core writes a block's parts."""
+        """Do nothing: nothing is observed, and the core writes a block's parts."""
         yield
 
     def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
-        """Runs all arms of a block; may be called from several threads. A stopped one left nothing."""
+        """Run all arms of a block; may be called from several threads.
+
+        Raises:
+            Interrupted: The run was stopped; nothing of the block is left.
+        """
         found = self.core.block(recorder.planned.index, recorder.folder)
         if found["stopped"]:
             raise Interrupted
@@ -97,11 +106,11 @@ class ModelBench(QuietBench):
         recorder.own = {"hash": found["hash"], "invariants": found["invariants"]}
 
     def progress(self) -> tuple[str, int]:
-        """What is under way, for all blocks together."""
+        """Return the arms and the amount done, for all running blocks together."""
         return self.arms, self.core.progress()
 
     def stop(self) -> None:
-        """Ends the blocks under way."""
+        """Stop the running blocks."""
         if hasattr(self, "core"):
             self.core.stop()
 
@@ -110,14 +119,23 @@ BENCH = ModelBench
 
 
 def check_on_model(plan: Plan, machine: Machine) -> None:
-    """Refuses what the model cannot run, without running it; raises `PlanError`, `ModelError`."""
+    """Check that the model can run the plan, without running it.
+
+    Raises:
+        PlanError: It cannot.
+        ModelError: The machine or an arm is invalid.
+    """
     if refusal(plan):
         raise PlanError("a model cannot run this")
     core_run(plan, machine, 0)
 
 
 def core_run(plan: Plan, machine: Machine, seed: int) -> ModelRun:
-    """The core's run: everything is checked, nothing is run. Raises `ModelError`."""
+    """Return the core's run; everything is checked, nothing is run.
+
+    Raises:
+        ModelError: The machine or an arm is invalid.
+    """
     from dbdyno import _core
 
     warmup = plan.schedule.warmup_transactions
@@ -148,7 +166,7 @@ def _arm(plan: Plan, at: int, machine: Machine) -> dict[str, object]:
 
 
 def _facts(machine: Machine, asked: list[str]) -> dict[str, Any]:
-    """The machine in short, and every parameter with its source."""
+    """Return a summary of the machine, and every parameter with its source; those named in `asked` come first."""
     paths = {machine.path(name) for name in asked}
     rows = sorted(machine.parameters, key=lambda row: str(row["path"]) not in paths)
     return {

@@ -1,4 +1,4 @@
-"""What a run on a model would do, as a page: its machine, its arms, how much is run."""
+"""Description of what a run on a model would do: its machine, its arms, and how much is run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dbdyno.study.plan.plan import Plan
 
 
 def describe_on_model(plan: Plan, machine: Machine) -> str:
-    """The page for a plan on a model."""
+    """Return the description of a plan on a model as text."""
     how = plan.schedule
     lines = [f"{plan.title}", plan.question, "", f"{machine.target}: {machine.title}"]
     lines += [f"    {row['name']}: beside it, {row['text']}" for row in machine.databases]

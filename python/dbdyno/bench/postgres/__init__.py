@@ -1,1 +1,1 @@
-"""A live PostgreSQL server as a bench: embedded or anybody's."""
+"""A live PostgreSQL server as a bench, either embedded or any server reached by a connection string."""

@@ -1,13 +1,12 @@
-"""Server settings in effect for a while, and put back exactly as they were.
+"""Server settings that are changed for a limited time and then restored exactly.
 
-Engines that we started: their postgresql.auto.conf is put back byte by byte, so that even a value
-with which the server does not start can be undone. Other engines: reload only, only if the caller
-allows it, by ALTER SYSTEM; the entry that was there before is set again, or removed if there was
-none, and the guardian does so if we die.
+For engines that dbdyno started, postgresql.auto.conf is restored byte by byte, so that even a value with which the
+server does not start can be undone. For other engines only reloads are done, only if the caller allows it, by ALTER
+SYSTEM; the previous entry is set again, or removed if there was none, and the guardian does so if this process dies.
 
-Before the first change the server's settings are claimed, so that no other run alters them, and
-what they were is noted on disk. Both the change and its undo are verified in new sessions; what is
-not in effect raises.
+Before the first change the server's settings are claimed, so that no other run alters them, and their previous values
+are recorded on disk. Both the change and its undo are verified in new sessions; an error is raised if a value is not in
+effect.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 IN_FORCE_S = 5.0
-"""How long a reload may take to be seen by new sessions."""
+"""Seconds that a reload may take until new sessions see the new values."""
 
 AUTO_CONF = "postgresql.auto.conf"
 
@@ -51,11 +50,19 @@ def apply_server_settings(
     allow_alter_system: bool = False,
     run: str = "",
 ) -> Iterator[None]:
-    """Put the changes that need a reload or a restart in effect for the length of the block.
+    """Put the changes that need a reload or a restart in effect for the duration of the block.
 
-    Changes of other kinds are passed over: they belong to sessions. Raises `TargetError` where a
-    right is missing, where a change did not take effect, or where it could not be put back.
-    `run` is the folder of the run that asks, for those who meet what it left.
+    Changes of other kinds are ignored: they are made per session.
+
+    Args:
+        target: The server.
+        changes: The changes.
+        guardian: Guardian that holds the undo; None starts one for the duration of the block.
+        allow_alter_system: True if ALTER SYSTEM may be used on a server that dbdyno did not start.
+        run: Folder of the run, recorded for commands that later find its settings changed.
+
+    Raises:
+        TargetError: A privilege is missing, a change did not take effect, or a change could not be undone.
     """
     todo = [change for change in changes if change.how in ("reload", "restart")]
     if not todo:
@@ -123,7 +130,7 @@ def _on_other_engine(
         undo = _undo(target, conn, entries, _owed(target, conn, guardian, changes, entries, run))
         try:
             number = guardian.push(undo)
-        except BaseException:  # then nothing is changed
+        except BaseException:  # without the guardian nothing is changed
             unrestored.forget(undo.record)
             raise
         for change in changes:
@@ -147,7 +154,7 @@ def _on_other_engine(
 
 
 def put_back_sql(entries: Mapping[str, str | None]) -> tuple[str, ...]:
-    """The statements that bring entries of postgresql.auto.conf back into effect."""
+    """Return the statements that restore entries of postgresql.auto.conf (None: remove the entry) and reload them."""
     return (*(alter_system_sql(*entry) for entry in entries.items()), "select pg_reload_conf()")
 
 
@@ -165,7 +172,11 @@ def _owed(
     entries: Mapping[str, str | None],
     run: str,
 ) -> Path:
-    """Notes on disk what the settings were. Raises `TargetError`."""
+    """Record on disk what the settings were and return the record's path.
+
+    Raises:
+        TargetError: The record cannot be written.
+    """
     settings = {
         change.name: unrestored.Kept(change.before, entries[change.name], (change.value,)) for change in changes
     }
@@ -174,9 +185,10 @@ def _owed(
 
 
 def read_entries(conn: Connection, facts: Iterable[SettingFact]) -> dict[str, str | None]:
-    """What postgresql.auto.conf holds for each setting: its text, or None.
+    """Return the text that postgresql.auto.conf holds for each setting, or None if it has no entry.
 
-    Raises `TargetError` if that is hidden.
+    Raises:
+        TargetError: This role cannot see whether there is an entry.
     """
     import psycopg
 
@@ -221,7 +233,7 @@ def _compare_entries(wanted: dict[str, str | None], found: dict[str, str | None]
 
 
 def other_values(target: Postgres, wanted: Mapping[str, str]) -> str:
-    """What a new session sees instead of the wanted values, as a sentence; empty where all is well."""
+    """Return what a new session sees instead of the wanted values, as a sentence; empty if all values are as wanted."""
     with contextlib.closing(target.connect()) as conn:
         facts = read_facts(conn, wanted).values()
     return "; ".join(
@@ -230,9 +242,10 @@ def other_values(target: Postgres, wanted: Mapping[str, str]) -> str:
 
 
 def await_in_force(target: Postgres, wanted: dict[str, str]) -> None:
-    """Until new sessions see the values.
+    """Wait until new sessions see the wanted values.
 
-    Raises `TargetError` when they do not within `IN_FORCE_S`.
+    Raises:
+        TargetError: They do not within `IN_FORCE_S` seconds.
     """
     deadline = time.monotonic() + IN_FORCE_S
     while True:
@@ -251,7 +264,7 @@ def await_in_force(target: Postgres, wanted: dict[str, str]) -> None:
 
 
 def _in_force(fact: SettingFact, wanted: str) -> bool:
-    """Whether it is; `override` means that the engine worked out its own value, as for -1."""
+    """Return True if the value is in effect, or if the engine computed the value itself (`override`), as for -1."""
     return same_value(fact, wanted) or fact.source == "override"
 
 

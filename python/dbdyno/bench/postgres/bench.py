@@ -1,8 +1,8 @@
-"""A live PostgreSQL as a bench: embedded, or by its connection string.
+"""The bench for a live PostgreSQL server, either embedded or named by a connection string.
 
-What alters the server is claimed, noted and registered with the guardian before it is done. Where arms differ by
-what a session can be told they alternate in slices, their sessions open side by side; else each turn puts its arm's
-settings and SQL in effect, and reads them back.
+Every change to the server is claimed, recorded and registered with the guardian before it is made. If arms differ only
+in what a session can be told, they alternate in slices with their sessions open side by side; otherwise each turn puts
+its arm's settings and SQL in effect and reads the settings back.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ ASKED_FIRST = (
 
 
 class PostgresBench(EngineBench):
-    """The engines of a plan's arms."""
+    """Bench on the PostgreSQL servers of a plan's arms."""
 
     traits = replace(EngineBench.traits, replays=True)
     ready: Prepared
@@ -75,7 +75,7 @@ class PostgresBench(EngineBench):
         super().__init__(plan, around)
 
     def can(self, plan: Plan) -> str | None:
-        """Whether its workload has a form in SQL."""
+        """Return None if the plan's workload has a form in SQL and no arm runs a command, otherwise the reason."""
         kind = plan.workload.kind
         if any(arm.command for arm in plan.arms):
             return "an arm has a command, which runs on this host"
@@ -83,13 +83,20 @@ class PostgresBench(EngineBench):
 
     @staticmethod
     def orders(plan: Plan, target: str | None) -> list[str]:
-        """The servers it connects to, what it sends and sets there."""
+        """Return the servers that the plan connects to, and what it starts, sets and sends there, as sentences."""
         lines, sends = sent_and_set(plan, target, EMBEDDED[0])
         return lines + arm_server.orders(plan, "initdb") + starts(plan) + sends
 
     @server_errors()
     def prepare(self, seed: int | None = None) -> Ready:
-        """Opens the engines. What altered settings were is read under the lock of their server."""
+        """Open the servers and lay out the run.
+
+        The previous values of settings to be changed are read again after their server's lock was taken.
+
+        Raises:
+            TargetError: A server cannot run the plan, or an earlier run left settings changed on it.
+            PlanError: The plan cannot be run as written.
+        """
         self.plan = with_capture(self.plan)
         targets = self.held.enter_context(open_targets(self.plan, self.guardian))
         self.ready = prepare(self.plan, targets, seed)
@@ -108,7 +115,7 @@ class PostgresBench(EngineBench):
         return self.ready
 
     def describe(self) -> str:
-        """What a run would do."""
+        """Return the description of what a run would do."""
         from dbdyno.bench.engine.describe import describe_prepared
 
         clients = {
@@ -118,7 +125,7 @@ class PostgresBench(EngineBench):
 
     @server_errors()
     def facts(self) -> Facts:
-        """The engines, and how each arm takes effect there."""
+        """Return facts about the servers, and how each arm takes effect there."""
         arms = [self._row(number, own.protocol, _server(own)) for number, own in enumerate(self.ready.arms)]
         for number, client in self.clients.items():
             arms[number]["changes"] |= manifest_record(client)
@@ -126,8 +133,10 @@ class PostgresBench(EngineBench):
 
     @server_errors()
     def begin(self, run: Run, resumed: int) -> None:
-        """Notes the settings, makes the workload's objects, opens the sessions that last. A resumed run draws other
-        random numbers than before."""
+        """Record the settings, create the workload's objects and open the sessions that stay open.
+
+        A resumed run draws other random numbers than before.
+        """
         from dbdyno import _core
 
         enter = self.held.enter_context
@@ -150,14 +159,14 @@ class PostgresBench(EngineBench):
         self._watched(run)
 
     def _watched(self, run: Run) -> None:
-        """Opens what lasts, and begins to watch."""
+        """Create the observer, open the sessions that stay open, and start observing."""
         self.name = str(run.path.resolve())
         self.observer = PostgresObserver(self.ready, self.stopping.is_asked)
         self._connect_lasting()
 
     @contextlib.contextmanager
     def watch(self, recorder: Recorder) -> Iterator[None]:
-        """The texts of statements beside what every engine has."""
+        """Observe a block as for every engine, and write the texts of its statements at the end."""
         with super().watch(recorder):
             yield
         with self.server_errors():
@@ -167,7 +176,6 @@ class PostgresBench(EngineBench):
         read_back(self.ready, number)
 
     def _lasting(self) -> bool:
-        """Whether the sessions of all arms stay open side by side."""
         if self.ready.plan.workload.replay is not None:
             return False
         alone = len(self.ready.arms) == 1 and not self.ready.arms[0].arm.cold
@@ -175,7 +183,6 @@ class PostgresBench(EngineBench):
 
     @contextlib.contextmanager
     def _in_force(self, number: int) -> Iterator[None]:
-        """The arm's settings and SQL in effect, its sessions open; all put back at the end."""
         from dbdyno.bench.postgres.altered_settings import apply_server_settings
 
         ready = self.ready.arms[number]
@@ -199,7 +206,7 @@ class PostgresBench(EngineBench):
             yield
 
     def server_errors(self) -> contextlib.AbstractContextManager[None]:
-        """A server, or the way to it, that went away in between is an error with a next step."""
+        """Return a context that turns the loss of a server or its connection into a `TargetError` with a next step."""
         return server_errors()
 
 
@@ -207,7 +214,7 @@ BENCH = PostgresBench
 
 
 def _facts(target: Postgres) -> dict[str, Any]:
-    """The target's facts; among the settings also those that a reader asks for first."""
+    """Return the target's facts, with the settings `ASKED_FIRST` included even if they have their defaults."""
     facts = target.facts()
     known = {setting["name"] for setting in facts["settings"]}
     with contextlib.closing(target.connect()) as conn:
@@ -220,13 +227,13 @@ def _facts(target: Postgres) -> dict[str, Any]:
 
 
 def _server(own: ReadyArm) -> dict[str, str]:
-    """What is special about a server that was started for an arm."""
+    """Return what is special about a server that was started for an arm."""
     version = own.target.facts().get("server_version") if own.arm.server else None
     return arm_server.about(own.arm.server, f"PostgreSQL {version}" if version else "")
 
 
 def _with_own_secrets(plan: Plan) -> Plan:
-    """A plan from a manifest: passwords were not kept, so libpq's own sources must give them."""
+    """Return a manifest's plan without password placeholders; libpq must find the passwords, which are never stored."""
 
     def bare(dsn: str | None) -> str | None:
         return None if dsn is None else dsn.replace(":***@", "@").replace("password=***", "")

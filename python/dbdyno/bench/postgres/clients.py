@@ -1,4 +1,4 @@
-"""Arms that an external client runs on PostgreSQL: how it is started, and how it finds the server."""
+"""Arms that an external client runs on PostgreSQL: how the client is started and how it connects to the server."""
 
 from __future__ import annotations
 
@@ -23,17 +23,21 @@ if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
 
 CHECKS_CLIENT = "-c client_connection_check_interval=1000"
-"""A server ends a statement whose client is gone within a second: PostgreSQL 14 and later."""
+"""Option with which a server ends a statement within a second after its client is gone; PostgreSQL 14 and later."""
 PROTECTION = (
     *("require_auth", "channel_binding", "sslcrl", "sslcrldir", "sslnegotiation"),
     *("ssl_min_protocol_version", "ssl_max_protocol_version"),
 )
-"""Options that only libpq's own clients honour."""
+"""Connection options that only libpq-based clients honour."""
 _PATH = ("host", "port", "user", "password", "dbname")
 
 
 def client_arms(ready: Prepared) -> dict[int, ClientArm]:
-    """The arms that name a client, by their numbers."""
+    """Return the arms that an external client runs, by arm number.
+
+    Raises:
+        PlanError: An arm's client cannot run it.
+    """
     spec = ready.load_spec()
     return {
         number: client_arm(own, arm, ready.seed)
@@ -43,7 +47,11 @@ def client_arms(ready: Prepared) -> dict[int, ClientArm]:
 
 
 def client_arm(ready: ReadyArm, arm: LoadArm, seed: int) -> ClientArm:
-    """An arm for a client. Raises `PlanError` for a script that only our own can run."""
+    """Return an arm prepared for its external client.
+
+    Raises:
+        PlanError: The client is not there, cannot honour a connection option, or a script needs dbdyno's own client.
+    """
     from dbdyno import _core
 
     assert ready.arm.client is not None
@@ -59,7 +67,11 @@ def client_arm(ready: ReadyArm, arm: LoadArm, seed: int) -> ClientArm:
 
 
 def _line(ready: ReadyArm, arm: LoadArm, parameters: Mapping[str, str]) -> ClientLine | None:
-    """The longer line of an arm whose network asks for one. Raises `PlanError` where there can be none."""
+    """Return the simulated longer line of an arm, or None if its network asks for none.
+
+    Raises:
+        PlanError: The client cannot be connected through such a line.
+    """
     spec, where = arm.get("network"), f"arm {ready.arm.name!r}"
     if spec is None:
         return None
@@ -84,8 +96,10 @@ def _line(ready: ReadyArm, arm: LoadArm, parameters: Mapping[str, str]) -> Clien
 
 
 def through(parameters: Mapping[str, str], port: int, named_host: bool) -> dict[str, str]:
-    """The parameters of a connection through a port of 127.0.0.1. With `named_host` the server's name stays, against
-    which libpq checks its certificate, and `hostaddr` says where to connect.
+    """Return the parameters of a connection through a port of 127.0.0.1.
+
+    With `named_host` the server's name is kept, against which libpq checks the certificate, and `hostaddr` says where
+    to connect.
 
     >>> through({"host": "db", "port": "5432"}, 4711, True)
     {'host': 'db', 'port': '4711', 'hostaddr': '127.0.0.1'}
@@ -98,19 +112,24 @@ def through(parameters: Mapping[str, str], port: int, named_host: bool) -> dict[
 
 
 def parameters_of(target: Postgres, application_name: str, options: str | None) -> dict[str, str]:
-    """libpq's parameters of a client's connection, password included."""
+    """Return the libpq parameters of a client's connection, including the password."""
     with contextlib.closing(target.connect()) as conn:
         checks = conn.info.server_version >= 140000 and not target.pooled
     all_options = " ".join(filter(None, (options, CHECKS_CLIENT if checks else "")))
     given = {**target.libpq_parameters(), "application_name": application_name, "options": all_options}
-    # Where the server chose whether to encrypt, it chooses once: a client gets what the control connection got.
+    # If the server decides about encryption, it decides once: a client gets what the control connection got.
     given["sslmode"] = target.conninfo()["sslmode"]
     return {name: value for name, value in given.items() if value}
 
 
 def refuse_laxer(client: str | list[str], parameters: Mapping[str, str], where: str) -> None:
-    """Raises `PlanError` where a built-in client that is none of libpq's would ignore how the connection is to be
-    protected. A client of the user's own gets the options, and answers for them itself."""
+    """Raise `PlanError` if a built-in client without libpq would ignore an option that protects the connection.
+
+    A client of the user gets the options and is responsible for honouring them.
+
+    Raises:
+        PlanError: The client cannot honour one of the options `PROTECTION`.
+    """
     row = BUILTIN.get(client) if isinstance(client, str) else None
     if row is None or row.libpq:
         return
@@ -124,7 +143,7 @@ def refuse_laxer(client: str | list[str], parameters: Mapping[str, str], where: 
 
 
 def environment(parameters: Mapping[str, str]) -> dict[str, str]:
-    """How a client finds the server: DBDYNO_DSN as a URI, and libpq's variables for whoever reads those."""
+    """Return the variables that tell a client how to connect: DBDYNO_DSN as a URI, and libpq's own variables."""
     from psycopg import pq
 
     names = {option.keyword.decode(): option.envvar.decode() for option in pq.Conninfo.get_defaults() if option.envvar}
@@ -133,7 +152,7 @@ def environment(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def uri(parameters: Mapping[str, str]) -> str:
-    """A connection string as a URI.
+    """Return connection parameters as a URI.
 
     >>> uri({"host": "db", "port": "5432", "user": "a b", "password": "p@ss", "dbname": "d", "sslmode": "require"})
     'postgresql://a%20b:p%40ss@db:5432/d?sslmode=require'
@@ -151,7 +170,11 @@ def uri(parameters: Mapping[str, str]) -> str:
 
 
 def examination(target: Postgres, client: str | list[str]) -> Examined:
-    """A client under test on a server. Raises `PlanError` for one that is not there."""
+    """Return a client prepared for a conformance test on a server.
+
+    Raises:
+        PlanError: The client is not there, or cannot honour a connection option.
+    """
     from dbdyno import _core
 
     mark = f"dbdyno/check {os.getpid()}"

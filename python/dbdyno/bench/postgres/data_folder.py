@@ -1,4 +1,4 @@
-"""What a server's data folder lies on, and its log where that lies elsewhere."""
+"""The file system and device of a server's data folder, and of its WAL if that is on another file system."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dbdyno.bench.host.machine import file_system
 
 
 def disk_facts(data: Path | None) -> dict[str, object]:
-    """Facts of the manifest; nothing where the folder is not known."""
+    """Return facts about the data folder's disk for the manifest; empty if the folder is unknown."""
     found = file_system(data) if data else None
     if data is None or found is None:
         return {}

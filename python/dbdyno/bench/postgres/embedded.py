@@ -1,23 +1,19 @@
-"""A PostgreSQL server of our own: made, started, used and removed, without an account or a
-configuration.
+"""A PostgreSQL server that dbdyno creates, starts, uses and removes, without an account or a configuration.
 
     with EmbeddedPostgres() as engine:
-        engine.conninfo()      # {'host': '/var/tmp/dbdyno-3f.../s', 'port': '40123', 'user':
-        'postgres', ...}
+        engine.conninfo()      # {'host': '/var/tmp/dbdyno-3f.../s', 'port': '40123', 'user': 'postgres', ...}
 
-It lives in one private folder (0700, random name) under `workdir`, TMPDIR or /var/tmp: on a disk,
-because a laboratory that measures commits must not run in memory by accident; `facts()` says where
-it is. Within that folder the Unix socket is open without a password; TCP on 127.0.0.1 asks for a
-random one (SCRAM). Durability is PostgreSQL's default: fsync, full page writes, synchronous commit
-and the WAL's settings are left alone.
+It uses one private folder (random name) under `workdir`, TMPDIR or /var/tmp: on a disk, because a laboratory that
+measures commits must not run in memory by accident; `facts()` says where it is. Within that folder the Unix socket is
+open without a password; TCP on 127.0.0.1 requires a random one (SCRAM). Durability is PostgreSQL's default: fsync, full
+page writes, synchronous commit and the WAL's settings are not changed.
 
-    <workdir>/dbdyno-<random>/        ours; the engine's group may pass through (0710 for root, else
-    0700)
+    <workdir>/dbdyno-<random>/        ours; the engine's group may enter (0710 for root, else 0700)
         postgresql.conf pg_hba.conf   ours; the engine reads them, includes data/postgresql.conf
         server.log
         data/  s/                     the engine's, 0700: its data, its socket
 
-When this process dies, the guardian stops the server and removes the folder.
+If this process dies, the guardian stops the server and removes the folder.
 """
 
 from __future__ import annotations
@@ -43,20 +39,22 @@ LABORATORY_SETTINGS: dict[str, SettingValue] = {
     "log_checkpoints": True,
     "log_line_prefix": "%m [%p] %a ",
 }
-"""Where an embedded engine differs from PostgreSQL's defaults; `settings` of the caller come after
-these.
-"""
+"""Settings in which an embedded engine differs from PostgreSQL's defaults; the caller's `settings` override these."""
 
 USER = "postgres"
 DATABASE = "postgres"
 
 
 class EmbeddedPostgres(OwnServer):
-    """A server of our own, as a context manager.
+    """A PostgreSQL server started by dbdyno, as a context manager.
 
-    `workdir`: the folder in which the private folder is made. `settings`: server settings in effect
-    from the start; `initdb`: further options of initdb. `guardian`: one to share; its own otherwise.
-    `keep`: stop at the end, but leave the folder for a look.
+    Args:
+        workdir: Folder in which the private folder is created; None means TMPDIR or /var/tmp.
+        settings: Server settings in effect from the start.
+        guardian: A guardian to share; None starts a private one.
+        binaries: The server to start; None searches for one.
+        initdb: Further options of initdb.
+        keep: Leave the folder for inspection at the end.
     """
 
     signals = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0))
@@ -84,23 +82,27 @@ class EmbeddedPostgres(OwnServer):
 
     @property
     def binaries(self) -> Binaries:
-        """The server's programs in use. Raises `TargetError` before the start."""
+        """Return the server's programs in use.
+
+        Raises:
+            TargetError: The server was not started, and no programs were given.
+        """
         if self._binaries is None:
             raise TargetError("the embedded server was not started")
         return self._binaries
 
     @property
     def source(self) -> str:
-        """Where the server's programs came from."""
+        """Return where the server's programs came from."""
         return self.binaries.source
 
     @property
     def socket_dir(self) -> Path:
-        """The folder of its socket, in its own folder where the path is short enough."""
+        """Return the folder of the server's socket; inside the private folder if the path is short enough."""
         return socket_folder(self.folder) if self.folder != Path() else Path()
 
     def conninfo(self) -> dict[str, str]:
-        """libpq's parameters over the private socket (no password is asked there)."""
+        """Return the libpq parameters for the private socket, where no password is required."""
         return {
             "host": str(self.socket_dir),
             "port": str(self.port),
@@ -109,13 +111,14 @@ class EmbeddedPostgres(OwnServer):
         }
 
     def tcp_conninfo(self) -> dict[str, str]:
-        """libpq's parameters over 127.0.0.1, with the password."""
+        """Return the libpq parameters for 127.0.0.1, including the password."""
         return {**self.conninfo(), "host": "127.0.0.1", "password": self.password}
 
     def start(self) -> None:
-        """Make the data folder if there is none yet, and start the server.
+        """Create the data folder if there is none yet, and start the server; a running server is left alone.
 
-        Raises `TargetError` with the log's end.
+        Raises:
+            TargetError: The server did not start; the error includes the end of its log.
         """
         if self.running:
             return
@@ -129,33 +132,34 @@ class EmbeddedPostgres(OwnServer):
             except TargetError as error:
                 taken = "could not create any TCP/IP sockets" in str(error)
                 if not taken or attempt == 2 or self._has_password:
-                    raise  # a restart keeps its port: others know it
+                    raise  # a restart keeps its port: other processes use it
                 self._configure(free_port())
         if not self._has_password:
             self._set_password()
             self._has_password = True
 
     def restart(self) -> None:
-        """Stop and start; settings that need it take effect.
+        """Stop and start the server, so that settings that need a restart take effect.
 
-        Raises `TargetError` with the log's end.
+        Raises:
+            TargetError: The server did not start; the error includes the end of its log.
         """
         self.stop()
         self.start()
 
     def reload(self) -> None:
-        """Have the server read its configuration again (SIGHUP); sessions see it a little later."""
+        """Make the server reload its configuration (SIGHUP); sessions see the change a little later."""
         if self._process is not None:
             self._process.send_signal(signal.SIGHUP)
 
     def read_auto_conf(self) -> bytes:
-        """The content of postgresql.auto.conf, where ALTER SYSTEM writes."""
+        """Return the content of postgresql.auto.conf, the file that ALTER SYSTEM writes."""
         path = self.data_dir / "postgresql.auto.conf"
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
             return file.read()
 
     def write_auto_conf(self, content: bytes) -> None:
-        """Put a content of `read_auto_conf` back, whole or not at all."""
+        """Restore a content returned by `read_auto_conf`, atomically."""
         account = self._account
         assert account is not None
         aside = self.data_dir / "postgresql.auto.conf.dbdyno"
@@ -186,7 +190,7 @@ class EmbeddedPostgres(OwnServer):
     def _init_data(self, account: Account) -> None:
         command: list[str | Path] = [self.binaries.program("initdb"), "-D", self.data_dir]
         command += ["-U", USER, "-E", "UTF8", "--locale=C", "-A", "trust"]
-        command += [*self._initdb, "--no-sync"]  # nobody needs the empty cluster after a power cut
+        command += [*self._initdb, "--no-sync"]  # the empty cluster need not survive a power failure
         done = run_as(account, command, cwd=self.folder)
         self._write("server.log", done.stdout)
         if done.returncode != 0:
@@ -232,7 +236,7 @@ class EmbeddedPostgres(OwnServer):
             raise self._failure(f"the embedded server does not answer ({error})") from error
 
     def _write(self, name: str, text: str) -> None:
-        """A file of ours beside the data; the engine may read it."""
+        """Write a file beside the data folder that the engine can read but not write."""
         account = self._account
         assert account is not None
         path = self.folder / name

@@ -1,15 +1,15 @@
-"""What the load's sessions wait for, every wait timed: `waits = "exact"` under [watch].
+"""Waits of the load's sessions with each wait timed: `waits = "exact"` under [watch].
 
-In place of looks at pg_stat_activity the kernel notes where a backend begins and ends a wait (`crates/dyno-record`).
-The probes stand from the first stretch to the end of the run, so that all arms pay for them alike; the server must run
-here. Where dbdyno may not probe it, watchpoints time the waits, at ten times the price.
+Instead of sampling pg_stat_activity, the kernel records where a backend begins and ends a wait (`crates/dyno-record`).
+The probes are in place from the first stretch to the end of the run, so that all arms bear the same cost; the server
+must run on this machine. If dbdyno may not set probes, watchpoints time the waits at ten times the cost.
 
-A wait is told without the price of its own probe, and what a session did on the CPU inside its waits (a read from the
-file system's cache is hardly anything else) is told beside them, as a metric: it is in the CPU of the session's process
-as well, and is counted once.
+A wait is reported without the cost of its probe. The CPU time that a session used inside its waits (nearly always a
+read from the file system's cache) is reported beside the waits, as a metric: it is also part of the CPU time of the
+session's process and must be counted once.
 
-Limits: where arms alternate in slices and a session is opened in the middle of a block, its arm is not known. A
-transaction that a client leaves open between two statements has no wait there: that time is the client's.
+Limits: if arms alternate in slices and a session is opened in the middle of a block, its arm is unknown. A transaction
+that a client leaves open between two statements has no wait there: that time is the client's.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 EXACT = "exact"
 PROBES, WATCHPOINTS = "probes", "watchpoints"
-"""Who timed the waits: the source of what is told beside them."""
+"""What timed the waits: the source of the metrics beside them."""
 CPU_IN_WAITS = "cpu_in_waits"
 COST = "cost"
 NOTES = "notes"
@@ -50,7 +50,14 @@ from read_parquet(?) where not think order by started_ns
 
 @dataclass
 class Stretch:
-    """Whose waits they are: the arm that runs alone, or None; the block; and each session's arm."""
+    """The assignment of sessions to arms during a stretch of load.
+
+    Attributes:
+        arm: The arm that runs alone, or None if arms alternate.
+        block: Number of the block.
+        arms: Arm of each session, by process ID.
+        others: Process IDs of sessions that do not belong to the load.
+    """
 
     arm: str | None
     block: int
@@ -58,16 +65,18 @@ class Stretch:
     others: frozenset[int]
 
     def arm_of(self, pid: int, kind: str) -> str | None:
-        """The arm of a process; None where its waits are not the load's."""
+        """Return the arm of a process ('' if unknown), or None if its waits do not belong to the load."""
         if kind != CLIENT:
             return self.arm or ""
         return None if pid in self.others else self.arms.get(pid, self.arm or "")
 
 
 class ExactWatcher:
-    """Records a server's waits for as long as a run lasts; has the face of a sampler.
+    """Recorder of a server's waits for the duration of a run, with the interface of a sampler (`Watcher`).
 
-    `connect`: a connection to the server, kept by the caller; `names`: the application_name of each arm's sessions.
+    Args:
+        connect: Returns a connection to the server; the caller owns it.
+        names: The application_name of each arm's sessions.
     """
 
     def __init__(self, connect: Callable[[], Connection], names: Mapping[str, str]) -> None:
@@ -83,16 +92,16 @@ class ExactWatcher:
         self._paid = (0, 0)
 
     def start(self) -> None:
-        """Probes are set when the first stretch begins: the server may be restarted until then."""
+        """Do nothing: probes are set when the first stretch begins, as the server may be restarted until then."""
 
     def pause(self) -> None:
-        """The probes stay where they are."""
+        """Do nothing: the probes stay in place."""
 
     def resume(self) -> None:
-        """They were there all the time."""
+        """Do nothing: the probes stayed in place."""
 
     def stop(self) -> None:
-        """Takes the probes away."""
+        """Remove the probes."""
         recorder, self._recorder = self._recorder, None
         if recorder is not None:
             recorder.finish()
@@ -100,8 +109,12 @@ class ExactWatcher:
             self._folder.cleanup()
 
     def mark(self, arm: str | None, block: int) -> None:
-        """From now on it is this block; what came before is kept for the stretch that it is of. Raises `TargetError`
-        or `TraceError` where the server cannot be probed."""
+        """Assign the waits from now on to this arm and block; earlier ones are kept for their own stretch.
+
+        Raises:
+            TargetError: The server is not on this machine, or is behind a pooler.
+            TraceError: The server cannot be probed.
+        """
         self._cut()
         rows = self._connect().execute(_WHO).fetchall()
         own = int(rows[0][0]) if rows else 0
@@ -112,7 +125,7 @@ class ExactWatcher:
         self._stretch = Stretch(arm, block, arms, others)
 
     def take(self) -> dict[str, list[Any]]:
-        """All waits since the last call, as columns (`COLUMNS`)."""
+        """Return all waits since the last call, as columns (`COLUMNS`)."""
         self._cut()
         self._stretch = None
         rows, self._rows = self._rows, []
@@ -120,12 +133,12 @@ class ExactWatcher:
         return dict(zip(COLUMNS, map(list, columns), strict=True))
 
     def take_metrics(self) -> list[tuple[str, int, Metric]]:
-        """What the probes cost, and the CPU inside of waits, since the last call."""
+        """Return the cost of the probes and the CPU time inside waits since the last call, as (arm, block, metric)."""
         metrics, self._metrics = self._metrics, []
         return metrics
 
     def _probe(self, pid: int) -> None:
-        """Sets the probes; anew where the server was started anew."""
+        """Set the probes, or set them again if the server was restarted."""
         postmaster = _parent(pid)
         if postmaster == self._postmaster:
             return
@@ -140,12 +153,12 @@ class ExactWatcher:
         self._postmaster, self._paid = postmaster, (0, 0)
 
     def _cut(self) -> None:
-        """Takes what was recorded until now; it is kept where a stretch is under way."""
+        """Fetch what was recorded so far; keep it if a stretch is under way."""
         if self._recorder is None:
             return
         sessions = {number: (pid, kind) for number, pid, kind in json.loads(self._recorder.cut()) or []}
         if self._recorder.is_over():
-            self._recorder.finish()  # raises what ended it
+            self._recorder.finish()  # raises the error that ended the recording
         paid = self._price()
         folder = Path(self._folder.name) / str(self._postmaster) if self._folder else None
         parts = sorted(str(part) for part in folder.glob("waits/*.parquet")) if folder else []

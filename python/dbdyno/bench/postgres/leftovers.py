@@ -1,8 +1,8 @@
-"""What runs left changed on a server: found by comparing what they noted with what is there.
+"""Detection of settings that runs left changed on a server, by comparing records with current values.
 
-Two sources say what a setting was: the records of this user (`owed`), and the manifests of runs
-that were cut. The server says what it is. A setting that holds a value of the run is left; one that
-holds what it held before is back; anything else was changed by somebody else since, and is theirs.
+Two sources tell what a setting was: this user's records (`dbdyno.bench.engine.unrestored`) and the manifests of
+interrupted runs. The server tells what it is now. A setting that has one of the run's values was left changed; one that
+has its previous value is restored; any other value was set by somebody else since and is not touched.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ State = Literal["ours", "back", "other"]
 
 @dataclass(frozen=True)
 class Source:
-    """A record and where it stands: a file of `owed`, or the manifest of `run`."""
+    """A record and its location: a record file (`path`), or the manifest of `run`."""
 
     record: Owed
     path: Path | None = None
@@ -41,7 +41,15 @@ class Source:
 
 @dataclass(frozen=True)
 class Finding:
-    """One setting of a record, as the server has it now."""
+    """One setting of a record, compared with its value on the server.
+
+    Attributes:
+        source: The record.
+        name: Name of the setting.
+        kept: What the record says about it.
+        found: The value on the server now, with its unit.
+        state: 'ours' (has a value of the run), 'back' (restored) or 'other' (changed by somebody else).
+    """
 
     source: Source
     name: str
@@ -51,12 +59,12 @@ class Finding:
 
     @property
     def sentence(self) -> str:
-        """What was found, for a message."""
+        """Return what was found, as part of a message."""
         return f"{self.name} = {self.found} (it was {self.kept.was})"
 
 
 def sources(folder: Path = DEFAULT_FOLDER) -> list[Source]:
-    """All that is owed as far as this user's records and the runs below `folder` know."""
+    """Return the settings still to be restored according to this user's records and the runs in `folder`."""
     found = [Source(record, path, _run_of(record)) for path, record in unrestored.all_records().items()]
     known = {one.run for one in found}
     for run in list_runs(folder):
@@ -66,23 +74,23 @@ def sources(folder: Path = DEFAULT_FOLDER) -> list[Source]:
 
 
 def unsettled(run: Run) -> list[Source]:
-    """The records in the manifest of a run that was cut before it could say that all is back."""
+    """Return the records in the manifest of a run that was interrupted before it could note that all is restored."""
     records = run.manifest.server_settings
     if run.status != "aborted" or run.manifest.settings_put_back or unrestored.is_marked(run.path):
         return []
-    if run.path.stat().st_uid != os.geteuid():  # a stranger's folder does not tell us what to alter
+    if run.path.stat().st_uid != os.geteuid():  # another user's folder must not decide what is altered
         return []
     return [Source(unrestored.from_json(record), None, run.path.resolve()) for record in records]
 
 
 def of_server(target: Postgres, conn: Connection, among: Iterable[Source]) -> list[Source]:
-    """Those that are of this server."""
+    """Return the sources that belong to this server."""
     server = target.identity(conn)
     return [one for one in among if one.record.server == server]
 
 
 def look(conn: Connection, among: Iterable[Source]) -> list[Finding]:
-    """Each setting of the records, as the server has it now."""
+    """Return each setting of the records, compared with its value on the server."""
     from dbdyno.bench.postgres.altered_settings import read_entries
 
     found = []
@@ -90,7 +98,7 @@ def look(conn: Connection, among: Iterable[Source]) -> list[Finding]:
         facts = read_facts(conn, source.record.settings)
         try:
             entries: dict[str, str | None] | None = read_entries(conn, facts.values())
-        except TargetError:  # this role may not see them
+        except TargetError:  # this role may not see the entries
             entries = None
         for name, kept in source.record.settings.items():
             fact = facts.get(name.lower())
@@ -101,7 +109,7 @@ def look(conn: Connection, among: Iterable[Source]) -> list[Finding]:
 
 
 def _state(fact: SettingFact, kept: Kept, entry: tuple[str | None] | None) -> State:
-    """`entry` is empty where this role may not see what ALTER SYSTEM left."""
+    """Return the state of a setting; `entry` is None if this role may not see what ALTER SYSTEM left."""
     if unrestored.HIDDEN in (kept.was, *kept.ours):
         return "other"
     if same_value(fact, kept.was) and (entry is None or entry[0] == kept.entry):
@@ -111,8 +119,13 @@ def _state(fact: SettingFact, kept: Kept, entry: tuple[str | None] | None) -> St
 
 
 def refuse_leftovers(target: Postgres, folder: Path) -> None:
-    """Raises `TargetError` where a run left a setting of this server changed: what is found would
-    be taken for what was before. Records of what is back are removed."""
+    """Raise `TargetError` if a run left a setting of this server changed; remove records of restored settings.
+
+    The changed value would be taken for the previous value. Servers that dbdyno starts are not checked.
+
+    Raises:
+        TargetError: A run left a setting changed.
+    """
     import contextlib
 
     known = sources(folder)
@@ -127,7 +140,7 @@ def refuse_leftovers(target: Postgres, folder: Path) -> None:
 
 
 def settle(findings: Sequence[Finding]) -> None:
-    """Removes the records whose settings are all back."""
+    """Remove the records whose settings are all restored."""
     for source in {id(one.source): one.source for one in findings}.values():
         own = [one for one in findings if one.source is source]
         if all(one.state == "back" for one in own) and source.record.state == "left":
@@ -135,7 +148,7 @@ def settle(findings: Sequence[Finding]) -> None:
 
 
 def forget(source: Source) -> None:
-    """The settings of a record are no longer owed: notes it in the run's folder, too."""
+    """Remove a record, and note in the run's folder that its settings are restored."""
     if source.run is not None:
         unrestored.mark_put_back(str(source.run))
     unrestored.forget(source.path)
@@ -159,12 +172,12 @@ def _left(target: Postgres, left: list[Finding]) -> TargetError:
 
 
 def restore_command(record: Owed) -> str:
-    """What the user types to put a record's settings back."""
+    """Return the command with which the user restores a record's settings."""
     return f"dbdyno restore {record.run or '--all'} --target DSN"
 
 
 def describe(record: Owed) -> str:
-    """One line on a record, for the doctor."""
+    """Return a one-line description of a record, for the doctor."""
     how = {
         "held": "a run is at work",
         "retrying": f"its guardian (process {record.guardian.get('pid')}) tries to put it back",

@@ -1,6 +1,6 @@
-"""Why a server let nobody in, in words: it is not there, it is silent, or it wants another user or password.
+"""Reasons for failed logins in words: the server is unreachable, silent, or wants another user or password.
 
-libpq says it in several lines, of which the last may be a question ("Is the server running ...?") and no reason.
+libpq reports them in several lines, of which the last may be a question ("Is the server running ...?") and no reason.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SHORT = 4
 
 
 def login_failed(error: Exception, where: str, secrets: Iterable[str]) -> TargetError:
-    """The error with its reason and next step; none of the secrets is in it."""
+    """Return a `TargetError` with the reason and the next step, with all secrets removed."""
     lines = [line.strip() for line in str(error).splitlines()]
     said = [line for line in lines if line and not line.startswith(_ASKED)] or [type(error).__name__]
     text = said[-1].removeprefix("connection failed: ")
@@ -28,15 +28,18 @@ def login_failed(error: Exception, where: str, secrets: Iterable[str]) -> Target
 
 
 def _without(text: str, secret: str) -> str:
-    """A text in which a secret stands no more. One of few letters is looked for as a word: each letter of the server's
-    own words would be one."""
+    """Return the text with each occurrence of the secret replaced.
+
+    A secret shorter than `SHORT` characters is replaced only as a whole word: otherwise it would match parts of the
+    server's own words.
+    """
     if len(secret) < SHORT:
         return re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "...", text)
     return text.replace(secret, "...")
 
 
 def _step(said: str) -> str:
-    """A server that is not there, or silent, wants no password."""
+    """Return the next step; a server that is unreachable or silent needs no password."""
     if _SILENT.search(said):
         return (
             "see that the server is up and nothing is between, and that no session holds a lock on a system catalog"

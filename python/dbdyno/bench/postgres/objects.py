@@ -1,10 +1,10 @@
-"""Set-up and teardown of a workload's objects, with the teardown safe against every kind of end.
+"""Set-up and teardown of a workload's objects, with a teardown that is safe however the run ends.
 
-A teardown such as `drop table orders` must never meet a table that was there before. So it is
-registered only once the first set-up statement has succeeded, inside its transaction: had the
-table been there, the statement would have failed and nothing would be dropped; were we killed
-right after, the transaction would be rolled back. Where a later statement meets what was there
-before, the teardown is not run either: what the set-up has made is left, and it is said so.
+A teardown such as `drop table orders` must never affect a table that existed before. It is therefore registered only
+after the first set-up statement has succeeded, inside its transaction: if the table had existed, the statement would
+have failed and nothing would be dropped; if this process is killed right afterwards, the transaction is rolled back. If
+a later statement meets an object that existed before, the teardown is not run either: what the set-up has created is
+left, and the error says so.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 NEEDS_NO_TRANSACTION = "25001"
 EXISTS = ("42P04", "42P06", "42P07", "42710", "42723")
-"""SQLSTATEs of what is there already: a database, schema, relation, other object, function."""
+"""SQLSTATEs of objects that already exist: a database, schema, relation, other object, function."""
 THERE = "it is another run's, or yours: nothing was touched; end that run, or give the plan's objects other names"
 
 
@@ -35,8 +35,12 @@ THERE = "it is another run's, or yours: nothing was touched; end that run, or gi
 def workload_objects(
     work: Workload, target: Postgres, guardian: Guardian, stopping: Stopping | None = None
 ) -> Iterator[None]:
-    """Runs the set-up; at the end, however it comes, the teardown. Raises `TargetError`, and
-    `Interrupted` where a signal comes while a statement runs."""
+    """Run the set-up, and run the teardown when the context ends for any reason.
+
+    Raises:
+        TargetError: The server refuses a statement.
+        Interrupted: A signal arrived while a statement ran.
+    """
     undo = target.sql_undo("teardown of the workload", work.teardown)
     with contextlib.ExitStack() as stack:
         with contextlib.closing(target.connect(statement_timeout_ms=0, stop=_heeding(stopping))) as conn:
@@ -52,7 +56,7 @@ def workload_objects(
 
 
 def _first(conn: psycopg.Connection[Any], statement: str, register: Callable[[], object]) -> None:
-    """Runs the first statement and registers the teardown before it is committed."""
+    """Run the first statement and register the teardown before it is committed."""
     import psycopg
 
     try:
@@ -70,7 +74,12 @@ def _first(conn: psycopg.Connection[Any], statement: str, register: Callable[[],
 def turn_sql(
     before: list[str], after: list[str], target: Postgres, guardian: Guardian, stopping: Stopping | None = None
 ) -> Iterator[None]:
-    """Runs an arm's SQL before its turn; at the end, however it comes, the SQL after it."""
+    """Run an arm's SQL before its turn, and the SQL after it when the context ends for any reason.
+
+    Raises:
+        TargetError: The server refuses a statement.
+        Interrupted: A signal arrived while a statement ran.
+    """
     with contextlib.ExitStack() as stack:
         if after:
             stack.enter_context(guardian.undo(target.sql_undo("SQL after a turn", after)))
@@ -88,8 +97,10 @@ def _heeding(stopping: Stopping | None) -> Callable[[], bool] | None:
 
 @contextlib.contextmanager
 def _server_errors(statement: str, where: str, target: Postgres, undo: Undo | None = None) -> Iterator[None]:
-    """Around a statement, the errors in words; of a set-up that has begun (`undo` is its teardown) apart what was there
-    before."""
+    """Turn a statement's errors into `TargetError`, or `ThereBeforeError` for an existing object if `undo` is given.
+
+    `undo` is the teardown of a set-up that has begun.
+    """
     import psycopg
 
     from dbdyno.bench.postgres.session import StopAsked

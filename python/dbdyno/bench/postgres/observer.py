@@ -1,4 +1,4 @@
-"""What is seen beside the load on PostgreSQL: pg_stat_activity, counters, what statements used, canaries."""
+"""Observations while the load runs on PostgreSQL: pg_stat_activity, counters, resources of statements, canaries."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _PIDS = "select pid, application_name from pg_stat_activity where application_na
 
 
 class PostgresObserver(Observer["Postgres", "Connection"]):
-    """Watches the PostgreSQL servers of a run."""
+    """Observer of the PostgreSQL servers of a run."""
 
     def __init__(self, ready: Prepared, stop: Callable[[], bool] | None = None) -> None:
-        """`stop`: asked while the server is silent; where it says yes, nothing more is waited for."""
+        """Create an observer; `stop` is called while a server is silent, and waiting ends when it returns True."""
         import psycopg
 
         super().__init__(ready.plan.watch, {arm.arm.name: (arm.target.safe_dsn, arm.target) for arm in ready.arms})
@@ -42,12 +42,12 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
 
     @contextlib.contextmanager
     def apart(self) -> Iterator[None]:
-        """While the engine is restarted: no connection of ours is in the way."""
+        """Close our connections, so that they do not hinder a restart of the engine in the block."""
         self.drop_connections()
         yield
 
     def write_statements(self, folder: Path) -> None:
-        """Writes the texts of the statements whose counters were read, once, at the end."""
+        """Write the texts of the statements whose counters were read."""
         from dbdyno.bench.postgres.statements import statement_texts
         from dbdyno.evidence.tables import write_table
 
@@ -73,7 +73,11 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
         return [metric for watcher in exact for metric in watcher.take_metrics()]
 
     def _here(self, target: Postgres) -> Connection:
-        """A connection to a server that runs on this machine. Raises `TargetError`."""
+        """Return a connection to a server that runs on this machine.
+
+        Raises:
+            TargetError: The server is on another machine or behind a pooler.
+        """
         connection = self._connection(target)
         if target.pooled or not target.is_here(connection):
             raise TargetError(

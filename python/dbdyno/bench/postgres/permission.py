@@ -1,6 +1,6 @@
-"""Why server settings cannot be changed on a target, with the step that would make it possible.
+"""Reasons why server settings cannot be changed on a target, with the step that would make it possible.
 
-Asked twice: by the check of a plan, which changes nothing, and again before each change.
+Checked twice: when a plan is checked, which changes nothing, and again before each change.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def refusal(
     *,
     allow_alter_system: bool = False,
 ) -> TargetError | None:
-    """Why these changes cannot be made on this target, with the next step; None if they can."""
+    """Return why these changes cannot be made on this target, with the next step, or None if they can."""
     server = [change for change in changes if change.how in ("reload", "restart")]
     if not server:
         return None
@@ -95,8 +95,9 @@ def _missing_right(conn: Connection, changes: Sequence[SettingChange]) -> Target
 
 
 def _others_in_waiting(conn: Connection) -> TargetError | None:
-    """A reload reads the whole configuration: nobody else's unread edits must take effect with
-    ours.
+    """Return an error if a reload would also put other people's pending edits in effect, or None.
+
+    A reload reads the whole configuration.
     """
     import psycopg
 
@@ -126,10 +127,10 @@ def _others_in_waiting(conn: Connection) -> TargetError | None:
 
 
 def _passed_over(error: str) -> bool:
-    """Return True for an error of `pg_file_settings` that a reload passes over, while it applies all other lines.
+    """Return True for an error of `pg_file_settings` that a reload skips while it applies all other lines.
 
-    So it does with a value that waits for a restart, that the command line overrides, or that is not valid; not with a
-    line that it cannot parse, a name that it does not know, or a file that it cannot read.
+    Skipped are values that wait for a restart, that the command line overrides, or that are invalid; not skipped are
+    lines that cannot be parsed, unknown names, and files that cannot be read.
     """
     return "could not be applied" in error or "restart" in error
 

@@ -1,4 +1,4 @@
-"""Looks at a PostgreSQL server again and again, from a thread and a connection of its own."""
+"""Periodic polling of a PostgreSQL server from a separate thread and connection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOCK_TIMEOUT_MS = 500
 
 
 class PostgresPoller(Poller):
-    """A poller of a PostgreSQL server."""
+    """Poller of a PostgreSQL server."""
 
     read_only = True
 

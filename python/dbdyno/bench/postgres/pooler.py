@@ -1,9 +1,8 @@
-"""Whether statements stay prepared behind a connection pooler.
+"""Test of whether statements stay prepared behind a connection pooler.
 
-A pooler in transaction mode gives each transaction to any of its server processes. A statement that
-one of them prepared is unknown to the next (SQLSTATE 26000), or there already under the same name
-(42P05). Poolers that keep track of prepared statements, and those in session mode, do neither; so
-it is tried, not guessed.
+A pooler in transaction mode gives each transaction to any of its server processes. A statement that one of them
+prepared is unknown to the next (SQLSTATE 26000), or already exists under the same name (42P05). Poolers that track
+prepared statements, and those in session mode, do not have this problem; so it is tested and not assumed.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ REASON = (
 
 
 def keeps_prepared(target: Postgres) -> bool:
-    """Whether what a connection prepared is there in its next transaction, and there alone.
+    """Return True if what a connection prepared is available in its next transaction, and in no other connection.
 
     Several connections prepare different statements under one name, and each runs its own.
     """

@@ -1,6 +1,6 @@
-"""From a plan and live targets to everything a run needs: how each arm takes effect, the way
-of switching, the order of the blocks, the specification of the load. Reads the engine; changes
-nothing.
+"""Preparation of a run from a plan and live servers; it reads the servers and changes nothing.
+
+It determines how each arm takes effect, how arms are switched, the order of blocks, and the load's specification.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 
 EMBEDDED_SESSIONS = 180
-"""Sessions for which an embedded engine has room by itself."""
+"""Number of sessions that an embedded engine can serve with its default settings."""
 
 
 @dataclass(frozen=True)
 class ReadyArm(EngineArm):
-    """An arm on its target, with how each of its settings takes effect."""
+    """An arm on its server, with how each of its settings takes effect."""
 
     target: Postgres
     changes: list[SettingChange]
@@ -46,20 +46,22 @@ class ReadyArm(EngineArm):
 
 @dataclass(frozen=True)
 class Prepared(EngineReady):
-    """A plan ready to be run on its engines."""
+    """A plan that is ready to run on its servers."""
 
     arms: Sequence[ReadyArm] = field(default_factory=list)
 
     def load_spec(self) -> LoadSpec:
-        """The specification for the load generator. Holds passwords: keep it in memory."""
+        """Return the specification for the load generator; it contains passwords, so it must be kept in memory only."""
         arms = [_arm_spec(self.plan, ready) for ready in self.arms]
         return {"seed": self.seed, "protocol": self.plan.workload.protocol, "arms": arms}
 
 
 @contextlib.contextmanager
 def open_targets(plan: Plan, guardian: Guardian | None = None) -> Iterator[list[Postgres]]:
-    """The target of each arm, opened once per DSN; an embedded engine where there is no DSN, and one for each server
-    of their own that arms name."""
+    """Open the server of each arm, each server once, and yield them in the order of arms.
+
+    An arm without a DSN uses an embedded engine; an arm that describes a server gets that server started.
+    """
     opened: dict[str, Postgres] = {}
     with contextlib.ExitStack() as stack:
         for arm in plan.arms:
@@ -69,7 +71,7 @@ def open_targets(plan: Plan, guardian: Guardian | None = None) -> Iterator[list[
 
 
 def _place(plan: Plan, arm: Arm) -> str:
-    """What is equal where two arms share a server."""
+    """Return a key that is equal for arms that share a server."""
     return repr(arm.server) if arm.server is not None else f"dsn {arm.dsn or plan.dsn}"
 
 
@@ -78,7 +80,7 @@ def _target_of(plan: Plan, arm: Arm, guardian: Guardian | None) -> contextlib.Ab
     from dbdyno.bench.postgres.server import open_target
 
     own = arm.server
-    # Not every driver knows sockets of the file system; and all arms go the same way.
+    # Not every driver supports Unix sockets, and all arms must use the same way.
     tcp = any(arm.client is not None for arm in plan.arms)
     if own is None:
         dsn = arm.dsn or plan.dsn
@@ -92,8 +94,11 @@ def _target_of(plan: Plan, arm: Arm, guardian: Guardian | None) -> contextlib.Ab
 
 
 def _embedded_settings(plan: Plan) -> dict[str, str]:
-    """What an embedded engine is started with: the plan's own settings, counters per statement
-    where they are watched, and room for all sessions at once. Raises `TargetError`."""
+    """Return the settings of an embedded engine: the plan's, statement counters if observed, room for all sessions.
+
+    Raises:
+        TargetError: The server's binaries lack the extension for statement counters.
+    """
     from dbdyno.bench.postgres.statements import preloaded
 
     sessions = sum(plan.sessions_of(arm) for arm in plan.arms if arm.server or not (arm.dsn or plan.dsn))
@@ -102,11 +107,16 @@ def _embedded_settings(plan: Plan) -> dict[str, str]:
 
 
 def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Prepared:
-    """Classifies the arms' settings on their engines and lays out the run.
+    """Determine how the arms' settings take effect on their servers, and lay out the run.
 
-    Raises `PlanError` or `TargetError` for a setting that cannot be put in effect, a script that
-    does not parse, a typed workload that only a model runs, or a server without room for the
-    sessions.
+    Args:
+        plan: The plan.
+        targets: The server of each arm.
+        seed: Seed of the block order and the load; None takes the plan's, or a random one.
+
+    Raises:
+        PlanError: A script does not parse, or only a model can run the workload.
+        TargetError: A setting cannot be put in effect, or a server has no room for the sessions.
     """
     from dbdyno import _core
     from dbdyno.bench.clients.arms import refuse_unfit
@@ -114,7 +124,7 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
     from dbdyno.study.plan.typed_workloads import compiled
 
     plan = compiled(plan)
-    # What watching costs would be measured in turns with a restart each; probes cannot come and go with slices.
+    # Turns to measure the cost of observation would each need a restart; probes cannot be switched between slices.
     if any(arm.cold for arm in plan.arms) or plan.watch.waits == "exact":
         plan = replace(plan, watch=replace(plan.watch, overhead_blocks=0))
     check_scripts(plan)
@@ -130,13 +140,13 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
         check_workload(plan, ready)
     check_room(plan, arms, how, _free)
     prepared = Prepared(plan, seed, how, blocks(plan, how, seed), reason, notes, arms)
-    # Refuses what it could not run, and what the server or its certificate would refuse to the load.
+    # This fails now if the load could not run, or if the server or its certificate would refuse it.
     _core.Load(prepared.load_spec()).try_connect()
     return prepared
 
 
 def _past_poolers(arms: list[ReadyArm]) -> tuple[list[ReadyArm], tuple[str, ...]]:
-    """The arms with a protocol that works behind their poolers, the same for all, and a note."""
+    """Return the arms with a protocol that works behind their poolers, the same for all, and a note if it changed."""
     from dbdyno.bench.postgres.pooler import REASON, keeps_prepared
 
     behind = {id(ready.target): ready.target for ready in arms if ready.target.pooled and ready.protocol == "prepared"}
@@ -146,7 +156,11 @@ def _past_poolers(arms: list[ReadyArm]) -> tuple[list[ReadyArm], tuple[str, ...]
 
 
 def check_workload(plan: Plan, ready: ReadyArm) -> None:
-    """Whether the arm's target can run what the scripts ask for; raises `TargetError`."""
+    """Check that the arm's server can run what the scripts need.
+
+    Raises:
+        TargetError: It cannot, or its statement counters cannot be read.
+    """
     kinds = ["read"]
     if any("\\redo" in script.text for script in plan.scripts_of(ready.arm)):
         kinds.append("redo")
@@ -162,7 +176,7 @@ def check_workload(plan: Plan, ready: ReadyArm) -> None:
 
 
 def _free(target: Postgres) -> int | None:
-    """How many more sessions the server takes."""
+    """Return how many more sessions the server accepts, or None if unknown."""
     with contextlib.closing(target.connect()) as conn:
         row = conn.execute(
             "select current_setting('max_connections')::int"

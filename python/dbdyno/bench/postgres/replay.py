@@ -1,11 +1,12 @@
-"""A captured run as the load of arms: `Replays` has the face of `_core.Load`.
+"""A captured run as the load of arms; `Replays` has the interface of `_core.Load`.
 
-A turn replays the whole capture once. Where it may write, it does so in a copy of its own, made before the turn from
-the database as it was when the capture began and dropped after it: every turn of every arm begins with the same rows,
-and what copying costs is in no turn. Without such a database sessions are read-only, and nothing is copied.
+A turn replays the whole capture once. If it may write, it does so in a separate copy of the database as it was when the
+capture began; the copy is created before the turn and dropped after it. Every turn of every arm therefore begins with
+the same rows, and no turn includes the time for copying. Without such a database sessions are read-only, and nothing is
+copied.
 
-Limits: a database can be copied while nobody is connected to it; the copy's pages lie partly in the server's buffers,
-for all arms alike; sessions log in as the plan's connection says.
+Limits: a database can be copied only while nobody is connected to it; the copy's pages are partly in the server's
+buffers, for all arms alike; sessions log in as the plan's connection says.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ if TYPE_CHECKING:
     from dbdyno.bench.protocol import Circumstances
 
 DIFFERING = ("rows_differ", "fails_now", "failed_then", "fails_otherwise", "uneven", "left_out", "broken")
-"""What a replay counts of answers that were not as then."""
+"""Counts that a replay reports of answers that differ from those in the capture."""
 _TRANSACTION = 0
 _FORCED = 130_000
-"""The server version from which a database is dropped although somebody is connected to it."""
+"""Server version from which a database can be dropped while somebody is connected to it."""
 
 
 class Replays(Part):
-    """A capture, replayed by each arm in its turns."""
+    """Load that replays a capture in each arm's turns."""
 
     def __init__(self, ready: Prepared, around: Circumstances) -> None:
         self.ready, self.around = ready, around
@@ -52,12 +53,12 @@ class Replays(Part):
 
     @property
     def writes(self) -> bool:
-        """Whether turns write, in copies."""
+        """Return True if turns write, in copies of the database."""
         return self.template is not None
 
     @contextlib.contextmanager
     def databases(self) -> Iterator[None]:
-        """What the run makes: the database that its set-up fills, and copies; all are dropped at the end."""
+        """Create the database that the set-up fills; drop it and all copies when the context ends."""
         targets = {arm.target.safe_dsn: arm.target for arm in self.ready.arms}.values()
         setup = self.ready.plan.workload.setup
         with contextlib.ExitStack() as stack:
@@ -94,7 +95,12 @@ class Replays(Part):
                     conn.execute(statement.encode())
 
     def connect(self, arm: int) -> None:
-        """Makes the copy of the arm's next turn."""
+        """Create the copy of the database for the arm's next turn.
+
+        Raises:
+            TargetError: The server refuses the copy.
+            Interrupted: A signal arrived meanwhile.
+        """
         if not self.writes:
             return
         from psycopg import errors, sql
@@ -112,7 +118,7 @@ class Replays(Part):
         ):
             conn.execute(drop.encode())
             conn.execute(make)
-            # What copying left to be written is written before the turn, not in it, where this role may say so.
+            # If this role may, write the copy's dirty pages before the turn, not during it.
             with contextlib.suppress(errors.InsufficientPrivilege):
                 conn.execute("checkpoint")
         if not self.copied_ns:
@@ -122,7 +128,7 @@ class Replays(Part):
         self.fresh.add(arm)
 
     def disconnect(self, arm: int) -> None:
-        """Drops the copy."""
+        """Drop the arm's copy."""
         self.fresh.discard(arm)
         if not self.writes:
             return
@@ -131,16 +137,20 @@ class Replays(Part):
             conn.execute(self._drop(target, self._copy).encode())
 
     def stop(self) -> None:
-        """Ends what runs soon; called from a signal handler."""
+        """Ask the running replay to end soon; called from a signal handler."""
         if (player := self.player) is not None:
             player.stop()
 
     def progress(self) -> int:
-        """Transactions so far, in whole turns."""
+        """Return the number of transactions of all finished turns."""
         return self.count
 
     def run(self, block: int, slices: Sequence[tuple[int, int, int | None, int | None]]) -> LoadReport:
-        """Replays the capture once for each turn."""
+        """Replay the capture once for each turn, and return the report of a load.
+
+        Raises:
+            TargetError: Nothing of the capture could be replayed.
+        """
         began_ns, cpu_ns = time.time_ns(), time.process_time_ns()
         rows = [self._turn(block, arm, number) for arm, number, *_ in slices]
         return {
@@ -195,7 +205,7 @@ class Replays(Part):
         return row, told
 
     def _request(self, arm: int) -> dict[str, Any]:
-        """What the core replays. Holds passwords: it stays in memory."""
+        """Return the input of the core's replay; it contains passwords, so it must be kept in memory only."""
         own, work = self.spec["arms"][arm], self.ready.plan.workload
         connection = dict(own["connection"])
         connection["options"] = " ".join(filter(None, (connection.get("options"), LIMITS)))
@@ -214,7 +224,7 @@ class Replays(Part):
     def _keep(
         self, block: int, arm: int, number: int, columns: dict[str, list[int]], failures: list[tuple[str, bool]]
     ) -> None:
-        """Puts the turn's transactions into the block's part."""
+        """Add the turn's transactions to the block's part."""
         count = len(columns["session"])
         same = {"slice": number, "statement": self.statement, "kind": _TRANSACTION, "intended_ns": -1}
         whole = {**columns, **{name: [value] * count for name, value in same.items()}}
@@ -226,7 +236,7 @@ class Replays(Part):
 
 @contextlib.contextmanager
 def _server_errors(target: Postgres, what: str) -> Iterator[None]:
-    """What the server refuses, in words. Raises `TargetError`, and `Interrupted` after a signal."""
+    """Turn errors of the server into `TargetError`, and a stop request into `Interrupted`."""
     import psycopg
 
     from dbdyno.base.signals import Interrupted

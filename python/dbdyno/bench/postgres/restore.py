@@ -1,4 +1,4 @@
-"""Puts back what runs left changed on a PostgreSQL server: the face that `bench/restore.py` asks for."""
+"""PostgreSQL implementation of `OwedServer` in `bench/restore.py`, which restores settings that runs left changed."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 
 class OwedPostgres:
-    """One server."""
+    """A PostgreSQL server on which runs may have left settings changed."""
 
     def __init__(self, target: Postgres) -> None:
         self.target = target
 
     def look(self, among: Iterable[Source]) -> tuple[list[Source], list[Finding]]:
-        """See `OwedServer`."""
+        """Return this server's records and findings; see `OwedServer`."""
         with contextlib.closing(self.target.connect()) as conn:
             here = of_server(self.target, conn, among)
             return here, look(conn, here)
 
     def statement(self, one: Finding) -> str:
-        """See `OwedServer`."""
+        """Return the statement that restores a setting; see `OwedServer`."""
         return alter_system_sql(one.name, one.kept.entry)
 
     def put_back(self, left: Sequence[Finding]) -> None:
-        """See `OwedServer`."""
+        """Restore settings; see `OwedServer`."""
         from dbdyno.bench.guardian import Guardian
         from dbdyno.bench.postgres.altered_settings import await_in_force, put_back_sql
 
@@ -48,6 +48,10 @@ class OwedPostgres:
 
 @contextlib.contextmanager
 def opened(target: str) -> Iterator[OwedPostgres]:
-    """The server of a connection string. Raises `TargetError`."""
+    """Open the server of a connection string.
+
+    Raises:
+        TargetError: The server does not answer.
+    """
     with open_target(target) as server:
         yield OwedPostgres(server)

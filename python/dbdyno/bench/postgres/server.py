@@ -1,12 +1,11 @@
-"""A live PostgreSQL server as a target: connections, facts, and what it cannot do, as a sentence.
+"""A live PostgreSQL server as a target: its connections, its facts, and reasons why it cannot run something.
 
-    with open_target(None) as target:                          # an embedded server, removed at the
-    end with open_target("postgresql://me@db1/app") as target:     # one that runs already
+    with open_target(None) as target:                           # an embedded server, removed at the end
+    with open_target("postgresql://me@db1/app") as target:      # a server that already runs
 
-Connection strings are libpq's own: URI or key=value, PG* variables, .pgpass and service files are
-honoured, because libpq itself resolves them; the load generator then gets the concrete host, port,
-user, database and password of the server that libpq really reached. Passwords appear in no message,
-no `repr` and no fact.
+Connection strings are libpq's own: URI or key=value, PG* variables, .pgpass and service files are honoured, because
+libpq itself resolves them. The load generator then gets the concrete host, port, user, database and password of the
+server that libpq reached. Passwords appear in no message, no `repr` and no fact.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from dbdyno.bench.postgres.shown_settings import shown_value
 from dbdyno.bench.postgres.wire_options import load_connection, refusal
 
 if TYPE_CHECKING:
-    # Whoever only connects does not wait for what starts servers and undoes changes.
+    # Not imported at run time: connecting must not wait for modules that start servers and undo changes.
     import psycopg
 
     from dbdyno.bench.guardian import Guardian
@@ -52,7 +51,7 @@ select name, current_setting(name, true), source from pg_settings
 where source not in ('default', 'override', 'client', 'session') order by name
 """
 
-# Keywords that each connection sets by itself, or that libpq has used up.
+# Keywords that each connection sets itself, or that libpq has already resolved.
 _OWN_WORDS = {
     "application_name",
     "fallback_application_name",
@@ -77,11 +76,7 @@ _PROBES: dict[str, LiteralString] = {
 
 
 class Postgres:
-    """A server that answered once. `engine` is the embedded server behind it, None for anybody
-    else's.
-
-    Made by `open_target`, `Postgres.open` or `Postgres.on`.
-    """
+    """A server that has answered once, made by `open_target`, `open` or `on`; `engine` is set if it is embedded."""
 
     def __init__(
         self, given: Mapping[str, Any], engine: EmbeddedPostgres | None = None, *, keep_first: bool = False
@@ -100,7 +95,7 @@ class Postgres:
                 ending.callback(conn.close)
                 vouches = self._resolve(conn)
                 if self._options.get("gssencmode") == "prefer":
-                    # The load cannot encrypt by GSSAPI: neither may the connection that vouches for it.
+                    # The load cannot encrypt by GSSAPI, so the control connection must not either.
                     self._parameters["gssencmode"] = "disable"
                     if not vouches:
                         conn.close()
@@ -115,8 +110,11 @@ class Postgres:
 
     @classmethod
     def open(cls, dsn: str, *, keep_first: bool = False) -> Postgres:
-        """The server of a connection string. `keep_first`: its first connection is that of the first `connect`, for
-        whoever connects at once. Raises `TargetError` where it does not answer."""
+        """Return the server of a connection string; `keep_first` reuses its first connection for the first `connect`.
+
+        Raises:
+            TargetError: The string is not PostgreSQL's, or the server does not answer.
+        """
         import psycopg
         from psycopg.conninfo import conninfo_to_dict
 
@@ -138,11 +136,11 @@ class Postgres:
 
     @classmethod
     def on(cls, engine: EmbeddedPostgres, *, tcp: bool = False) -> Postgres:
-        """The target over an embedded server that runs, by its socket or by TCP."""
+        """Return the target for a running embedded server, connected by its socket or by TCP."""
         return cls(engine.tcp_conninfo() if tcp else engine.conninfo(), engine)
 
     def __del__(self) -> None:
-        # Whoever kept the first connection may have come to an end before he needed it.
+        # The kept first connection may never have been used.
         spare = getattr(self, "_spare", None)
         if spare is not None:
             spare.close()
@@ -152,12 +150,12 @@ class Postgres:
 
     @property
     def owned(self) -> bool:
-        """Whether we started the server: then it may be restarted, and is removed at the end."""
+        """Return True if dbdyno started the server: it may then be restarted, and is removed at the end."""
         return self.engine is not None
 
     @property
     def safe_dsn(self) -> str:
-        """The connection string without password and options."""
+        """Return the connection string without password and options."""
         from psycopg.conninfo import make_conninfo
 
         shown = ("host", "port", "user", "dbname", "sslmode")
@@ -167,13 +165,14 @@ class Postgres:
         return make_conninfo("", **known)
 
     def libpq_parameters(self) -> dict[str, str]:
-        """All of libpq's parameters, password included: for a pipe, never for a file."""
+        """Return all libpq parameters, including the password: for a pipe, never for a file."""
         return {**self._parameters, "application_name": CONTROL_NAME}
 
     def conninfo(self) -> dict[str, Any]:
-        """The `connection` object of a load specification: concrete values, password included.
+        """Return the `connection` object of a load specification: concrete values, including the password.
 
-        Raises `TargetError` where the load's client cannot honour an option.
+        Raises:
+            TargetError: The load's client cannot honour an option.
         """
         return load_connection({**self._options, **self._parameters}, encrypted=self._encrypted)
 
@@ -187,11 +186,13 @@ class Postgres:
         application_name: str = CONTROL_NAME,
         stop: Callable[[], bool] | None = None,
     ) -> Connection:
-        """A new connection, without prepared statements.
+        """Open a connection without prepared statements.
 
-        `statement_timeout_ms`: None for statements that answer at once, 0 for such as may take
-        hours. `stop` is asked while a statement runs; where it says yes the statement is cancelled.
-        Raises `TargetError` where the server does not answer.
+        `statement_timeout_ms`: None for statements that answer at once, 0 for those that may take hours. `stop` is
+        called while a statement runs; the statement is cancelled when it returns True.
+
+        Raises:
+            TargetError: The server does not answer.
         """
         import psycopg
 
@@ -203,7 +204,7 @@ class Postgres:
         try:
             conn = self._kept(application_name, _answer_s(statement_timeout_ms), stop)
             for name, value in wanted.items():
-                # Behind a pooler a setting would stay with a server process that others get.
+                # Behind a pooler the setting would stay in a server process that other clients get.
                 if value is not None and not self.pooled:
                     conn.execute("select /* dbdyno */ set_config(%s, %s, false)", [name, str(value)])
             conn.autocommit = autocommit
@@ -212,7 +213,6 @@ class Postgres:
         return conn
 
     def _kept(self, application_name: str, answer_s: float | None, stop: Callable[[], bool] | None) -> Connection:
-        """The first connection, where it was kept; else a new one."""
         from dbdyno.bench.postgres.session import limit, open_session
 
         spare, self._spare = self._spare, None
@@ -223,14 +223,18 @@ class Postgres:
         return spare
 
     def in_database(self, name: str) -> Postgres:
-        """The same server and role, another database. Nothing is asked of the server yet."""
+        """Return the same server and role with another database; the server is not contacted yet."""
         other = copy.copy(self)
         other._spare = None
         other._parameters = {**self._parameters, "dbname": name}
         return other
 
     def restart(self) -> None:
-        """Restart the server; only one that we started. Raises `TargetError` otherwise."""
+        """Restart the server.
+
+        Raises:
+            TargetError: dbdyno did not start this server.
+        """
         if self.engine is None:
             raise TargetError(
                 "dbdyno restarts only engines that it started",
@@ -240,8 +244,7 @@ class Postgres:
         self.engine.restart()
 
     def sql_undo(self, label: str, statements: Sequence[str], backends: Sequence[int] = ()) -> SqlUndo:
-        """An undo that runs these statements here, such as an arm's SQL after it. Where the server
-        is not ours, the guardian tries it for hours: it may come back."""
+        """Return an undo that runs these statements here; if the server is not ours, the guardian retries for hours."""
         from dbdyno.bench.undo import SqlUndo
 
         patience_s = 2.0 if self.owned else 10.0
@@ -249,12 +252,12 @@ class Postgres:
         return SqlUndo(label, parameters, tuple(statements), tuple(backends), patience_s, lasting=not self.owned)
 
     def identity(self, conn: Connection) -> str:
-        """What tells this server from others: its system identifier, else host and port."""
+        """Return a key that distinguishes this server from others: its system identifier, otherwise host and port."""
         known = _first(conn, _PROBES["system_identifier"])
         return str(known or f"{self._parameters['host']}:{self._parameters['port']}")
 
     def can(self, kind: str) -> str | None:
-        """None if a workload of this kind can run here, else why not: read, write, schema, redo."""
+        """Return None if a workload of this kind (read, write, schema, redo) can run here, otherwise the reason."""
         refused = refusal(self._options)
         if refused:
             return refused
@@ -275,10 +278,9 @@ class Postgres:
         return next((reason for reason, holds in reasons.items() if holds), None)
 
     def facts(self) -> dict[str, Any]:
-        """What the run's manifest says of the server and its machine; `settings` holds all that
-        differ from default.
+        """Return what the run's manifest says of the server and its machine; `settings` holds all non-default settings.
 
-        Each fact fails alone: what this role may not see is missing.
+        Facts that this role may not see are missing.
         """
         facts: dict[str, Any] = {"target": self.safe_dsn, "owned": self.owned}
         with contextlib.closing(self.connect(statement_timeout_ms=5000)) as conn:
@@ -298,12 +300,12 @@ class Postgres:
         return {**facts, **host_facts()}
 
     def is_here(self, conn: Connection) -> bool:
-        """Whether the server runs here: a local address, and its process is among ours."""
+        """Return True if the server runs on this machine: its address is local and its process is among ours."""
         pid = _first(conn, "select pg_backend_pid()")
         return _is_local(self._reached) and pid is not None and server_is_here(int(pid))
 
     def data_directory(self, conn: Connection) -> Path | None:
-        """The server's data folder where the role may know it; None otherwise."""
+        """Return the server's data folder, or None if the role may not know it."""
         path = _first(conn, "select setting from pg_settings where name = 'data_directory'")
         return Path(str(path)) if path else None
 
@@ -316,7 +318,7 @@ class Postgres:
         }
 
     def _resolve(self, conn: Connection) -> bool:
-        """What the server is and how it was reached; whether it is known that GSSAPI does not encrypt that."""
+        """Store what the server is and how it was reached; return True if it certainly uses no GSSAPI encryption."""
         info = conn.info
         if info.server_version < OLDEST_VERSION_NUM:
             raise TargetError(
@@ -324,8 +326,7 @@ class Postgres:
                 where=info.host,
                 next_step="use PostgreSQL 10 or later",
             )
-        # What came from the environment or a service file holds for every later connection, too, also
-        # for those that the guardian makes in a process of its own.
+        # Values from the environment or a service file hold for all later connections, the guardian's included.
         self._options = {o.keyword.decode(): o.val.decode() for o in conn.pgconn.info if o.val is not None}
         default = {o.keyword.decode(): (o.compiled or b"").decode() for o in conn.pgconn.info}
         for keyword, value in self._options.items():
@@ -336,7 +337,7 @@ class Postgres:
         if info.password:
             self._parameters["password"] = info.password
         if not info.host.startswith("/") and info.hostaddr:
-            # A name may have several addresses: load and control meet the same server.
+            # A name may have several addresses: load and control must reach the same server.
             self._parameters["hostaddr"] = info.hostaddr
         asked = _OF_SESSION if info.server_version >= GSSAPI_SINCE else "select /* dbdyno */ pg_backend_pid(), null"
         row = conn.execute(asked).fetchone()
@@ -367,10 +368,12 @@ def open_target(
     initdb: Sequence[str] = (),
     tcp: bool = False,
 ) -> Iterator[Postgres]:
-    """The server of `dsn`, or an embedded one (None or 'embedded') that is gone when the block
-    ends.
+    """Yield the server of `dsn`, or an embedded one (None or 'embedded') that is removed when the context ends.
 
-    All but `dsn` is for the embedded one; see `EmbeddedPostgres`.
+    All arguments but `dsn` are for the embedded server; see `EmbeddedPostgres`.
+
+    Raises:
+        TargetError: The server does not answer, or did not start.
     """
     if dsn is not None and dsn != "embedded":
         yield Postgres.open(dsn)
@@ -383,7 +386,7 @@ def open_target(
 
 
 def _answer_s(statement_timeout_ms: int | None) -> float | None:
-    """How long a connection may be silent; None where the server is to be asked by another way."""
+    """Return how many seconds a connection may be silent; None if the server is to be probed instead."""
     from dbdyno.bench.postgres.session import ANSWER_S, GRACE_S
 
     if statement_timeout_ms is None:
@@ -410,5 +413,5 @@ def _is_local(host: str) -> bool:
 
 
 def _without_quotes(message: str) -> str:
-    """libpq's complaint without what it quotes, which may be the password."""
+    """Return libpq's message without its quoted parts, which may be the password."""
     return re.sub(r'".*"', '"..."', message.strip(), flags=re.S)

@@ -1,10 +1,10 @@
-"""A run and the settings of servers that are not its own: claimed, noted, read back, settled.
+"""Settings of servers that dbdyno did not start, during a run: claimed, recorded, read back, restored.
 
-claim_servers           no other run alters them; held until the guardian ends
-refuse_left_settings    what a killed run left would be taken for what was before
-settings_owed           what they were, in the manifest, before the first change
+claim_servers           no other run may alter them; held until the guardian exits
+refuse_left_settings    values left by a killed run would be taken for the previous values
+settings_owed           previous values, stored in the manifest before the first change
 read_back               in every turn, at its beginning and its end
-settled                 the manifest says that all is back
+settled                 the manifest notes whether all settings are restored
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _altered(ready: Prepared) -> dict[str, tuple[Postgres, dict[str, str]]]:
-    """Per server that is not ours: the settings that any arm alters there, with their values before."""
+    """Return, per server that is not ours, the settings that any arm alters there, with their previous values."""
     found: dict[str, tuple[Postgres, dict[str, str]]] = {}
     for arm in ready.arms:
         for change in arm.server_changes():
@@ -36,8 +36,11 @@ def _altered(ready: Prepared) -> dict[str, tuple[Postgres, dict[str, str]]]:
 
 
 def claim_servers(ready: Prepared, guardian: Guardian, run: str = "") -> bool:
-    """Takes the lock of each server that the plan alters; whether there is any. Raises
-    `TargetError` where another run has it."""
+    """Take the lock of each server that the plan alters, and return True if there is any.
+
+    Raises:
+        TargetError: Another run holds a lock.
+    """
     altered = _altered(ready)
     for target, _ in altered.values():
         guardian.claim(target.libpq_parameters(), run)
@@ -45,7 +48,11 @@ def claim_servers(ready: Prepared, guardian: Guardian, run: str = "") -> bool:
 
 
 def refuse_left_settings(ready: Prepared, folder: Path) -> None:
-    """Raises `TargetError` where a killed run left settings of one of the servers changed."""
+    """Raise `TargetError` if a killed run left settings of one of the servers changed.
+
+    Raises:
+        TargetError: A killed run left settings changed.
+    """
     from dbdyno.bench.postgres.leftovers import refuse_leftovers
 
     for target in {arm.target.safe_dsn: arm.target for arm in ready.arms}.values():
@@ -53,7 +60,7 @@ def refuse_left_settings(ready: Prepared, folder: Path) -> None:
 
 
 def settings_owed(ready: Prepared, run: Run) -> dict[str, object]:
-    """What the manifest says of the settings that the run alters: enough to put them back."""
+    """Return what the manifest says of the settings that the run alters: enough to restore them."""
     from dbdyno.bench.engine import unrestored
     from dbdyno.bench.postgres.altered_settings import read_entries
     from dbdyno.bench.postgres.settings import read_facts
@@ -75,8 +82,10 @@ def settings_owed(ready: Prepared, run: Run) -> dict[str, object]:
 
 @contextlib.contextmanager
 def settled(run: Run, ready: Prepared, guardian: Guardian) -> Iterator[None]:
-    """The manifest says what the settings were before the first is changed; at the end, however it
-    comes, whether they are back. The lock bears the run's name meanwhile."""
+    """Record previous settings in the manifest before the first change, and at the end whether they are restored.
+
+    The lock carries the run's name meanwhile.
+    """
     from dbdyno.base.errors import Error
 
     claim_servers(ready, guardian, run.id)
@@ -91,8 +100,11 @@ def settled(run: Run, ready: Prepared, guardian: Guardian) -> Iterator[None]:
 
 
 def read_back(ready: Prepared, number: int) -> None:
-    """Whether the settings that any arm alters are what this arm wants, in a new session. Raises
-    `OtherValueError`."""
+    """Check in a new session that the settings that any arm alters have this arm's values.
+
+    Raises:
+        OtherValueError: A setting has another value.
+    """
     from dbdyno.bench.postgres.altered_settings import other_values
 
     arm = ready.arms[number]
@@ -109,7 +121,7 @@ def read_back(ready: Prepared, number: int) -> None:
 
 @contextlib.contextmanager
 def server_errors() -> Iterator[None]:
-    """A server, or the way to it, that went away in between is an error with a next step."""
+    """Turn the loss of a server or its connection into a `TargetError` with a next step."""
     import psycopg
 
     try:

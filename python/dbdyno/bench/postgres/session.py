@@ -1,19 +1,19 @@
-"""Connections that never wait without end: a network that goes silent ends in an error, not in a hang.
+"""Connections that never wait forever: a network that goes silent leads to an error, not to a hang.
 
     what                                    how long
     connecting, login included              `connect_timeout` (10 s unless the target says otherwise)
     a statement with a time limit           the limit and `GRACE_S`
     a statement that answers at once        `ANSWER_S`
     a statement that may take hours         as long as the server still knows the session
-    any of them                             after `PROBE_S` the server is asked on a second connection: where that
-                                            is silent, too, it is the end
+    any of them                             after `PROBE_S` the server is probed on a second connection; if that
+                                            is silent as well, the wait ends
 
-Counted is silence: each byte that arrives begins the time anew. TCP's own means (keepalives,
-`tcp_user_timeout`) are set as well, but they see only a peer that no longer acknowledges; a proxy or
-a firewall that swallows what it acknowledges is seen by these deadlines alone.
+The limits apply to silence: each byte that arrives restarts the time. TCP's own mechanisms (keepalives,
+`tcp_user_timeout`) are set as well, but they detect only a peer that no longer acknowledges; a proxy or a firewall that
+drops what it has acknowledged is detected by these deadlines only.
 
-A session heeds a question, too: where `stop` says yes while it waits, the statement is cancelled and
-`StopAsked` raised. An interruption (Ctrl-C) closes the connection; nothing is waited for.
+A session can also be stopped: if `stop` returns True while it waits, the statement is cancelled and `StopAsked` raised.
+An interruption (Ctrl-C) closes the connection without waiting.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ANSWER_S = 30.0
 GRACE_S = 8.0
 PROBE_S = 15.0
 PROBED_S = 5.0
-"""How long the answer by another way may take."""
+"""Seconds that the second connection may take to answer."""
 CANCEL_S = 2.0
 STEP_MS = 100
 
@@ -42,34 +42,40 @@ DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "30000",
 }
-"""libpq's parameters of every connection of ours, where the target does not give its own."""
+"""libpq parameters of all our connections, unless the target sets its own."""
 
 
 class NoAnswer(psycopg.OperationalError):
-    """The server, or the network to it, has been silent for too long; the connection is closed."""
+    """Error for a server, or the network to it, that was silent for too long; the connection is closed."""
 
     unreachable = False
-    """Whether a second connection found nobody either: then nothing that asks this server gets an answer."""
+    """True if a second connection got no answer either: then no request to this server will be answered."""
 
 
 class StopAsked(psycopg.OperationalError):
-    """The user or the system asked to end while a statement ran; it was cancelled."""
+    """Error for a statement that was cancelled because the user or the system asked to stop."""
 
 
 class Session(psycopg.Connection[Any]):
-    """A connection with limits on its own side. Made by `open_session`."""
+    """Connection with client-side time limits; create it with `open_session`."""
 
     answer_s: float = ANSWER_S
     stop: Callable[[], bool] | None = None
     known: Mapping[str, Any] | None = None
-    """How to ask the server by another way; None: silence is the end."""
+    """Parameters for probing the server on a second connection; None means that silence ends the wait."""
     _asked_of: float = 0.0
     outlives: bool = False
-    """Whether a statement may take longer than `answer_s`, as long as the server knows the session."""
+    """True if a statement may take longer than `answer_s` as long as the server knows the session."""
 
     def wait(self, gen: Any, interval: float = 0.0, timeout: float | None = None) -> Any:
-        """Drives one exchange with the server. Raises `NoAnswer` or `StopAsked`, and closes the
-        connection then: its state is not known."""
+        """Perform one exchange with the server.
+
+        The connection is closed when one of these errors is raised, because its state is unknown.
+
+        Raises:
+            NoAnswer: The server was silent for too long.
+            StopAsked: `stop` asked to end; the statement was cancelled.
+        """
         try:
             return self._drive(gen, timeout)
         except (NoAnswer, StopAsked, KeyboardInterrupt) as error:
@@ -96,7 +102,7 @@ class Session(psycopg.Connection[Any]):
             return end.value
 
     def _patience(self, heard: float) -> float:
-        """Whether to wait on after a moment of silence: since when it counts from now on."""
+        """Return the time from which silence counts from now on, or raise an error if waiting must end."""
         if self.stop is not None and self.stop():
             raise StopAsked("cancelled: the run was asked to end")
         silent_s = time.monotonic() - heard
@@ -124,8 +130,18 @@ def open_session(
     answer_s: float | None = ANSWER_S,
     stop: Callable[[], bool] | None = None,
 ) -> Session:
-    """A connection in autocommit, which prepares no statement unless it is told to: behind a pooler its name would
-    stand for another's. `answer_s`: None for statements that may take hours. Raises `psycopg.Error`."""
+    """Open a connection in autocommit mode that prepares no statements unless told to.
+
+    Behind a pooler the name of a prepared statement could stand for another client's.
+
+    Args:
+        parameters: libpq parameters, and those of psycopg's `connect`.
+        answer_s: Seconds of silence that are allowed; None for statements that may take hours.
+        stop: Called while waiting; the statement is cancelled when it returns True.
+
+    Raises:
+        psycopg.Error: The server refuses the connection or does not answer.
+    """
     given = {k: v for k, v in parameters.items() if v is not None}
     known = {"autocommit": True, "prepare_threshold": None, **DEFAULTS, **given}
     session = Session.connect(**known)
@@ -136,7 +152,7 @@ def open_session(
 def limit(
     session: Session, known: Mapping[str, Any], answer_s: float | None, stop: Callable[[], bool] | None = None
 ) -> None:
-    """How long a connection waits from now on."""
+    """Set how long a connection waits from now on; see `open_session`."""
     session.stop = stop
     session.answer_s = PROBE_S if answer_s is None else answer_s
     session.outlives = answer_s is None
@@ -144,7 +160,7 @@ def limit(
 
 
 def _knows(parameters: Mapping[str, Any], pid: int) -> bool | None:
-    """Whether the server still has a session of this number; None where it does not answer."""
+    """Return True if the server still has a session with this process ID, or None if the server does not answer."""
     try:
         limits = {**parameters, "connect_timeout": f"{PROBED_S:.0f}"}
         with contextlib.closing(open_session(limits, answer_s=PROBED_S)) as other:
@@ -162,7 +178,7 @@ _EVENTS = {
 
 
 def _ready(event: int) -> int:
-    """What libpq may do now; a closed socket is "readable": reading says how it ended."""
+    """Return what libpq may do now; a closed socket counts as readable, because reading tells how it ended."""
     if event & select.POLLNVAL:
         raise psycopg.OperationalError("the connection was closed")
     ready = 0
@@ -174,7 +190,7 @@ def _ready(event: int) -> int:
 
 
 def server_gone(error: BaseException) -> bool:
-    """Whether an error of the driver means that the server or the way to it is gone."""
+    """Return True if an error of the driver means that the server or the connection to it is gone."""
     return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
 
 

@@ -1,10 +1,10 @@
-"""Values of PostgreSQL's settings as text: written, read with their units, compared. Pure; no
-engine needed.
+"""Values of PostgreSQL's settings as text: written, parsed with their units, compared; needs no engine.
 
-The rules are those of PostgreSQL's own reader of configuration values: booleans may be abbreviated,
-whole numbers may be hexadecimal or octal and may carry a fraction and a unit, and a number without
-a unit is in the setting's base unit (pg_settings.unit, such as `8kB` or `ms`).
-https://www.postgresql.org/docs/current/config-setting.html
+The rules are those of PostgreSQL's own parser of configuration values: booleans may be abbreviated, whole numbers may
+be hexadecimal or octal and may have a fraction and a unit, and a number without a unit is in the setting's base unit
+(pg_settings.unit, such as `8kB` or `ms`).
+
+Source: https://www.postgresql.org/docs/current/config-setting.html
 """
 
 from __future__ import annotations
@@ -36,16 +36,14 @@ LIST_OF_QUOTED = frozenset(
         "unix_socket_directories",
     }
 )
-"""Settings whose elements ALTER SYSTEM quotes one by one, so that a list must not go in as one
-literal.
-"""
+"""List settings that ALTER SYSTEM quotes element by element, so that a list must not be passed as one literal."""
 
 _NUMBER = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d+)?))\s*([A-Za-z]*)\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class SettingFact:
-    """What pg_settings says of one setting. `setting` is the value in effect, in `unit`."""
+    """Row of pg_settings for one setting; `setting` is the value in effect, in `unit`."""
 
     name: str
     setting: str
@@ -61,14 +59,18 @@ class SettingFact:
 
 
 def as_text(value: SettingValue) -> str:
-    """A value of a plan as PostgreSQL writes it: True is `on`."""
+    """Return a value of a plan as PostgreSQL writes it: True is `on`."""
     if isinstance(value, bool):
         return "on" if value else "off"
     return str(value)
 
 
 def configuration_line(name: str, value: str) -> str:
-    """One line of a configuration file, the value quoted so that it stays one value."""
+    """Return one line of a configuration file, with the value quoted so that it stays one value.
+
+    Raises:
+        ValueError: `name` is not the name of a setting.
+    """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)?", name):
         raise ValueError(f"not a setting's name: {name!r}")
     inner = value.replace("\\", "\\\\").replace("'", "''").replace("\n", "\\n")
@@ -77,21 +79,19 @@ def configuration_line(name: str, value: str) -> str:
 
 
 def quoted_element(text: str) -> str:
-    """One element of a list setting, quoted."""
+    """Return one element of a list setting, quoted."""
     return '"' + text.replace('"', '""') + '"'
 
 
 def list_elements(text: str) -> list[str]:
-    """The elements of a list setting: `a, "b, c"` has two."""
+    """Return the elements of a list setting: `a, "b, c"` has two."""
     parts = re.findall(r'"(?:[^"]|"")*"|[^,"\s][^,]*', text)
     bare = [part[1:-1].replace('""', '"') if part.startswith('"') else part.strip() for part in parts]
     return bare or [""]
 
 
 def problem_with(fact: SettingFact, text: str) -> str | None:
-    """Why PostgreSQL would refuse this value, as a clause; None where it fits type, range and
-    choices.
-    """
+    """Return why PostgreSQL would refuse this value, as a clause, or None if it fits type, range and choices."""
     if "\0" in text:
         return "a value cannot contain a zero byte"
     if fact.vartype == "bool":
@@ -106,7 +106,7 @@ def problem_with(fact: SettingFact, text: str) -> str | None:
 
 
 def same_value(fact: SettingFact, wanted: str) -> bool:
-    """Whether the value in effect (`fact.setting`) is the wanted one, however they are written."""
+    """Return True if the value in effect (`fact.setting`) equals the wanted one, however they are written."""
     if fact.vartype == "bool":
         return parse_bool(fact.setting) == parse_bool(wanted)
     if fact.vartype == "enum":
@@ -122,7 +122,7 @@ def same_value(fact: SettingFact, wanted: str) -> bool:
 
 
 def in_unit(fact: SettingFact, number: str | None) -> str:
-    """A bare number of pg_settings with its unit: 16 of a setting in `8kB` is `128kB`."""
+    """Return a bare number of pg_settings with its unit: 16 of a setting in `8kB` gives `128kB`."""
     match = re.fullmatch(r"(\d+)(\D+)", fact.unit or "")
     if match and number:
         return f"{int(number) * int(match.group(1))}{match.group(2)}"
@@ -130,7 +130,10 @@ def in_unit(fact: SettingFact, number: str | None) -> str:
 
 
 def parse_bool(text: str) -> bool | None:
-    """PostgreSQL's booleans: on, off, 1, 0, and any clear beginning of true, false, yes, no."""
+    """Parse a boolean as PostgreSQL does, or return None if the text is not a boolean.
+
+    Accepted are on, off, 1, 0, and unambiguous prefixes of true, false, yes, no, on and off.
+    """
     low = text.strip().lower()
     if low in ("on", "1") or (low and ("true".startswith(low) or "yes".startswith(low))):
         return True
@@ -140,10 +143,7 @@ def parse_bool(text: str) -> bool | None:
 
 
 def parse_number(text: str, fact: SettingFact) -> float | None:
-    """The number in the setting's base unit; whole-number settings are rounded.
-
-    None where it is no number.
-    """
+    """Return the number in the setting's base unit (rounded for whole-number settings), or None if it is none."""
     match = _NUMBER.fullmatch(text)
     if match is None:
         return None
@@ -167,7 +167,7 @@ def _plain_number(digits: str, whole: bool) -> float:
 
 
 def _factor(unit: str, base: str | None) -> float | None:
-    """How many base units one unit is; None where the two do not go together."""
+    """Return the number of base units in one unit, or None if the two are not compatible."""
     if not unit:
         return 1.0
     match = re.fullmatch(r"(\d*)([A-Za-z]+)", base or "")

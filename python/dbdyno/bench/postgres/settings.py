@@ -1,4 +1,4 @@
-"""Which way each setting of an arm takes effect, and whether the engine would take its value.
+"""How each setting of an arm takes effect, and whether the engine would accept its value.
 
 | pg_settings.context | how | needs |
 |---|---|---|
@@ -9,9 +9,9 @@
 | postmaster | restart | ALTER SYSTEM, and an engine that we started |
 | internal | refused | - |
 
-Values of session settings are tried on the engine itself, in a transaction that is rolled back. The
-others are checked against type, range and choices in pg_settings; ALTER SYSTEM checks them again. A
-user's text is always a parameter, an identifier or a literal, never a part of the SQL.
+Values of session settings are tested on the engine itself, in a transaction that is rolled back. The others are checked
+against type, range and choices in pg_settings; ALTER SYSTEM checks them again. A user's text is always passed as a
+parameter, an identifier or a literal, never as a part of the SQL.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ TRANSACTION_ONLY = {
     "transaction_read_only": "default_transaction_read_only",
     "transaction_deferrable": "default_transaction_deferrable",
 }
-"""Settings that end with the transaction, and the ones that last."""
+"""Settings that last for one transaction, and their lasting counterparts."""
 
 NOT_OURS = {
     "application_name": "dbdyno names its sessions by it, to tell the arms apart",
@@ -64,7 +64,7 @@ NOT_OURS = {
     "port": "dbdyno could lose its way in",
     "unix_socket_directories": "dbdyno could lose its way in",
 }
-"""Settings that cannot be an arm's, and why."""
+"""Settings that an arm cannot vary, and the reason."""
 
 _FACTS = """
 select name, setting, unit, context, vartype, source, min_val, max_val, coalesce(enumvals, '{}'),
@@ -75,9 +75,7 @@ from pg_settings where lower(name) = any(%s)
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """One setting of an arm: its value, how it takes effect, and the value before (both as
-    text).
-    """
+    """One setting of an arm: its value, how it takes effect, and its previous value (both as text)."""
 
     name: str
     value: str
@@ -87,10 +85,12 @@ class SettingChange:
 
 
 def classify(conn: Connection, settings: Mapping[str, SettingValue]) -> list[SettingChange]:
-    """How each setting would take effect on this engine, for this role; nothing is changed.
+    """Return how each setting would take effect on this engine for this role; nothing is changed.
 
-    `conn` must be in autocommit. Raises `TargetError` for an unknown setting, a value that the
-    engine refuses, or a missing right, naming the setting.
+    `conn` must be in autocommit mode.
+
+    Raises:
+        TargetError: A setting is unknown, the engine refuses its value, or a privilege is missing.
     """
     facts = read_facts(conn, settings)
     rights = _rights(conn, [fact.name for fact in facts.values()])
@@ -117,16 +117,14 @@ def classify(conn: Connection, settings: Mapping[str, SettingValue]) -> list[Set
 
 
 def read_facts(conn: Connection, names: Iterable[str]) -> dict[str, SettingFact]:
-    """What pg_settings says of the named settings, keyed by lower-case name; unknown ones are
-    missing.
-    """
+    """Return the rows of pg_settings for the named settings by lower-case name; unknown ones are missing."""
     wanted = [name.lower() for name in names if "\0" not in name and name.isprintable()]
     rows = conn.execute(_FACTS, [wanted]).fetchall()
     return {row[0].lower(): SettingFact(*row) for row in rows}
 
 
 def session_sql(changes: Sequence[SettingChange]) -> list[str]:
-    """One SQL statement per session setting, for the start of each session of an arm."""
+    """Return one SQL statement per session setting, to be run at the start of each session of an arm."""
     from psycopg import sql
 
     template = sql.SQL("select set_config({}, {}, false)")
@@ -138,7 +136,7 @@ def session_sql(changes: Sequence[SettingChange]) -> list[str]:
 
 
 def connection_options(changes: Sequence[SettingChange]) -> str | None:
-    """The `options` of a connection string for the connection settings; None if there are none."""
+    """Return the `options` of a connection string for the connection settings, or None if there are none."""
     parts = []
     for change in changes:
         if change.how == "connection":
@@ -150,7 +148,7 @@ def connection_options(changes: Sequence[SettingChange]) -> str | None:
 
 
 def alter_system_sql(name: str, value: str | None) -> str:
-    """ALTER SYSTEM for one setting; None removes the entry. A list goes in element by element."""
+    """Return ALTER SYSTEM for one setting; None removes the entry. Lists are passed element by element."""
     from psycopg import sql
 
     identifier = sql.Identifier(*name.split("."))
@@ -162,9 +160,7 @@ def alter_system_sql(name: str, value: str | None) -> str:
 
 
 def _try_in_session(conn: Connection, changes: Sequence[SettingChange]) -> None:
-    """Have the engine itself accept or refuse the values, all in one transaction that is rolled
-    back.
-    """
+    """Let the engine itself accept or refuse the values, all in one transaction that is rolled back."""
     import psycopg
 
     with conn.transaction(force_rollback=True):
@@ -273,6 +269,6 @@ def _unknown(conn: Connection, name: str) -> TargetError:
 
 
 def _shown(text: str) -> str:
-    """A user's text for a message: no control characters, not endless."""
+    """Return a user's text for a message, without control characters and with at most 80 characters."""
     plain = "".join(char if char.isprintable() else "?" for char in text)
     return plain if len(plain) <= 80 else plain[:77] + "..."

@@ -1,18 +1,18 @@
-"""Settings as evidence may hold them: where a secret may stand in a value, it is not shown."""
+"""Settings as evidence may hold them: values that may contain a secret are hidden."""
 
 from __future__ import annotations
 
 import re
 
 SECRET_NAMES = re.compile(r"(passphrase|secret|token|_command$|^primary_conninfo$|password(?!_enc))")
-"""Settings in whose value a secret may stand."""
+"""Settings whose value may contain a secret."""
 CREDENTIALS = r"passw(or)?d\s*="
 SECRET_WORDS = ("pass", "secret", "token", "_command", "conninfo")
-"""One of them stands in every such name: a server finds a word in a third of the time that the pattern takes."""
+"""Words of which every such name contains one: a server finds a word in a third of the time that the pattern takes."""
 
 
 def shown_value(name: str, value: str | None) -> str:
-    """A setting's value as evidence may hold it: nothing in which a secret may stand."""
+    """Return a setting's value as evidence may hold it, with a value that may contain a secret hidden."""
     text = value or ""
     if text and (SECRET_NAMES.search(name.lower()) or re.search(CREDENTIALS, text, re.I)):
         return "(hidden)"

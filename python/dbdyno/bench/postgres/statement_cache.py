@@ -1,14 +1,14 @@
-"""What a session keeps of statements: how many, and in how much memory.
+"""What a session keeps of statements: how many, and how much memory they use.
 
-PostgreSQL tells a session's memory to that session alone (`pg_backend_memory_contexts`), and its prepared statements,
+PostgreSQL shows a session's memory to that session alone (`pg_backend_memory_contexts`), and its prepared statements,
 too; but any session can be told to write its memory to the server's log (`pg_log_backend_memory_contexts`, since 14).
-So it is read where the log is ours: of an embedded server, whatever client runs its sessions.
+It is therefore read where the log is ours: from an embedded server, whatever client runs its sessions.
 
-A statement that is parsed ahead (prepared, or the unnamed one of the extended protocol) is a context CachedPlanSource
-with its CachedPlanQuery; its generic plan is a CachedPlan.
+A statement that is parsed in advance (prepared, or the unnamed one of the extended protocol) is a context
+CachedPlanSource with its CachedPlanQuery; its generic plan is a CachedPlan.
 
-Limits: the server writes 100 contexts below each other one and sums up the rest, so that of many statements a part is
-seen; `whole` says whether all were. Plans of functions in PL/pgSQL are among them.
+Limits: the server writes 100 contexts below each other context and sums up the rest, so that of a large number of
+statements only a part is seen; `whole` says whether all were. Plans of functions in PL/pgSQL are among them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,14 @@ _MORE = re.compile(r"level: \d+; \d+ more child contexts ")
 
 @dataclass(frozen=True)
 class Kept:
-    """What one session holds: statements, their memory, and all of its memory."""
+    """What one session keeps of statements.
+
+    Attributes:
+        statements: Number of statements.
+        statement_bytes: Memory of these statements in bytes.
+        session_bytes: All memory of the session in bytes.
+        whole: True if all statements were seen.
+    """
 
     statements: int
     statement_bytes: int
@@ -42,7 +49,7 @@ class Kept:
     whole: bool
 
     def as_row(self) -> dict[str, int]:
-        """Names of a report."""
+        """Return the values under the names of a load's report."""
         return {
             "kept_statements": self.statements,
             "kept_bytes": self.statement_bytes,
@@ -52,7 +59,7 @@ class Kept:
 
 
 def kept_in(log: str, pid: int) -> Kept | None:
-    """What a session wrote of its memory; None where its last line is not there yet."""
+    """Return what a session wrote of its memory to the log, or None if its last line is not there yet."""
     statements = size = 0
     whole = True
     for line in log.splitlines():
@@ -69,7 +76,7 @@ def kept_in(log: str, pid: int) -> Kept | None:
 
 
 def kept_by(connection: psycopg.Connection[tuple[Any, ...]], engine: EmbeddedPostgres, pid: int) -> Kept | None:
-    """Asks a session of an embedded server, and waits for its answer; None where there is none."""
+    """Ask a session of an embedded server for its memory and wait at most `PATIENCE_S`; None if there is no answer."""
     if connection.info.server_version < SINCE:
         return None
     begin = engine.log_file.stat().st_size

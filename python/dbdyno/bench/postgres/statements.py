@@ -1,12 +1,12 @@
 """Counters per statement, from the extension pg_stat_statements.
 
-Read as rows of the `metrics` evidence: one object per statement (its query identifier), with the
-columns that this version of the extension has. Only the current database, only top-level
-statements; nothing is reset. Texts are read once, at the end, and only for the identifiers that
-are asked for: on a busy server all texts together can be many megabytes.
+They are read as rows of the `metrics` evidence: one object per statement (its query identifier), with the columns that
+this version of the extension has. Only the current database and only top-level statements are read; nothing is reset.
+Texts are read once, at the end, and only for the requested identifiers: on a busy server all texts together can be many
+megabytes.
 
-Limits: a statement that the extension pushed out and took in again starts at zero; the difference
-of its counters is then not known, and the reader must leave it out.
+Limits: a statement that the extension evicted and added again starts at zero; the difference of its counters is then
+unknown, and the reader must leave it out.
 """
 
 from __future__ import annotations
@@ -43,14 +43,17 @@ COLUMNS = (
     ("blk_read_time", "read_time", "ns", 1_000_000),
     ("shared_blk_read_time", "read_time", "ns", 1_000_000),
 )
-"""(column of the view, metric, unit, factor); names changed in 13 and 17. Planning is counted
-where `pg_stat_statements.track_planning` is on."""
+"""Columns as (column of the view, metric, unit, factor); names changed in 13 and 17.
+
+Planning is counted only if `pg_stat_statements.track_planning` is on.
+"""
 
 
 def preloaded() -> dict[str, str]:
-    """The setting with which an embedded engine counts statements.
+    """Return the setting with which an embedded engine counts statements.
 
-    Raises `TargetError` where the server's binaries come without the extension.
+    Raises:
+        TargetError: The server's binaries come without the extension.
     """
     from dbdyno.bench.postgres.binaries import find_binaries
 
@@ -68,8 +71,11 @@ def preloaded() -> dict[str, str]:
 
 
 def make_readable(target: Postgres, where: str) -> None:
-    """Makes sure that the counters can be read; creates the extension only in an engine that
-    dbdyno started itself. Raises `TargetError` with the step that is missing."""
+    """Make sure that the counters can be read; the extension is created only in an engine that dbdyno started.
+
+    Raises:
+        TargetError: The counters cannot be read; the error names the missing step.
+    """
     import psycopg
 
     with contextlib.closing(target.connect()) as conn:
@@ -93,7 +99,7 @@ _STEPS = {
 
 
 def statement_counters(conn: Connection, clock: Callable[[], int] = time.time_ns) -> list[Metric]:
-    """All statements' counters now; nothing where the extension cannot be read."""
+    """Read all statements' counters now; return an empty list if the extension cannot be read."""
     import psycopg
 
     try:
@@ -122,8 +128,7 @@ def statement_counters(conn: Connection, clock: Callable[[], int] = time.time_ns
 
 
 def statement_texts(conn: Connection, statements: Iterable[str]) -> dict[str, str]:
-    """Texts, with the engine's own placeholders, of these identifiers; those it has forgotten are
-    missing."""
+    """Return the texts of these identifiers, with the engine's placeholders; those that it has evicted are missing."""
     import psycopg
 
     wanted = [int(statement) for statement in statements]

@@ -1,18 +1,17 @@
-"""What the load's sessions wait for, seen by looking at pg_stat_activity beside it.
+"""Sampler of the waits of the load's sessions, read from pg_stat_activity while the load runs.
 
     with Watcher(target, arms=["base", "try"]) as watcher:
-        watcher.mark(None, block=3)     # arms alternate in slices: a session's name says whose it
-        is ... rows = watcher.take()           # columns for the `waits` evidence, fidelity
-        `sampled`
+        watcher.mark(None, block=3)     # arms alternate in slices: a session's name says whose it is
+        ...
+        rows = watcher.take()           # columns for the `waits` evidence, fidelity `sampled`
 
-A sample stands for its session's time since the look before, about one period. The instants are random (uniform,
-half to one and a half periods apart): a fixed 100 ms would fall into step with slices of 50 ms and see one arm
+A sample represents its session's time since the previous sample, about one period. The instants are random (uniform,
+half to one and a half periods apart): a fixed period of 100 ms would synchronize with slices of 50 ms and see one arm
 only.
 
-Seen are the load's sessions while they work or hold a transaction open, and the background
-processes that write the log or the data, unless they idle. Their `object` is PostgreSQL's backend
-type; `arm` is empty where it cannot be told. Statement texts are never read. Limits: without
-pg_read_all_stats the background processes stay invisible.
+Sampled are the load's sessions while they work or hold a transaction open, and the background processes that write the
+log or the data, unless they are idle. Their `object` is PostgreSQL's backend type; `arm` is empty if it is unknown.
+Statement texts are never read. Limits: without pg_read_all_stats the background processes are invisible.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ COLUMNS = (
     "object",
     "fidelity",
 )
-"""The columns that `Watcher.take` returns, all of one length."""
+"""Columns that `Watcher.take` returns, all of the same length."""
 
 _SAMPLE = """
 select pid, application_name, coalesce(backend_type, 'client backend'), wait_event_type, wait_event
@@ -58,10 +57,9 @@ where (application_name = any(%s) and state in ('active', 'idle in transaction',
 
 
 def application_names(arms: Sequence[str]) -> dict[str, str]:
-    """The application_name of each arm's sessions: `dbdyno/<arm>`, distinct, and as PostgreSQL
-    keeps it.
+    """Return the application_name of each arm's sessions: `dbdyno/<arm>`, distinct, and as PostgreSQL stores it.
 
-    The engine cuts at 63 bytes and replaces what is not printable ASCII, so that is done here
+    The engine truncates names at 63 bytes and replaces characters that are not printable ASCII, so that is done here
     first.
     """
     names: dict[str, str] = {}
@@ -76,7 +74,7 @@ def application_names(arms: Sequence[str]) -> dict[str, str]:
 
 
 class Watcher(PostgresPoller):
-    """Samples the load's sessions in a thread of its own; it never raises into the load."""
+    """Sampler of the load's sessions in a separate thread; it never raises an error into the load."""
 
     def __init__(
         self,
@@ -95,13 +93,13 @@ class Watcher(PostgresPoller):
         self._block = 0
 
     def mark(self, arm: str | None, block: int) -> None:
-        """From now on it is this block; `arm` where one runs alone, None where arms alternate."""
+        """Assign the samples from now on to this block, and to `arm` if one runs alone (None if arms alternate)."""
         with self._lock:
             self._arm, self._block = arm, block
             self._from_here()
 
     def take(self) -> dict[str, list[Any]]:
-        """All rows seen since the last call, as columns (`COLUMNS`)."""
+        """Return all samples since the last call, as columns (`COLUMNS`)."""
         with self._lock:
             rows, self._rows = self._rows, []
         columns = zip(*rows, strict=True) if rows else ([] for _ in COLUMNS)

@@ -1,9 +1,9 @@
-"""What becomes of each of libpq's options in the load's own client.
+"""How each libpq option is treated by the load's own client.
 
-The control connection is libpq's; the load is sent by a client of our own, and that must never be
-laxer. So each option of libpq has a row here: it is *passed* on and honoured, it is *settled* (the
-control connection has settled it, or it means nothing to this client, and the row says why), or it
-is *refused* before the load sends a byte. An option that is not in the table is refused, too.
+The control connection uses libpq; the load is sent by dbdyno's own client, which must never be less strict. Each libpq
+option therefore has a row here: it is *passed* on and honoured, it is *settled* (the control connection has settled it,
+or it has no meaning for this client, and the row says why), or it is *refused* before the load sends a byte. An option
+that is not in the table is refused as well.
 """
 
 from __future__ import annotations
@@ -21,7 +21,13 @@ NO = ("", "0", "false", "off", "no")
 
 @dataclass(frozen=True)
 class Option:
-    """One option: what becomes of it and why; with which values a refused one means nothing."""
+    """Treatment of one option.
+
+    Attributes:
+        how: 'passed', 'settled' or 'refused'.
+        reason: Why it is settled or refused.
+        harmless: Values with which a refused option has no effect and is accepted.
+    """
 
     how: Literal["passed", "settled", "refused"]
     reason: str = ""
@@ -102,7 +108,7 @@ _COUNTS = {
 
 
 def refusal(options: Mapping[str, str]) -> str | None:
-    """Why the load's client cannot honour these options, as a sentence; None where it can."""
+    """Return why the load's client cannot honour these options, as a sentence, or None if it can."""
     for keyword, value in options.items():
         option = OPTIONS.get(keyword)
         if keyword == "sslcert" and options.get("sslcertmode") == "disable":
@@ -115,11 +121,16 @@ def refusal(options: Mapping[str, str]) -> str | None:
 
 
 def load_connection(options: Mapping[str, str], *, encrypted: bool, home: Path | None = None) -> dict[str, object]:
-    """The `connection` object of a load's specification from libpq's options.
+    """Return the `connection` object of a load's specification from libpq's options.
 
-    `encrypted` says whether the control connection is under TLS: where the user leaves that to the
-    server, the load gets the same or nothing. `home` is where libpq looks for `.postgresql`.
-    Raises `TargetError` for an option that the load's client cannot honour.
+    Args:
+        options: libpq's options.
+        encrypted: True if the control connection uses TLS; if the user leaves that to the server, the load uses the
+            same.
+        home: Folder in which libpq looks for `.postgresql`; None means the user's home folder.
+
+    Raises:
+        TargetError: The load's client cannot honour an option.
     """
     refused = refusal(options)
     if refused:
@@ -150,7 +161,7 @@ def load_connection(options: Mapping[str, str], *, encrypted: bool, home: Path |
 
 
 def _trusted(options: Mapping[str, str], home: Path) -> dict[str, str | None]:
-    """Roots and revocation lists: those that are named, else those that libpq finds by itself."""
+    """Return root certificates and revocation lists: those named by options, or those that libpq finds itself."""
     folder = home / ".postgresql"
     files = {name: options.get(name) or None for name in ("sslrootcert", "sslcrl", "sslcrldir")}
     if files["sslrootcert"] is None and (folder / "root.crt").exists():
@@ -161,7 +172,7 @@ def _trusted(options: Mapping[str, str], home: Path) -> dict[str, str | None]:
 
 
 def libpq_home() -> Path:
-    """The home folder as this libpq finds it: since version 15 HOME comes before the user's entry."""
+    """Return the home folder as this libpq finds it: since version 15 HOME comes before the user's entry."""
     import pwd
 
     import psycopg
@@ -175,6 +186,6 @@ def _version(text: str | None) -> str | None:
 
 
 def _liveness(options: Mapping[str, str]) -> dict[str, object]:
-    """How a dead network is noticed: the user's values; the load has its own for the others."""
+    """Return how a dead network is noticed: the user's values; the load uses its own for the others."""
     counts = {ours: max(0, int(options[theirs])) for theirs, ours in _COUNTS.items() if options.get(theirs)}
     return {**counts, **({"keepalives": options["keepalives"] != "0"} if options.get("keepalives") else {})}

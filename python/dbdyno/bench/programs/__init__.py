@@ -1,1 +1,1 @@
-"""Commands of this host as a workload: programs started and timed."""
+"""Commands on this host as a workload: programs are started and timed."""

@@ -1,7 +1,7 @@
 """Commands on this host as a bench: an operation starts a program and waits for its end.
 
-Each session runs one command after the other, so `sessions = 4` keeps four running. What a program prints goes
-nowhere; of what fails the exit code and the last line of stderr are kept. Nothing goes through a shell.
+Each session runs one command after the other, so `sessions = 4` keeps four running. The output of programs is
+discarded; of a failed one the exit code and the last line of stderr are kept. No shell is used.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 
 STARTS = 20
-"""Starts of a program that does nothing, for what a start costs."""
+"""Number of starts of an empty program that measure the cost of a start."""
 SAID_MOST = 300
 
 
 class ProgramBench(QuietBench):
-    """The commands of a plan's arms."""
+    """Bench of the commands of a plan's arms."""
 
     traits = Traits(grows=True, warms_up_again=True, interrupted="the programs were ended")
 
@@ -59,7 +59,7 @@ class ProgramBench(QuietBench):
         self.done = 0
 
     def can(self, plan: Plan) -> str | None:
-        """Whether it names a command, and nothing that only an engine has."""
+        """Return None if the plan has a command and uses nothing that only an engine has, otherwise the reason."""
         if plan.workload.command is None:
             return "its workload is no command"
         if any(plan.rate_of(arm) is not None for arm in plan.arms):
@@ -82,7 +82,7 @@ class ProgramBench(QuietBench):
 
     @staticmethod
     def orders(plan: Plan, target: str | None) -> list[str]:
-        """The commands of each arm as they would be started: a variable may hold the program."""
+        """Return the commands of each arm as they would be started, as sentences: a variable may hold the program."""
         work = plan.workload
         lines: dict[str, None] = {f"makes files for it: {name} ({what})": None for name, what in work.files.items()}
         for arm in plan.arms:
@@ -93,8 +93,12 @@ class ProgramBench(QuietBench):
         return list(lines)
 
     def prepare(self, seed: int | None = None) -> Ready:
-        """Finds the programs. Raises `PlanError` for a command that cannot be started."""
-        # Nothing watches beside the programs, so there is no cost of watching to measure.
+        """Find the programs and lay out the run.
+
+        Raises:
+            PlanError: A command cannot be started, or a file cannot be made.
+        """
+        # Nothing is observed beside the programs, so there is no cost of observation to measure.
         self.plan = plan = replace(self.plan, watch=replace(self.plan.watch, overhead_blocks=0))
         makers(plan.workload.files)
         self.folder = Path(tempfile.gettempdir()).resolve() / f"dbdyno-files-{secrets.token_hex(6)}"
@@ -109,7 +113,7 @@ class ProgramBench(QuietBench):
         return self.ready
 
     def describe(self) -> str:
-        """What a run would do."""
+        """Return the description of what a run would do."""
         plan = self.plan
         lines = [f"made first: {name} ({what})" for name, what in plan.workload.files.items()]
         for arm in plan.arms:
@@ -127,7 +131,7 @@ class ProgramBench(QuietBench):
         )
 
     def facts(self) -> Facts:
-        """The machine, and what a start costs."""
+        """Return the machine, and the cost of a start."""
         rows = [
             arm_row(
                 self.plan,
@@ -141,7 +145,11 @@ class ProgramBench(QuietBench):
         return Facts({"this host": about}, rows, Reads(), {"start_ns": self.start_ns})
 
     def begin(self, run: Run, resumed: int) -> None:
-        """Makes the files of the workload, in a folder that is removed whatever happens."""
+        """Create the files of the workload, in a folder that is removed however the run ends.
+
+        Raises:
+            TargetError: A file cannot be created.
+        """
         files = self.plan.workload.files
         if not files:
             return
@@ -159,12 +167,12 @@ class ProgramBench(QuietBench):
             ) from error
 
     def retime(self, ready: Ready) -> None:
-        """What comes next is longer."""
+        """Use the new, longer timing for the turns that follow."""
         self.ready = ready
 
     @contextlib.contextmanager
     def watch(self, recorder: Recorder) -> Iterator[None]:
-        """The operations of a block, written at its end."""
+        """Collect the operations of a block, and write them at its end."""
         self.operations, self.done = Operations(self.plan, recorder), 0
         recorder.started_ns, before = time.time_ns(), Processors.now()
         yield
@@ -173,21 +181,21 @@ class ProgramBench(QuietBench):
         self.operations.write()
 
     def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
-        """Runs turns one after the other."""
+        """Run turns one after the other."""
         words = ", ".join(dict.fromkeys(self.plan.arms[turn.arm].name for turn in turns))
         recorder.wait(lambda: self._turns(turns), words, lambda: self.done)
 
     def stop(self) -> None:
-        """Ends the programs that run."""
+        """Ask the running programs to end."""
         self._signal(signal.SIGTERM)
 
     def put_back(self) -> None:
-        """Nothing runs on; what was made for the programs is removed."""
+        """Kill the programs that still run, and remove the files that were made for them."""
         self._signal(signal.SIGKILL)
         self.held.close()
 
     def _words(self, arm: int, session: int) -> tuple[list[str] | None, list[str]]:
-        """What a session starts: before each operation, and as the operation."""
+        """Return the commands of a session as words: the one before each operation (or None), and the operation."""
         plan = self.plan
         work, own, where = plan.workload, plan.arms[arm], f"arm {plan.arms[arm].name!r}"
         made = {name: str(self.folder / name) for name in work.files}
@@ -255,7 +263,7 @@ class ProgramBench(QuietBench):
                     return
 
     def _started(self, words: list[str], said: IO[bytes]) -> tuple[int, int, dict[str, int]]:
-        """Starts a program and waits for its end: nanoseconds, exit code, and the CPU that it and its children used."""
+        """Start a program, wait for its end, and return its time in ns, exit code, and CPU time with children."""
         said.seek(0)
         said.truncate()
         timeout, late = self.plan.statement_timeout_ns, threading.Event()
@@ -283,7 +291,7 @@ class ProgramBench(QuietBench):
         return elapsed, TIMED_OUT if late.is_set() else running.returncode, costs
 
     def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(RuntimeError):  # another thread adds or removes one: it ends by itself
+        with contextlib.suppress(RuntimeError):  # another thread adds or removes a program: that one ends by itself
             for running in tuple(self.live):
                 _kill(running, number)
 
@@ -292,24 +300,24 @@ TIMED_OUT = 1000
 
 
 SESSION = "session"
-"""The variable that holds the number of the session that starts the program, from 0."""
+"""Variable that holds the number of the session that starts the program, from 0."""
 
 
 def _shown(plan: Plan, arm: Arm) -> dict[str, str]:
-    """The variables of an arm for a reader: a file that is made stands as its name."""
+    """Return the variables of an arm for a reader: a file that is made is represented by its name."""
     made = {name: f"<{name}>" for name in plan.workload.files}
     return {SESSION: "<session>", **plan.workload.variables, **arm.variables, **made}
 
 
 def _command(plan: Plan, arm: Arm, command: str | None = None) -> str:
-    """A command of an arm in words, without secrets."""
+    """Return a command of an arm as text, without secrets."""
     words = filled_in(command or plan.command_of(arm), named_without_secrets(_shown(plan, arm)), f"arm {arm.name!r}")
     return sql_without_secrets(" ".join(words))
 
 
 @contextlib.contextmanager
 def _ended_after(running: subprocess.Popen[bytes], timeout_ns: int | None, late: threading.Event) -> Iterator[None]:
-    """Kills the program where it takes longer, and says so in `late`."""
+    """Kill the program if it takes longer than the timeout, and set `late`."""
     if timeout_ns is None:
         yield
         return
@@ -328,20 +336,20 @@ def _ended_after(running: subprocess.Popen[bytes], timeout_ns: int | None, late:
 
 
 def _kill(running: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    """Signals a program and what it started."""
+    """Send a signal to a program and the processes that it started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(running.pid, number)
 
 
 def _code(code: int) -> str | None:
-    """An exit as five characters, as SQLSTATE has: `X0001` is exit 1, `S0009` signal 9, `TIMED` a time-out."""
+    """Return an exit as five characters, like an SQLSTATE: `X0001` is exit 1, `S0009` signal 9, `TIMED` a time-out."""
     if code == 0:
         return None
     return "TIMED" if code == TIMED_OUT else f"X{code:04d}" if code > 0 else f"S{-code:04d}"
 
 
 def _ending(code: int, said: IO[bytes]) -> str:
-    """How a program ended, in words."""
+    """Return how a program ended, in words."""
     ended = f"exit {code}" if code > 0 else f"signal {-code}"
     ended = "a time-out" if code == TIMED_OUT else ended
     said.seek(0)
@@ -350,7 +358,7 @@ def _ending(code: int, said: IO[bytes]) -> str:
 
 
 def _start_ns() -> float:
-    """What it costs to start a program that does nothing and to wait for it."""
+    """Return the median time in ns to start a program that does nothing and to wait for it."""
     program = find_program("true")
     if program is None:
         raise PlanError("there is no program `true`, by which the cost of a start is measured")

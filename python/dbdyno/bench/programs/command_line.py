@@ -1,5 +1,7 @@
-"""A command as a plan writes it: words as a shell splits them, with `{name}` for a variable. No shell runs it, so what
-a variable holds is part of one word and never a command."""
+"""Commands as plans write them: words split as by a shell, with `{name}` for a variable.
+
+No shell runs them, so a variable's value is part of one word and never a command.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,11 @@ _NAME = re.compile(r"\{\{|\}\}|\{(\w+)\}")
 
 
 def words_of(command: str, variables: Mapping[str, str], where: str) -> list[str]:
-    """The words to start. Raises `PlanError` as `filled_in`, and for a program that is not there."""
+    """Return the words of a command to start, with the full path of its program.
+
+    Raises:
+        PlanError: The program does not exist, or `filled_in` raises it.
+    """
     words = filled_in(command, variables, where)
     program = words[0] if "/" in words[0] else find_program(words[0])
     if program is None:
@@ -25,8 +31,11 @@ def words_of(command: str, variables: Mapping[str, str], where: str) -> list[str
 
 
 def filled_in(command: str, variables: Mapping[str, str], where: str) -> list[str]:
-    """The words as they are written, with the variables' values; `{{` and `}}` are braces. Raises `PlanError` for a
-    quote that does not end, or a variable that nobody sets."""
+    """Return the words of a command with the variables' values filled in; `{{` and `}}` are braces.
+
+    Raises:
+        PlanError: A quote is not closed, the command is empty, or a variable is unknown.
+    """
     try:
         given = shlex.split(command)
     except ValueError as error:

@@ -1,6 +1,6 @@
 """Files that a plan has made for its commands: `files = {corpus = "text 16MiB", source = "c-project 24"}`.
 
-They are the same wherever and whenever they are made, so that runs on two machines work on the same bytes:
+They are identical wherever and whenever they are made, so that runs on two machines work on the same bytes:
 
     text SIZE      English-like words drawn from a fixed vocabulary; zstd -3 makes about a fifth of it
     c-project N    N C files of some 100 lines with a Makefile: `make -C DIR OUT=DIR2` compiles into DIR2, a path in it
@@ -51,7 +51,11 @@ static uint64_t {name}(struct item *items, int n)
 
 
 def makers(files: dict[str, str], where: str = "files") -> dict[str, Callable[[Path], None]]:
-    """How each file is made at a path. Raises `PlanError` for what nobody knows how to make."""
+    """Return for each file the function that makes it at a path.
+
+    Raises:
+        PlanError: A file's description is unknown or outside its limits.
+    """
     return {name: _maker(what, f"{where}, {name}") for name, what in files.items()}
 
 
@@ -73,7 +77,7 @@ def _maker(what: str, where: str) -> Callable[[Path], None]:
 
 
 def _write_text(path: Path, size: int) -> None:
-    """Exactly `size` bytes of words."""
+    """Write exactly `size` bytes of words."""
     left = size
     with path.open("w", encoding="ascii") as file:
         for paragraph in _paragraphs():

@@ -1,10 +1,10 @@
-"""Who used the processors: this process and what it started, or others.
+"""Who used the CPUs: this process with its children, or other processes.
 
-The kernel counts how long the processors of this process were not idle (/proc/stat, steal included), and what this
-process and its ended children used. The rest is others'.
+The kernel counts how long the CPUs of this process were not idle (/proc/stat, steal included), and what this process
+and its ended children used. The rest was used by others.
 
-Limits: ticks of 10 ms; a program that still runs, and daemons that left their parents, are others. Where /proc/stat
-cannot be read nothing is said.
+Limits: clock ticks of 10 ms; a program that still runs, and daemons that left their parents, count as others. If
+/proc/stat cannot be read, there is no result.
 """
 
 from __future__ import annotations
@@ -16,12 +16,19 @@ from pathlib import Path
 
 STAT = Path("/proc/stat")
 _BUSY = (0, 1, 2, 5, 6, 7)
-"""Columns user, nice, system, irq, softirq, steal; guests are in user."""
+"""Columns user, nice, system, irq, softirq, steal; guest times are included in user."""
 
 
 @dataclass(frozen=True)
 class Processors:
-    """A reading: nanoseconds that the processors of this process were busy, that it and its children used, and when."""
+    """One reading of the CPUs that this process may use.
+
+    Attributes:
+        busy_ns: Time in which these CPUs were busy.
+        own_ns: CPU time of this process and its ended children.
+        at_ns: Time of the reading, monotonic.
+        count: Number of these CPUs.
+    """
 
     busy_ns: int
     own_ns: int
@@ -30,7 +37,7 @@ class Processors:
 
     @classmethod
     def now(cls, stat: Path = STAT) -> Processors | None:
-        """A reading now; None where the kernel does not say."""
+        """Return a reading now, or None if the kernel does not provide it."""
         allowed = {f"cpu{number}" for number in os.sched_getaffinity(0)}
         tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
         own = os.times()
@@ -43,7 +50,7 @@ class Processors:
         return cls(busy * tick_ns, own_ns, time.monotonic_ns(), len(allowed))
 
     def others_until(self, later: Processors) -> dict[str, float]:
-        """What others used until a later reading, as a share of all processors."""
+        """Return what others used until a later reading, as a share of these CPUs, and the number of CPUs."""
         whole = max(1, (later.at_ns - self.at_ns) * self.count)
         others = (later.busy_ns - self.busy_ns) - (later.own_ns - self.own_ns)
         return {"others_share": min(1.0, max(0, others) / whole), "processors": self.count}
