@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from target_help import eventually
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.bench.postgres.watch import APPLICATION_NAME_BYTES, COLUMNS, Watcher, application_names
+from dbdyno.bench.postgres.watch import _SAMPLE, APPLICATION_NAME_BYTES, COLUMNS, Watcher, application_names
 
 FAST_NS = 10_000_000
 
@@ -96,6 +97,12 @@ def test_idle_sessions_are_no_waits_but_an_open_transaction_is(own: Postgres) ->
     load = [one for one in zip(*rows.values(), strict=True) if one[7] == "client backend"]
     assert {one[0] for one in load} == {"open"}
     assert {(one[6], one[5]) for one in load} == {("Client", "ClientRead")}
+
+
+def test_every_state_of_a_session_that_is_not_idle_is_sampled() -> None:
+    """'fastpath function call' was broken over two lines, so that such sessions were never seen."""
+    states = set(re.findall(r"'([^']*)'", _SAMPLE.partition("or (backend_type")[0].partition("state in")[2]))
+    assert states == {"active", "idle in transaction", "idle in transaction (aborted)", "fastpath function call"}
 
 
 def test_a_marked_turn_gives_its_arm_to_background_processes(own: Postgres) -> None:

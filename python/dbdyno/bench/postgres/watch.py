@@ -48,9 +48,8 @@ COLUMNS = (
 _SAMPLE = """
 select pid, application_name, coalesce(backend_type, 'client backend'), wait_event_type, wait_event
 from pg_stat_activity
-where (application_name = any(%s) and state in ('active', 'idle in transaction',
-                                                'idle in transaction (aborted)', 'fastpath function
-                                                call'))
+where (application_name = any(%s)
+       and state in ('active', 'idle in transaction', 'idle in transaction (aborted)', 'fastpath function call'))
    or (backend_type in ('walwriter', 'checkpointer', 'background writer', 'io worker')
        and wait_event_type is distinct from 'Activity')
 """
