@@ -92,7 +92,7 @@ $(VENV)/dbdyno: pyproject.toml | $(CORE) $(VENV)/ready
 	$(BUILT) PIP_QUIET=1 VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile $(PROFILE) --quiet
 	@touch $(CORE) $@
 
-setup-test: setup $(VENV)/dev programs  ## what only the tests need, from Debian's packages (chromium, postgresql, mariadb, sshd)
+setup-test: setup $(VENV)/dev $(VENV)/docs programs  ## what only the tests need, from Debian's packages (chromium, postgresql, mariadb, sshd)
 
 programs:
 	tools/setup-test
@@ -184,6 +184,8 @@ lint-python: $(VENV)/dev
 reference: setup  ## pages of docs that are tables of the program
 	$(BIN)/python tools/reference
 	$(BIN)/python -m dbdyno.study.plan.reference > docs/reference/plan.md
+	PYTHONPATH=tests $(BIN)/python tests/manners/options.py
+	$(BIN)/python tests/manners/arrows.py
 
 audit:  ## the workflows; dependencies: licences, sources, duplicates, advisories (installs what it needs below target/tools); says what could not be checked
 	@tools/lint-workflows
