@@ -116,7 +116,7 @@ def test_what_is_there_is_never_written_to(tmp_path: Path) -> None:
         ("precious", "precious\n", "nothing was changed"),  # the whole path is asked for
         ("link", "yes\n", "nothing was changed"),
         (".", "", "is a folder"),
-        ("missing", "", "cannot be given up"),
+        ("missing", "", "cannot be overwritten"),
         ("/dev/null", "/dev/null\n", "neither a file nor a block device"),
     ):
         done = probe(tmp_path, name, *SHORT, "--destroy", stdin=stdin)

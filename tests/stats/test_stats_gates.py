@@ -89,7 +89,7 @@ def test_sound_numbers_pass(gate: Gate, text: str) -> None:
             "3.0 % of b's transactions failed, 1.0 % of a's",
             True,
         ),
-        (lost_alone(Lost("b", 60, 100), ARRIVALS), "60.0 % of b's arrivals were given up", True),
+        (lost_alone(Lost("b", 60, 100), ARRIVALS), "60.0 % of b's arrivals were dropped", True),
     ],
     ids=lambda value: value.name if isinstance(value, Gate) else "",
 )

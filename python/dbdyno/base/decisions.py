@@ -77,7 +77,7 @@ _RULES = (
     Rule(
         "arrivals",
         "withholds",
-        "open loop: more than 5 % of an arm's arrivals were given up, or the arms' shares differ by more than half "
+        "open loop: more than 5 % of an arm's arrivals were dropped, or the arms' shares differ by more than half "
         "the threshold",
     ),
     Rule("work", "withholds", "the arms differ by more than 1 % in rows per transaction"),
@@ -128,7 +128,7 @@ _RULES = (
     Rule("independence", "warns", "successive blocks' log ratios correlate by more than 2 / sqrt(n)"),
     Rule("cut off", "warns", "latencies crowd at their maximum, or the maxima of two arms agree"),
     Rule("tail", "warns", "p99 is judged, and blocks hold too few transactions for one of their own"),
-    Rule("given up", "warns", "open loop: an arrival was given up"),
+    Rule("dropped", "warns", "open loop: an arrival was dropped"),
     Rule("generator", "warns", "open loop: in a tenth of the blocks the load generator itself was late by over 1 ms"),
     Rule("writes", "warns", "on cells: a turn saw fewer than 1,000 redo writes"),
     Rule("others", "warns", "on cells: more than 5 % of redo writes raced although the flash log was off"),

@@ -143,7 +143,7 @@ class Guardian:
                 f"the guardian (process {self.pid}) tries again for 24 h;"
                 " `dbdyno doctor --target DSN` shows whether it is done"
             )
-        return "put it back by hand; the guardian tries once more when dbdyno ends"
+        return "restore it manually; the guardian tries once more when dbdyno ends"
 
     @contextlib.contextmanager
     def undo(self, undo: Undo) -> Iterator[None]:

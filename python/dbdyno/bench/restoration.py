@@ -163,7 +163,7 @@ def _tell_end(work: _Work, found: Attempt, tell: Tell) -> None:
         unrestored.mark_put_back(work.run)
         tell(f"put back: {work.undo.label}{tries}")
     else:
-        given_up = "gave up: " if undo_lasts(work.undo) and found.again else ""
+        given_up = "stopped: " if undo_lasts(work.undo) and found.again else ""
         tell(given_up + "; ".join(found.problems) + tries)
 
 

@@ -73,7 +73,7 @@ def _directive(line: str, cell: str) -> Directive:
         raise CellsError(
             f"its IORM plan could not be put back: {line.strip()[:60]!r} is not understood",
             where=cell,
-            next_step="nothing was changed; change the plan by hand with `dbdyno cells run`",
+            next_step="nothing was changed; change the plan manually with `dbdyno cells run`",
         )
     return directive
 
@@ -144,7 +144,7 @@ def _like_rest(found: list[Directive], database: str) -> Directive:
         raise CellsError(
             f"database {database} has no directive in a plan by allocation: one of its own would "
             "take resources from others",
-            next_step="give it one by hand first, or choose a database that has one",
+            next_step="give it one manually first, or choose a database that has one",
         )
     rest = next((one for one in found if _name(one) in REST), ())
     return (("name", database), *((k, v) for k, v in rest if k.lower() not in ("name", "flashlog")))

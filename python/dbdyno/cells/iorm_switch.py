@@ -186,7 +186,7 @@ class PlanUndo:
         async with Fleet(list(back), self.access) as fleet:
             answers = await fleet.run({h: command_of(text).remote for h, text in back.items()})
         words = "was put back and does not show it"
-        return {a.host: _State(f"{failure(a) or words}; by hand: {back[a.host]}", True) for a in answers}
+        return {a.host: _State(f"{failure(a) or words}; manually: {back[a.host]}", True) for a in answers}
 
 
 async def _looks(fleet: Fleet, cells: Mapping[Host, dict[str, object]]) -> dict[Host, Look]:

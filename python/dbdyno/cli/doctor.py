@@ -39,7 +39,7 @@ def _tell_owed() -> None:
     from dbdyno.bench.postgres.leftovers import describe
 
     for record in all_records().values():
-        click.echo(f"owed: {describe(record)}", err=True)
+        click.echo(f"not restored: {describe(record)}", err=True)
 
 
 def _page(checks: list[dict[str, Any]]) -> str:

@@ -41,7 +41,7 @@ def command(name: str | None, every: bool, target: str, folder: Path, dry_run: b
     with open_owed(target) as server:
         owed, findings = server.look(_chosen(name, folder))
         if not owed:
-            click.echo("nothing is owed to this server")
+            click.echo("there are no settings to restore on this server")
             return
         _refuse_alive(owed)
         _show(server, findings)

@@ -130,7 +130,7 @@ def _fresh(run: Run, plan: Plan, seconds: float | None, output: Path) -> Plan | 
 
     race: dict[str, Any] = run.manifest.race
     if not race["alive"] or len(race["failed"]) == len(plan.arms):
-        step = f"run the {plan.what_runs} by hand, then mend the plan"
+        step = f"run the {plan.what_runs} manually, then correct the plan"
         raise PlanError("every arm failed", where=run.id, next_step=step)
     if race["leader"] == 0:
         click.echo(f"{plan.arms[0].name} is what there was before: nothing to confirm")

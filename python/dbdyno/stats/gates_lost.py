@@ -59,7 +59,7 @@ ARRIVALS = Words(
     "arrivals",
     "arrivals carried out",
     "arrivals",
-    "were given up",
+    "were dropped",
     "the engine cannot serve this rate: lower it, and read the quantiles as lower bounds",
 )
 

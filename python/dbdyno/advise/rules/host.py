@@ -153,7 +153,7 @@ def _barriers(facts: Facts) -> Iterator[Advice | Unjudged]:
                 Evidence("mount option", off, "text", f"/proc/mounts: {one.folder}"),
                 Evidence("write cache", "write back", "text", f"/sys/block/{one.device}/queue/write_cache"),
             ),
-            "no time: after a power loss commits that were told done can be missing, and the file system be corrupt",
+            "no time: after a power loss commits that were acknowledged can be missing, and the file system be corrupt",
             (f"mount -o remount,barrier {one.folder}",),
             level="critical",
             subject=one.folder,

@@ -45,7 +45,7 @@ def undo_of(run: Run) -> PlanUndo:
         raise CellsError(
             f"its manifest does not say what was changed: {error}",
             where=run.id,
-            next_step="the file was changed by something else; compare the cells' plans by hand: dbdyno cells run"
+            next_step="the file was changed by something else; compare the cells' plans manually: dbdyno cells run"
             " 'list iormplan detail'",
         ) from error
     return PlanUndo("IORM plans", cells, reach, patience_s=PATIENCE_S, settle_s=0.0)

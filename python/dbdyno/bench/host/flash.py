@@ -83,11 +83,11 @@ def flash_path(path: Path, destroy: bool) -> Path:
         kind = real.stat().st_mode
     except OSError as error:
         raise TargetError(
-            f"cannot be given up: {error.strerror}", where=str(path), next_step="leave --destroy out for a new file"
+            f"cannot be overwritten: {error.strerror}", where=str(path), next_step="leave --destroy out for a new file"
         ) from error
     if stat.S_ISDIR(kind):
         raise PlanError(
-            "is a folder, and --destroy gives up one file or device",
+            "is a folder, and --destroy overwrites one file or device",
             where=str(path),
             next_step="leave --destroy out: the probe makes a file in the folder",
         )

@@ -95,7 +95,7 @@ def in_effect(target: MariaDB, changes: Sequence[SettingChange], guardian: Guard
         if problems := undo.carry_out():
             raise TargetError(
                 "settings could not be put back yet: " + "; ".join(problems),
-                next_step=f"{guardian.goes_on(undo)}. By hand: {'; '.join(undo.statements)}",
+                next_step=f"{guardian.goes_on(undo)}. Manually: {'; '.join(undo.statements)}",
             )
         guardian.discard(number)
 

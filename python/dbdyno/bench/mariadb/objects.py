@@ -80,6 +80,6 @@ def _run(target: MariaDB, statement: str, where: str, stopping: Stopping, undo: 
         refused = TargetError(
             f"the server refuses {shown!r}: {said(error)}",
             where=f"{where} on {target.safe_dsn}",
-            next_step=THERE if exists else "run it by hand on the server, then mend the plan",
+            next_step=THERE if exists else "run it manually on the server, then correct the plan",
         )
         raise (ThereBeforeError(refused, undo) if exists and undo is not None else refused) from error

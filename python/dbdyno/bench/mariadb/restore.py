@@ -91,7 +91,7 @@ def opened(target: str) -> Iterator[OwedMariaDB]:
     """
     if "://" not in target:
         raise TargetError(
-            "an embedded server is gone with its run: nothing is owed to it",
+            "an embedded server is gone with its run: there are no settings to restore",
             where=target,
             next_step="name a server: --target mariadb://user@host/db",
         )

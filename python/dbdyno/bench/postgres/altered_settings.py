@@ -145,7 +145,7 @@ def _on_other_engine(
             if problems:
                 raise TargetError(
                     "settings could not be put back yet: " + "; ".join(problems),
-                    next_step=f"{guardian.goes_on(undo)}. By hand: {'; '.join(undo.statements)}",
+                    next_step=f"{guardian.goes_on(undo)}. Manually: {'; '.join(undo.statements)}",
                 )
             await_in_force(target, {fact.name: fact.setting for fact in before.values()})
             with contextlib.closing(target.connect()) as check:

@@ -111,7 +111,7 @@ def pg_stat_statements(_target: Postgres, conn: Connection) -> Check:
             name,
             True,
             f"version {installed}, track = {active}",
-            "statements can be told apart; it costs some CPU per statement, in every arm alike",
+            "statements can be distinguished; it costs some CPU per statement, in every arm alike",
             "",
         )
     if active:

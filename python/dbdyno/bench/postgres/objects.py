@@ -116,6 +116,6 @@ def _server_errors(statement: str, where: str, target: Postgres, undo: Undo | No
         refused = TargetError(
             f"the engine refuses {shown!r}: {str(error).splitlines()[0]}",
             where=f"{where} on {target.safe_dsn}",
-            next_step=THERE if exists else "run it by hand on the engine, then mend the plan",
+            next_step=THERE if exists else "run it manually on the engine, then correct the plan",
         )
         raise (ThereBeforeError(refused, undo) if exists and undo is not None else refused) from error

@@ -251,5 +251,5 @@ def _server_errors(target: Postgres, what: str) -> Iterator[None]:
         raise TargetError(
             f"the server refuses {what}: {str(error).splitlines()[0]}",
             where=target.safe_dsn,
-            next_step=steps.get(error.sqlstate or "", "run it by hand, then mend the plan"),
+            next_step=steps.get(error.sqlstate or "", "run it manually, then correct the plan"),
         ) from error

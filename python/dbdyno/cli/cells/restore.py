@@ -77,7 +77,7 @@ def _show(undo: PlanUndo, looks: dict[Host, Look]) -> None:
             click.echo(f"{host.name}: to be put back: {alter(directives)}")
         elif look.state == "other":
             click.echo(f"{host.name}: left as it is, somebody else made its plan: {look.words}")
-            click.echo(f"  next: by hand, if it is to be as it was found: {alter(directives)}", err=True)
+            click.echo(f"  next: to restore it manually: {alter(directives)}", err=True)
         else:
             click.echo(f"dbdyno: {host.name}: {look.words}", err=True)
 

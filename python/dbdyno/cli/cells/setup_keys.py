@@ -107,7 +107,7 @@ def _remove(hosts: Sequence[Host], key: Path, dry_run: bool, yes: bool, reach: d
             click.echo(f"{answer.host.name}: the key is not there")
     if failed:
         raise click.exceptions.Exit(2)
-    click.echo(f"{key} and {public} are still here; remove them by hand once no cell has the key", err=True)
+    click.echo(f"{key} and {public} are still here; remove them manually once no cell has the key", err=True)
 
 
 def _show_host_keys(shown: Sequence[HostKey]) -> None:

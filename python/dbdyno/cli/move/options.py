@@ -104,7 +104,7 @@ def in_options(command: F) -> F:
             click.option(
                 "--max-rejects",
                 type=click.IntRange(1, 1_000_000),
-                help="How many rows may be rejected before the load is given up [100].",
+                help="Stop the load after this number of rejected rows [100].",
             ),
         ]
     ):

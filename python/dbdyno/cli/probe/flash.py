@@ -37,7 +37,7 @@ ROUND_LEAST_NS = 10**7
     "--file-size",
     type=size,
     default=None,
-    help="Bytes to write to.  [default: 1GiB of a new file, all of what --destroy gives up]",
+    help="Bytes to write to.  [default: 1GiB of a new file, all of what --destroy names]",
 )
 @click.option("--round", "round_ns", type=time, default=None, help="How long a round is.  [default: 5s]")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=None, help="Rounds at most.  [default: 25]")

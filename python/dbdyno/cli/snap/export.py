@@ -81,7 +81,7 @@ def _address(text: str, anywhere: bool) -> tuple[str, int]:
         loopback = host == "localhost"
     if not loopback and not anywhere:
         raise click.UsageError(
-            f"--prometheus: other machines reach {host}, and names of databases and tables are told to whoever asks;"
+            f"--prometheus: other machines reach {host}, and names of databases and tables go to anybody who asks;"
             " add --anywhere if that is meant"
         )
     return host, int(port)

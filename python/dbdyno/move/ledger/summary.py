@@ -230,7 +230,7 @@ def _verdict(state: str, totals: Row, instants: int, proved: Sequence[str], reje
         tone = "doubt" if instants > 1 or rejected or bent else "good"
         return {"word": "Complete", "tone": tone, "headline": f"{done}, {words}"}
     if state == "aborted":
-        return {"word": "Aborted", "tone": "even", "headline": "given up; its files are removed"}
+        return {"word": "Aborted", "tone": "even", "headline": "aborted; its files are removed"}
     if state == "running":
         return {"word": "At work", "tone": "even", "headline": f"{done} so far"}
     return {"word": "Not finished", "tone": "bad", "headline": f"{done}; `dbdyno move resume` goes on"}

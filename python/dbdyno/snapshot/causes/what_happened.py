@@ -248,7 +248,7 @@ def _unsearched(interval: Interval) -> Part | None:
     if rules is None:
         return None
     count, view = len(interval.chain) - 1, rules[0].view
-    why = f"of {count} sub-intervals not all can be told apart"
+    why = f"of {count} sub-intervals not all can be distinguished"
     if not interval.has(view):
         why = f"{view} was not read"
     elif count < LEAST_PARTS:

@@ -123,7 +123,7 @@ def _flips_section(changes: Sequence[Flip], logs: Sequence[Row], several: int, t
     notes = [said(one) for one in changes[:5]]
     if several:
         notes.append(
-            f"{several} {'statement uses' if several == 1 else 'statements use'} several plans by turns: see below"
+            f"{several} {'statement uses' if several == 1 else 'statements use'} several plans alternately: see below"
         )
     return section(
         "flips",

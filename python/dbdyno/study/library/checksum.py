@@ -110,7 +110,7 @@ STUDY = Study(
     name="checksum",
     question="What do checksums of data pages cost?",
     workload="One session scans a table four times as large as shared_buffers, or updates rows of it by key; a server "
-    "made by initdb with checksums and one without. Server CPU per transaction is told.",
+    "made by initdb with checksums and one without. Server CPU per transaction is reported.",
     targets="PostgreSQL: embedded servers that the study starts, on this host. MariaDB: --target mariadb, likewise, "
     "with the factors checksum=crc32,full_crc32 (innodb_checksum_algorithm; up to 10.5 also none), doublewrite=on, "
     "load, rows, pool=8M (innodb_buffer_pool_size)",

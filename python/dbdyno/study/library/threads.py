@@ -74,7 +74,7 @@ STUDY = Study(
     name="threads",
     question="How does compressing a file grow with the threads of the program?",
     workload="A text of the study's own, the same everywhere, compressed by each program with 1 thread to twice as "
-    "many as there are cores. The output goes nowhere. CPU of a whole operation is told for each arm.",
+    "many as there are cores. The output goes nowhere. CPU of a whole operation is reported for each arm.",
     targets="this host; zstd, xz, pigz, pbzip2 or lbzip2 installed",
     source="Glenn Fawcett: pbzip2 with 1 to 32 threads on a chip with many slow threads and on one with few fast "
     "cores (E18)",

@@ -123,7 +123,7 @@ WORKLOAD = (
     Key(
         "latency_limit",
         "duration",
-        "open loop: give up an arrival that is later than this",
+        "open loop: drop an arrival that is later than this",
         None,
         low=0.000001,
         high=HOUR_S,

@@ -100,7 +100,7 @@ def _scripts(kind: str, parameters: Mapping[str, Value]) -> list[Script]:
     for name in parameters:
         if name not in known:
             raise PlanError(
-                f"PostgreSQL cannot be told {name!r} of a commit-loop",
+                f"PostgreSQL has no parameter {name!r} of a commit-loop",
                 where=f"workload.parameters.{name}",
                 next_step="leave it out, or run it on a model: --target model:NAME",
             )

@@ -147,7 +147,7 @@ def sentences(told: Mapping[str, Any], wanted: Wanted) -> list[str]:
         )
     if wanted.order:
         late = told["out_of_order"]
-        but = f", but {late:,} waits for one took too long and were given up" if late else ""
+        but = f", but {late:,} waits for one took too long and timed out" if late else ""
         found.append(f"{told['commits']:,} commits kept their order{but}.")
     if wanted.speed != FASTEST and told["late_ns"] > 100_000_000:
         found.append(

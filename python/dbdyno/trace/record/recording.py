@@ -210,11 +210,11 @@ def _of_watchpoints(told: dict[str, Any]) -> list[str]:
     found = []
     if told.get("undecoded"):
         found.append(
-            f"{told['undecoded']:,} changes of a wait could not be told from the code that made them: the time until"
+            f"{told['undecoded']:,} changes of a wait could not be decoded from the code that made them: the time until"
             " the next is 'unobserved'."
         )
     for why, count in told.get("refused", {}).items():
-        found.append(f"{count:,} watchpoints could not be set, and what they would have told is missing: {why}.")
+        found.append(f"{count:,} watchpoints could not be set, and what they would have shown is missing: {why}.")
     if not told.get("with_calls") and not told.get("shed"):
         found.append(
             "Calls are what lies between two waits for the client: the server's code does not say where it takes up"
@@ -222,7 +222,7 @@ def _of_watchpoints(told: dict[str, Any]) -> list[str]:
         )
     if told.get("unnamed_calls"):
         found.append(
-            f"{told['unnamed_calls']:,} calls ({told['unnamed_ns'] / 1e9:.3f} s) have no statement: the server told no"
+            f"{told['unnamed_calls']:,} calls ({told['unnamed_ns'] / 1e9:.3f} s) have no statement: the server gave no"
             " query id, and the next statement came before the text was read (next: compute_query_id = on, or --mode"
             " sites)."
         )
@@ -238,6 +238,6 @@ def _of_watchpoints(told: dict[str, Any]) -> list[str]:
         found.append(
             f"A note of a watchpoint costs {told['trap_ns'] / 1e3:.2f} us of CPU here, one of a call"
             f" {told['call_trap_ns'] / 1e3:.2f} us; a wait has one of them in its time (p2 of a wait is its time"
-            " without it). Rows and SQLSTATEs are not told; the first milliseconds of new processes are 'unobserved'."
+            " without it). Rows and SQLSTATEs are missing; the first milliseconds of new processes are 'unobserved'."
         )
     return found

@@ -252,11 +252,11 @@ def _open_loop(of: Examined) -> Iterator[Gate]:
     if few:
         said = ", ".join(f"{own.lost:,} of {own.tried:,} arrivals of {own.arm}" for own in few)
         yield gates.Gate(
-            "no arrival given up",
+            "no arrival dropped",
             False,
-            f"{said} were given up: every quantile looks better than it was",
+            f"{said} were dropped: every quantile looks better than it was",
             ARRIVALS.next,
-            code="given up",
+            code="dropped",
         )
 
 

@@ -238,7 +238,7 @@ class Analysis:
         "`points` with `x`, `per_s`, `mean_ns` and their intervals; `x_words` where the levels are no numbers)"
     )
     factors: dict[str, object] | None = key(
-        "of a plan with factors: `names`, `axis` (the one that is told first), `answer` (`arm`, `base`: the two that "
+        "of a plan with factors: `names`, `axis` (reported first), `answer` (`arm`, `base`: the two that "
         "the headline is about), `metric`, `label`, `unit`, `level`, `comparisons` (over which the level is held); "
         "`curves` (`factor`, `held` (the others' levels), `where` (these in words), `levels` (`arm`, `level`, `x`, "
         "`value`, `share` of the best, `ratio` to the first with `low`, `high`; above 1 is better), `best`, `ordered`, "

@@ -258,7 +258,7 @@ def _together(one: str, other: str, mine: list[str], yours: list[str], found: In
         return f"{one} and {other} act on their own: {step} is {most}, and about as much at every {one}"
     if found.is_certain:
         return f"{one} and {other} act on each other: {step} is {least} and {most}"
-    return f"whether {one} and {other} act on each other cannot be told: {step} is {least}, {most}"
+    return f"whether {one} and {other} act on each other is not known: {step} is {least}, {most}"
 
 
 def _fill(factors: dict[str, Any], arms: list[ArmRow], headline: str) -> None:

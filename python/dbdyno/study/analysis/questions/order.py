@@ -140,7 +140,7 @@ def _sentence(found: Mapping[str, Ratio], start: float) -> str:
     elif written.faster:
         costs = f"as written, the order that was meant to be bad is {written.words()}"
     else:
-        costs = f"as written, what the bad order costs cannot be told: {written.words()}"
+        costs = f"as written, what the bad order costs is not known: {written.words()}"
     if left.alike:
         rest = f"optimized, the order you write makes no difference larger than {matters}"
     elif left.slower:
@@ -148,7 +148,7 @@ def _sentence(found: Mapping[str, Ratio], start: float) -> str:
     elif left.faster:
         rest = f"optimized, the bad order is even {left.words()} than the good one"
     else:
-        rest = f"optimized, it is {left.words()} as far as can be told"
+        rest = f"optimized, it is {left.words()} as far as is known"
     if done.slower:
         harm = f"a good order the optimizer makes {done.words()}"
     elif done.faster:

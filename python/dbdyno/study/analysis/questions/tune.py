@@ -12,7 +12,7 @@ from dbdyno.study.analysis.measured.measures import Measures
 _ENDS = {
     "one": "",
     "equal": "the rest lie within {threshold} of each other",
-    "time": "the time was up before the rest could be told apart",
+    "time": "the time was up before the rest could be distinguished",
     "blocks": "{blocks} blocks could not tell the rest apart",
 }
 
