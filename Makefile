@@ -185,6 +185,7 @@ reference: setup  ## pages of docs that are tables of the program
 	$(BIN)/python tools/reference
 	$(BIN)/python -m dbdyno.study.plan.reference > docs/reference/plan.md
 	PYTHONPATH=tests $(BIN)/python tests/manners/options.py
+	PYTHONPATH=tests $(BIN)/python tests/manners/engines.py
 	$(BIN)/python tests/manners/arrows.py
 
 audit:  ## the workflows; dependencies: licences, sources, duplicates, advisories (installs what it needs below target/tools); says what could not be checked

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import click
+import engines
 import options
 import pytest
 
@@ -68,3 +69,7 @@ def test_json_is_short_for_the_format() -> None:
         dbdyno("model", "check", "exadata-x2", "--json").stdout
         == dbdyno(*("model", "check", "exadata-x2", "--format", "json")).stdout
     )
+
+
+def test_the_page_of_engines_is_made_of_the_code() -> None:
+    assert engines.PAGE.read_text() == engines.page(), "python tests/manners/engines.py writes it"
