@@ -173,7 +173,7 @@ def test_a_plan_that_somebody_else_made_since_is_left_alone(rig: Rig):
     assert done.returncode == 2
     left = "left as it is, somebody else made its plan: alter iormplan dbplan=((name=ORCL,share=9))"
     assert left in done.stdout
-    assert f"if it is to be as it was found: {FIRST}" in done.stderr
+    assert f"to restore it manually: {FIRST}" in done.stderr
     assert rig.plans == [["name=ORCL,share=9"], []]
 
 

@@ -88,7 +88,7 @@ def coverage(found: Measured) -> Coverage:
         "cells": cells,
         "late": late,
         "about": "A cell collects its metrics once a minute. Asked sooner, it has nothing new: that"
-        " is told from zero, and no rate is taken.",
+        " is not shown as zero, and no rate is taken.",
         "table": _table(cells),
         "notes": [f"{cell['name']}: {note}" for cell in cells for note in cell["problems"]],
     }

@@ -39,6 +39,8 @@ from dbdyno.judge.cells_why import PER, why_of_intervals
 
 SCHEMA = 1
 DRAWN = 24
+CHANGE_MOST = 3.0
+"""Ratio below which a change is written as a percentage."""
 _UNLIKE = "cells, software or configuration differ"
 _ORDER = {"worse": 0, "better": 1, "more": 2, "less": 2}
 _LOST = {
@@ -226,15 +228,27 @@ def _verdict(rows: Sequence[Row], allowed: bool) -> Verdict:
         return {"word": "not comparable", "why": _UNLIKE}
     whole = sorted((row for row in rows if not row.cell), key=_by_weight)
     for word in ("worse", "better"):
-        named = [row.label for row in whole if row.decision == word]
+        named = [row for row in whole if row.decision == word]
         if named:
-            return {"word": word, "why": f"{word}: {listed(named)}"}
-    moved = [row.label for row in whole if row.decision in DIFFERENT]
+            return {"word": word, "why": _leading(named, f"{word} over all cells")}
+    moved = [row for row in whole if row.decision in DIFFERENT]
     if moved:
-        return {"word": "different", "why": f"more or less of: {listed(moved)}"}
+        return {"word": "different", "why": _leading(moved, "different over all cells")}
     if all(math.isnan(row.p) for row in whole):
         return {"word": "cannot tell", "why": "too few rounds to test anything"}
     return {"word": "ok", "why": "nothing differs for certain over all cells"}
+
+
+def _leading(rows: Sequence[Row], what: str) -> str:
+    """Return a sentence on the first row, by how much it changed, and how many others changed as well."""
+    first, others = rows[0], len(rows) - 1
+    ratios = [first.ratio, first.low, first.high]
+    if all(0 < ratio < CHANGE_MOST for ratio in ratios):
+        change, low, high = (f"{100 * (ratio - 1):+.3g}" for ratio in ratios)
+        size = f"{change} % (95 % {low} to {high} %)"
+    else:
+        size = f"{first.ratio:.3g} times (95 % {first.low:.3g} to {first.high:.3g})"
+    return f"{first.label} is {what}: {size}" + (f"; {others} more" if others else "")
 
 
 def _words(rows: Sequence[Row], sides: tuple[Recording, Recording], allowed: bool, threshold: float) -> Section:

@@ -104,7 +104,8 @@ def _verdict(said: Sequence[Row]) -> Verdict:
     """What to look at, if there is anything."""
     number = sum(one["level"] == "bad" for one in said)
     if number:
-        return {"word": "look", "why": f"{number} finding{'s' * (number > 1)} to look at"}
+        first = next(str(one["text"]) for one in said if one["level"] == "bad").rstrip(".")
+        return {"word": "look", "why": first + (f"; {number - 1} more to look at" if number > 1 else "")}
     doubts = sum(one["level"] == "doubt" for one in said)
     if doubts:
         return {"word": "to know", "why": f"{doubts} finding{'s' * (doubts > 1)} to know of"}

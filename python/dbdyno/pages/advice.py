@@ -12,6 +12,8 @@ from dbdyno.pages.common import columns, counted
 from dbdyno.pages.reading import Analysis
 
 _TONES: dict[str, Tone] = {"critical": "bad", "warning": "doubt", "hint": "even"}
+HEADLINE_MOST = 140
+"""Longest headline of a page, in characters."""
 _FINDINGS = "level:verdict stake:share:at_stake finding:text"
 _EVIDENCE = "what:text:evidence value:text:value place:text"
 _LAYERS = "what:text:layer count each:number4 limit:number4 offered:number4:comes waits:number4 per_s:per_s:at_most"
@@ -37,7 +39,8 @@ def page(model: Analysis) -> Page:
         "advice_head",
         word=told or "nothing found",
         tone=_TONES.get(worst, "good"),
-        headline=_coverage(model),
+        headline=fmt.line(str(findings[0].get("sentence")), HEADLINE_MOST) if findings else _coverage(model),
+        sentences=(f"{_coverage(model)}.",) if findings else (),
         chips=tuple(fmt.line(one, 80) for one in chips if one),
         section="Advice",
     )

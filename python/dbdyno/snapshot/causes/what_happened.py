@@ -23,6 +23,8 @@ from dbdyno.snapshot.store.parquet import literal
 from dbdyno.snapshot.wording import rate, three, times
 
 MOST = 5
+LEAST_UNEXPLAINED = 0.005
+"""Smallest unexplained share of a change that is reported."""
 LEAST_PARTS = 6
 """Sub-intervals that an interval needs, to be searched for a change inside."""
 LEAST_CHANGE = 0.2
@@ -148,7 +150,7 @@ def happened(change: Change, about: str = "") -> Part:
     every = frozenset[Key]().union(*(one.cause.statements for one in told[:MOST]))
     notes = [budget(change, ranked)]
     known = change.share(every)
-    if known is not None and ranked:
+    if known is not None and ranked and 1 - known >= LEAST_UNEXPLAINED:
         notes.append(f"{1 - known:.0%} of the change is not explained by these")
     if change.slept_ms >= LEAST_MS:
         notes.append(f"{three(change.slept_ms)} ms a second of statements that sleep are left out: no database time")
