@@ -87,7 +87,7 @@ def main() -> None:
     """Both, on a server of its own."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=6, help="of each delay")
-    options = parse(parser, seconds=0.75)
+    options = parse(parser, seconds=0.5)
     with engine(1) as target:
         for sessions in (1, 8):
             delays(target, sessions, options.seconds)
