@@ -1,4 +1,4 @@
-"""One MariaDB table written as one Arrow or Parquet file, or as an Arrow stream to stdout."""
+"""One MariaDB table written as one Arrow file, or as an Arrow stream to stdout."""
 
 from __future__ import annotations
 
