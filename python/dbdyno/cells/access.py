@@ -1,14 +1,13 @@
-"""How a cell is reached: our options, and the user's SSH configuration read as `ssh` reads it.
+"""SSH access to a cell: dbdyno's options, and the user's SSH configuration interpreted as `ssh` does.
 
-asyncssh reads that configuration too, but takes some of it otherwise than OpenSSH does: a file of
-known hosts that is not there ends the connection, `UserKnownHostsFile none` ends the check of host
-keys, a key file that is not there or has a passphrase ends everything, an agent's keys come before
-a key that was named, a jump host is a connection for each cell. Here these are as with `ssh`, and
-host keys are checked always.
+asyncssh reads that configuration too, but differs from OpenSSH in some points: a missing known_hosts file ends the
+connection, `UserKnownHostsFile none` turns the check of host keys off, a key file that is missing or has a passphrase
+ends everything, an agent's keys are tried before a named key, and each cell opens its own connection to a jump host.
+Here all of this behaves as with `ssh`, except that host keys are always checked.
 
-    --key              those keys, from their files or from the agent; no other of the agent's
-    known hosts        --known-hosts, else the user's and the machine's, what there is of them
-    ProxyJump, --jump  the hosts in between, in order, with what the first of them goes through
+    --key              these keys, from their files or from the agent; no other keys of the agent
+    known hosts        --known-hosts, else the user's and the system's files, as far as they exist
+    ProxyJump, --jump  the hosts in between, in order, including those that the first of them goes through
 """
 
 from __future__ import annotations
@@ -33,9 +32,14 @@ DEFAULT_KEYS = ("id_rsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_s
 
 @dataclass(frozen=True)
 class Access:
-    """How cells are reached. `keys` are private key files; `known_hosts` None: the user's own;
-    `jump` are hosts to go through, with commas, reached with the same keys and host keys; `config`
-    says whether the user's SSH configuration counts, or which file instead of it."""
+    """Options for reaching cells.
+
+    `keys` are private key files; `known_hosts` None means the user's own files; `jump` lists hosts to go through,
+    separated
+    by commas and reached with the same keys and host keys; `config` says whether the user's SSH configuration is used,
+    or
+    which file instead of it.
+    """
 
     keys: tuple[Path, ...] = ()
     known_hosts: Path | None = None
@@ -46,8 +50,11 @@ class Access:
 
 
 class Reach:
-    """How one host is reached, by our options and its place in the configuration. Raises
-    `CellsError` where that cannot be read."""
+    """Resolved way to reach one host, from the options and the SSH configuration.
+
+    Raises:
+        CellsError: The SSH configuration cannot be read.
+    """
 
     def __init__(self, access: Access, host: Host) -> None:
         import asyncssh
@@ -72,7 +79,7 @@ class Reach:
 
     @property
     def config(self) -> dict[str, Any]:
-        """Which configuration counts, as asyncssh is told."""
+        """Return the `config` option for asyncssh."""
         config = self.access.config
         if isinstance(config, Path):
             return {"config": [str(config)]}
@@ -80,19 +87,19 @@ class Reach:
 
     @property
     def known_name(self) -> str:
-        """What files of known hosts call it."""
+        """Return the host's name in known_hosts files."""
         alias = self._settings.host_key_alias
         return alias or (self.address if self.port == 22 else f"[{self.address}]:{self.port}")
 
     @property
     def own_known_hosts(self) -> Path:
-        """The file of known hosts to which keys are added."""
+        """Return the known_hosts file to which keys are added."""
         given = self.access.known_hosts
         return given or Path([*self._listed("UserKnownHostsFile", ()), *KNOWN_HOSTS][0]).expanduser()
 
     @property
     def known_files(self) -> list[Path]:
-        """The files of known hosts that there are."""
+        """Return the known_hosts files that exist and are readable."""
         own = self._listed("UserKnownHostsFile", KNOWN_HOSTS)
         everyones = self._listed("GlobalKnownHostsFile", ALL_KNOWN_HOSTS)
         given = self.access.known_hosts
@@ -100,18 +107,18 @@ class Reach:
         return [file for file in files if file.is_file() and os.access(file, os.R_OK)]
 
     def _listed(self, option: str, otherwise: Sequence[str]) -> Sequence[str]:
-        """What the configuration lists."""
+        """Return the values that the SSH configuration lists for an option, or `otherwise`."""
         found = self._settings.config.get(option)
         return [str(one) for one in found] if isinstance(found, list) else otherwise
 
     @functools.cached_property
     def known(self) -> asyncssh.SSHKnownHosts:
-        """What these files hold."""
+        """Return the content of the known_hosts files."""
         stamps = [(file, file.stat()) for file in self.known_files]
         return _known_hosts(tuple((file, at.st_mtime_ns, at.st_size) for file, at in stamps))
 
     def known_keys(self) -> list[asyncssh.SSHKey]:
-        """The host keys under which it is known."""
+        """Return the host keys that are known for the host."""
         return list(self._known()[0])
 
     def _known(self) -> Any:
@@ -120,8 +127,10 @@ class Reach:
         return self.known.match(alias or self.address, "", port)
 
     def host_key_kinds(self) -> Sequence[str]:
-        """Kinds of host keys in the order in which they are asked for: those known of the host come
-        first, as with `ssh`. Nothing where the configuration says it."""
+        """Return host key algorithms in order of preference, those of the known keys first, as `ssh` does.
+
+        The result is empty if the SSH configuration sets the algorithms.
+        """
         from asyncssh.public_key import get_default_certificate_algs, get_default_public_key_algs
 
         if self._settings.config.get("HostKeyAlgorithms"):
@@ -133,7 +142,7 @@ class Reach:
 
     @property
     def key_files(self) -> list[Path]:
-        """The private key files to be tried, what there is of them."""
+        """Return the existing private key files to try."""
         named = self._named()
         if named is None:
             named = [f"~/.ssh/{name}" for name in DEFAULT_KEYS]
@@ -141,16 +150,16 @@ class Reach:
         return [file for file in files if _is_private(file)]
 
     def _named(self) -> Sequence[str] | None:
-        """The keys that are named, by us or in the configuration; None where none is."""
+        """Return the key files named by the options or the SSH configuration, or None if none is named."""
         given = [str(path) for path in self.access.keys]
         return given or self._listed("IdentityFile", ()) or None
 
     def locked_keys(self) -> list[Path]:
-        """Those of the key files that have a passphrase."""
+        """Return the key files that have a passphrase."""
         return [file for file in self.key_files if _is_locked(file)]
 
     def options(self) -> dict[str, object]:
-        """What `asyncssh.connect` is told."""
+        """Return the keyword arguments for `asyncssh.connect`."""
         options: dict[str, Any] = {
             "password_auth": False,
             "kbdint_auth": False,
@@ -172,7 +181,7 @@ class Reach:
         return options
 
     def _keys(self) -> dict[str, object]:
-        """Key files, and which keys of the agent."""
+        """Return the options that select key files and keys of the agent."""
         named = self._named()
         if named is None:
             return {}
@@ -183,8 +192,10 @@ class Reach:
         return given
 
     def through(self) -> tuple[Access, tuple[Host, ...]]:
-        """The hosts to go through, the first first, and how they are reached. Those of the
-        configuration have nothing of our keys and known hosts, as with `ssh`."""
+        """Return the hosts to go through, in order, and the options for reaching them.
+
+        Hosts from the SSH configuration do not use the keys and known hosts of the options, as with `ssh`.
+        """
         if self.access.jump:
             access = replace(self.access, jump=None)
             hosts = hosts_of([self.access.jump])
@@ -195,8 +206,10 @@ class Reach:
         return access, Reach(access, self.host)._jumps(frozenset())
 
     def _jumps(self, passed: frozenset[str]) -> tuple[Host, ...]:
-        """The configuration's, with what the first of them goes through itself; no host goes
-        through itself, as with `Host *`."""
+        """Return the jump hosts of the SSH configuration, including those that the first of them goes through.
+
+        A host never goes through itself, even with `Host *`.
+        """
         text = self._settings.tunnel
         if not isinstance(text, str):
             return ()
@@ -209,8 +222,10 @@ class Reach:
 
 @functools.lru_cache(maxsize=8)
 def _known_hosts(files: tuple[tuple[Path, int, int], ...]) -> asyncssh.SSHKnownHosts:
-    """What files of known hosts hold, read once for all cells until one changes; lines that are
-    none of theirs are passed over, as by `ssh`."""
+    """Return the content of known_hosts files, cached for all cells until a file changes.
+
+    Invalid lines are skipped, as `ssh` does.
+    """
     import asyncssh
 
     lines = []
@@ -243,7 +258,7 @@ def _is_locked(file: Path) -> bool:
 
 
 def _public(file: Path) -> str | None:
-    """The file of the public half."""
+    """Return the public key file for a private key file, or None."""
     beside = Path(f"{file}.pub")
     if beside.is_file():
         return str(beside)

@@ -1,11 +1,11 @@
-"""Values of one metric put together over objects and cells, by the metric's own rule.
+"""Aggregation of one metric's values over objects and cells, by the metric's own rule.
 
-Counters, rates per time and space are summed. Percentages, loads and temperatures are shown as
-least, mean and most. A latency per request is weighted with the requests per second of the same
-minute (`CD_IO_TM_R_SM_RQ` with `CD_IO_RQ_R_SM_SEC`); where these are not in the listing there is no
-right number, and there is none: only the spread, with the reason.
+Counters, rates per time and space are summed. Percentages, loads and temperatures are shown as minimum, mean and
+maximum. A latency per request is weighted by the requests per second of the same minute (`CD_IO_TM_R_SM_RQ` by
+`CD_IO_RQ_R_SM_SEC`); if these are not in the listing, no single number is correct: only the range is returned, with the
+reason.
 
-CD_* cover all GD_* on the same disk: different metrics are never added to each other.
+CD_* metrics include all GD_* on the same disk: different metrics are never added to each other.
 """
 
 from __future__ import annotations
@@ -24,8 +24,12 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Combined:
-    """Readings of one metric put together. `cell` and `object` are '' where it was put together
-    over them; `value` is None where no single number is right, `note` then says why."""
+    """Aggregate of readings of one metric.
+
+    `cell` or `object` is empty if the aggregate covers all of them. `value` is None if no single number is correct;
+    `note`
+    then says why.
+    """
 
     name: str
     cell: str
@@ -49,8 +53,10 @@ _KEYS: dict[str, Callable[[Reading], Key]] = {
 
 
 def own_names(readings: Iterable[Reading]) -> dict[str, str]:
-    """What each cell calls itself: the word that the names of all its disks end in. A cell whose
-    disks end in different words, or in a number, has none."""
+    """Return the name of each cell as it appears at the end of all its disks' names.
+
+    A cell is left out if its disks end in different words, or in a number.
+    """
     ends: dict[str, set[str]] = {}
     for reading in readings:
         if reading.name.startswith(("CD_", "GD_")):
@@ -60,8 +66,10 @@ def own_names(readings: Iterable[Reading]) -> dict[str, str]:
 
 
 def side_by_side(readings: Iterable[Reading], names: Mapping[str, str]) -> list[Reading]:
-    """The readings with `<cell>` for the name that a cell gives itself in its objects' names, so
-    that CD_00_exa1cel01 and CD_00_exa1cel02 stand in one row."""
+    """Return the readings with `<cell>` in place of the cell's name in object names.
+
+    CD_00_exa1cel01 and CD_00_exa1cel02 then belong to one row.
+    """
     return [
         reading._replace(object=re.sub(rf"(^|_){re.escape(name)}$", r"\1<cell>", reading.object))
         if (name := names.get(reading.cell))
@@ -71,11 +79,13 @@ def side_by_side(readings: Iterable[Reading], names: Mapping[str, str]) -> list[
 
 
 def combine(readings: Iterable[Reading], by: str, rates: Iterable[Reading] | None = None) -> list[Combined]:
-    """The readings put together: by 'cell' (over its objects), 'object' (over cells), 'both' (only
-    what names the same object of the same cell) or 'all'. In order of first appearance.
+    """Aggregate readings of one moment, in order of first appearance.
 
-    Latencies are weighted with `rates`, where they are not among the readings themselves. Only
-    readings of one moment belong in here: several collections are `rates`' matter.
+    Args:
+        readings: The readings.
+        by: 'cell' (over a cell's objects), 'object' (over cells), 'both' (only readings of the same object of the same
+            cell) or 'all'.
+        rates: Requests per second that weight latencies, if they are not among the readings.
     """
     key = _KEYS[by]
     kept = list(readings)
@@ -91,12 +101,12 @@ PASSED_BY = ("FL_IO_W", "FL_RQ_W")
 
 
 def weighs(name: str) -> bool:
-    """Whether a metric is needed to weight the latencies of its moment."""
+    """Return True if the metric is needed to weight latencies."""
     return name.endswith("_SEC") or name in PASSED_BY
 
 
 class _Weights:
-    """Requests per second of every object, and of every cell."""
+    """Requests per second of each object and each cell."""
 
     def __init__(self, readings: Iterable[Reading]) -> None:
         self.of: dict[tuple[str, str, str], float] = {}
@@ -108,7 +118,7 @@ class _Weights:
                 self.of_cell[at] = self.of_cell.get(at, 0.0) + reading.value
 
     def requests(self, reading: Reading, rates: tuple[str, ...], same_object: bool) -> float | None:
-        """The requests per second behind a latency; None where one of the rates is not known."""
+        """Return the requests per second behind a latency, or None if one of the rates is unknown."""
         total = 0.0
         for rate in rates:
             if same_object:
@@ -121,7 +131,7 @@ class _Weights:
         return total
 
     def none_passed_by(self, cell: str) -> bool:
-        """Whether the flash log of a cell served every redo write since its service began."""
+        """Return True if the cell's flash log has served every redo write since its service started."""
         served, asked = (self.of_cell.get((cell, name)) for name in PASSED_BY)
         return served is not None and served == asked
 
@@ -146,7 +156,7 @@ def _combined(name: str, at: Key, own: list[Reading], weights: _Weights | None) 
 
 
 def _weighted(name: str, own: list[Reading], weights: _Weights) -> tuple[float | None, str]:
-    """The mean over requests; None with the reason where the requests are not known."""
+    """Return the mean over requests, or None with the reason if the requests are unknown."""
     rates, same_object = request_rates(name)
     if not rates:
         return None, "no rate of its requests is known; `cells watch` has it from the counters"

@@ -1,8 +1,8 @@
-"""The alerts of the cells in a recording: asked for now and then, each kept once.
+"""Alerts of the cells in a recording: queried from time to time, each kept once.
 
-A cell's history may be months long: what began more than a day before the recording is left out.
-Alerts are told again at every question, so that a round keeps only those that are new or that have
-changed. A cell that does not answer to this is none the worse for it: its metrics stay.
+A cell's history may cover months: alerts that began more than a day before the recording are left out. A cell repeats
+its alerts at every query, so a round keeps only new or changed ones. A cell that does not answer this query keeps its
+metrics.
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ Alert = dict[str, str]
 
 @dataclass
 class Watch:
-    """Remembers which alerts were told before."""
+    """Memory of the alerts that each cell has already reported."""
 
     known: dict[str, set[tuple[tuple[str, str], ...]]] = field(default_factory=dict)
 
     async def ask(self, fleet: Fleet, since_ns: int, hosts: Sequence[Host]) -> dict[str, list[Alert]]:
-        """By cell, the alerts since a day before `since_ns` that were not told before. Asked are
-        those of `hosts`, which have just answered: one that hangs would cost its time-out again."""
+        """Query alerts; return, by cell, those not reported before that began no earlier than a day before `since_ns`.
+
+        Only `hosts`, which have just answered, are queried, because one that hangs would cost its timeout again.
+        """
         found = {}
         for answer in await fleet.run(COMMAND, only=hosts):
             if answer.problem is not None:
@@ -53,7 +55,7 @@ class Watch:
         return found
 
     def take(self, cell: str, details: Sequence[dict[str, str]]) -> list[Alert]:
-        """The alerts among what a cell printed, whenever they began, that were not told before."""
+        """Return the alerts in a cell's output that were not reported before, whenever they began."""
         return self._new(cell, [entry for entry in details if is_alert(entry)], None)
 
     def _new(self, cell: str, details: Sequence[dict[str, str]], since_ns: int | None) -> list[Alert]:
@@ -74,19 +76,19 @@ class Watch:
 
 
 def is_alert(details: Mapping[str, str]) -> bool:
-    """Whether what a cell printed is an alert."""
+    """Return True if the object in a cell's output is an alert."""
     return "severity" in details and ("beginTime" in details or "alertMessage" in details)
 
 
 def moment_ns(text: str) -> int | None:
-    """A time as cells print it, since 1970; None where it is none."""
+    """Return a time that a cell printed, in ns since 1970, or None if it is not a time."""
     with contextlib.suppress(ValueError):
         return round(datetime.fromisoformat(text.strip()).timestamp()) * 10**9
     return None
 
 
 def recorded_alerts(run: Any) -> Iterator[tuple[str, Alert]]:
-    """(cell, alert) of a recording as last told, in the order in which they were heard of."""
+    """Yield (cell, alert) of a recording, each alert as last reported, in the order in which they first appeared."""
     last: dict[tuple[str, str], Alert] = {}
     for block in run.blocks():
         for cell, listed in block.report.get("alerts", {}).items():

@@ -1,8 +1,8 @@
-"""Archived answers as evidence: files of CellCLI or dcli, metric history, XML, JSON, cellsrvstat.
+"""Import of archived answers as evidence: output of CellCLI or dcli, metric history, XML, JSON, cellsrvstat.
 
-A file becomes as many rounds of a run of kind `cells` as it has collections; what different files
-have of different cells within a minute is one round. What a file says no time for gets the file's
-own time. What was not understood is counted and told with its line; the rest is kept.
+A file becomes as many rounds of a run of kind `cells` as it has collections; collections of different cells within a
+minute, from different files, form one round. Values without a time get the file's modification time. Lines that cannot
+be parsed are counted and reported; the rest is kept.
 """
 
 from __future__ import annotations
@@ -29,8 +29,12 @@ WRITERS = 8
 
 @dataclass
 class Imported:
-    """What an import made: the run, its rounds and values, what was not understood, what cells
-    said that they could not do, the files that hold nothing, alerts, and cells that were described."""
+    """Result of an import: the run, its rounds and values, and what could not be imported.
+
+    `unread` are lines that could not be parsed, `errors` are errors that cells printed, `refused` concerns files
+    without
+    metrics; `alerts` counts alerts, `described` cells with a configuration.
+    """
 
     run: Run
     rounds: int
@@ -43,10 +47,15 @@ class Imported:
 
 
 def import_files(files: Sequence[Path], out: Path, *, cell: str = "") -> Imported:
-    """Imports files into a new run folder, in the order of their times; `cell` is whose they are
-    where they do not say.
+    """Import files into a new run folder, in order of their times.
 
-    Raises `CellsError` when none holds a metric; a single bad file is refused and the rest goes on.
+    Args:
+        files: The files; a single bad file is refused and the others are imported.
+        out: The new run folder.
+        cell: Name of the cell for files that do not name it.
+
+    Raises:
+        CellsError: No file holds a metric.
     """
     unread: list[tuple[Path, Unread]] = []
     errors: list[tuple[Path, CellError]] = []
@@ -77,7 +86,7 @@ def import_files(files: Sequence[Path], out: Path, *, cell: str = "") -> Importe
 
 
 def _no_metric(files: Sequence[Path], refused: Sequence[CellsError]) -> CellsError:
-    """That there is nothing to make a recording of: alerts and configuration go with metrics."""
+    """Return the error for files without metrics, since alerts and configuration are imported only with metrics."""
     if refused:
         return refused[0]
     return CellsError(
@@ -93,21 +102,20 @@ def recording_of(
     alerts: dict[str, list[dict[str, str]]] | None = None,
     facts: dict[str, dict[str, str]] | None = None,
 ) -> tuple[Run, int, int]:
-    """Columns of any times as a new run folder, with its rounds and values; alerts stand in the first round."""
+    """Write columns as a new run folder, and return the run, its rounds and values; alerts go to the first round."""
     rounds = _rounds([one for column in columns for one in _collections(column, column.asked_ns)])
     rounds[0].alerts = alerts or {}
     names = list(dict.fromkeys([*(column.host.name for column in columns), *(alerts or {}), *(facts or {})]))
     run = new_recording(out, [Host(name, name) for name in names], Pace())
     if facts:
         run.save(configuration={"first": facts})
-    with ThreadPoolExecutor(WRITERS) as pool:  # what takes long is the disk's word for each round
+    with ThreadPoolExecutor(WRITERS) as pool:  # the slow part is syncing each round to disk
         values = sum(pool.map(keep, repeat(run), range(len(rounds)), rounds))
     return run, len(rounds), values
 
 
 def _collections(column: Column, now: int) -> Iterable[Column]:
-    """The collections of one cell in one file: one, unless a metric of an object comes twice; then
-    one for each time."""
+    """Yield the collections of one cell in one file: a single one, or one per time if a metric of an object repeats."""
     readings = column.readings
     if not readings:
         return
@@ -123,7 +131,7 @@ def _collections(column: Column, now: int) -> Iterable[Column]:
 
 
 def _rounds(columns: Sequence[Column]) -> list[Collection]:
-    """Collections of different cells that follow each other within a minute are one round."""
+    """Group collections of different cells that follow each other within a minute into rounds."""
     rounds: list[Collection] = []
     for column in sorted(columns, key=lambda one: one.asked_ns):
         last = rounds[-1].columns if rounds else []

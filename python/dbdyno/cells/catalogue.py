@@ -1,17 +1,17 @@
-"""The metrics of storage cells: kind, unit, meaning, and how each may be put together.
+"""Metrics of storage cells: kind, unit, meaning, and how each may be aggregated.
 
-The names follow a grammar: a family (CD cell disk, GD grid disk, FC flash cache ...), then what is
-counted (BY megabytes, RQ requests, TM latency, WT time waited for IORM), then which I/O (R, W, SM
-and LG with the border at 128 KB), then over what (_SEC, _MIN, _RQ). A name that the catalogue does
-not hold is data, not an error: its kind and meaning follow from the grammar as far as it goes.
+Metric names follow a grammar: a family (CD cell disk, GD grid disk, FC flash cache ...), then what is counted (BY
+megabytes, RQ requests, TM latency, WT time waited for IORM), then which I/O (R, W, SM and LG with the border at 128
+KB), then over what (_SEC, _MIN, _RQ). A name that is not in the catalogue is not an error: its kind and meaning are
+derived from the grammar as far as possible.
 
-Rules of putting together, and why:
+Rules of aggregation, and their reasons:
 
 | rule | of | over objects and cells |
 |---|---|---|
 | `sum` | counters, rates per time, space | they add up |
 | `weighted` | latencies per request | sum of times / sum of requests; a plain mean would count a request on an idle disk a thousand times |
-| `spread` | percentages, loads, temperatures, modes | least, mean, most; their sum means nothing |
+| `spread` | percentages, loads, temperatures, modes | minimum, mean, maximum; their sum means nothing |
 """  # noqa: E501
 
 from __future__ import annotations
@@ -191,8 +191,11 @@ _ERRORS = re.compile(r"ERRS|FAILED|DROP|RESENT|ACTUAL_OUTLIERS|SKIP_OUTLIERS|RET
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric: its name, whose it is, kind (counter, gauge, rate, transition, unknown), unit
-    ('' for none), meaning in words and the rule of putting together (sum, weighted, spread)."""
+    """Description of one metric.
+
+    `object_type` is the type of object it belongs to; `kind` is counter, gauge, rate, transition or unknown; `unit` is
+    empty if it has none; `rule` is the rule of aggregation (sum, weighted, spread).
+    """
 
     name: str
     object_type: str
@@ -204,7 +207,7 @@ class Metric:
 
     @property
     def counts_errors(self) -> bool:
-        """Whether more of it is worse, whatever the load: errors, failures, what was dropped or sent again."""
+        """Return True if higher values are always worse: errors, failures, and what was dropped or sent again."""
         return bool(_ERRORS.search(self.name))
 
 
@@ -215,10 +218,12 @@ def _table() -> dict[str, tuple[str, str, str]]:
     return {name: (object_type, kind, unit) for name, object_type, kind, unit in rows}
 
 
-@functools.lru_cache(maxsize=8192)  # names come from cells, and a cell may send anything
+@functools.lru_cache(maxsize=8192)  # bounded, because names come from cells, and a cell may send anything
 def metric(name: str) -> Metric:
-    """What is known of a metric; an unknown one is described by the grammar of its name, a
-    statistic of cellsrvstat, whose name is a sentence, by its words."""
+    """Return the description of a metric; unknown ones are described by the grammar of their name.
+
+    A statistic of cellsrvstat, whose name is a sentence, is described by its words.
+    """
     if name != name.upper():
         return _statistic(name)
     found = _table().get(name)
@@ -227,14 +232,18 @@ def metric(name: str) -> Metric:
 
 
 def _unit(name: str) -> str:
-    """Of a rate that is not known, if its counter is."""
+    """Return the unit of an unknown rate if its counter is known, else an empty string."""
     _, _, unit = _table().get(name.removesuffix("_SEC"), ("", "", ""))
     return {"MB": "MB/sec", "IO requests": "IO/sec"}.get(unit, "") if name.endswith("_SEC") else ""
 
 
 def _statistic(name: str) -> Metric:
-    """One of cellsrvstat's: what begins with 'Current', or is a size or a high water mark, is a
-    gauge; what is a number of, or a total, counts. Short names (io_nbiorr_hdd) say neither."""
+    """Return the description of a statistic of cellsrvstat.
+
+    Names that begin with 'Current', sizes and high water marks are gauges; numbers of something and totals are
+    counters.
+    The kind of short names (io_nbiorr_hdd) is unknown.
+    """
     unit = next((unit for word, unit in _STATISTIC_UNITS.items() if word in name), "")
     kind = "unknown"
     if _STATISTIC_GAUGES.search(name):
@@ -247,18 +256,18 @@ def _statistic(name: str) -> Metric:
 
 
 def family_words(name: str) -> str:
-    """What a metric is about, by the first word of its name: 'flash cache' of FC_IO_RQ_R."""
+    """Return the words for a metric's family, the first part of its name: 'flash cache' for FC_IO_RQ_R."""
     head = name.partition("_")[0]
     return FAMILIES.get(head, head)
 
 
 def names() -> list[str]:
-    """All metrics of the catalogue, in its order."""
+    """Return the names of all metrics in the catalogue, in its order."""
     return list(_table())
 
 
 def rule(name: str, unit: str = "") -> str:
-    """How values of a metric are put together: 'sum', 'weighted' or 'spread'."""
+    """Return the rule by which values of a metric are aggregated: 'sum', 'weighted' or 'spread'."""
     last = name.rsplit("_", 1)[-1]
     if latency_parts(name) or unit.endswith("/request"):
         return "weighted"
@@ -270,7 +279,10 @@ def rule(name: str, unit: str = "") -> str:
 
 
 def latency_parts(name: str) -> tuple[str, str] | None:
-    """('CD_IO_TM_R_SM', 'CD_IO_RQ_R_SM') of 'CD_IO_TM_R_SM_RQ'; None for another name."""
+    """Return time and request counters of a latency: ('CD_IO_TM_R_SM', 'CD_IO_RQ_R_SM') for 'CD_IO_TM_R_SM_RQ'.
+
+    Other names return None.
+    """
     if not name.endswith("_RQ"):
         return None
     time = name.removesuffix("_RQ")
@@ -285,8 +297,10 @@ def latency_parts(name: str) -> tuple[str, str] | None:
 
 
 def request_counters(name: str) -> tuple[str, ...]:
-    """The counters whose sum is the number of requests of a latency per request: one, or small and
-    large where no counter has both. Empty where none is known."""
+    """Return the counters whose sum is the number of requests of a latency; empty if none is known.
+
+    It is one counter, or the small and the large one if no counter has both.
+    """
     if name == "CD_IO_ST_RQ":
         return ("CD_IO_RQ_R_SM", "CD_IO_RQ_R_LG", "CD_IO_RQ_W_SM", "CD_IO_RQ_W_LG")
     parts = latency_parts(name)
@@ -298,10 +312,11 @@ def request_counters(name: str) -> tuple[str, ...]:
 
 
 def request_rates(name: str) -> tuple[tuple[str, ...], bool]:
-    """The rates whose sum weights a latency per request, and whether they are of the same objects.
+    """Return the rates whose sum weights a latency, and whether they belong to the same objects.
 
-    The flash log has no rate of its writes; the databases of the cell have one each, and their sum
-    is the rate of FL_IO_W. It is that of FL_RQ_W as well, as long as no write passed by.
+    The flash log has no rate of its writes; each database of the cell has one, and their sum is the rate of FL_IO_W. It
+    is
+    also that of FL_RQ_W as long as no write bypassed the flash log.
     """
     if name in ("FL_IO_TM_W_RQ", "FL_RQ_TM_W_RQ"):
         return ("DB_FL_IO_RQ_SEC",), False
@@ -316,7 +331,7 @@ def _kind(name: str) -> str:
 
 
 def _meaning(name: str) -> str:
-    """In words, from the name."""
+    """Return the meaning of a metric in words, derived from its name."""
     own = _OWN_WORDS.get(name)
     if own is not None:
         return own

@@ -1,4 +1,4 @@
-r"""What `cellsrvstat` printed on a cell, or ExaWatcher kept of it: more, and every 5 seconds.
+r"""Output of `cellsrvstat`, or ExaWatcher's archive of it: more statistics than CellCLI has, every 5 seconds.
 
     zzz <01/17/2015 09:02:55> Count:720                           ExaWatcher's own line
     ===Current Time===                      Sat Jan 17 09:02:55 2015
@@ -7,11 +7,11 @@ r"""What `cellsrvstat` printed on a cell, or ExaWatcher kept of it: more, and ev
     Number of Jobs executed for each job type
               CacheGet                                   0     1485087768
 
-The first number is the difference to the sample before, the second counts since the service began
-(or is what it is now). The second is kept: differences follow from it, also over a lost sample. The
-object is the group of statistics, or what stands indented below a heading. The printed time has no
-zone and is taken as UTC; differences do not depend on that. Tables of more than two numbers a row
-(`-table`, the busiest job types) are unread: no sample of them was at hand.
+The first number is the difference from the previous sample, the second counts since the service started (or is the
+current value). The second is kept: differences can be computed from it, even across a lost sample. The object is the
+group of statistics, or the item indented below a heading. The printed time has no zone and is taken as UTC; differences
+do not depend on that. Tables with more than two numbers per row (`-table`, the busiest job types) are not parsed,
+because no sample of them was available.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _LOOKED_AT = 20_000
 
 
 def is_cellsrvstat(text: str) -> bool:
-    """Whether a text begins as cellsrvstat's does, ExaWatcher's lines before it apart."""
+    """Return True if a text begins like cellsrvstat's output, not counting ExaWatcher's lines before it."""
     return _BEGINS.search(text, 0, _LOOKED_AT) is not None
 
 
 def read_cellsrvstat(text: str, cell: str = "") -> Listing:
-    """Reads samples of cellsrvstat; `cell` is whose they are, where no dcli prefix tells."""
+    """Parse samples of cellsrvstat; `cell` is used if no dcli prefix names the cell."""
     found = Listing()
     named = {match["cell"] for match in _BEGINS.finditer(text) if match["cell"]}
     readers: dict[str, _Reader] = {}
@@ -73,7 +73,7 @@ def read_cellsrvstat(text: str, cell: str = "") -> Listing:
 
 @dataclass
 class _Reader:
-    """Reads the lines of one cell. `indents`: lines kept theirs, as they do not through dcli."""
+    """Parser of one cell's lines; `indents` is True if lines kept their indentation, which dcli removes."""
 
     found: Listing
     cell: str
@@ -85,7 +85,7 @@ class _Reader:
     items: int = 0
 
     def line(self, line: str, number: int) -> str | None:
-        """Takes a line that is not empty; why it was not understood, else None."""
+        """Parse a non-empty line; return why it could not be parsed, or None."""
         body = line.strip()
         if body.startswith("=="):
             self.close()
@@ -107,7 +107,7 @@ class _Reader:
         return None
 
     def close(self) -> None:
-        """Ends what stood below a heading; a heading with nothing below it is unread."""
+        """End the current heading; a heading without items is reported as unread."""
         if self.heading and not self.items:
             line, text = self.heading
             self.found.unread.append(Unread(line, text[:200], "a heading with nothing below it"))
@@ -115,7 +115,7 @@ class _Reader:
 
     def _row(self, words: list[str], number: int, *, indented: bool) -> str | None:
         name, value = words[:-1], words[-1]
-        # The identifier of no statement, 0000000000000, is none of the two numbers.
+        # A statement id of zeros, 0000000000000, is not one of the two numbers.
         two = len(name) > 1 and bool(_NUMBER.fullmatch(name[-1])) and not name[-1].startswith("00")
         if two:
             name = name[:-1]

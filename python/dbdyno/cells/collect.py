@@ -1,9 +1,8 @@
-"""The metrics of every cell, once: asked by SSH, read, and whatever went wrong kept beside them.
+"""One collection of the metrics of every cell, over SSH, with the problems of each cell.
 
-CellCLI is asked with constant commands only: masks and filters of the user are applied here, never
-sent. XML is asked for first, since it is not rounded and carries the times; where a cell does not
-know `-xml`, the text is read. A cell that answers with an error, with half a listing or not at all
-keeps its column, marked.
+CellCLI is queried with constant commands only: masks and filters of the user are applied here, never sent. XML is asked
+for first, because its values are not rounded and carry their times; if a cell does not know `-xml`, its text output is
+parsed. A cell that answers with an error, an incomplete listing or not at all keeps its column, marked.
 """
 
 from __future__ import annotations
@@ -31,9 +30,16 @@ OnAnswer = Callable[[Answer], None]
 async def collect(
     fleet: Fleet, *, mask: str | None = None, describe: bool = False, on_answer: OnAnswer | None = None
 ) -> Collection:
-    """Asks every cell of an open fleet; readings whose name the mask does not match are left out.
+    """Query every cell of an open fleet.
 
-    Raises `CellsError` for a mask that is no regular expression.
+    Args:
+        fleet: The open fleet.
+        mask: Regular expression; readings whose name does not match are left out.
+        describe: Also fetch the descriptions of the metrics.
+        on_answer: Called with each answer as it arrives.
+
+    Raises:
+        CellsError: The mask is not a regular expression.
     """
     pattern = pattern_of(mask)
     answers = await fleet.run(CURRENT, on_answer=on_answer)
@@ -58,7 +64,7 @@ def collect_once(
     describe: bool = False,
     on_answer: OnAnswer | None = None,
 ) -> Collection:
-    """One collection, from code that is not asynchronous; each cell once, under its own name."""
+    """Query every cell once, from synchronous code; each cell appears once, under the name it reports."""
 
     async def work() -> Collection:
         async with Fleet(hosts, access) as fleet:
@@ -70,7 +76,11 @@ def collect_once(
 
 
 def pattern_of(mask: str | None, option: str = "--mask") -> re.Pattern[str] | None:
-    """The mask as a pattern that must match the whole name, in any case; raises `CellsError`."""
+    """Compile a mask that must match a whole name, ignoring case; None if it is empty.
+
+    Raises:
+        CellsError: It is not a regular expression.
+    """
     if not mask:
         return None
     try:
@@ -91,8 +101,10 @@ def column_of(
     *,
     history: bool = False,
 ) -> Column:
-    """A listing as the column of a cell: named after it, filtered, its problems in words. In one of `history` a
-    metric comes once for each time of collection, and none at all is no fault."""
+    """Turn a listing into the column of a cell: named after it, filtered, with its problems in words.
+
+    In a listing of `history` a metric occurs once per collection time, and an empty listing is not an error.
+    """
     kept = [r for r in listing.readings if pattern is None or pattern.fullmatch(r.name)]
     everything = listing.readings
     rates = [r._replace(cell=host.name) for r in listing.readings if weighs(r.name)]
@@ -118,8 +130,7 @@ def column_of(
 
 
 def _once_each(listing: Listing) -> str | None:
-    """A listing of now has each metric of an object once; of what comes again the first is kept,
-    since a sum of both would be right for none."""
+    """Keep the first of each metric and object, and return a problem if some came twice; a sum would be wrong."""
     first: dict[tuple[str, str], Reading] = {}
     for reading in listing.readings:
         first.setdefault((reading.name, reading.object), reading)
@@ -135,14 +146,14 @@ def _column(answer: Answer, pattern: re.Pattern[str] | None) -> Column:
 
 
 def knows_no_xml(answer: Answer) -> bool:
-    """Whether the cell refused the option and not the question."""
+    """Return True if the cell refused the option `-xml` but not the query itself."""
     return answer.problem is None and bool(
         re.search(r"CELL-0(?:1504|1521)|unknown option|invalid option", answer.output, re.I)
     )
 
 
 async def _descriptions(fleet: Fleet, columns: list[Column]) -> dict[str, str]:
-    """What the first cell that answers says of its metrics; nothing where none does."""
+    """Return the metric descriptions of the first cell that answers; empty if none does."""
     for column in columns:
         if column.problem:
             continue

@@ -1,4 +1,4 @@
-"""One collection from all cells: a column of readings for each."""
+"""One collection from all cells, with a column of readings for each cell."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from dbdyno.cells.listing import Listing, Reading
 
 @dataclass
 class Column:
-    """One cell's readings. `problem` says what went wrong, if only a part of it is here; `rates`
-    are its requests per second, also those that the mask left out: latencies need them; `everything` is all that
-    it said, whatever the mask."""
+    """Readings of one cell.
+
+    `problem` says what went wrong if something is missing; `rates` are its requests per second, including those left
+    out
+    by the mask, because latencies need them; `everything` is all that it returned, regardless of the mask.
+    """
 
     host: Host
     listing: Listing
@@ -25,19 +28,21 @@ class Column:
 
     @property
     def readings(self) -> list[Reading]:
-        """What the cell said of its metrics."""
+        """Return the cell's readings."""
         return self.listing.readings
 
     @property
     def started_ns(self) -> int | None:
-        """When the cell's service began, where it says so."""
+        """Return when the cell's service started, in ns since 1970, or None if it did not say."""
         return next(iter(self.listing.started_ns.values()), None)
 
 
 @dataclass
 class Collection:
-    """One collection from all cells, a column each, in the order of the hosts. `twice` are sentences on cells
-    that were reached in several ways."""
+    """One collection from all cells, one column each, in the order of the hosts.
+
+    `twice` holds sentences about cells that were reached in several ways.
+    """
 
     columns: list[Column]
     descriptions: dict[str, str] = field(default_factory=dict)
@@ -46,15 +51,15 @@ class Collection:
 
     @property
     def readings(self) -> list[Reading]:
-        """All readings; `cell` is the name of the column."""
+        """Return all readings; their `cell` is the name of the column."""
         return [reading for column in self.columns for reading in column.readings]
 
     @property
     def rates(self) -> list[Reading]:
-        """The requests per second of all cells, also what the mask left out."""
+        """Return the requests per second of all cells, including those left out by the mask."""
         return [reading for column in self.columns for reading in column.rates]
 
     @property
     def failed(self) -> list[Column]:
-        """The columns of which something is missing."""
+        """Return the columns with a problem."""
         return [column for column in self.columns if column.problem]

@@ -1,4 +1,4 @@
-r"""A listing whose first line names its columns, as people keep metric history in files of their own.
+r"""Listings whose first line names their columns, as users keep metric history in their own files.
 
     Cell;metricType;DateTime;name;objectname;value;unit
     cel01;Cumulative;2026-01-05T10:00:00+01:00;FL_IO_W;FLASHLOG;1.234;IO requests
@@ -6,11 +6,11 @@ r"""A listing whose first line names its columns, as people keep metric history 
     time                       cell   name     object    value
     2026-01-05T10:00:00+01:00  cel01  FL_IO_W  FLASHLOG  1,234 IO requests
 
-The header says what each column is, in any order; others than those below are passed over. Fields are separated by
-`;`, `,`, `|`, a tab or blanks, and may be quoted. How numbers are written is learnt from all of them together: one
-that has both separators, or one that can only be a decimal, settles it; where nothing does, 1.234 of a counter is a
-whole number, and of any other metric it is told and not taken. A unit is one of CellCLI's, or, in whatever language,
-that of the metric's own definition. A time without a zone is taken as UTC.
+The header defines the columns in any order; columns other than those below are skipped. Fields are separated by `;`,
+`,`, `|`, a tab or blanks, and may be quoted. The number format is derived from all numbers together: one with both
+separators, or one that can only be a decimal, decides. If none does, 1.234 of a counter is a whole number, and for any
+other metric it is reported and not used. A unit is one of CellCLI's; a unit in another language is replaced by that of
+the metric's definition. A time without a zone is taken as UTC.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ ROLES = {
     "time": ("datetime", "time", "collectiontime", "timestamp", "collected"),
     "date": ("date",),
 }
-"""What a column is called, by what it is: in any case, with or without _ and blanks."""
+"""Accepted names of each kind of column, regardless of case, underscores and blanks."""
 OTHERS = ("metrictype", "type", "objecttype", "metricobjecttype", "alertstate", "description", "#", "no", "seq")
 _ROLE = {word: role for role, words in ROLES.items() for word in words} | dict.fromkeys(OTHERS, "")
 _DELIMITERS = ";|\t,"
 _HEADER = re.compile(r"^(?=[^\n]*value)(?=[^\n]*(?:name|metric))[^\n]*$", re.IGNORECASE | re.MULTILINE)
 _WITHIN = 1 << 16
-"""So far into a text a header is looked for."""
+"""Number of characters at the start of a text in which a header is searched."""
 _PREFIX = re.compile(r"\A([A-Za-z0-9][\w.-]*):[ \t]+(?=\S)")
 _NUMBER = re.compile(r"([+-]?[\d.,' \u00a0\u202f]*\d(?:[eE][+-]?\d+)?)\s*(.*)", re.DOTALL)
 _BLANKS = re.compile(r"[' \u00a0\u202f]")
@@ -52,24 +52,23 @@ TWICE = "a header that names a column twice, or more than one: leave one of them
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The columns of a listing: what each is, '' for one that is passed over, and what separates them ('' for
-    blanks)."""
+    """Columns of a listing: the role of each (empty if skipped), and the delimiter (empty for blanks)."""
 
     roles: tuple[str, ...]
     delimiter: str
 
     def fields(self, line: str) -> list[str] | None:
-        """The fields of a row, one for each column; None where there are not as many."""
+        """Return the fields of a row, one per column, or None if their number differs."""
         if self.delimiter:
             found = _split(line, self.delimiter)
             more, at = len(found) - len(self.roles), self.roles.index("value")
-            if more > 0 and self.delimiter == ",":  # a comma of the number, without quotes
+            if more > 0 and self.delimiter == ",":  # an unquoted comma inside the number
                 found[at : at + more + 1] = [",".join(found[at : at + more + 1])]
             return found if len(found) == len(self.roles) else None
         return self._aligned(line)
 
     def _aligned(self, line: str) -> list[str] | None:
-        """Fields between blanks. Only a value has blanks of its own: before its unit, and in some languages inside."""
+        """Return fields separated by blanks; only a value may contain blanks, before its unit or within a number."""
         for gap in (r"\t+", r"[ \t]{2,}"):
             found = [one.strip() for one in re.split(gap, line.strip())]
             if len(found) == len(self.roles):
@@ -87,7 +86,10 @@ class Header:
 
 
 def header_of(line: str) -> Header | None:
-    """The header that a line is; None where it is none: it names metric and value, and hardly anything unknown."""
+    """Return the header if the line is one, else None.
+
+    A header names at least the metric and the value, and at least half of its words are known.
+    """
     line = _PREFIX.sub("", line.strip().lstrip("\ufeff"), count=1)
     delimiter = next((one for one in _DELIMITERS if line.count(one) >= 1), "")
     words = _split(line, delimiter) if delimiter else line.split()
@@ -102,7 +104,7 @@ def header_of(line: str) -> Header | None:
 
 
 def _split(line: str, delimiter: str) -> list[str]:
-    """The fields of a line, quoted or not; one field where the quotes make no sense."""
+    """Return the fields of a line, quoted or not; a single field if the quotes are not valid."""
     try:
         [found] = csv.reader([line.replace("\r", " ")], delimiter=delimiter, skipinitialspace=True)
     except (csv.Error, ValueError):
@@ -111,7 +113,7 @@ def _split(line: str, delimiter: str) -> list[str]:
 
 
 def headed(text: str) -> tuple[int, int] | None:
-    """Where the line of the first header begins and ends; None where a text has none."""
+    """Return start and end of the first header line, or None if the text has none."""
     for match in _HEADER.finditer(text, 0, min(len(text), _WITHIN)):
         if header_of(match[0]) is not None:
             return match.start(), match.end()
@@ -119,7 +121,7 @@ def headed(text: str) -> tuple[int, int] | None:
 
 
 def read_columns(text: str, cell: str, first_line: int, found: Listing) -> None:
-    """Adds what stands below a header, that of the text's first line, to `found`; another header may follow."""
+    """Parse a text whose first line is a header and add the results to `found`; further headers may follow."""
     rows: list[tuple[int, str, dict[str, str]]] = []
     header: Header | None = None
     for at, raw in enumerate(text.split("\n"), first_line):
@@ -149,7 +151,7 @@ def read_columns(text: str, cell: str, first_line: int, found: Listing) -> None:
 
 
 def _row(header: Header, line: str, cell: str) -> dict[str, str] | None:
-    """A row by what its columns are; None where it is none."""
+    """Return a row's fields by their role, or None if it has no name or value."""
     prefix = _PREFIX.match(line) if "cell" not in header.roles else None
     fields = header.fields(line[prefix.end() :] if prefix else line)
     if fields is None:
@@ -161,7 +163,7 @@ def _row(header: Header, line: str, cell: str) -> dict[str, str] | None:
 
 
 def decimal_mark(values: Sequence[str]) -> str:
-    """The decimal separator of a listing's numbers: '.' or ','; '' where none of them tells."""
+    """Return the decimal separator of a listing's numbers: '.' or ','; empty if none shows it, '?' if they disagree."""
     marks = set()
     for value in values:
         match = _NUMBER.match(value.strip())
@@ -171,7 +173,7 @@ def decimal_mark(values: Sequence[str]) -> str:
 
 
 def _settled(number: str) -> Iterator[str]:
-    """The decimal separator of one number, where it can be no other."""
+    """Yield the decimal separator of a number if only one is possible."""
     mantissa = number.lower().partition("e")[0]
     last = max(mantissa.rfind("."), mantissa.rfind(","))
     if last < 0:
@@ -187,7 +189,7 @@ def _settled(number: str) -> Iterator[str]:
 
 
 def _reading(line: int, row: dict[str, str], mark: str) -> Reading | str:
-    """The reading of a row; why there is none, as words."""
+    """Return the reading of a row, or the reason why there is none."""
     match = _NUMBER.fullmatch(row["value"])
     if match is None:
         return NO_VALUE
@@ -207,14 +209,14 @@ def _reading(line: int, row: dict[str, str], mark: str) -> Reading | str:
 
 
 def _unit(given: str, own: str, known: bool) -> str | None:
-    """CellCLI's unit as given, or that of the metric's definition; None where neither tells."""
+    """Return CellCLI's unit as given, or that of the metric's definition; None if neither is known."""
     if given in UNITS or not given:
         return given or own
     return own if known else None
 
 
 def _value(number: str, mark: str, *, is_count: bool) -> float | None:
-    """A number by the listing's decimal separator; None where it may be another one."""
+    """Return the number with the listing's decimal separator, or None if it is ambiguous."""
     if mark in ("", "?") and ("." in number or "," in number):
         if not is_count or not re.fullmatch(r"[+-]?\d{1,3}(?:[.,]\d{3})*", number):
             return None
@@ -229,7 +231,7 @@ def _value(number: str, mark: str, *, is_count: bool) -> float | None:
 
 
 def _moment(row: dict[str, str]) -> int | None:
-    """The time of a row, in ns since 1970; UTC where it has no zone."""
+    """Return the time of a row in ns since 1970, or None; UTC if it has no zone."""
     text = " ".join(filter(None, (row.get("date", ""), row.get("time", ""))))
     try:
         moment = datetime.fromisoformat(text)

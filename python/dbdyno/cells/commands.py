@@ -1,7 +1,6 @@
-"""CellCLI commands before they are sent: which only look, how a script is cut, how equal answers
-are put together.
+"""CellCLI commands before they are sent: which are read-only, how scripts are split, how equal answers are grouped.
 
-A command becomes one quoted word behind `cellcli -e`, so that no shell on the cell reads it.
+A command becomes one quoted word after `cellcli -e`, so that no shell on the cell interprets it.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ VERBS = (
 )
 _COMMENT = re.compile(r"(?:--|#|rem(?:ark)?\b).*", re.IGNORECASE)
 COUNTER = re.compile(r"(?<![\w.:/,-])\d[\d,]*(?:\.\d+)?(?![\w.:/,-])")
-"""A number that stands alone: no part of a name, a time, a version or a size."""
+"""Pattern of a standalone number, not part of a name, a time, a version or a size."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 @dataclass(frozen=True)
 class Command:
-    """One command and where it stands. `looks`: it changes nothing on a cell."""
+    """One command, its position in a file or option, and whether it is read-only (`looks`)."""
 
     text: str
     where: str
@@ -47,12 +46,16 @@ class Command:
 
     @property
     def remote(self) -> str:
-        """What the cell's shell is given."""
+        """Return the command line for the cell's shell."""
         return f"cellcli -e {shlex.quote(self.text)}"
 
 
 def command_of(text: str, where: str = "command") -> Command:
-    """A CellCLI command; raises `CellsError` for what is none."""
+    """Parse a CellCLI command.
+
+    Raises:
+        CellsError: It is not a CellCLI command.
+    """
     text = " ".join(text.replace("\r", "").split("\n")).strip().rstrip(";").strip()
     verb = text.split(maxsplit=1)[0].lower() if text else ""
     if _CONTROL.search(text):
@@ -67,8 +70,13 @@ def command_of(text: str, where: str = "command") -> Command:
 
 
 def shell_script_of(path: Path) -> list[Command]:
-    """The lines of a file for the shell, one command each: empty lines and comments (#) are left out, a backslash
-    at the end goes on in the next. Raises `CellsError` for a file that holds none."""
+    """Return the lines of a file as shell commands, one each.
+
+    Empty lines and comments (#) are left out; a backslash at the end continues a line.
+
+    Raises:
+        CellsError: The file cannot be read, is incomplete, or has no command.
+    """
     commands = []
     held, first = "", 0
     for number, line in enumerate(_lines(path), 1):
@@ -94,8 +102,13 @@ def _lines(path: Path) -> list[str]:
 
 
 def script_of(path: Path) -> list[Command]:
-    """The commands of a file: one a line, a `-` at the end goes on in the next; comments begin
-    with --, # or REM. Raises `CellsError` with the line of what is no command."""
+    """Return the CellCLI commands of a file, one per line.
+
+    A `-` at the end continues a line; comments begin with --, # or REM.
+
+    Raises:
+        CellsError: A line is not a command (the error names it), or the file cannot be read or has no command.
+    """
     lines = _lines(path)
     commands = []
     held, first = "", 0
@@ -118,7 +131,7 @@ def script_of(path: Path) -> list[Command]:
 
 @dataclass(frozen=True)
 class Group:
-    """Cells that answered the same, but for their own name."""
+    """Cells whose answers are equal apart from their own names."""
 
     cells: list[str]
     output: str
@@ -127,10 +140,16 @@ class Group:
 
 
 def regrouped(answers: Iterable[Answer], own: Mapping[Host, str] | None = None) -> list[Group]:
-    """Equal answers together, in the order of first appearance. A cell's own name in its answer is
-    shown as <cell> where that makes it equal to another's: `own`, as the cells call themselves, or
-    the name by which they were reached. Answers that differ in counters alone are equal, too: then the least and
-    the most of each stands in its place."""
+    """Group equal answers, in order of first appearance.
+
+    A cell's name in its answer is shown as <cell>, so that it can equal another's. Answers that differ only in
+    standalone
+    numbers are equal, too: the range from the smallest to the largest is shown in place of each number.
+
+    Args:
+        answers: The answers.
+        own: Names that the cells report for themselves; other cells use the name by which they were reached.
+    """
     found: dict[tuple[str, str | None, int | None], list[tuple[Answer, str]]] = {}
     for answer in answers:
         name = (own or {}).get(answer.host) or answer.host.address.split(".")[0]
@@ -148,7 +167,7 @@ def regrouped(answers: Iterable[Answer], own: Mapping[Host, str] | None = None) 
 
 
 def spans(texts: Sequence[str]) -> str:
-    """Texts that differ in numbers alone as one, the least and the most in the place of each that differs."""
+    """Merge texts that differ only in numbers, showing the range of each number that differs."""
     columns = zip(*(COUNTER.findall(text) for text in texts), strict=True)
     ends = iter([(min(own, key=_number), max(own, key=_number)) for own in columns])
 
@@ -164,7 +183,7 @@ def _number(text: str) -> float:
 
 
 def left_out(pattern: re.Pattern[str], answers: Iterable[Answer]) -> dict[str, int]:
-    """Takes the lines that match (whole or in part) out of the answers; how many there were on each cell."""
+    """Remove matching lines from the answers, and return how many were removed for each cell."""
     found = {}
     for answer in answers:
         lines = answer.output.splitlines(keepends=True)
@@ -176,7 +195,7 @@ def left_out(pattern: re.Pattern[str], answers: Iterable[Answer]) -> dict[str, i
 
 
 def failure(answer: Answer) -> str | None:
-    """Why a command failed on a cell that answered; None if it did not."""
+    """Return why a command failed on a cell, or None if it succeeded."""
     error = re.search(r"^[ \t]*(CELL-\d{5}: .*)", answer.output, re.MULTILINE)
     if answer.problem:
         return answer.problem
@@ -189,7 +208,7 @@ def failure(answer: Answer) -> str | None:
 
 
 def names_of(cells: Sequence[str], all_of: int) -> str:
-    """'cel01, cel02 (2 of 3)'."""
+    """Return text such as 'cel01, cel02 (2 of 3)'."""
     return f"{', '.join(cells)} ({len(cells)} of {all_of})"
 
 

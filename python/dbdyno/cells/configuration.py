@@ -1,9 +1,7 @@
-"""What a cell is: its software, its flash, its disks and its IORM plan, so that recordings of
-different things are not laid side by side as if they were of the same.
+"""Configuration of a cell: its software, flash, disks and IORM plan, so that only comparable recordings are compared.
 
-Only what stays put is kept, no uptime and no temperature. Of disks the kinds are counted: `12
-HardDisk 600G normal`. A cell that does not answer, or whose CellCLI does not know an object, has
-fewer facts; nothing is made up for it.
+Only stable facts are kept, no uptime and no temperature. Disks are counted by kind: `12 HardDisk 600G normal`. A cell
+that does not answer, or whose CellCLI does not know an object type, has fewer facts; nothing is made up.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from dbdyno.cells.hosts import Host
 from dbdyno.cells.ssh import Access, Fleet
 
 Facts = dict[str, dict[str, str]]
-"""By the name of a cell: fact (`cell.releaseVersion`) to its text."""
+"""Facts of each cell by its name: fact (`cell.releaseVersion`) to its text."""
 FactsOf = dict[Host, dict[str, str]]
 
 SINGLE = {
@@ -34,12 +32,12 @@ OWN_NAME = "cell.name"
 
 
 def ask(hosts: Sequence[Host], access: Access) -> FactsOf:
-    """The facts of every cell that answers."""
+    """Return the facts of every cell that answers."""
     return asyncio.run(asked(hosts, access))
 
 
 async def asked(hosts: Sequence[Host], access: Access) -> FactsOf:
-    """The same, from code that is asynchronous."""
+    """Return the facts of every cell that answers; the asynchronous form of `ask`."""
     hosts = list(hosts)
     found: FactsOf = {}
     async with Fleet(hosts, access) as fleet:
@@ -48,7 +46,7 @@ async def asked(hosts: Sequence[Host], access: Access) -> FactsOf:
                 if answer.problem is None:
                     details = read_any(answer.output).details
                     found.setdefault(answer.host, {}).update(facts_of(kind, details))
-                else:  # it would cost its time-out again
+                else:  # it would cost its timeout again
                     hosts.remove(answer.host)
     return found
 
@@ -61,16 +59,16 @@ _TELLING = (
     ("flashcache", ("effectiveCacheSize",)),
     ("flashlog", ("effectiveSize",)),
 )
-"""Attributes that only one kind of object has, in the order in which they are looked for."""
+"""Attributes that only one kind of object has, in the order in which they are checked."""
 
 
 def kind_of(details: Mapping[str, str]) -> str:
-    """What kind of object a DETAIL listing shows, by its attributes; '' for none of those that are facts."""
+    """Return the kind of object in a DETAIL listing, by its attributes; empty for kinds without facts."""
     return next((kind for kind, names in _TELLING if any(name in details for name in names)), "")
 
 
 def facts_in(details: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """The facts in DETAIL listings of one cell, of whatever kinds."""
+    """Return the facts in DETAIL listings of one cell, of any kinds."""
     kinds: dict[str, list[Mapping[str, str]]] = {}
     for entry in details:
         kinds.setdefault(kind_of(entry), []).append(entry)
@@ -78,7 +76,7 @@ def facts_in(details: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 
 def facts_of(kind: str, details: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """The facts in a DETAIL listing of one kind of object."""
+    """Return the facts in a DETAIL listing of one kind of object."""
     if kind in SINGLE:
         wanted = SINGLE[kind]
         first = details[0] if details else {}

@@ -1,7 +1,7 @@
-"""Files onto every cell: read once, sent through the shell, whole or not at all.
+"""Copying of files to every cell: read once, sent through the shell, complete or not at all.
 
-A file is written beside its place under a name of its own, its length is compared, then it is renamed: a cell
-whose connection breaks keeps what it had. No SFTP is needed, which cells may have switched off.
+A file is written under a temporary name beside its target, its length is checked, then it is renamed: a cell whose
+connection breaks keeps its old file. SFTP, which cells may have disabled, is not needed.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from dbdyno.cells.ssh import Access, Answer, Fleet
 
 MOST_BYTES = 256 << 20
 Outcome = tuple[Host, str | None, str | None]
-"""A cell, what went wrong there, and what to do next."""
+"""A cell, its problem or None, and the next step or None."""
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A file to be copied: where it is here, what it is called there, its bytes and its mode."""
+    """File to copy: its local path, its name and folder on the cell, its bytes and its mode."""
 
     source: Path
     name: str
@@ -37,7 +37,7 @@ class Copy:
 
     @property
     def command(self) -> str:
-        """What is run on a cell; it reads the file."""
+        """Return the shell command that runs on a cell and reads the file from stdin."""
         folder = self.folder if self.folder.startswith("/") else f"./{self.folder}"
         aside, place = (shlex.quote(f"{folder}/{name}") for name in (f".{self.name}.{secrets.token_hex(6)}", self.name))
         return (
@@ -48,7 +48,11 @@ class Copy:
 
 
 def copies_of(files: Sequence[Path], folder: str) -> list[Copy]:
-    """Reads the files; raises `CellsError` for one that cannot be read, is too large, or shares its name."""
+    """Read the files to copy.
+
+    Raises:
+        CellsError: A file cannot be read or is too large, or two files have the same name.
+    """
     found: dict[str, Copy] = {}
     for file in files:
         if file.name in found:
@@ -67,7 +71,7 @@ def copies_of(files: Sequence[Path], folder: str) -> list[Copy]:
 def copy_everywhere(
     copies: Sequence[Copy], hosts: Sequence[Host], access: Access
 ) -> Iterator[tuple[Copy, list[Outcome]]]:
-    """Each file with what came of it on every cell, by what the cell calls itself."""
+    """Yield each file with its outcome on every cell; cells are named as they report themselves."""
 
     async def work() -> list[list[Answer]]:
         async with Fleet(hosts, access) as fleet:

@@ -1,8 +1,8 @@
-"""What a recording holds of whom: the state of every cell in every round, and what follows from it.
+"""Coverage of a recording: the state of every cell in every round, and what follows from it.
 
-A round asks every cell. It may have collected anew since the round before, or not (*not refreshed*:
-that is no zero), its service may have begun anew (*restart*), only a part of its answer may be
-here (*half*), or nothing (*no answer*).
+A round queries every cell. The cell may have collected anew since the previous round, or not (*not refreshed*, which is
+different from zero), its service may have restarted (*restart*), and its answer may be partial (*half*) or missing
+(*no answer*).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ COLLECTED, OLD, RESTART, HALF, NOTHING = (
 )
 STATES = (COLLECTED, OLD, RESTART, HALF, NOTHING)
 SILENT_S = 120.0
-"""A cell collects once a minute: two minutes without are worth a word."""
+"""A cell collects once a minute; two minutes without a collection are reported."""
 
 
 class CellClock(TypedDict):
-    """By how much a cell's clock is off ours."""
+    """Offset of a cell's clock from this machine's clock."""
 
     ahead_s: float
     certain: bool
@@ -39,14 +39,14 @@ class CellClock(TypedDict):
 
 
 class Restart(TypedDict):
-    """A round before which counters began anew, and what told of it."""
+    """Round before which counters were reset, and how that was noticed."""
 
     round: int
     how: str
 
 
 class Covered(TypedDict):
-    """A cell in a recording: its state in each round, and how long it said nothing new."""
+    """Coverage of one cell: its state in each round, and its longest time without new data."""
 
     name: str
     states: list[int]
@@ -59,7 +59,7 @@ class Covered(TypedDict):
 
 
 class Coverage(TypedDict):
-    """The states of a recording."""
+    """Coverage of a recording."""
 
     rounds: int
     asked_s: list[float]
@@ -72,7 +72,7 @@ class Coverage(TypedDict):
 
 
 def coverage(found: Measured) -> Coverage:
-    """The states of a recording: per cell one a round, counts, silences, restarts, failures."""
+    """Return the coverage of a recording: per cell its states, counts, silences, restarts and failures."""
     blocks = found.run.blocks()
     times = _times(found)
     resets = dict(_resets(found))
@@ -95,7 +95,7 @@ def coverage(found: Measured) -> Coverage:
 
 
 def _times(found: Measured) -> Mapping[str, dict[int, int]]:
-    """The newest time of collection by cell and round."""
+    """Return the newest collection time by cell and round."""
     times: dict[str, dict[int, int]] = {}
     for cell, block, at_ns in found.connection.execute(
         "select cell, block, max(at_ns) from readings group by all"
@@ -105,7 +105,7 @@ def _times(found: Measured) -> Mapping[str, dict[int, int]]:
 
 
 def _resets(found: Measured) -> Iterator[tuple[str, dict[int, str]]]:
-    """By cell: rounds before which its counters began anew, and what told of it."""
+    """Yield, per cell, the rounds before which its counters were reset, and how that was noticed."""
     rows = found.connection.execute(
         "select cell, block, any_value(metric), bool_or(metric is null) from resets group by all order by block"
     ).fetchall()
@@ -181,11 +181,11 @@ FACTS = {
     "celldisks": "cell disks",
     "griddisks": "grid disks",
 }
-"""What is told of a cell, of all that a recording knows of it."""
+"""Facts about a cell that are shown, of all that a recording holds, with their labels."""
 
 
 def what_they_are(run: Run) -> list[dict[str, object]]:
-    """A table of what the cells are, those alike in one row; none where the run does not say."""
+    """Return a table of the cells' configurations, with equal ones in one row; empty if the run has none."""
     first = (run.manifest.configuration or {}).get("first") or {}
     alike: dict[tuple[str, ...], list[str]] = {}
     for cell, facts in first.items():

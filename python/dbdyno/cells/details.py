@@ -1,11 +1,11 @@
-r"""Whatever in CellCLI's text is no row of a metric: objects in DETAIL, alerts, errors, prompts; the rest is told.
+r"""Parts of CellCLI's text that are not metric rows: objects in DETAIL, alerts, errors, prompts; the rest is reported.
 
     name:<pad>exa1cel01                                          DETAIL: an attribute a line
     1_1  2012-10-12T14:33:45-04:00  critical  "Disk failed"      an alert
     CELL-01504: Invalid command syntax.                          an error, on stdout
-    [oracle@db01 ~]$ dcli -g cells cellcli -e list cell          what somebody typed, and pasted with the answer
+    [oracle@db01 ~]$ dcli -g cells cellcli -e list cell          a typed command, pasted with the answer
 
-A metric in DETAIL is a reading like any other.
+A metric in DETAIL becomes a reading like any other.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ALERT = re.compile(
 
 
 def others(rest: list[tuple[int, str]], cell: str, found: Listing) -> None:
-    """Errors, details and their continuations; the rest is unread."""
+    """Parse errors, alerts and DETAIL objects with their continuation lines; other lines are added as unread."""
     block: dict[str, str] | None = None
     attribute, last, indent = "", -1, 0
     cells = _prefixes(rest)
@@ -74,7 +74,7 @@ def others(rest: list[tuple[int, str]], cell: str, found: Listing) -> None:
         last = line
         blocks[-1][1].append((line, raw))
     for attributes, lines in blocks:
-        # One line 'word: text' alone is no object: 'ssh: connect to host ...'.
+        # A single line 'word: text' is not an object, as in 'ssh: connect to host ...'.
         if is_metric(attributes) and _reading(attributes, lines[0][0], found):
             continue
         if lacks_value(attributes):
@@ -90,18 +90,20 @@ def others(rest: list[tuple[int, str]], cell: str, found: Listing) -> None:
 
 
 def is_metric(values: Mapping[str, object]) -> bool:
-    """Whether an object is a metric: an alert has a metric's value too, that of its moment."""
+    """Return True if an object is a metric; an alert has a metric's value too, that of its moment."""
     return "metricValue" in values and not values.keys() & _OF_ALERTS
 
 
 def lacks_value(values: Mapping[str, object]) -> bool:
-    """Whether an object is a metric whose value was cut off or not asked for: only metrics, and alerts, have a
-    metric's object."""
+    """Return True if an object is a metric without its value, because it was cut off or not requested.
+
+    Only metrics and alerts have a `metricObjectName`.
+    """
     return "metricObjectName" in values and "metricValue" not in values and not values.keys() & _OF_ALERTS
 
 
 def _reading(values: dict[str, str], line: int, found: Listing) -> bool:
-    """Takes the metric of a DETAIL listing; whether it could be read."""
+    """Add the metric of a DETAIL object to the readings; return False if it could not be parsed."""
     number = number_and_unit(values["metricValue"])
     at = values.get("collectionTime", "")
     at_ns = moment_ns(at) if at else None
@@ -116,9 +118,11 @@ def _reading(values: dict[str, str], line: int, found: Listing) -> bool:
 
 
 def _prefixes(rest: list[tuple[int, str]]) -> set[str]:
-    """The cells that dcli names: words before a colon behind which an attribute or an error stands.
-    A value such as 'error: x' of one attribute looks the same, but comes alone: a cell's name is
-    seen on two lines in a row, or before an error, or has a digit, a dot or a dash in it."""
+    """Return the cell names in dcli's prefixes: words before a colon that is followed by an attribute or an error.
+
+    An attribute value such as 'error: x' looks the same but occurs alone: a cell's name is on two consecutive lines, or
+    before an error, or contains a digit, a dot or a dash.
+    """
     cells: set[str] = set()
     before = ""
     for _, raw in rest:
@@ -137,7 +141,7 @@ def _prefixes(rest: list[tuple[int, str]]) -> set[str]:
 
 
 def _split(text: str, cell: str, cells: set[str]) -> tuple[str, str]:
-    """dcli's prefix and the rest."""
+    """Split a line into the cell of its dcli prefix (else `cell`) and the rest."""
     match = _PREFIX.fullmatch(text)
     return (match[1], match[2]) if match and match[1] in cells else (cell, text)
 

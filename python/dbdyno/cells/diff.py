@@ -1,8 +1,8 @@
-"""Before and after: what the counters of the cells did between two collections.
+"""Difference of two collections: what the cells' counters did in between.
 
-A side is a recording (its last round), or a file of what CellCLI printed. The flash log has its own
-part, since the question is so often asked: who was first, with what share, how many outliers were
-prevented, and why writes passed it by.
+A side is a recording (its last round), or a file with CellCLI's output. The flash log has a separate part, because it
+is asked for so often: which device was first, in which share of writes, how many outliers were prevented, and why
+writes bypassed it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,15 @@ from dbdyno.cells.rates import GONE, NEW, NOT_REFRESHED, RESET, Change, changes,
 
 SCHEMA = 1
 LEVEL_Z = 1.959963984540054
-"""Two-sided 95 % of the normal distribution."""
+"""Quantile of the normal distribution for two-sided 95 %."""
 
 
 def side(text: str, *, mask: str | None = None, runs: Path = Path("runs")) -> Collection:
-    """A collection from a recording (path, name or 'last'), or from a file; raises `CellsError`."""
+    """Return a collection from a recording (path, name or 'last') or from a file.
+
+    Raises:
+        CellsError: It cannot be read, or holds no metrics.
+    """
     from dbdyno.cells.record import recorded
     from dbdyno.evidence.run import find_run
 
@@ -47,9 +51,17 @@ def side(text: str, *, mask: str | None = None, runs: Path = Path("runs")) -> Co
 
 
 def from_file(path: Path, *, mask: str | None = None, cell: str = "", details: bool = False) -> Collection:
-    """What CellCLI or cellsrvstat printed, kept in a file, as it is or packed; a column per cell
-    that it names. `cell` is whose it is where it names none; else that is the file's name. With `details` a file
-    of alerts and configuration alone is one, too."""
+    """Return the output of CellCLI or cellsrvstat in a file, plain or compressed, with a column per cell.
+
+    Args:
+        path: The file.
+        mask: Regular expression; readings whose name does not match are left out.
+        cell: Name of the cell if the file does not name it; the default is derived from the file's name.
+        details: Accept a file that has only alerts and configuration.
+
+    Raises:
+        CellsError: The file cannot be read, or holds no metrics.
+    """
     listing = read_any(text_of(path), cell or cell_of(path))
     if not listing.readings and not (details and listing.details):
         first = listing.unread[0] if listing.unread else None
@@ -85,7 +97,7 @@ def from_file(path: Path, *, mask: str | None = None, cell: str = "", details: b
 
 
 def diff_page(before: Collection, after: Collection, *, by: str = "cell") -> DiffPage:
-    """The page of a difference: counters, latencies, the flash log, and what has no difference."""
+    """Return the page of a difference: counters, latencies, the flash log, and counters without a difference."""
     if not {c.host.name for c in before.columns} & {c.host.name for c in after.columns}:
         before = _renamed_alone(before, after)
     found = moved(before, after)
@@ -130,8 +142,10 @@ def diff_page(before: Collection, after: Collection, *, by: str = "cell") -> Dif
 
 
 def moved(before: Collection, after: Collection) -> list[Change]:
-    """Every counter between two collections; a cell whose service began anew in between has no
-    difference, whatever its counters say."""
+    """Return the change of every counter between two collections.
+
+    A cell whose service restarted in between has no differences, whatever its counters say.
+    """
     again = _began_anew(before, after)
     return [
         replace(change, delta=None, per_s=None, verdict=RESET)
@@ -142,8 +156,7 @@ def moved(before: Collection, after: Collection) -> list[Change]:
 
 
 def flash_log(found: Sequence[Change]) -> FlashLog | None:
-    """Who was first between the two collections, over all cells whose counters hold; None where no
-    write went through the flash log."""
+    """Return the flash log's statistics over all cells with valid differences, or None if there were no writes."""
     sums = {name: delta for (name, _, _), (delta, _) in totals(found, "all").items()}
     disk, flash = sums.get("FL_DISK_FIRST", 0.0), sums.get("FL_FLASH_FIRST", 0.0)
     writes = disk + flash
@@ -171,8 +184,10 @@ def flash_log(found: Sequence[Change]) -> FlashLog | None:
 
 
 def share_interval(part: float, whole: float) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share, which holds for rare events too (Wilson 1927). Writes of
-    one load depend on each other: the true interval is wider."""
+    """Return Wilson's 95 % interval of a share, which also holds for rare events (Wilson 1927).
+
+    Writes of one load depend on each other, so the true interval is wider.
+    """
     share, z2 = part / whole, LEVEL_Z**2
     centre = (share + z2 / (2 * whole)) / (1 + z2 / whole)
     spread = share * (1 - share) / whole + z2 / (4 * whole**2)
@@ -190,12 +205,12 @@ def _began_anew(before: Collection, after: Collection) -> set[str]:
 
 
 def _seconds(found: Sequence[Change]) -> dict[str, float]:
-    """The time between a cell's own collections."""
+    """Return the time between each cell's own collections, in seconds."""
     return {c.cell: c.seconds for c in found if c.seconds is not None}
 
 
 def _renamed_alone(before: Collection, after: Collection) -> Collection:
-    """Two files without names of cells are the same cell, if each has one column."""
+    """Treat two files with a single, unnamed column each as the same cell."""
     if len(before.columns) == len(after.columns) == 1:
         column = before.columns[0]
         name = after.columns[0].host.name

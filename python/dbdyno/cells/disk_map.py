@@ -1,4 +1,4 @@
-"""Cells by disks: one value per disk of a cell and metric, over the whole recording."""
+"""Maps of cells by disks: one value per cell and disk for a metric, over the whole recording."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ Objects = Sequence[tuple[str, str, str, str, float, float, float]]
 
 
 def disk_maps(cells: Sequence[str], objects: Objects) -> list[DiskMap]:
-    """A map per kind of disk and metric that was not all zero: `values[cell][disk]`, None where a
-    disk has none. `objects` as `Measured.objects` gives them."""
+    """Return a map per kind of disk and metric that was not all zero.
+
+    `values[cell][disk]` is None if a disk has no value; `objects` is the result of `Measured.objects`.
+    """
     maps = []
     for kind in KINDS:
         disks = sorted({disk_of(item) for family, _, _, item, *_ in objects if family == kind})
@@ -44,7 +46,7 @@ def _values(kind: str, name: str, objects: Objects) -> dict[tuple[str, str], flo
 
 
 def disk_of(item: str) -> str:
-    """CD_03 of CD_03_cel01: a disk's name without its cell's."""
+    """Return a disk's name without its cell's name: CD_03 for CD_03_cel01."""
     match = _DISK.match(item)
     return match[1] if match else item
 
@@ -72,7 +74,7 @@ def _map(
 
 
 def disk_table(maps: Sequence[DiskMap]) -> Table:
-    """Of each map the disk with the least and that with the most, and the median."""
+    """Return a table with the lowest disk, the highest disk and the median of each map."""
     rows: list[Mapping[str, object]] = []
     for one in maps:
         known = sorted(

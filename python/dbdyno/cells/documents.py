@@ -1,8 +1,8 @@
-"""CellCLI's answers as documents: `-xml`, and JSON of the newest releases.
+"""CellCLI's answers as documents: `-xml`, and the JSON of the newest releases.
 
-The XML has what the text lacks: values that are not rounded, the collection time in milliseconds,
-the cell's name, and when its service began. No sample of the JSON was at hand: an object with
-`name` and `metricValue` is taken for a metric wherever it stands, one with a `name` for a detail.
+The XML has what the text lacks: unrounded values, the collection time in milliseconds, the cell's name, and the start
+time of its service. No sample of the JSON was available: an object with `name` and `metricValue` is taken as a metric
+wherever it occurs, one with only a `name` as a detail.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from dbdyno.cells.listing import CellError, Listing, Reading, Unread, moment_ns,
 from dbdyno.cells.numbers import number_and_unit
 
 MOST_UNREAD = 10_000
-"""So many places that are not understood in one answer are enough to say what is wrong with it."""
+"""Limit of reported problems in one answer."""
 _FLAT = re.compile(r'\{[^{}]{0,4000}"metricValue"[^{}]{0,4000}\}')
 
 _JSON = re.compile(r"\{\s*(?:[\"}]|$)|\[\s*(?:[\[{\"\]\d-]|$)")
-"""How JSON begins; a prompt such as `[oracle@db01 ~]$` begins otherwise."""
+"""How JSON begins; a prompt such as `[oracle@db01 ~]$` does not match."""
 _BEGINS = tuple(re.compile(rf"^[\ufeff \t]*+{mark}", re.MULTILINE) for mark in (r"<\?xml", "<cli-output"))
 
 _WHOSE = re.compile(r'"cell"\s*:\s*"([^"\\]+)"')
 
 
 def read_any(text: str, cell: str = "") -> Listing:
-    """Reads what a cell answered: XML, JSON, cellsrvstat or CellCLI's text, told apart by how it
-    begins.
+    """Parse a cell's answer, which is XML, JSON, cellsrvstat or CellCLI's text, recognised by its beginning.
 
-    A document that breaks off is read as far as it goes; the place is in `unread`, and so is what
-    stands before XML, as when a login file of the cell prints something.
+    A truncated document is parsed as far as possible, and the position of the break is added to `unread`. So is text
+    before
+    the XML, such as what a login script of the cell prints.
     """
     text = visible(text)
     head = text.lstrip("\ufeff \t\r\n")[:200]
@@ -50,7 +50,7 @@ def read_any(text: str, cell: str = "") -> Listing:
 
 
 def _document_at(text: str) -> int | None:
-    """Where the line begins with which XML does; None where there is none."""
+    """Return where the first line of XML begins, or None."""
     for mark in _BEGINS:
         if match := mark.search(text):
             return match.start()
@@ -58,8 +58,7 @@ def _document_at(text: str) -> int | None:
 
 
 def read_xml(text: str, cell: str = "", begin: int = 0) -> Listing:
-    """Reads `<cli-output>`; several documents one after the other are read one by one. What stands
-    before `begin` is read as text."""
+    """Parse `<cli-output>`, also several documents one after another; text before `begin` is parsed as plain text."""
     found = read_text(text[:begin], cell)
     line, counted = 1, 0
     while begin < len(text):
@@ -79,7 +78,7 @@ def read_xml(text: str, cell: str = "", begin: int = 0) -> Listing:
 def _document(text: str, cell: str, line: int, found: Listing) -> None:
     if not text:
         return
-    if "<!" in text.split("<cli-output", 1)[0]:  # entities could make a small text huge
+    if "<!" in text.split("<cli-output", 1)[0]:  # entities could expand a small text to a huge one
         why = "a document type, which no cell sends; the document is left out"
         found.unread.append(Unread(line, text[:200], why))
         return
@@ -95,7 +94,7 @@ def _document(text: str, cell: str, line: int, found: Listing) -> None:
 
 
 class _Reader:
-    """Takes the elements as they come: objects below the root, their attributes below them."""
+    """XML parser target: objects are the elements below the root, their attributes the elements below them."""
 
     def __init__(self, cell: str, line: int, found: Listing) -> None:
         self.cell = cell
@@ -106,7 +105,7 @@ class _Reader:
         self.text = ""
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """An element begins."""
+        """Handle the start of an element."""
         self.depth += 1
         self.text = ""
         if self.depth == 2:
@@ -120,11 +119,11 @@ class _Reader:
                 self.found.started_ns[self.cell] = began_ns
 
     def data(self, text: str) -> None:
-        """Some text of an element."""
+        """Handle text of an element."""
         self.text += text
 
     def end(self, tag: str) -> None:
-        """An element ends."""
+        """Handle the end of an element."""
         if self.depth == 3:
             self.values[tag] = self.text.strip()
         elif self.depth == 2:
@@ -162,15 +161,14 @@ def _metric(values: dict[str, Any], cell: str, line: int, found: Listing) -> Non
 
 
 def _moment_ns(text: str) -> int | None:
-    """A time in milliseconds since 1970, or as text with its zone, in ns; None if it is neither."""
+    """Return a time in ns since 1970, given in ms since 1970 or as text with a zone; None if it is neither."""
     if text.isascii() and text.isdigit():
         return int(text) * 10**6 if len(text) <= 13 else None
     return moment_ns(text)
 
 
 def read_json(text: str, cell: str = "") -> Listing:
-    """Reads JSON, one document or one a line; metrics are taken wherever they stand, also out of a
-    document that breaks off."""
+    """Parse JSON, one document or one per line; metrics are found at any depth, also in a truncated document."""
     found = Listing()
     try:
         _walk(json.loads(text), cell, 1, found)
@@ -203,7 +201,7 @@ def read_json(text: str, cell: str = "") -> Listing:
 
 
 def _loaded(text: str) -> Any:
-    """The value of a JSON text, or the error that it is none."""
+    """Return the value of a JSON text, or the error that it caused."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -213,7 +211,7 @@ def _loaded(text: str) -> Any:
 
 
 def _context(value: dict[str, object], cell: str, found: Listing) -> str:
-    """Whose an object is: its own `cell`, or that of a `context` beside it, as in the XML."""
+    """Return the cell of an object: its own `cell`, or that of a `context` in it, as in the XML."""
     for at in (value.get("context"), value):
         if isinstance(at, dict) and isinstance(at.get("cell"), str) and at["cell"]:
             cell = visible(at["cell"])

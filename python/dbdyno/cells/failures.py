@@ -1,4 +1,4 @@
-"""What went wrong on the way to a cell, as a sentence and what to do next."""
+"""Failures to reach a cell, as a sentence and the next step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REFUSED = "it refused the key"
 
 
 def in_words(error: Exception, reach: Reach) -> Words:
-    """A failure to connect to a host."""
+    """Return the words and the next step for a failure to connect to a host."""
     import asyncssh
 
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
@@ -37,8 +37,10 @@ _FEWER = (
 
 
 def _reason(error: OSError) -> str:
-    """What the system says of its number; an event loop puts words of its own in their place. Names that are not
-    known have numbers below 0, and words of the resolver."""
+    """Return the system's message for an error number; event loops replace it by their own.
+
+    Errors of name resolution have negative numbers and the resolver's message.
+    """
     known = isinstance(error.errno, int) and error.errno > 0
     return os.strerror(error.errno).lower() if known and error.errno is not None else error.strerror or str(error)
 
@@ -56,7 +58,7 @@ def _said(error: Exception) -> str:
 
 
 def forget_command(reach: Reach) -> str:
-    """What takes the known key of a host away."""
+    """Return the command that removes a host's known key."""
     file = next(iter(reach.known_files), None)
     words = ["ssh-keygen", "-R", reach.known_name, *(["-f", str(file)] if file else [])]
     return shlex.join(words)

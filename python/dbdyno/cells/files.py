@@ -1,8 +1,8 @@
-"""Files of archived answers: as they are, or packed as ExaWatcher packs them; whose they are.
+"""Files of archived answers, plain or compressed as ExaWatcher does it, and the cell that each belongs to.
 
-`2015_01_17_09_02_55_CellSrvStatExaWatcher_exa1cel01.example.com.dat.bz2` names its cell. What is
-packed is unpacked piece by piece, and refused as soon as it comes to more than `MOST_BYTES`, or to more
-than `MOST_TIMES` of what was read for it: a file of 500 bytes could fill the memory.
+`2015_01_17_09_02_55_CellSrvStatExaWatcher_exa1cel01.example.com.dat.bz2` names its cell. Compressed files are unpacked
+in pieces, and refused as soon as the text exceeds `MOST_BYTES`, or `MOST_TIMES` times the size of the file: a file of
+500 bytes could fill the memory.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import BinaryIO
 from dbdyno.base.errors import CellsError
 
 MOST_BYTES = 64 << 20
-"""Of text: half a million values."""
+"""Largest size of the text in bytes, about half a million values."""
 MOST_TIMES = 250
-"""Answers of cells pack 10 to 60 to one."""
+"""Largest compression ratio; answers of cells have 10 to 60."""
 _SMALL = 4 << 20
 _PIECE = 1 << 20
 _PACKED = {b"BZh": bz2.BZ2File, b"\x1f\x8b": gzip.GzipFile, b"\xfd7zXZ": lzma.LZMAFile}
@@ -28,8 +28,11 @@ _EXAWATCHER = re.compile(r"\d{4}(?:_\d\d){5}_\w*ExaWatcher_(?P<cell>[A-Za-z0-9-]
 
 
 def text_of(path: Path) -> str:
-    """The text of a file, unpacked (bzip2, gzip, xz, told by its first bytes); raises
-    `CellsError`. Bytes that are no UTF-8 become U+FFFD."""
+    """Return the text of a file, unpacked if its first bytes say bzip2, gzip or xz; invalid UTF-8 becomes U+FFFD.
+
+    Raises:
+        CellsError: The file cannot be read, is truncated, or is too large.
+    """
     try:
         with path.open("rb") as file:
             head = file.read(6)
@@ -49,7 +52,7 @@ def text_of(path: Path) -> str:
 
 
 def _read(file: BinaryIO, path: Path) -> bytes:
-    """The bytes, as long as there are not too many of them."""
+    """Return the bytes of a file, up to the limits; raise `CellsError` beyond them."""
     packed = path.stat().st_size
     data = bytearray()
     while piece := file.read(_PIECE):
@@ -70,6 +73,6 @@ def _read(file: BinaryIO, path: Path) -> bytes:
 
 
 def cell_of(path: Path) -> str:
-    """Whose a file is, by its name: what ExaWatcher wrote there, else the name without suffix."""
+    """Return the cell of a file, by its name: the part that ExaWatcher writes, else the name without suffix."""
     match = _EXAWATCHER.fullmatch(path.name)
     return match["cell"] if match else path.stem

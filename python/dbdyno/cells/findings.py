@@ -1,4 +1,4 @@
-"""What can be found in the text of a cell: readings, details, errors, and lines that are not understood."""
+"""Results of parsing a cell's text: readings, details, errors, and lines that could not be parsed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ OTHER_LANGUAGE = (
     "CellCLI writes numbers as the locale of its session does; collect again with LC_ALL=C before cellcli or dcli, or "
     "write the values into the file as 1,325.8"
 )
-"""What to do about either."""
+"""Next step for numbers in another language's format."""
 FOREIGN = "a number whose separators are not those of CellCLI in English (1,325.8)"
 
 
 class Reading(NamedTuple):
-    """One value of one metric. `cell` is '' where the text does not say; `text` is the value as
-    printed; `at_ns` its collection time where printed, since 1970."""
+    """One value of one metric.
+
+    `cell` is empty if the text does not name it; `text` is the value as printed; `at_ns` is the collection time in ns
+    since
+    1970, if printed.
+    """
 
     cell: str
     name: str
@@ -33,7 +37,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A line that was not understood."""
+    """Line that could not be parsed, with the reason."""
 
     line: int
     text: str
@@ -42,7 +46,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class CellError:
-    """An error that CellCLI printed: CELL-nnnnn and its words."""
+    """Error that CellCLI printed, with its code CELL-nnnnn and its message."""
 
     cell: str
     code: str
@@ -52,10 +56,12 @@ class CellError:
 
 @dataclass
 class Listing:
-    """All that was found in a text. `details` are the objects of DETAIL listings: attribute to
-    text, with the cell under the key '' where it is known; `started_ns` when the cell service of
-    a cell began, since 1970, where the text says so; `own_name` what the cell calls itself, where a
-    document says so."""
+    """Everything found in a text.
+
+    `details` are the objects of DETAIL listings (attribute to text, with the cell under the empty key if known);
+    `started_ns` is the start of each cell's service in ns since 1970, if known; `own_name` is the name that the cell
+    reports for itself, if a document has it.
+    """
 
     readings: list[Reading] = field(default_factory=list)
     started_ns: dict[str, int] = field(default_factory=dict)
@@ -66,13 +72,15 @@ class Listing:
 
 
 def visible(text: str) -> str:
-    """A text of a cell without what a terminal would obey or no file could hold: each control
-    character but tab and line end, and each half of a pair, becomes U+FFFD."""
+    """Return a text that is safe for terminals and files.
+
+    Control characters (except tab and line ends) and lone surrogates become U+FFFD.
+    """
     return _UNSEEN.sub("\ufffd", text)
 
 
 def moment_ns(text: str) -> int | None:
-    """A time such as 2012-10-12T14:33:45-04:00, with its zone, in ns since 1970; else None."""
+    """Return a time with zone, such as 2012-10-12T14:33:45-04:00, in ns since 1970; None if it is not one."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -1,6 +1,6 @@
-"""What the cells did before anybody watched: their own history of metrics, as a recording.
+"""The cells' own history of metrics as a recording, for the time before dbdyno recorded.
 
-Cells keep every minute for a week (METRICHISTORY). It is asked for in pieces of a few minutes, since an hour of a
+Cells keep every minute for a week (METRICHISTORY). It is queried in pieces of a few minutes, because an hour of one
 cell is tens of megabytes, with constant conditions only: `ageInMinutes > 29 and ageInMinutes < 45`.
 """
 
@@ -29,7 +29,7 @@ OnValues = Callable[[int, int], None]
 
 @dataclass
 class History:
-    """What was had: the run, its rounds and values, and what went wrong by cell."""
+    """Result: the run, its rounds and values, problems by cell, and cells that were reached in several ways."""
 
     run: Run
     rounds: int
@@ -39,7 +39,7 @@ class History:
 
 
 def command(begin_min: int, end_min: int, *, xml: bool) -> str:
-    """What a cell is asked for: what is at least `begin_min` and less than `end_min` minutes old."""
+    """Return the command that lists values from `begin_min` (included) to `end_min` (excluded) minutes old."""
     where = f"where ageInMinutes > {begin_min - 1} and ageInMinutes < {end_min}"
     return f"cellcli {'-xml ' if xml else ''}-e 'list metrichistory{'' if xml else TEXT} {where}'"
 
@@ -47,7 +47,18 @@ def command(begin_min: int, end_min: int, *, xml: bool) -> str:
 def history(
     out: Path, hosts: Sequence[Host], access: Access, minutes: int, on_values: OnValues | None = None
 ) -> History:
-    """The last minutes of every cell as a new run folder; raises `CellsError` where no cell has any."""
+    """Write the last minutes of every cell as a new run folder.
+
+    Args:
+        out: The new run folder.
+        hosts: The cells.
+        access: How cells are reached.
+        minutes: How many minutes to fetch.
+        on_values: Called after each piece with the minutes so far and its number of values.
+
+    Raises:
+        CellsError: No cell has any history.
+    """
     columns, names, problems, facts = asyncio.run(_asked(hosts, access, minutes, on_values))
     if not any(column.readings for column in columns):
         first = next(iter(problems.items()), ("", "no metric"))
@@ -89,7 +100,7 @@ async def _asked(
 
 
 async def _piece(fleet: Fleet, plain: set[Host], begin: int, end: int) -> list[Answer]:
-    """One piece of every cell; a cell that knows no XML is asked for text, then and from then on."""
+    """Query one piece of every cell; a cell that does not know XML is queried for text from then on."""
     ask = {host: command(begin, end, xml=host not in plain) for host in fleet.hosts}
     answers = await fleet.run(ask)
     again = [answer.host for answer in answers if answer.host not in plain and knows_no_xml(answer)]
@@ -102,6 +113,6 @@ async def _piece(fleet: Fleet, plain: set[Host], begin: int, end: int) -> list[A
 
 
 def _column(answer: Answer) -> Column:
-    """A piece as a column; that there was nothing in it is no fault: the cell may not be up for so long."""
+    """Return a piece as a column; an empty one is not an error, because the cell may not have been up for that long."""
     listing = read_any(answer.output, answer.host.name)
     return column_of(answer.host, listing, None, answer, history=True)

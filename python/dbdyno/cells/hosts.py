@@ -1,12 +1,12 @@
-"""Which cells: names on the command line, group files, a jump host, a port, a user each.
+"""The cells to reach: names on the command line, group files, and a port and a user for each.
 
     exa1cel01,exa1cel02          names, separated by commas
-    @cell_group                  a file with a name a line, as dcli reads it; # begins a comment
-    celladmin@exa1cel03:2222     a user and a port of its own
-    exa1cel[01-14]               a row of names, with their leading zeros
+    @cell_group                  a file with one name per line, as dcli reads it; # begins a comment
+    celladmin@exa1cel03:2222     with its own user and port
+    exa1cel[01-14]               a range of names, with their leading zeros
     [::1]:2222                   an IPv6 address with a port
 
-What a name does not say comes from the options, then from the user's SSH configuration.
+What a name does not specify comes from the options, then from the user's SSH configuration.
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ _MOST = 10_000
 
 @dataclass(frozen=True)
 class Host:
-    """A cell to be reached. `name` is what its column is called, and tells no two apart; `port` and `user` are
-    None where the user's SSH configuration decides."""
+    """Cell to reach.
+
+    `name` is the title of its column and is not compared; `port` and `user` are None if the user's SSH configuration
+    decides.
+    """
 
     name: str = field(compare=False)
     address: str
@@ -39,8 +42,15 @@ class Host:
 
 
 def hosts_of(texts: Sequence[str], *, user: str | None = None) -> list[Host]:
-    """The cells that the texts name, each once, in order; columns are named by what tells them
-    apart. Raises `CellsError` with the file and line of what is no host."""
+    """Return the cells that the texts name, each once, in order; columns get names that distinguish them.
+
+    Args:
+        texts: Names, ranges and group files, separated by commas.
+        user: The user for names without one.
+
+    Raises:
+        CellsError: A word is not a host (the error names file and line), or there are no cells.
+    """
     found: dict[tuple[str, int | None, str | None], Host] = {}
     for text in texts:
         for word in text.split(","):
@@ -56,8 +66,11 @@ def hosts_of(texts: Sequence[str], *, user: str | None = None) -> list[Host]:
 
 
 def checked(address: object, port: object, user: object) -> Host:
-    """The cell of an address that comes from a file and not from the command line, under the same rules as --hosts.
-    Raises `CellsError`."""
+    """Return the host for an address that comes from a file, under the same rules as --hosts.
+
+    Raises:
+        CellsError: It is not a host.
+    """
     port_fits = port is None or (isinstance(port, int) and not isinstance(port, bool) and 0 < port < 65536)
     word = f"[{address}]" if isinstance(address, str) and ":" in address else str(address)
     match = _HOST.fullmatch(f"{user}@{word}" if user is not None else word)
@@ -111,7 +124,7 @@ def _host(word: str, where: str) -> Host:
 
 
 def _told_apart(hosts: list[Host]) -> list[Host]:
-    """The same address with several ports is named with the port, else with the user."""
+    """Name hosts so that they differ: by address, else with the port, else also with the user."""
     names = [host.address for host in hosts]
     ports = [f"{host.address}:{host.port}" if host.port else host.address for host in hosts]
     users = [f"{host.user or ''}@{port}" for host, port in zip(hosts, ports, strict=True)]

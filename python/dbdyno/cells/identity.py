@@ -1,11 +1,11 @@
-"""Which answers are of one and the same cell: by what a cell calls itself, not by how it was reached.
+"""Recognition of answers that belong to the same cell, by the name it reports and not by how it was reached.
 
-A cell may be named twice: by name and by address, over either of its two networks, in two group files. Its
-values would then be summed twice. Every cell says its own name, in XML as the context of its answer and in text
-as the ending of its disks' names; that name is used in place of the address wherever values are shown or kept.
+A cell may be listed twice: by name and by address, over either of its two networks, in two group files. Its values
+would then be summed twice. Every cell reports its own name: in XML as the context of its answer, in text as the ending
+of its disks' names. That name replaces the address wherever values are shown or stored.
 
-Two cells of different racks may bear one name: they are told apart by when their services began, or by values
-that differ for the same time of collection, and both then show their address.
+Two cells of different racks may have the same name: they are distinguished by the start times of their services, or by
+values that differ for the same collection time; both are then shown with their addresses.
 """
 
 from __future__ import annotations
@@ -26,14 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class Names:
-    """What the cells of a fleet call themselves, once each has said so: a cell that does not answer later keeps
-    its name. `addresses` are all ways by which a cell was reached, by its name."""
+    """Names that the cells of a fleet have reported so far; a cell that later does not answer keeps its name."""
 
     own: dict[Host, str] = field(default_factory=dict)
 
     @property
     def addresses(self) -> dict[str, list[str]]:
-        """The addresses of each cell, by its name; those of which nothing was heard are not in it."""
+        """Return all addresses by which each cell was reached, by its name; cells that never answered are left out."""
         found: dict[str, list[str]] = {}
         for host, name in self.own.items():
             found.setdefault(name, []).append(shown(host))
@@ -41,7 +40,7 @@ class Names:
 
     @property
     def twice(self) -> list[str]:
-        """A sentence for each cell that was reached in several ways."""
+        """Return a sentence for each cell that was reached in several ways."""
         return [
             f"{name} was reached as {' and as '.join(ways)}: it is one cell, and counts once"
             for name, ways in self.addresses.items()
@@ -49,16 +48,15 @@ class Names:
         ]
 
     def of(self, host: Host) -> str:
-        """What a host is called: as the cell calls itself, else as it was named."""
+        """Return the name that the cell reported, else the name by which it was listed."""
         return self.own.get(host, host.name)
 
     def called(self, hosts: Iterable[Host]) -> list[str]:
-        """The cells behind these hosts, each once."""
+        """Return the names of the cells behind these hosts, each once."""
         return list(dict.fromkeys(self.of(host) for host in hosts))
 
     def take(self, collection: Collection) -> None:
-        """Names the columns of a collection by what the cells call themselves; of one cell that was reached
-        several times one column stays."""
+        """Rename the columns of a collection to the cells' own names, and keep one column per cell."""
         self._learn(collection.columns)
         kept: dict[str, Column] = {}
         for column in collection.columns:
@@ -69,7 +67,7 @@ class Names:
         collection.twice = self.twice
 
     def learn(self, facts: Mapping[Host, Mapping[str, str]]) -> None:
-        """Takes names from what the cells are (`configuration`): one name and one id are one cell."""
+        """Learn names from the cells' configurations: the same name and the same id are the same cell."""
         ids: dict[str, set[str]] = {}
         for own in facts.values():
             ids.setdefault(own.get("cell.name", ""), set()).add(own.get("cell.id", ""))
@@ -89,8 +87,12 @@ class Names:
 
 
 def renamed_answers(answers: Iterable[Answer], own: Mapping[Host, str]) -> None:
-    """Names each answer by what its cell calls itself. Where two addresses say one name, it may be one cell or two
-    of different racks: then the address stands beside it. A cell that did not say keeps its address."""
+    """Rename each answer to the name its cell reports.
+
+    If two addresses report one name, they may be one cell or two of different racks: the address is then added. A cell
+    that
+    did not report a name keeps its address.
+    """
     by_name = Counter(own.values())
     for answer in answers:
         if name := own.get(answer.host):
@@ -99,8 +101,11 @@ def renamed_answers(answers: Iterable[Answer], own: Mapping[Host, str]) -> None:
 
 
 def known_as(manifest: Manifest) -> dict[str, str]:
-    """What the cells of a recording call themselves, by the name under which it holds them; '' for one that is
-    there already under another. Recordings of earlier versions hold cells by their addresses."""
+    """Return the cells' own names by the name under which a recording holds them.
+
+    The value is empty for a column whose cell is already there under another name. Recordings of earlier versions name
+    cells by their addresses.
+    """
     first = (manifest.configuration or {}).get("first") or {}
     ids: dict[str, set[str]] = {}
     for own in first.values():
@@ -114,17 +119,17 @@ def known_as(manifest: Manifest) -> dict[str, str]:
 
 
 def shown(host: Host) -> str:
-    """A host as it was named: address, and port where one was given."""
+    """Return a host's address, with its port if one was given."""
     return f"{host.address}:{host.port}" if host.port else host.address
 
 
 def own_name(column: Column) -> str:
-    """What the cell calls itself in its answer; '' where it does not say."""
+    """Return the name that the cell reports in its answer; empty if there is none."""
     return column.listing.own_name or next(iter(own_names(column.everything).values()), "")
 
 
 def renamed(column: Column, name: str) -> Column:
-    """The same column under another name."""
+    """Return the column under another name."""
     if column.host.name == name:
         return column
     listing = column.listing
@@ -135,7 +140,7 @@ def renamed(column: Column, name: str) -> Column:
 
 
 def _same(one: Column, other: Column) -> bool:
-    """Whether nothing speaks against two answers being of one cell."""
+    """Return True if nothing contradicts that two answers come from the same cell."""
     if None not in (one.started_ns, other.started_ns) and one.started_ns != other.started_ns:
         return False
     values = {(r.name, r.object, r.at_ns): r.value for r in one.everything}

@@ -1,9 +1,8 @@
-"""A recording as intervals: what every counter did from round to round, and every level at each.
+"""A recording as intervals: the change of every counter between rounds, and the value of every gauge at each round.
 
-A round counts once every cell that answers has collected anew: with questions faster than cells
-collect, rounds are put together, so that no interval is a cell's empty one. A cell that gave
-nothing new while another collected twice is not waited for. What has no difference (a restart, a
-cell that did not answer) is NaN in its place, and counted in `lost`.
+A round is used once every cell that answers has collected anew: if queries are faster than the cells collect, rounds
+are merged, so that no interval is empty for a cell. A cell without new data while another collected twice is not waited
+for. A missing difference (a restart, a cell that did not answer) is NaN, and counted in `lost`.
 """
 
 from __future__ import annotations
@@ -26,13 +25,17 @@ Key = tuple[str, str, str]
 
 MISSING = "missing"
 PATIENCE = 2
-"""So often a cell collects before one that did not is given up for this round."""
+"""Number of collections of another cell after which a cell without new data is not waited for."""
 
 
 @dataclass
 class Intervals:
-    """The intervals of a recording. `deltas` and `seconds` have one value per interval (NaN where
-    there is none), `levels` one per round that counts; `lost` counts intervals by (cell, why)."""
+    """Intervals of a recording.
+
+    `deltas` and `seconds` have one value per interval (NaN if there is none), `levels` one per round that is used;
+    `lost`
+    counts intervals by (cell, reason).
+    """
 
     cells: list[str]
     count: int
@@ -47,14 +50,14 @@ class Intervals:
 
     @functools.cached_property
     def counters(self) -> dict[str, dict[str, list[str]]]:
-        """Counters by name, then cell: the objects that have it."""
+        """Return, for each counter and cell, the objects that have it."""
         found: dict[str, dict[str, list[str]]] = {}
         for name, cell, item in self.deltas:
             found.setdefault(name, {}).setdefault(cell, []).append(item)
         return found
 
     def only(self, cells: Sequence[str]) -> Intervals:
-        """The same of these cells alone."""
+        """Return the intervals of only these cells."""
         parts = [
             {key: row for key, row in part.items() if key[1] in cells}
             for part in (self.deltas, self.seconds, self.levels)
@@ -64,16 +67,16 @@ class Intervals:
 
     @property
     def mean_s(self) -> float:
-        """The mean length of an interval, by the cells' own clocks."""
+        """Return the mean length of an interval in seconds, by the cells' own clocks."""
         known = [s for row in self.seconds.values() for s in row if not math.isnan(s)]
         return math.fsum(known) / len(known) if known else math.nan
 
 
 def intervals_of(rounds: Sequence[Collection]) -> Intervals:
-    """The series of a recording's rounds, oldest first."""
+    """Return the intervals of a recording's rounds, which must be in order of time."""
     kept = refreshed(rounds)
     cells = list(dict.fromkeys(c.host.name for one in rounds for c in one.columns))
-    # The middle cell's: a clock that is an hour off dates nothing.
+    # The median over cells, so that a single wrong clock has no effect.
     first_ns, last_ns = (statistics.median_low(_times(one).values()) for one in (kept[0], kept[-1]))
     made = Intervals(sorted(cells), len(kept) - 1, len(rounds), first_ns, last_ns)
     for at, one in enumerate(kept):
@@ -91,7 +94,7 @@ def intervals_of(rounds: Sequence[Collection]) -> Intervals:
 
 
 def refreshed(rounds: Sequence[Collection]) -> list[Collection]:
-    """The rounds that count: in each, every cell has collected anew since the one before."""
+    """Return the rounds that are used: in each, every cell has collected anew since the previous one."""
     kept = [rounds[0]]
     since: dict[str, set[int]] = {}
     for one in rounds[1:]:
@@ -107,7 +110,7 @@ def refreshed(rounds: Sequence[Collection]) -> list[Collection]:
 
 
 def _times(one: Collection) -> dict[str, int]:
-    """When each cell collected; where it did not say, when it was asked."""
+    """Return when each cell collected, or when it was queried if it did not say, in ns since 1970."""
     return {
         c.host.name: max((r.at_ns for r in c.readings if r.at_ns is not None), default=c.asked_ns)
         for c in one.columns
@@ -127,7 +130,7 @@ def _put(made: Intervals, at: int, change: Change) -> None:
 
 
 def _lost(cells: Sequence[str], found: Sequence[Change]) -> dict[str, str]:
-    """Cells without any difference in this interval, and why."""
+    """Return the cells without any difference in this interval, with the reason."""
     whys: dict[str, str] = dict.fromkeys(cells, MISSING)
     for change in found:
         if change.delta is not None:

@@ -1,12 +1,12 @@
-"""A cell's IORM plan: what LIST IORMPLAN DETAIL shows of it, and the ALTER that makes it so again.
+"""A cell's IORM plan: parsed from LIST IORMPLAN DETAIL, and the ALTER command that restores it.
 
     dbPlan:    name=sales,share=8,flashLog=on       alter iormplan dbplan=
                name=default,share=1           ->      ((name=sales,share=8,flashLog=on),
                                                        (name=default,share=1))
 
-ALTER IORMPLAN dbplan= replaces the whole plan of the databases and nothing else of the plan. So a
-plan may be changed only where every directive that was found can be written again: a directive that
-is not name=value words is a refusal, as is a plan that is not in effect.
+ALTER IORMPLAN dbplan= replaces the whole plan of the databases and nothing else. Therefore a plan may be changed only
+if every directive can be written back: a directive that is not made of name=value words is refused, as is a plan that
+is not in effect.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from dbdyno.cells.listing import read_text
 
 LIST = "cellcli -e list iormplan detail"
 REST = ("other", "default")
-"""Directives for databases that no directive names: of plans by allocation, and by share."""
+"""Names of the directives for all databases without one: in plans by allocation, and in plans by share."""
 _WORD = re.compile(r"[A-Za-z]\w*=[A-Za-z0-9_.$#%-]+")
 _NAME = re.compile(r"[A-Za-z][\w.$#]{0,29}")
 
 Directive = tuple[tuple[str, str], ...]
-"""Attributes of one database in their order, `name` among them."""
+"""Attributes of one database in their order, including `name`."""
 
 
 @dataclass(frozen=True)
 class IormPlan:
-    """A plan as a cell shows it."""
+    """IORM plan as a cell shows it."""
 
     directives: tuple[Directive, ...]
     objective: str = ""
@@ -39,14 +39,15 @@ class IormPlan:
 
     @property
     def active(self) -> bool:
-        """Whether the plan is in effect."""
+        """Return True if the plan is in effect."""
         return self.status.lower() == "active"
 
 
 def plan_of(text: str, cell: str) -> IormPlan:
-    """The plan in what LIST IORMPLAN DETAIL printed on `cell`.
+    """Parse the plan from the output of LIST IORMPLAN DETAIL on `cell`.
 
-    Raises `CellsError` where there is none, or where a directive could not be written again.
+    Raises:
+        CellsError: There is no plan, or a directive could not be written back.
     """
     details = [one for one in read_text(text).details if "dbPlan" in one]
     if len(details) != 1:
@@ -79,7 +80,11 @@ def _directive(line: str, cell: str) -> Directive:
 
 
 def checked(wire: object) -> tuple[Directive, ...]:
-    """Directives that come from a file: only what could have been read from a cell. Raises `CellsError`."""
+    """Check directives that come from a file, under the same rules as those read from a cell.
+
+    Raises:
+        CellsError: They are not directives.
+    """
     if not isinstance(wire, list | tuple):
         raise CellsError("the directives of a plan are no list")
     directives = []
@@ -92,7 +97,7 @@ def checked(wire: object) -> tuple[Directive, ...]:
 
 
 def alter(directives: Sequence[Directive]) -> str:
-    """The CellCLI command that makes these the directives of the databases; none lifts them."""
+    """Return the CellCLI command that sets these database directives; without any it removes the plan."""
     if not directives:
         return 'alter iormplan dbplan=""'
     texts = (",".join(f"{key}={value}" for key, value in one) for one in directives)
@@ -100,8 +105,10 @@ def alter(directives: Sequence[Directive]) -> str:
 
 
 def same(one: Sequence[Directive], other: Sequence[Directive]) -> bool:
-    """Whether two plans say the same, whatever the order of attributes and the case of words. The
-    order of directives counts for nothing either: no two name one database."""
+    """Return True if two plans mean the same, regardless of case and of the order of attributes and directives.
+
+    The order of directives does not matter, because no two name the same database.
+    """
     return _meaning(one) == _meaning(other)
 
 
@@ -110,11 +117,14 @@ def _meaning(directives: Sequence[Directive]) -> list[list[tuple[str, str]]]:
 
 
 def with_flash_log(plan: IormPlan, databases: Sequence[str], on: bool) -> tuple[Directive, ...]:
-    """The directives with flashLog of these databases on or off, and all else as it was.
+    """Return the plan's directives with flashLog of these databases switched on or off, and everything else unchanged.
 
-    A database without a directive gets one: with what the directive for the rest gives it now. In a
-    plan without directives the rest is named too, its flash log on, as it is without a plan. Raises
-    `CellsError` where that would move resources: in a plan by allocation.
+    A database without a directive gets one with the attributes of the directive for the rest. In a plan without
+    directives
+    the rest gets a directive too, with its flash log on, as it is without a plan.
+
+    Raises:
+        CellsError: A name is not valid, or a new directive would move resources because the plan is by allocation.
     """
     found = list(plan.directives)
     for database in databases:
@@ -139,7 +149,7 @@ def _before_rest(found: list[Directive]) -> int:
 
 
 def _like_rest(found: list[Directive], database: str) -> Directive:
-    """A directive for a database that has fallen under the rest so far."""
+    """Return a directive for a database that was covered by the directive for the rest so far."""
     if any(key.lower() in ("level", "allocation") for one in found for key, _ in one):
         raise CellsError(
             f"database {database} has no directive in a plan by allocation: one of its own would "

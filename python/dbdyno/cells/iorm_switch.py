@@ -1,12 +1,12 @@
-"""Changing the IORM plans of cells for a while, and putting them back whatever happens.
+"""Temporary changes of the cells' IORM plans, which are always restored.
 
-A plan is read before each change: it must be the one found at the start or one of ours. One that
-somebody else made in between is left alone and told of. After a change it is read again; what does
-not read back as asked is a failure.
+A plan is read before each change: it must be the one found at the start or one that this run has set. A plan that
+somebody else changed in between is left alone and reported. After a change the plan is read again; if it differs from
+the requested one, that is a failure.
 
-`PlanUndo` is what the guardian holds: carried out by this process on its way out, or by the
-guardian when this process was killed. An ALTER whose connection was cut (killed, timed out) may
-still land after the plan was put back, so it looks again after `settle_s`.
+The guardian holds a `PlanUndo`: this process executes it before it ends, or the guardian does if this process was
+killed. An ALTER whose connection was cut (killed, timed out) may still take effect after the plan was restored, so the
+plan is checked again after `settle_s`.
 """
 
 from __future__ import annotations
@@ -26,21 +26,30 @@ from dbdyno.cells.ssh import Access, Answer, Fleet
 
 Directives = tuple[Directive, ...]
 SETTLE_S = 10.0
-"""How long a command may go on on a cell after its connection was cut: CellCLI starts slowly."""
+"""How long a command may run on a cell after its connection was cut, in seconds: CellCLI starts slowly."""
 
 
 async def plans(fleet: Fleet) -> dict[Host, IormPlan]:
-    """Every cell's plan; raises `CellsError` with the first cell that does not show one."""
+    """Return every cell's plan.
+
+    Raises:
+        CellsError: A cell does not show one; the error names the first such cell.
+    """
     answers = await fleet.run(LIST)
     _all_well(answers, "its IORM plan cannot be read")
     return {answer.host: plan_of(answer.output, answer.host.name) for answer in answers}
 
 
 async def put(fleet: Fleet, wanted: Mapping[Host, Directives], ours: Mapping[Host, tuple[Directives, ...]]) -> None:
-    """Makes the plans so on all cells at once, and reads them back.
+    """Set the plans on all cells at once, and read them back.
 
-    `ours` are the plans that may be found: any other is somebody else's. Raises `CellsError`; some
-    cells may then have the new plan.
+    Args:
+        fleet: The open fleet.
+        wanted: The new directives of each cell.
+        ours: The directives that each cell may have now; any others are somebody else's.
+
+    Raises:
+        CellsError: A cell has another plan or refuses the new one; some cells may already have the new plan.
     """
     for host, plan in (await plans(fleet)).items():
         if not any(same(plan.directives, own) for own in ours[host]):
@@ -69,15 +78,18 @@ def _all_well(answers: list[Answer], words: str) -> None:
 
 
 class Look(NamedTuple):
-    """What a cell's plan is now: `state` is 'found' (as it was found), 'ours' (of an arm), 'other'
-    (somebody else's) or 'unread'; `words` is the plan, or why it is not known."""
+    """Current plan of a cell.
+
+    `state` is 'found' (as it was found), 'ours' (set by an arm), 'other' (somebody else's) or 'unread'; `words` is the
+    plan, or why it is unknown.
+    """
 
     state: str
     words: str
 
 
 class _State(NamedTuple):
-    """What is wrong with a cell's plan, and whether to try again."""
+    """Problem of a cell's plan, and whether to try again."""
 
     problem: str
     again: bool
@@ -85,9 +97,12 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlanUndo:
-    """Plans to put back on cells. Each of `cells` has address, port, user and name of a host, the
-    directives `found`, and `ours`: the plans that we may have made. `reach` is an `Access`. All of
-    it is plain values, and no secret: it also stands in the manifest of a run."""
+    """Plans to restore on cells, as plain values without secrets, which are also in the run's manifest.
+
+    Each of `cells` has address, port, user and name of a host, the directives `found`, and `ours`: the directives that
+    this
+    run may have set. `reach` is an `Access`.
+    """
 
     label: str
     cells: tuple[dict[str, Any], ...]
@@ -97,25 +112,25 @@ class PlanUndo:
 
     @property
     def access(self) -> Access:
-        """How the cells are reached."""
+        """Return how the cells are reached."""
         return _access(self.reach)
 
     @property
     def directives_before(self) -> dict[Host, Directives]:
-        """The directives that each cell had."""
+        """Return the directives that each cell had."""
         return {_host(cell): _directives(cell["found"]) for cell in self.cells}
 
     def only(self, hosts: Collection[Host]) -> PlanUndo:
-        """The same for some of the cells."""
+        """Return the undo for only some of the cells."""
         return replace(self, cells=tuple(cell for cell in self.cells if _host(cell) in hosts))
 
     def reached(self, access: Access, user: str | None) -> PlanUndo:
-        """The same, its cells reached in another way; as `user`, if one is given."""
+        """Return the undo with another access to the cells, and as `user` if one is given."""
         cells = tuple({**cell, "user": user or cell["user"]} for cell in self.cells)
         return replace(self, cells=cells, reach=_reach(access))
 
     def look(self) -> dict[Host, Look]:
-        """What the plan of each cell is now; nothing is changed."""
+        """Return the current plan of each cell, without changing anything."""
 
         async def look() -> dict[Host, Look]:
             async with Fleet(list(cells), self.access) as fleet:
@@ -125,14 +140,14 @@ class PlanUndo:
         return asyncio.run(look())
 
     def state_of(self, host: Host, now: Directives) -> str | None:
-        """What these directives are to a cell, as in `Look`; None where it is none of these."""
+        """Return the state of these directives on a host, as in `Look`, or None if the host is not one of the cells."""
         for cell in self.cells:
             if (cell["address"], cell["port"]) == (host.address, host.port):
                 return _state(cell, now)
         return None
 
     def carry_out(self) -> list[str]:
-        """Puts the plans back; returns what went wrong, nothing if all is well."""
+        """Restore the plans, and return the problems as sentences; empty if all is well."""
         try:
             problems = self.put_back()
         except CellsError as error:
@@ -140,8 +155,11 @@ class PlanUndo:
         return [f"{self.label}: {host.name}: {problem}" for host, problem in problems.items()]
 
     def put_back(self) -> dict[Host, str]:
-        """Puts the plans back; what went wrong, by cell. Raises `CellsError` for a way to the cells
-        that is none."""
+        """Restore the plans, and return the problems by cell.
+
+        Raises:
+            CellsError: The access to the cells is not valid.
+        """
         return asyncio.run(self._put_back())
 
     async def _put_back(self) -> dict[Host, str]:
@@ -152,7 +170,7 @@ class PlanUndo:
         return {host: state.problem for host, state in states.items()}
 
     async def _until_well(self) -> dict[Host, _State]:
-        """Tries until every plan reads as it was found, or the patience is over; what is left."""
+        """Retry until every plan is as it was found or `patience_s` is over, and return what is left."""
         found = {_host(cell): cell for cell in self.cells}
         deadline = time.monotonic() + self.patience_s
         states: dict[Host, _State] = {}
@@ -167,8 +185,7 @@ class PlanUndo:
         return states
 
     async def _once(self, cells: Mapping[Host, dict[str, object]]) -> dict[Host, _State]:
-        """One try: what is not as found, by cell. A plan of ours is altered; the next try reads
-        whether that came to be."""
+        """Try once, and return the cells whose plan is not as found; the next try checks plans altered in this one."""
         states: dict[Host, _State] = {}
         back: dict[Host, str] = {}
         async with Fleet(list(cells), self.access) as fleet:
@@ -213,7 +230,7 @@ def plan_undo(
     ours: Mapping[Host, tuple[Directives, ...]],
     access: Access,
 ) -> PlanUndo:
-    """The undo that puts the plans found back, whichever of ours is in effect."""
+    """Return the undo that restores the found plans, whichever of `ours` is in effect."""
     cells = tuple(
         {
             "address": host.address,
@@ -233,7 +250,7 @@ def _host(cell: Mapping[str, Any]) -> Host:
 
 
 def _reach(access: Access) -> dict[str, object]:
-    """An `Access` as plain values."""
+    """Return an `Access` as plain values."""
     config = access.config
     return {
         "keys": [str(path.absolute()) for path in access.keys],
@@ -258,5 +275,5 @@ def _access(reach: Mapping[str, Any]) -> Access:
 
 
 def _directives(wire: Any) -> Directives:
-    """Directives that may have come as JSON's lists."""
+    """Return directives as tuples; they may be lists that come from JSON."""
     return tuple(tuple((str(key), str(value)) for key, value in one) for one in wire)

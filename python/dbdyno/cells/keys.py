@@ -1,10 +1,11 @@
-"""Key set-up for cells: an ed25519 key of our own, known hosts that somebody looked at, and the
-public key put on every cell. Idempotent; shows what it would do; never widens a mode.
+"""Set-up of SSH keys for cells: a new ed25519 key, host keys that the user confirmed, the public key on every cell.
 
-The old helper copied a private key without a passphrase to every cell and took any host key. Here a
-host key is shown as its fingerprint and taken only when confirmed (or with --accept-new by name);
-a changed one is never taken. The password for the first visit is asked on the terminal by the
-system's own ssh, not by us, and is never on a command line.
+It is idempotent, can show what it would do, and never widens a file's mode.
+
+A host key is shown by its fingerprint and added only when confirmed (or with --accept-new); a changed one is never
+added. The old helper copied a private key without a passphrase to every cell and accepted any host key. The system's
+ssh asks for the password of the first login on the terminal; dbdyno does not handle it, and it is never on a command
+line.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from dbdyno.cells.ssh import Fleet, JumpError
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to do: in words, and whether it is done already."""
+    """One step of the set-up in words, and whether it is already done."""
 
     text: str
     done: bool
@@ -34,9 +35,12 @@ class Step:
 
 @dataclass(frozen=True)
 class HostKey:
-    """What a cell showed: its key as a line of known_hosts and its fingerprint. `known` is 'yes',
-    'no' or 'changed'; `problem` where it showed nothing; `forget` is the command that takes the
-    known one away."""
+    """Host key that a cell showed, as a line of known_hosts and as a fingerprint.
+
+    `known` is 'yes', 'no' or 'changed'; `problem` says why there is no key; `forget` is the command that removes the
+    known
+    key.
+    """
 
     host: Host
     line: str = ""
@@ -47,7 +51,7 @@ class HostKey:
 
 
 def key_steps(key: Path) -> list[Step]:
-    """What is to be done for the user's own key."""
+    """Return the steps for the user's own key."""
     there = key.is_file()
     private = there and stat.S_IMODE(key.stat().st_mode) & 0o077 == 0
     folder = key.parent
@@ -60,7 +64,11 @@ def key_steps(key: Path) -> list[Step]:
 
 
 def make_key(key: Path, comment: str) -> None:
-    """Makes what `key_steps` found missing; an existing key stays, its mode is narrowed."""
+    """Create what `key_steps` found missing; an existing key is kept, and its mode narrowed.
+
+    Raises:
+        CellsError: The public key cannot be derived from the existing private key.
+    """
     import asyncssh
 
     key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -85,12 +93,16 @@ def make_key(key: Path, comment: str) -> None:
 
 
 def look(hosts: Sequence[Host], known_hosts: Path, access: Access | None = None) -> list[HostKey]:
-    """The host key of every cell and whether known_hosts has it; asks for nothing else. `access`
-    says the way through other hosts, and how long to wait."""
+    """Return the host key of every cell and whether known_hosts has it, without logging in to the cells.
 
+    Args:
+        hosts: The cells.
+        known_hosts: The known_hosts file.
+        access: Jump hosts and timeout, or None for the defaults.
+    """
     access = access or Access(timeout_s=10.0)
     if not access.jump:
-        access = replace(access, known_hosts=None)  # nothing is trusted by looking
+        access = replace(access, known_hosts=None)  # looking does not trust anything
 
     async def work() -> list[HostKey]:
         async with Fleet(hosts, access) as fleet:
@@ -124,7 +136,7 @@ async def _look(host: Host, known_hosts: Path, fleet: Fleet) -> HostKey:
 
 
 def trust(keys: Sequence[HostKey], known_hosts: Path) -> int:
-    """Adds host keys that are not known; returns how many. A changed one is never added."""
+    """Add unknown host keys to known_hosts, and return their number; a changed key is never added."""
     lines = [key.line for key in keys if key.known == "no" and key.line]
     if lines:
         known_hosts.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -136,8 +148,7 @@ def trust(keys: Sequence[HostKey], known_hosts: Path) -> int:
 
 
 def install_command(public: str) -> str:
-    """What is run on a cell to add the key: only if it is not there, on a line of its own, with the
-    right modes."""
+    """Return the shell command that adds the key on a cell, if it is missing, on its own line, with correct modes."""
     line = shlex.quote(public.strip())
     file = "~/.ssh/authorized_keys"
     return (
@@ -148,8 +159,12 @@ def install_command(public: str) -> str:
 
 
 def remove_command(public: str) -> str:
-    """What is run on a cell to take the key away: every line that holds it, whatever its comment; the others, the
-    modes and the owner stay. Nothing is written where it is not there."""
+    """Return the shell command that removes the key from a cell.
+
+    It removes every line with the key, whatever its comment; other lines, mode and owner are kept. Nothing is written
+    if
+    the key is not there.
+    """
     blob = shlex.quote(" ".join(public.split()[:2]))
     file = "~/.ssh/authorized_keys"
     return (
@@ -159,8 +174,10 @@ def remove_command(public: str) -> str:
 
 
 def install_with_ssh(host: Host, public: str, known_hosts: Path, access: Access | None = None) -> list[str]:
-    """The system's ssh with that command: it may ask for the password on the terminal. Jump hosts
-    and the file of SSH configuration are those of `access`."""
+    """Return the ssh command line that installs the key; ssh may ask for the password on the terminal.
+
+    Jump hosts and the SSH configuration file are those of `access`.
+    """
     way = []
     if access and access.jump:
         way += ["-J", access.jump]

@@ -1,4 +1,4 @@
-"""What an object of a cell is compared with: its siblings, objects of one kind."""
+"""Siblings of a cell's object: the objects of the same kind that it is compared with."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import re
 
 
 def kind_of(metric: str, item: str, cell: str) -> str:
-    """What an object's siblings are called; '' where it has none. Grid disks of one group and cell
-    disks of one medium are siblings: DATA_CD_03_cel01 is of 'grid disks DATA'."""
+    """Return the name of an object's kind; empty if it has no siblings.
+
+    Grid disks of one group are siblings, and so are cell disks of one medium: DATA_CD_03_cel01 belongs to 'grid disks
+    DATA'.
+    """
     if metric.startswith("CD_"):
         return "flash disks" if item.startswith("FD_") else "hard disks"
     if metric.startswith("GD_"):

@@ -1,6 +1,6 @@
-r"""What CellCLI printed, as text: live, through dcli, archived, pasted.
+r"""Parser of CellCLI's text output: live, through dcli, archived or pasted.
 
-CellCLI prints no header and no types; a file with a header is read by `columns.py`. What can stand there:
+CellCLI prints no header and no types; a file with a header is parsed by `columns.py`. Possible lines:
 
     \t FC_IO_RQ_R<pad>\t FLASHCACHE\t 1,325,800,847 IO requests      a metric
     cel01: FC_IO_RQ_R<pad>\t FLASHCACHE\t 19,885                     through dcli, line stripped
@@ -10,8 +10,8 @@ CellCLI prints no header and no types; a file with a header is read by `columns.
     name:<pad>exa1cel01                                              DETAIL
     CELL-01504: Invalid command syntax.                              an error, on stdout
 
-One pattern runs over the whole text for the metrics, so that a hundred thousand lines cost little;
-what it leaves is looked at line by line. Nothing is dropped: what is not understood is `unread`.
+One pattern runs over the whole text for the metrics, so that a hundred thousand lines cost little; the rest is parsed
+line by line. Nothing is dropped: lines that cannot be parsed are in `unread`.
 """
 
 from __future__ import annotations
@@ -46,8 +46,12 @@ __all__ = ["CellError", "Listing", "Reading", "Unread", "moment_ns", "read_text"
 
 
 def read_text(text: str, cell: str = "") -> Listing:
-    """Reads a text of CellCLI; `cell` is whose it is, where no dcli prefix tells. What stands below a line that names
-    columns is read by these."""
+    """Parse CellCLI's text; lines below a header are parsed by its columns.
+
+    Args:
+        text: The text.
+        cell: Name of the cell for lines without a dcli prefix.
+    """
     found = Listing()
     header = headed(text)
     if header is not None:
@@ -59,7 +63,7 @@ def read_text(text: str, cell: str = "") -> Listing:
 
 
 def _read_lines(text: str, cell: str, found: Listing) -> None:
-    """Adds the rows, details and errors of a text without a header to `found`."""
+    """Add the rows, details and errors of a text without a header to `found`."""
     rest: list[tuple[int, str]] = []
     line, last = 1, 0
     append = found.readings.append
@@ -102,7 +106,7 @@ def _read_lines(text: str, cell: str, found: Listing) -> None:
 
 
 def _rows(rest: Lines, cell: str, found: Listing) -> Lines:
-    """Takes the rows whose columns stand in another order; returns the lines that are none."""
+    """Parse rows whose columns are in another order, and return the lines that are not rows."""
     left = []
     for line, raw in rest:
         words = row_of(raw)
@@ -122,23 +126,25 @@ def _rows(rest: Lines, cell: str, found: Listing) -> Lines:
 
 
 def doubtful(value: str, unit: str) -> bool:
-    """Whether a number may be of another language, where 365.322 MB are 365 thousand: in English a count has no
-    decimals, and three decimals stand only below 100, and only behind megabytes and the like."""
+    """Return True if a number may be in another language's format, where 365.322 MB means 365 thousand.
+
+    In English a count has no decimals, and three decimals are printed only below 100 and only for megabytes and similar
+    units.
+    """
     if not _THREE.fullmatch(value):
         return unit == "IO requests" and "." in value and float(value.replace(",", "")) % 1 != 0
     return unit in UNITS and (unit not in THREE_DECIMALS or float(value) > 100)
 
 
 def _doubted(found: Listing) -> None:
-    """Leaves out numbers that other lines make doubtful: where one has a decimal comma, 12.345 MB may be 12
-    thousand as well as 12."""
+    """Leave out ambiguous numbers: if another line has a decimal comma, 12.345 MB may mean 12 or 12 thousand."""
     doubted = [reading for reading in found.readings if _EITHER.fullmatch(reading.text)]
     found.unread += [Unread(r.line, f"{r.name} {r.text} {r.unit}".strip(), DOUBTED) for r in doubted]
     found.readings = [reading for reading in found.readings if not _EITHER.fullmatch(reading.text)]
 
 
 def _cut(text: str, found: Listing, rest: list[tuple[int, str]]) -> None:
-    """A last line that has no end, nor its unit where the one before has, may have lost digits."""
+    """Leave out a last line without line end and without the unit that the line before has: digits may be missing."""
     before, reading = found.readings[-2:]
     unit = metric(reading.name).unit
     if before.unit and unit and reading.unit != unit:
@@ -147,7 +153,7 @@ def _cut(text: str, found: Listing, rest: list[tuple[int, str]]) -> None:
 
 
 def _between(text: str, begin: int, end: int, line: int, rest: list[tuple[int, str]]) -> int:
-    """Keeps the lines that are no metrics; returns how many there were."""
+    """Keep the lines that are not metrics for later, and return their number."""
     lines = text[begin:end].split("\n")
     if text[end - 1 : end] == "\n":
         lines.pop()

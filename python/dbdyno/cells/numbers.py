@@ -1,7 +1,7 @@
-"""Numbers as CellCLI prints them: thousands separated by commas, then perhaps a unit.
+"""Numbers as CellCLI prints them: thousands separated by commas, optionally followed by a unit.
 
-CellCLI rounds: three decimals below about 100, none above. What is read is what was printed, to
-its last digit; `digits` says how fine that was. Sizes carry their unit as one letter (365.25G).
+CellCLI rounds: three decimals below about 100, none above. Values are read exactly as printed; `digits` gives their
+resolution. Sizes have a one-letter unit (365.25G).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _SCALE = {letter: 1024.0 ** (at + 1) for at, letter in enumerate("KMGTP")}
 
 
 def number_and_unit(text: str) -> tuple[float, str] | None:
-    """(2930.0, 'IO requests') of '2,930 IO requests'; None where no number leads the text."""
+    """Return number and unit: (2930.0, 'IO requests') for '2,930 IO requests'; None if no number comes first."""
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
         return None
@@ -22,7 +22,7 @@ def number_and_unit(text: str) -> tuple[float, str] | None:
 
 
 def digits(text: str) -> float:
-    """How fine a printed number is: half of its last digit is the most that rounding took."""
+    """Return the value of the last printed digit's position; the rounding error is at most half of it."""
     number = text.strip().split(maxsplit=1)[0]
     mantissa, _, exponent = number.lower().partition("e")
     decimals = len(mantissa.partition(".")[2])
@@ -30,13 +30,13 @@ def digits(text: str) -> float:
 
 
 def size_bytes(text: str) -> int | None:
-    """Bytes of a size such as '512M', '365.25G' or '5.82122802734375T'; None if it is none."""
+    """Return the bytes of a size such as '512M', '365.25G' or '5.82122802734375T'; None if it is not a size."""
     match = _SIZE.fullmatch(text.strip())
     return None if match is None else round(float(match[1].replace(",", "")) * _SCALE[match[2]])
 
 
 def printed(value: float, unit: str) -> str:
-    """A value as CellCLI prints it; the inverse of `number_and_unit` to the printed digits."""
+    """Return a value as CellCLI prints it; the inverse of `number_and_unit`, up to the printed digits."""
     if unit in ("MB", "MB/sec", "KB/sec"):
         number = f"{value:,.3f}" if abs(value) < 100 else f"{value:,.0f}"
     elif unit in ("IO/sec", "ms/request", "us/request", "C", "/min"):

@@ -1,5 +1,4 @@
-"""The pages of cells as types: what `cells show`, `diff` and `watch` give to whoever draws them or writes JSON, and
-what a section of a recording's page is made of."""
+"""Types of the pages for cells: results of `cells show`, `diff` and `watch`, and sections of a recording's page."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from typing import NotRequired, TypedDict
 
 
 class Heading(TypedDict):
-    """A column of a table."""
+    """Column of a table."""
 
     name: str
     label: str
@@ -17,7 +16,7 @@ class Heading(TypedDict):
 
 
 class Table(TypedDict):
-    """A table; `left_out` counts the rows that are not in it."""
+    """Table; `left_out` is the number of rows that it does not contain."""
 
     title: str
     columns: list[Heading]
@@ -26,7 +25,7 @@ class Table(TypedDict):
 
 
 class Section(TypedDict):
-    """A section of a page."""
+    """Section of a page."""
 
     name: str
     title: str
@@ -38,14 +37,14 @@ class Section(TypedDict):
 
 
 class Verdict(TypedDict):
-    """What is to be said first, and why."""
+    """Verdict, shown first, with its reason."""
 
     word: str
     why: str
 
 
 class Warned(TypedDict):
-    """What a reader has to know, and what to do about it."""
+    """Warning for the reader, with the next step."""
 
     code: str
     text: str
@@ -53,7 +52,7 @@ class Warned(TypedDict):
 
 
 class ShownCell(TypedDict):
-    """A cell that was asked: when it collected, by its own clock, and what went wrong."""
+    """Queried cell: its collection time by its own clock, and its problem."""
 
     name: str
     readings: int
@@ -68,7 +67,7 @@ class ShownCell(TypedDict):
 
 
 class ShownMetric(TypedDict):
-    """A metric (of an object, where objects are kept): by cell, and what stands for all of them by its rule."""
+    """Metric (of one object, if objects are kept apart): its value per cell, and the aggregate by its rule."""
 
     metric: str
     family: str
@@ -88,7 +87,7 @@ class ShownMetric(TypedDict):
 
 
 class ShowPage(TypedDict):
-    """What the cells say now."""
+    """Current values of all cells."""
 
     schema: int
     kind: str
@@ -99,7 +98,7 @@ class ShowPage(TypedDict):
 
 
 class Moved(TypedDict):
-    """A counter between two collections."""
+    """Change of a counter between two collections."""
 
     metric: str
     cell: str
@@ -122,7 +121,7 @@ class Latency(TypedDict):
 
 
 class Without(TypedDict):
-    """A counter that has no difference, and why."""
+    """Counter without a difference, and the reason."""
 
     cell: str
     metric: str
@@ -131,7 +130,7 @@ class Without(TypedDict):
 
 
 class FlashLog(TypedDict):
-    """Who was first between two collections, over all cells whose counters hold."""
+    """Flash log statistics between two collections, over all cells with valid differences."""
 
     writes: float
     disk_first: float
@@ -147,7 +146,7 @@ class FlashLog(TypedDict):
 
 
 class DiffPage(TypedDict):
-    """Two collections against each other."""
+    """Difference between two collections."""
 
     schema: int
     kind: str
@@ -162,7 +161,7 @@ class DiffPage(TypedDict):
 
 
 class WatchedRow(TypedDict):
-    """A metric now, and on average since the watch began."""
+    """Current value of a metric, and its average since the watch began."""
 
     metric: str
     cell: str
@@ -174,7 +173,7 @@ class WatchedRow(TypedDict):
 
 
 class WatchPage(TypedDict):
-    """A round of a watch."""
+    """One round of a watch."""
 
     schema: int
     kind: str
@@ -186,7 +185,7 @@ class WatchPage(TypedDict):
 
 
 class Steps(TypedDict):
-    """A cell's means between two of its collections, on the clock of the recording."""
+    """A cell's means between successive collections, in seconds since the recording began."""
 
     cell: str
     from_s: list[float]
@@ -195,7 +194,7 @@ class Steps(TypedDict):
 
 
 class DiskMap(TypedDict):
-    """A metric of every disk of every cell, by its mean over the recording."""
+    """A metric's mean over the recording for every disk of every cell."""
 
     kind: str
     name: str
@@ -208,7 +207,7 @@ class DiskMap(TypedDict):
 
 
 class Unlike(TypedDict):
-    """Something that makes two recordings unlike."""
+    """Difference in configuration that makes two recordings hard to compare."""
 
     what: str
     cell: str
@@ -217,7 +216,7 @@ class Unlike(TypedDict):
 
 
 class Lost(TypedDict):
-    """How many intervals of a cell do not count, and why."""
+    """Number of intervals of a cell that are not used, and the reason."""
 
     recording: str
     cell: str
@@ -226,7 +225,7 @@ class Lost(TypedDict):
 
 
 class End(TypedDict):
-    """A recording in the head of the page."""
+    """Recording in the head of the page."""
 
     number: str
     at: str
@@ -234,7 +233,7 @@ class End(TypedDict):
 
 
 class PageFacts(TypedDict):
-    """The head of the page."""
+    """Head of the page."""
 
     title: str
     engine: str

@@ -1,4 +1,4 @@
-"""Which measures of a family are drawn over time, and their steps made few enough for a page."""
+"""Choice of a family's measures that are drawn over time, with few enough steps for a page."""
 
 from __future__ import annotations
 
@@ -33,12 +33,14 @@ FIRST = {
     "SIO": ("SIO_IO_EL_OF", "SIO_IO_OF_RE", "SIO_IO_RD_FC", "SIO_IO_RD_HD", "SIO_IO_SI_SV"),
     "CL": ("CL_CPUT", "CL_MEMUT", "CL_RUNQ", "CL_TEMP"),
 }
-"""By the first word of the names: what is drawn before anything else."""
+"""Measures that are drawn first, by the first part of their names."""
 
 
 def panels(found: Measured, family: str) -> list[dict[str, object]]:
-    """The panels of a family: its first measures that were not all zero, at most six, with the
-    steps of each cell as arrays in seconds since the recording began."""
+    """Return the panels of a family: at most six measures that were not all zero.
+
+    Each has every cell's steps as arrays, in seconds since the recording began.
+    """
     return [
         {
             "name": measure.name,
@@ -51,7 +53,7 @@ def panels(found: Measured, family: str) -> list[dict[str, object]]:
 
 
 def chosen(measures: Sequence[Measure]) -> list[Measure]:
-    """The measures to draw: those named in `FIRST`, then the others in order of their names."""
+    """Return the measures to draw: those named in `FIRST`, or else the first ones in order of their names."""
     moved = [measure for measure in measures if measure.moved]
     heads = {measure.name.partition("_")[0] for measure in moved}
     first = [name for head, names in FIRST.items() if head in heads for name in names]
@@ -71,7 +73,7 @@ def _steps(cell: str, steps: Sequence[Step], origin_ns: int) -> Steps:
 
 
 def thinned(steps: Sequence[Step], most: int = STEPS_MOST) -> list[Step]:
-    """At most about `most` steps: neighbours that adjoin are put together, never over a gap."""
+    """Return at most about `most` steps by merging adjacent ones, never across a gap."""
     together = -(-len(steps) // most)
     found: list[list[Step]] = []
     for step in steps:

@@ -1,10 +1,10 @@
-"""What happened between two collections: differences, rates and latencies of counters.
+"""Changes between two collections: differences, rates and latencies from counters.
 
-A counter says nothing by itself; its difference over the cell's own times of collection does. Each
-cell collects once a minute at a second of its own, so rates are computed per cell, then added.
+A counter means nothing by itself; its difference over the cell's own collection times does. Each cell collects once a
+minute at its own second, so rates are computed per cell, then added.
 
-- The same time of collection twice is *not refreshed*, which is not zero.
-- A counter that fell was reset (the cell service restarted): there is no difference, only the fact.
+- The same collection time twice is *not refreshed*, which is different from zero.
+- A counter that fell was reset (the cell service restarted): there is no difference, only this fact.
 - An object that is only in the second collection was created, or seen for the first time.
 - A latency is the difference of the times over the difference of the requests.
 """
@@ -30,8 +30,12 @@ OK, NOT_REFRESHED, RESET, NEW, GONE, NO_TIME = (
 
 @dataclass(frozen=True)
 class Change:
-    """One counter between two collections. `delta` and `per_s` are None unless `verdict` is ok;
-    without times of collection there is a difference but no rate (verdict 'no time')."""
+    """Change of one counter between two collections.
+
+    `delta` and `per_s` are None unless `verdict` is ok; without collection times there is a difference but no rate
+    (verdict
+    'no time').
+    """
 
     cell: str
     name: str
@@ -47,7 +51,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Latency:
-    """Time per request between two collections, over the objects named or over all."""
+    """Time per request between two collections, of one object or of several."""
 
     name: str
     cell: str
@@ -58,7 +62,7 @@ class Latency:
 
 
 def changes(before: Iterable[Reading], after: Iterable[Reading]) -> list[Change]:
-    """Every counter that either side holds, in the order of `after`, then what is gone."""
+    """Return the changes of all counters on either side, in the order of `after`, then those that are gone."""
     first = {_key(r): r for r in before if metric(r.name).kind == "counter"}
     second = {_key(r): r for r in after if metric(r.name).kind == "counter"}
     reset = {key[0] for key, r in second.items() if key in first and r.value < first[key].value}
@@ -67,7 +71,7 @@ def changes(before: Iterable[Reading], after: Iterable[Reading]) -> list[Change]
 
 
 def latencies(found: Iterable[Change], *, over: str = "object") -> list[Latency]:
-    """Time per request of every pair of counters that makes one: per 'object', 'cell' or 'all'."""
+    """Return the time per request for every pair of time and request counters, per 'object', 'cell' or 'all'."""
     ok = {(c.cell, c.object, c.name): c for c in found if c.delta is not None}
     sums: dict[tuple[str, str, str], list[tuple[Change, float]]] = {}
     for (cell, item, name), time in ok.items():
@@ -87,7 +91,7 @@ def latencies(found: Iterable[Change], *, over: str = "object") -> list[Latency]
 
 
 def totals(found: Iterable[Change], by: str) -> Mapping[tuple[str, str, str], tuple[float, float]]:
-    """(name, cell, object) to (difference, per second), summed as `by` says; whole ones only."""
+    """Return (difference, difference per second) by (name, cell, object), summed as `by` says; valid ones only."""
     sums: dict[tuple[str, str, str], list[Change]] = {}
     for change in found:
         if change.delta is not None:
@@ -127,7 +131,7 @@ def _verdict(old: float | None, new: float | None, seconds: float | None, reset:
         return GONE
     if old is None:
         return NEW
-    if reset:  # one counter that fell tells of all counters of its cell
+    if reset:  # one counter that fell proves a reset of all counters of its cell
         return RESET
     if seconds is None:
         return NO_TIME

@@ -1,11 +1,10 @@
-"""Collections one after the other: watched on a screen, or kept as evidence.
+"""Successive collections, shown on a screen or recorded as evidence.
 
-A run folder of kind `cells` holds a block per round of questions: `metrics/bNNNNNN.parquet` with
-source `cell:NAME`, written before the block's record, so that a recording cut short is readable up
-to its last whole round. Every value that a cell gave is kept, with the cell's own time of
-collection (where it gave none, with ours), whatever its mask on the screen. The manifest holds
-what each cell is (software, flash, disks, plan) at the first round and, unless cut short, at the
-last.
+A run folder of kind `cells` has a block per round: `metrics/bNNNNNN.parquet` with source `cell:NAME`, written before
+the block's record, so that an interrupted recording is readable up to its last complete round. Every value of a cell is
+kept, with the cell's own collection time (or this machine's, if it gave none), regardless of any mask on the screen.
+The manifest holds each cell's configuration (software, flash, disks, plan) at the first round and, unless interrupted,
+at the last.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ REFRESH_S = 60.0
 
 @dataclass(frozen=True)
 class Pace:
-    """How often to ask, and for how long; None: until stopped."""
+    """Period of the rounds and duration of the recording, in seconds; None means until stopped."""
 
     every_s: float = REFRESH_S
     for_s: float | None = None
@@ -53,9 +52,18 @@ async def rounds(
     alerts: bool = False,
     names: Names | None = None,
 ) -> AsyncIterator[Collection]:
-    """A collection every so often, the first at once; each cell once, under the name that it gives itself, kept
-    in `names`. A round that takes longer than its time does not pile up: the next begins at the next beat. With
-    `alerts` the first round, one every ten minutes and the last bring what the cells have alerted to."""
+    """Yield a collection per period, the first at once; each cell appears once, under the name that it reports.
+
+    A round that takes longer than the period delays none: the next one begins at the next multiple of the period.
+
+    Args:
+        hosts: The cells.
+        access: How cells are reached.
+        pace: Period and duration.
+        mask: Regular expression; readings whose name does not match are left out.
+        alerts: Also fetch alerts in the first round, every ten minutes, and in the last.
+        names: The names learnt so far, which are updated.
+    """
     watch, told_s = Watch(), -math.inf
     names = names or Names()
     async with Fleet(hosts, access) as fleet:
@@ -79,13 +87,17 @@ async def rounds(
 
 
 def _due(pace: Pace, beat: int, passed_s: float) -> float | None:
-    """When the round after this beat begins, in s since the first; None: there is no more."""
+    """Return when the next round begins, in seconds since the first, or None if the recording is over."""
     due = max(beat + 1, int(passed_s // pace.every_s) + 1) * pace.every_s
     return None if pace.for_s is not None and due > pace.for_s + 1e-9 else due
 
 
 def new_recording(out: Path, hosts: Sequence[Host], pace: Pace) -> Run:
-    """A run folder for a recording; raises `EvidenceError` where it cannot be made."""
+    """Create the run folder of a recording.
+
+    Raises:
+        EvidenceError: It cannot be created.
+    """
     manifest: dict[str, object] = {
         "kind": KIND,
         "title": f"cells {', '.join(host.name for host in hosts)}"[:200],
@@ -96,7 +108,7 @@ def new_recording(out: Path, hosts: Sequence[Host], pace: Pace) -> Run:
 
 
 def keep(run: Run, index: int, collection: Collection) -> int:
-    """Writes one round into the run; returns its rows."""
+    """Write one round into the run, and return its number of rows."""
     from dbdyno import _core
 
     block = Block(
@@ -126,7 +138,7 @@ def keep(run: Run, index: int, collection: Collection) -> int:
 
 
 def record(out: Path, hosts: Sequence[Host], access: Access, pace: Pace, on_round: Any = None) -> Run:
-    """Records until the time is over, or until interrupted: then the run is marked so."""
+    """Record until the time is over, or until interrupted: then the run is marked as aborted."""
     run = new_recording(out, hosts, pace)
     names = Names()
     first = configuration.ask(hosts, access)
@@ -136,7 +148,7 @@ def record(out: Path, hosts: Sequence[Host], access: Access, pace: Pace, on_roun
     async def work() -> None:
         index = 0
         async for collection in rounds(hosts, access, pace, alerts=True, names=names):
-            if names.called(hosts) != run.manifest.cells:  # one said only now who it is
+            if names.called(hosts) != run.manifest.cells:  # a cell reported its name only now
                 _save(run, hosts, names, first=first)
             rows = keep(run, index, collection)
             if on_round:
@@ -155,13 +167,13 @@ def record(out: Path, hosts: Sequence[Host], access: Access, pace: Pace, on_roun
 
 
 def _save(run: Run, hosts: Sequence[Host], names: Names, **facts: configuration.FactsOf) -> None:
-    """Writes what the cells are and what they are called into the manifest."""
+    """Write the cells' configurations and names into the manifest."""
     known = {end: {names.of(host): own for host, own in found.items()} for end, found in facts.items()}
     run.save(cells=names.called(hosts), addresses=names.addresses, configuration=known)
 
 
 def columns_of(collection: Collection, block: int, arm: str = "") -> dict[str, list[Any]]:
-    """The rows of `metrics` that a collection gives, a list per column."""
+    """Return a collection's rows for the table `metrics`, as one list per column."""
     columns: dict[str, list[Any]] = {
         name: []
         for name in ("arm", "block", "source", "object_type", "object", "metric", "at_ns", "value", "unit", "kind")
@@ -188,9 +200,12 @@ def columns_of(collection: Collection, block: int, arm: str = "") -> dict[str, l
 
 
 def recorded(run: Run, *, last: bool = True) -> Collection:
-    """The last (or first) round of a recording as a collection; raises `CellsError`.
+    """Return the last (or first) round of a recording as a collection.
 
-    A cell that gave nothing in that round is taken from the nearest round in which it did.
+    A cell without values in that round is taken from the nearest round in which it has some.
+
+    Raises:
+        CellsError: The run holds no metrics of cells.
     """
     from dbdyno.evidence.query import connect
 
@@ -224,7 +239,7 @@ def recorded(run: Run, *, last: bool = True) -> Collection:
 
 
 def cells_of(run: Run) -> list[str]:
-    """The cells that were asked, each once under its own name, whether or not they ever answered."""
+    """Return the names of all queried cells, each once, whether or not they ever answered."""
     known = known_as(run.manifest)
     called = {way: name for name, ways in (run.manifest.addresses or {}).items() for way in ways}
     told = (cell for block in run.blocks() for cell in block.report.get("cells", {}))
@@ -233,7 +248,7 @@ def cells_of(run: Run) -> list[str]:
 
 
 def said_of(run: Run, blocks: Sequence[Block], cell: str) -> Iterator[dict[str, Any]]:
-    """What each round's record says of a cell, which may stand there by an address: it said its name only later."""
+    """Yield what each round's record says about a cell, which may be under an address until it reported its name."""
     known = known_as(run.manifest)
     ways = [cell, *(run.manifest.addresses or {}).get(cell, ()), *(way for way, own in known.items() if own == cell)]
     for block in blocks:
@@ -242,20 +257,24 @@ def said_of(run: Run, blocks: Sequence[Block], cell: str) -> Iterator[dict[str, 
 
 
 def _silent(run: Run, cell: str) -> Column:
-    """A cell that gave nothing in any round."""
+    """Return the column of a cell that returned nothing in any round."""
     told = [problem for said in said_of(run, run.blocks(), cell) if (problem := said.get("problem"))]
     why = f": {told[-1]}" if told else ""
     return Column(Host(cell, cell), Listing(), 0, 0.0, f"gave nothing in any round{why}")
 
 
 def _cell(source: str, known: Mapping[str, str]) -> str:
-    """The cell of a row; '' where it is there twice."""
+    """Return the cell of a row; empty if the cell is also there under another name."""
     cell = str(source).removeprefix(PREFIX)
     return known.get(cell, cell)
 
 
 def all_rounds(run: Run) -> list[Collection]:
-    """Every whole round of a recording, oldest first; raises `CellsError` where there is none."""
+    """Return every complete round of a recording, oldest first.
+
+    Raises:
+        CellsError: There is none.
+    """
     from dbdyno.evidence.query import connect
 
     connection, _ = connect(run)
@@ -281,7 +300,7 @@ def all_rounds(run: Run) -> list[Collection]:
 
 
 def _began(run: Run) -> dict[tuple[int, str], int]:
-    """When a cell's service began, as it said in each round."""
+    """Return the start time of each cell's service by round, as it reported it."""
     known = known_as(run.manifest)
     return {
         (block.index, known.get(cell, cell)): int(said["started_ns"])

@@ -1,11 +1,11 @@
-r"""A row of CellCLI whose columns stand in an order of the user's own: each word by what it is, not by its place.
+r"""Parser of CellCLI rows whose columns are in an order chosen by the user: each word is recognised by its form.
 
     list metriccurrent attributes name, metricType, metricObjectName, metricValue, collectionTime
     FL_IO_W   Cumulative   FLASHLOG   1,234 IO requests   2012-10-12T14:33:45-04:00
 
-A row has no header, yet its words differ in kind: a metric's name, a number with its unit, a type, a kind of
-object, a state, a time. What is left is the object's name. A kind of object that comes alone is the name of the
-object: FLASHLOG is both. Two words of one kind, or a word too many, and the row is not understood.
+A row has no header, but its words differ in form: a metric's name, a number with its unit, a type, a type of object, a
+state, a time. The remaining word is the object's name. A type of object that occurs alone is the name of the object:
+FLASHLOG is both. If there are two words of one kind, or a word too many, the row is not parsed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PREFIX = re.compile(r"([A-Za-z0-9][\w.-]*):[ \t]+(.*)", re.DOTALL)
 
 
 class Words(NamedTuple):
-    """What the words of a row are."""
+    """Recognised words of a row."""
 
     cell: str
     name: str
@@ -49,7 +49,7 @@ class Words(NamedTuple):
 
 
 def row_of(line: str) -> Words | None:
-    """The words of a row; None where they do not make one."""
+    """Return the words of a row, or None if they do not form one."""
     match = _PREFIX.fullmatch(line.strip())
     cell, text = (match[1], match[2]) if match else ("", line.strip())
     words = text.split()
@@ -73,14 +73,16 @@ def row_of(line: str) -> Words | None:
 
 
 def _foreign(behind: list[str]) -> int:
-    """How many words behind a number are a unit in another script, such as `IO 请求`: the metric's definition has
-    it in English."""
+    """Return the number of words after a number that are a unit in another script, such as `IO 请求`.
+
+    The metric's definition has the unit in English.
+    """
     last = [at for at, word in enumerate(behind[:3]) if not word.isascii()]
     return last[-1] + 1 if last else 0
 
 
 def _rest(words: list[str]) -> tuple[str, str, str] | None:
-    """Name, object and time among the words that are no value."""
+    """Return name, object and time from the words that are not the value, or None."""
     times = [word for word in words if _TIME.fullmatch(word)]
     words = [word for word in words if word not in times and word not in TYPES]
     name = _name_of(words)
@@ -97,12 +99,12 @@ def _rest(words: list[str]) -> tuple[str, str, str] | None:
 
 
 def is_disk(word: str) -> bool:
-    """Whether a word is the name of a disk, in capitals as that of a metric: CD_03_CEL01, DATA_CD_03_CEL01."""
+    """Return True if a word is the name of a disk, even in capitals: CD_03_CEL01, DATA_CD_03_CEL01."""
     return _DISK.search(word) is not None
 
 
 def _name_of(words: list[str]) -> str | None:
-    """The metric's name: one that is known, else one that begins as metrics do; disks may be in capitals, too."""
+    """Return the metric's name: a known one, else one with a known prefix, else any; None if there is none."""
     names = [word for word in words if _NAME.fullmatch(word) and word not in OBJECT_TYPES and not is_disk(word)]
     known = [word for word in names if metric(word).known]
     begun = [word for word in names if word.partition("_")[0] in FAMILIES]

@@ -1,4 +1,4 @@
-"""Which of the cells' values are wanted: by name, by object, by database. Applied here, never sent to a cell."""
+"""Selection of the cells' values by metric, object or database; applied here, never sent to a cell."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dbdyno.cells.collection import Collection
 from dbdyno.cells.listing import Reading
 
 OF_DATABASES = ("DB", "PDB", "CG")
-"""Metrics whose objects are databases, or parts of one: SALES, SALES.PDB1, SALES.BATCH."""
+"""Metric families whose objects are databases, or parts of one: SALES, SALES.PDB1, SALES.BATCH."""
 
 
 @dataclass(frozen=True)
 class Pick:
-    """What is wanted; an empty one wants everything. Patterns match whole names, in any case."""
+    """Selection of values; an empty one selects everything. Patterns match whole names, ignoring case."""
 
     mask: re.Pattern[str] | None = None
     exclude: re.Pattern[str] | None = None
@@ -23,7 +23,7 @@ class Pick:
     databases: tuple[str, ...] = ()
 
     def wants(self, reading: Reading) -> bool:
-        """Whether a value is wanted."""
+        """Return True if the reading is selected."""
         if self.mask and not self.mask.fullmatch(reading.name):
             return False
         if self.exclude and self.exclude.fullmatch(reading.name):
@@ -33,8 +33,10 @@ class Pick:
         return not self.databases or self._of_database(reading)
 
     def wants_name(self, name: str) -> bool:
-        """Whether a quantity is wanted by its name; a latency also by that of its time: CD_IO_TM_R_SM is wanted,
-        and CD_IO_TM_R_SM_RQ is what it gives."""
+        """Return True if a metric is selected by name; a latency is also selected by the name of its time counter.
+
+        For example CD_IO_TM_R_SM selects CD_IO_TM_R_SM_RQ.
+        """
         names = (name, name.removesuffix("_RQ"))
         if self.exclude and any(self.exclude.fullmatch(one) for one in names):
             return False
@@ -42,7 +44,7 @@ class Pick:
 
     @property
     def by_object(self) -> Pick:
-        """The part that picks objects: what names leave out may still be needed, as the requests of a latency."""
+        """Return the selection by object only; values left out by name may still be needed, as a latency's requests."""
         return replace(self, mask=None, exclude=None)
 
     def _of_database(self, reading: Reading) -> bool:
@@ -52,7 +54,7 @@ class Pick:
         )
 
     def apply(self, collection: Collection) -> None:
-        """Leaves what is not wanted out; what weights latencies stays beside."""
+        """Remove readings that are not selected; what weights latencies is kept in `rates`."""
         for column in collection.columns:
             column.listing.readings = [reading for reading in column.readings if self.wants(reading)]
 
@@ -60,6 +62,10 @@ class Pick:
 def pick_of(
     mask: str | None = None, exclude: str | None = None, item: str | None = None, databases: str | None = None
 ) -> Pick:
-    """What the options of a command want; raises `CellsError` for what is no regular expression."""
+    """Return the selection that a command's options ask for.
+
+    Raises:
+        CellsError: An option is not a regular expression.
+    """
     names = tuple(name.strip().lower() for name in (databases or "").split(",") if name.strip())
     return Pick(pattern_of(mask), pattern_of(exclude, "--exclude"), pattern_of(item, "--object"), names)

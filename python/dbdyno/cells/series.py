@@ -1,13 +1,12 @@
-"""A whole recording as series: what every cell did from each of its collections to the next.
+"""A whole recording as series: the change of every metric of every cell from each collection to the next.
 
-It is the arithmetic of `rates` in SQL over all rounds at once, since an hour of a full rack is a
-million values. A difference never crosses a restart of the cell's service: where it began anew, or
-one of its counters fell, a new epoch of that cell begins. What a cell had not collected anew makes
-no step, neither of zero nor of anything: the next step then reaches back to the last collection. A
-cell that gave no answer in a round is treated alike.
+It is the arithmetic of `rates` in SQL over all rounds at once, because an hour of a full rack is a million values. A
+difference never crosses a restart of the cell's service: where it restarted, or one of its counters fell, a new epoch
+of that cell begins. If a cell has not collected anew, there is no step, not even one of zero: the next step then starts
+at the last collection. A round without an answer is treated in the same way.
 
-A step is (from, to, numerator, denominator): difference over seconds, time over requests, part over
-whole, a gauge over 1. So a mean over steps is one sum over another, of rates and latencies alike.
+A step is (from, to, numerator, denominator): difference over seconds, time over requests, part over whole, a gauge over
+1. The mean over steps is therefore one sum over another, for rates and latencies alike.
 """
 
 from __future__ import annotations
@@ -46,16 +45,18 @@ SHARE_WORDS = {
 _WITH_REQUESTS = (
     "steps s join requests q on s.metric = q.time and q.cell = s.cell and q.object = s.object and q.block = s.block"
 )
-"""Steps of times, each with the difference of its requests."""
+"""Steps of time counters, each joined with the difference of its requests."""
 _TIMES = {"us": 1e3, "ms": 1e6}
 _UNITS = {"IO requests": "1/s", "": "1/s", "MB": "MB/s", "KB": "KB/s"}
 
 
 @dataclass
 class Measure:
-    """One quantity of one family, by cell. `unit` is a page's: 1/s, MB/s, ns, ratio, or the cells'
-    own of a gauge; `added` says that cells add up, else their steps are pooled (latencies, shares)
-    or lie side by side (percentages, loads)."""
+    """One quantity of one family, with its steps by cell.
+
+    `unit` is a page's (1/s, MB/s, ns, ratio), or for a gauge the cells' own. `added` is True if cells add up; otherwise
+    their steps are pooled (latencies, shares) or shown side by side (percentages, loads).
+    """
 
     name: str
     family: str
@@ -66,30 +67,32 @@ class Measure:
     cells: dict[str, list[Step]] = field(default_factory=dict)
 
     def mean(self, cell: str) -> float | None:
-        """The mean of a cell over the recording; None without a step, or without a request."""
+        """Return the mean of a cell over the recording, or None without steps or requests."""
         return _pooled(self.cells.get(cell, ()))
 
     def whole(self) -> float | None:
-        """What stands for all cells; None where no single number is right."""
+        """Return the value for all cells together, or None if no single number is correct."""
         if self.kind in (LATENCY, SHARE):
             return _pooled([step for own in self.cells.values() for step in own])
         known = [mean for cell in self.cells if (mean := self.mean(cell)) is not None]
         return math.fsum(known) if self.added and known else None
 
     def total(self, cell: str) -> float:
-        """The sum of the numerators: what a counter rose by."""
+        """Return the sum of the numerators, which is the total increase of a counter."""
         return math.fsum(step[2] for step in self.cells.get(cell, ()))
 
     @property
     def moved(self) -> bool:
-        """Whether anything but zero was seen."""
+        """Return True if any value differs from zero."""
         return any(step[2] for own in self.cells.values() for step in own)
 
 
 @dataclass
 class Measured:
-    """A recording: its cells in order, those that never answered among them, and its measures by (family, name).
-    Times are by our clock: a cell whose own is off has its times moved by what `clocks` says."""
+    """Recording with its measures by (family, name), and its cells in order, including those that never answered.
+
+    Times are by this machine's clock: times of a cell whose clock is wrong are shifted as `clocks` says.
+    """
 
     run: Run
     cells: list[str]
@@ -100,29 +103,31 @@ class Measured:
     clocks: dict[str, Clock] = field(default_factory=dict)
 
     def family(self, name: str) -> list[Measure]:
-        """The measures of a family, in order of their names."""
+        """Return the measures of a family, in order of their names."""
         return [m for (family, _), m in sorted(self.measures.items()) if family == name]
 
     def families(self) -> list[str]:
-        """All families in the order of a report: flash first, then disks, then the rest."""
+        """Return all families in the order of a report: flash first, then disks, then the rest."""
         found = dict.fromkeys(family for family, _ in self.measures)
         return sorted(found, key=lambda name: (_rank(name), name))
 
     def get(self, family: str, name: str) -> Measure | None:
-        """One measure, if the recording holds it."""
+        """Return one measure, or None if the recording does not have it."""
         return self.measures.get((family, name))
 
     @property
     def intervals(self) -> int:
-        """The most steps that any cell made."""
+        """Return the largest number of steps of any cell."""
         found = self.connection.execute(
             "select max(n) from (select count(distinct block) as n from steps group by cell)"
         ).fetchone()
         return int(found[0] or 0) if found else 0
 
     def objects(self) -> list[tuple[str, str, str, str, float, float, float]]:
-        """(family, metric, cell, object, difference, time in s, requests) of every counter over the
-        whole recording; requests are 0 where the counter is no time of requests."""
+        """Return (family, metric, cell, object, difference, seconds, requests) of every counter in the recording.
+
+        Requests are 0 if the counter is not a time of requests.
+        """
         return self.connection.execute(
             "select s.family, s.metric, s.cell, s.object, sum(s.value - s.old),"  # noqa: S608
             " sum(s.at_ns - s.from_ns) / 1e9, coalesce(sum(q.n), 0)"
@@ -131,7 +136,7 @@ class Measured:
         ).fetchall()
 
     def siblings(self) -> dict[tuple[str, str, str], dict[int, float]]:
-        """Rates and latencies by (metric, kind of siblings, sibling) and round, for `skew`."""
+        """Return rates and latencies by (metric, kind of siblings, sibling) and round, for `skew`."""
         rate = "sum((s.value - s.old) * 1e9 / (s.at_ns - s.from_ns))"
         time = "sum(s.value - s.old) / nullif(sum(q.n), 0)"
         disks = "where s.family like '%disks%'"
@@ -152,7 +157,11 @@ class Measured:
 
 @contextlib.contextmanager
 def measured(run: Run) -> Iterator[Measured]:
-    """Opens a recording; raises `CellsError` where it holds no metrics of cells."""
+    """Open a recording, and close it on exit.
+
+    Raises:
+        CellsError: It holds no metrics of cells.
+    """
     from dbdyno.evidence.query import connect
 
     connection, _ = connect(run)
@@ -169,8 +178,7 @@ def measured(run: Run) -> Iterator[Measured]:
 
 
 def family_of(name: str, item: str, cell: str = "") -> str:
-    """The family of a metric of an object: disks by their kind, grid disks by their group, the
-    rest by the first word of the name."""
+    """Return the family of an object's metric: disks by kind, grid disks by group, others by the name's first part."""
     head = name.partition("_")[0]
     if head in ("CD", "GD"):
         return kind_of(name, item, cell)
@@ -196,7 +204,7 @@ def _rank(family: str) -> int:
 
 
 def _nothing(run: Run) -> CellsError:
-    """That a recording holds nothing, and why, as far as its rounds say so."""
+    """Return the error for a recording without metrics, with the most frequent reason in its rounds."""
     problems = Counter(
         f"{cell}: {said['problem']}"
         for block in run.blocks()
@@ -212,7 +220,7 @@ def _nothing(run: Run) -> CellsError:
 
 
 def _readings(connection: duckdb.DuckDBPyConnection, run: Run) -> dict[str, Clock]:
-    """Makes the table of all readings, cells under their own names and once, times by our clock."""
+    """Create the table of all readings, with each cell once under its own name, and times by this machine's clock."""
     connection.execute(
         "create temp table readings as select block, source[6:] as cell, metric, object, value,"
         " at_ns, unit, kind from metrics where source like 'cell:%'"
@@ -234,8 +242,7 @@ def _readings(connection: duckdb.DuckDBPyConnection, run: Run) -> dict[str, Cloc
 
 
 def _prepare(connection: duckdb.DuckDBPyConnection, run: Run) -> dict[str, Clock] | None:
-    """Makes the tables of a recording, `steps` above all, and returns the cells' clocks; None where nothing is to
-    be read."""
+    """Create the tables of a recording, above all `steps`, and return the cells' clocks, or None without readings."""
     tables = {row[0] for row in connection.execute("show tables").fetchall()}
     if "metrics" not in tables:
         return None
@@ -298,7 +305,7 @@ def _table(
 
 
 def restarts(run: Run) -> list[tuple[str, int]]:
-    """(cell, block) of each first round after a cell's service began anew, where it says so."""
+    """Return (cell, block) of each first round after a restart of a cell's service, as far as cells report it."""
     last: dict[str, int] = {}
     found = []
     known = known_as(run.manifest)
@@ -331,7 +338,7 @@ def _gathered(rows: Sequence[tuple[Any, ...]]) -> dict[tuple[str, str], dict[str
 
 
 def _rates(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
-    """Differences per second, summed over a cell's objects; not of times, which make latencies."""
+    """Yield differences per second, summed over a cell's objects, except for times of requests."""
     rows = connection.execute(
         "select family, metric, cell, min(from_ns), max(at_ns), sum(value - old),"
         " (max(at_ns) - min(from_ns)) / 1e9 from steps where kind = 'counter' and metric not in"
@@ -344,7 +351,7 @@ def _rates(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
 
 
 def _latencies(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
-    """Time per request, over a cell's objects: the sum of the times over that of the requests."""
+    """Yield the time per request over a cell's objects: the sum of the times over that of the requests."""
     rows = connection.execute(
         "select s.family, q.latency, s.cell, min(s.from_ns), max(s.at_ns), sum(s.value - s.old),"  # noqa: S608
         f" sum(q.n) from {_WITH_REQUESTS} group by s.family, q.latency, s.cell, s.block"
@@ -357,7 +364,7 @@ def _latencies(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
 
 
 def _shares(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
-    """Shares of counters of one family, where all of them are there."""
+    """Yield shares of counters of one family, where all of them are recorded."""
     for name, (head, parts, whole) in SHARES.items():
         rows = connection.execute(
             "select family, $1, cell, min(from_ns), max(at_ns),"
@@ -372,8 +379,7 @@ def _shares(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
 
 
 def _gauges(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
-    """Gauges, and rates that no counter stands behind; what may be summed over a cell's objects is,
-    of the rest the mean of them."""
+    """Yield gauges, and rates without a counter: summed over a cell's objects where allowed, else their mean."""
     rows = connection.execute(
         "select family, metric, cell, min(from_ns), max(at_ns), sum(value), avg(value),"
         " any_value(unit) from steps where kind = 'gauge' or (kind = 'rate' and not exists (select"
@@ -393,6 +399,6 @@ def _gauges(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
 
 
 def _pooled(steps: Sequence[Step]) -> float | None:
-    """One sum over another."""
+    """Return the sum of the numerators over that of the denominators, or None if the latter is zero."""
     below = math.fsum(step[3] for step in steps)
     return math.fsum(step[2] for step in steps) / below if below else None

@@ -1,5 +1,6 @@
-"""What the cells say now, side by side: a row per metric (and object), a column per cell, and what
-stands for all of them by the metric's own rule. Plain values; formatting is the reader's.
+"""Current values of the cells side by side: a row per metric (and object), a column per cell, and an aggregate.
+
+The aggregate follows the metric's own rule. Values are plain; the reader formats them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dbdyno.cells.page import ShownCell, ShownMetric, ShowPage
 
 SCHEMA = 1
 NAMED = 3
-"""Cells that a sentence names; more are counted."""
+"""Number of cells that a sentence names; more are only counted."""
 RULE_WORDS = {
     "sum": "sum",
     "weighted": "mean over requests",
@@ -26,9 +27,12 @@ RULE_WORDS = {
 
 
 def show_page(collection: Collection, *, by: str = "cell") -> ShowPage:
-    """The page of one collection: `by` 'cell' puts a cell's objects together, 'object' puts cells
-    together, 'both' keeps every object of every cell; then <cell> stands in an object's name for
-    what the cell calls itself."""
+    """Return the page of one collection.
+
+    `by` 'cell' aggregates a cell's objects, 'object' aggregates cells, 'both' keeps every object of every cell, with
+    <cell>
+    in object names in place of the cell's name.
+    """
     return {
         "schema": SCHEMA,
         "kind": "cells",
@@ -94,8 +98,10 @@ def _rows(collection: Collection, by: str) -> Iterable[ShownMetric]:
 
 
 def flat_rows(page: ShowPage) -> list[dict[str, object]]:
-    """A row per metric, object and cell, with cell 'all' for what stands for all of them: for CSV
-    and JSON lines. Numbers as they are, None where there is none."""
+    """Return a row per metric, object and cell for CSV and JSON lines, with cell 'all' for the aggregate.
+
+    Numbers are unformatted, None if there is none.
+    """
     rows: list[dict[str, object]] = []
     for row in page["rows"]:
         whole = {"all": row["all"]}
@@ -117,8 +123,10 @@ def flat_rows(page: ShowPage) -> list[dict[str, object]]:
 
 
 def age_words(page: ShowPage) -> list[str]:
-    """How old the values are: a sentence for the cells whose clocks are near ours, one for those ahead and one for
-    those behind: a rack whose time service is off must not fill the screen."""
+    """Return how old the values are: one sentence each for cells with clocks near ours, ahead of ours, and behind ours.
+
+    A rack whose time service is wrong must not fill the screen.
+    """
     ages = {cell["name"]: cell["age_s"] for cell in page["cells"] if cell["age_s"] is not None}
     near = {name: age for name, age in ages.items() if -NEAR_S <= age <= MINUTE_S + NEAR_S}
     said = []
@@ -135,7 +143,7 @@ def age_words(page: ShowPage) -> list[str]:
 
 
 def _far_words(ages: Mapping[str, float], when: str, why: str) -> list[str]:
-    """One sentence for the cells whose values are dated far from now, to one side of it."""
+    """Return one sentence for cells whose values are dated far from now, all in one direction; empty without cells."""
     if not ages:
         return []
     names = list(ages)
@@ -148,9 +156,12 @@ def _far_words(ages: Mapping[str, float], when: str, why: str) -> list[str]:
 
 
 def worst_of(row: ShownMetric) -> tuple[str, float] | None:
-    """The cell to look at first: of what is better low (latencies, errors, percentages, loads) the one with the
-    most, of an efficiency the one with the least, of anything else the one farthest from the middle of all. None
-    where all say the same."""
+    """Return the cell to look at first with its value, or None if all values are equal.
+
+    For metrics where low is better (latencies, errors, percentages, loads) it is the highest, for an efficiency the
+    lowest,
+    otherwise the one farthest from the median.
+    """
     known = {cell: value for cell, value in row["values"].items() if value is not None}
     if len(set(known.values())) < 2:
         return None
@@ -170,9 +181,13 @@ def table_rows(
     describe: bool = False,
     scientific: bool = False,
 ) -> list[dict[str, str]]:
-    """A row per metric (and object) for people: what stands for all cells first, since it must not fall off the
-    screen, then a column per cell. With only some `cells`, or none, the one to look at first stands beside.
-    Every digit is shown; `scientific` shows numbers as 1.23456e+07, as the ancestor's --sci did, but with all."""
+    """Return a row per metric (and object) for people: the aggregate first, then a column per cell.
+
+    The aggregate is first so that it cannot be cut off the screen. With only some `cells`, or none, the cell to look at
+    first is shown beside it. Every digit is shown; `scientific` shows numbers as 1.23456e+07, as the ancestor's --sci
+    did,
+    but with all digits.
+    """
     show_object = any(row["object"] for row in page["rows"])
     found = []
     for row in page["rows"]:
@@ -210,7 +225,7 @@ def _all_text(row: ShownMetric, scientific: bool) -> str:
 
 
 def digits_text(value: float | None, scientific: bool = False) -> str:
-    """A number with every digit that it has, thousands apart; – for none."""
+    """Return a number with all its digits and thousands separators; – for None."""
     if value is None:
         return "–"
     if scientific:

@@ -1,9 +1,9 @@
-"""One command on every cell at once, over SSH; what one cell does to us costs only its own answer.
+"""One command on every cell at once, over SSH; a cell that misbehaves costs only its own answer.
 
-Host keys are checked against known_hosts: an unknown or changed key is a refusal, never a question
-answered with yes. Keys come from the agent, the files named, or the user's SSH configuration;
-there are no passwords. At most `parallel` connections are open at once. A cell that hangs is given
-up after `timeout_s`, connecting included. Output beyond `MOST_BYTES` is cut, and said so.
+Host keys are checked against known_hosts: an unknown or changed key is refused, without asking. Keys come from the
+agent, the named files, or the user's SSH configuration; there are no passwords. At most `parallel` connections are open
+at once. A cell that hangs is abandoned after `timeout_s`, including the time to connect. Output beyond `MOST_BYTES` is
+cut, and the answer says so.
 """
 
 from __future__ import annotations
@@ -36,8 +36,11 @@ LONGEST_PAUSE_S = 2.0
 
 @dataclass
 class Answer:
-    """What one cell answered. `problem` says why there is nothing, or not all; `code` is the exit
-    code of the command, None where it did not end."""
+    """Answer of one cell.
+
+    `problem` says why the output is missing or incomplete; `code` is the exit code of the command, None if it did not
+    end.
+    """
 
     host: Host
     output: str = ""
@@ -50,7 +53,7 @@ class Answer:
 
 
 class JumpError(Exception):
-    """A host to go through was not reached."""
+    """Raised when a jump host cannot be reached."""
 
     def __init__(self, reach: Reach, cause: Exception) -> None:
         super().__init__(str(cause))
@@ -58,15 +61,17 @@ class JumpError(Exception):
         self.cause = cause
 
     def in_words(self) -> Words:
-        """What failed, and what to do."""
+        """Return what failed, and the next step."""
         words, next_step = in_words(self.cause, self.reach)
         return f"the jump host {self.reach.host.name}: {words}", next_step
 
 
 @dataclass
 class _Jump:
-    """The way through other hosts: one connection for all cells, since a server lets in but few at
-    a time (sshd's MaxStartups). What failed once is not tried again for each cell."""
+    """Way through jump hosts: one connection for all cells, because sshd limits simultaneous logins (MaxStartups).
+
+    A failure is remembered, and not retried for each cell.
+    """
 
     access: Access
     hosts: Sequence[Host]
@@ -75,7 +80,11 @@ class _Jump:
     failure: JumpError | None = None
 
     async def reached(self) -> asyncssh.SSHClientConnection:
-        """The connection to the last of the hosts; raises `JumpError`."""
+        """Return the connection to the last jump host.
+
+        Raises:
+            JumpError: A jump host cannot be reached.
+        """
         async with self.lock:
             if self.failure:
                 raise self.failure
@@ -94,8 +103,11 @@ class _Jump:
 
 @dataclass
 class Fleet:
-    """Open connections to cells, kept between commands. Use as an async context manager; raises
-    `CellsError` where the file of known hosts is not there."""
+    """Open connections to cells, kept between commands; an async context manager.
+
+    Raises:
+        CellsError: The named known_hosts file does not exist.
+    """
 
     hosts: Sequence[Host]
     access: Access
@@ -134,8 +146,15 @@ class Fleet:
         only: Sequence[Host] | None = None,
         given: bytes = b"",
     ) -> list[Answer]:
-        """The answers of all cells (or of these only), in the order of the hosts; `on_answer` hears of
-        each as it comes. The command is one for all, or one for each; it reads what is `given`."""
+        """Run a command on all cells and return their answers, in the order of the hosts.
+
+        Args:
+            command: One command for all, or one for each host.
+            serial: Run one cell after the other instead of in parallel.
+            on_answer: Called with each answer as it arrives.
+            only: The hosts to use, or None for all.
+            given: Input for the command.
+        """
         hosts = self.hosts if only is None else only
         answers: list[Answer] = []
         for jump in self._jumps.values():
@@ -159,8 +178,11 @@ class Fleet:
         return list(await asyncio.gather(*(one(host) for host in hosts)))
 
     async def host_key(self, reach: Reach) -> asyncssh.SSHKey | None:
-        """The key that a cell shows; logs in nowhere but on the hosts in between. Raises what the
-        connection does, `JumpError` for a host in between."""
+        """Return the host key that a cell shows, logging in only to jump hosts; errors of the connection are passed on.
+
+        Raises:
+            JumpError: A jump host cannot be reached.
+        """
         import asyncssh
 
         tunnel = await self._tunnel(reach)
@@ -176,8 +198,7 @@ class Fleet:
         )
 
     async def own_names(self, only: Sequence[Host] | None = None) -> dict[Host, str]:
-        """What the cells (or these only) call themselves, without their domain; those that do not
-        say are not in it."""
+        """Return the names that the cells report, without domain; cells that do not report one are left out."""
         answers = await self.run("hostname", only=only)
         said = {answer.host: answer.output.strip().split(".")[0] for answer in answers if answer.code == 0}
         return {host: name for host, name in said.items() if re.fullmatch(r"[\w-]{1,64}", name)}
@@ -212,7 +233,7 @@ class Fleet:
             answer.output, answer.errors = _text(output), _text(errors)
             await process.wait_closed()
         finally:
-            # Not waited for: sshd closes a session only when its command has ended.
+            # Not waited for, because sshd closes a session only when its command has ended.
             process.close()
         answer.code = process.returncode
         if process.exit_signal:
@@ -221,8 +242,12 @@ class Fleet:
             answer.problem = "the connection ended before the command did"
 
     async def _process(self, host: Host, command: str) -> asyncssh.SSHClientProcess[bytes]:
-        """The command, begun. A connection that is kept may be at its end, or let in one session at
-        a time (MaxSessions) and not have seen the end of the last: then by a new one."""
+        """Start the command, if necessary on a new connection.
+
+        A kept connection may be closed, or may allow one session at a time (MaxSessions) and not have noticed the end
+        of the
+        last one.
+        """
         import asyncssh
 
         kept = host in self._open
@@ -258,7 +283,7 @@ class Fleet:
 
 
 def _give(process: asyncssh.SSHClientProcess[bytes], given: bytes) -> None:
-    """Its input. A command that has ended takes none: its output and code say why."""
+    """Send the command's input; a command that has already ended takes none, and its output and code say why."""
     with contextlib.suppress(BrokenPipeError):
         if given:
             process.stdin.write(given)
@@ -275,9 +300,10 @@ async def _connected(reach: Reach, tunnel: asyncssh.SSHClientConnection | None) 
 
 
 async def _tried(attempt: Callable[[], Awaitable[T]], timeout_s: float) -> T:
-    """What an attempt to connect gives. Where the server closes before anybody is let in it is
-    made again after a while, until half of the time is over: sshd drops some where many begin at
-    once (MaxStartups)."""
+    """Return the result of an attempt to connect, retried for half of the timeout if the server closes early.
+
+    sshd drops some connections if many begin at once (MaxStartups).
+    """
     import asyncssh
 
     end_s = time.monotonic() + timeout_s / 2
@@ -300,7 +326,7 @@ def run_everywhere(
     serial: bool = False,
     on_answer: Callable[[Answer], None] | None = None,
 ) -> list[Answer]:
-    """One command on every cell, from code that is not asynchronous."""
+    """Run one command on every cell, from synchronous code."""
 
     async def work() -> list[Answer]:
         async with Fleet(hosts, access) as fleet:

@@ -1,12 +1,11 @@
-"""What the cells do from round to round, beside what they have done since the watch began.
+"""Rates, latencies and gauges of the cells from round to round, beside their averages since the watch began.
 
-A row is one quantity: a rate (what a counter grew by, over the cell's own seconds), a latency (a time over its
-requests), or a gauge as it stands. Each has the value of this round and the average since the beginning, so that a
-value can be seen to be unusual without knowing what is usual on these cells. The average is sum over sum (growth
-over seconds, time over requests); of gauges the mean of what was seen.
+A row is one quantity: a rate (a counter's increase over the cell's own seconds), a latency (a time over its requests),
+or the current value of a gauge. Each has the value of this round and the average since the beginning, so that an
+unusual value stands out without knowledge of what is usual on these cells. The average is sum over sum (increase over
+seconds, time over requests); for gauges it is the mean of the observed values.
 
-Rows are ranked by meaning, never across units: errors first, then how far a value lies off its own average, those
-that are slower or fuller before those that are faster.
+Rows are ranked by meaning, never across units: errors first, then by how far a value is from its own average.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ Row = WatchedRow
 
 @dataclass
 class Since:
-    """Sums since the watch began: of each row what stands above and below."""
+    """Sums since the watch began: numerator and denominator of each row."""
 
     sums: dict[Key, tuple[float, float]] = field(default_factory=dict)
     rounds: int = 0
 
     def row(self, key: Key, unit: str, above: float, below: float) -> Row:
-        """The row of a round, its sums added to those before."""
+        """Add a round's sums to those before, and return its row."""
         old = self.sums.get(key, (0.0, 0.0))
         whole = self.sums[key] = (old[0] + above, old[1] + below)
         kind, name, cell, item = key
@@ -54,7 +53,7 @@ class Since:
 
 
 def watch_page(since: Since, before: Collection, after: Collection, *, by: str = "cell") -> WatchPage:
-    """The page of a round: its rows in order of rank, and what has no difference."""
+    """Return the page of a round: its rows in order of rank, and counters without a difference."""
     found = moved(before, after)
     since.rounds += 1
     rows = [*_rates(since, found, by), *_latencies(since, found, by), *_gauges(since, after, by)]
@@ -74,7 +73,7 @@ def watch_page(since: Since, before: Collection, after: Collection, *, by: str =
 
 
 def ranked(rows: Sequence[Row]) -> list[Row]:
-    """Errors that rose, then what is farthest off its own average, then by name."""
+    """Return the rows in order: errors that rose, then those farthest from their own average, then by name."""
 
     def rank(row: Row) -> tuple[int, float, str, str, str]:
         now, average = row["now"], row["average"]
@@ -90,7 +89,7 @@ def _where(change: Change, by: str) -> tuple[str, str]:
 
 
 def _rates(since: Since, found: Sequence[Change], by: str) -> Iterator[Row]:
-    """Growth per second of each counter that is no time of requests; cells' rates add up."""
+    """Yield the increase per second of each counter that is not a time of requests; rates of cells add up."""
     sums: dict[tuple[str, str, str], float] = {}
     spans: dict[tuple[str, str, str], float] = {}
     for change in found:
@@ -105,7 +104,7 @@ def _rates(since: Since, found: Sequence[Change], by: str) -> Iterator[Row]:
 
 
 def _latencies(since: Since, found: Sequence[Change], by: str) -> Iterator[Row]:
-    """Time per request, over what is put together."""
+    """Yield the time per request, over the aggregated objects or cells."""
     ok = {(c.cell, c.object, c.name): c.delta for c in found if c.delta is not None}
     sums: dict[tuple[str, str, str], tuple[float, float]] = {}
     for change in found:
@@ -121,7 +120,7 @@ def _latencies(since: Since, found: Sequence[Change], by: str) -> Iterator[Row]:
 
 
 def _gauges(since: Since, after: Collection, by: str) -> Iterator[Row]:
-    """Levels as they stand: sums where they may be summed, else the most."""
+    """Yield current gauge values: the sum where allowed, else the maximum."""
     levels = [reading for reading in after.readings if metric(reading.name).kind == "gauge"]
     for one in combine(levels, by):
         value = one.value if one.value is not None else one.high

@@ -1,1 +1,1 @@
-"""Data flows: the plan as written beside the plan as executed."""
+"""Query plans of data flows on several engines: the plan as written compared with the plan as executed."""

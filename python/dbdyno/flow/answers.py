@@ -1,7 +1,8 @@
-"""The same flow on several engines, with and without their optimizers: the same rows from all, or what differs.
+"""Comparison of one flow's answers from several engines, each with and without its optimizer.
 
-Times of engines that answer differently say nothing, so this comes before any of them. Rows are compared without their
-order, numbers by value (12 significant digits), NULL and an empty text alike, since Pig's files do not tell them apart.
+Timings of engines that answer differently mean nothing, so answers are compared first. Rows are compared regardless of
+order, numbers by value (12 significant digits); NULL and an empty text count as equal, because Pig's files do not
+distinguish them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Rows = Counter[tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Answer:
-    """What one engine answered, one way."""
+    """Rows that one engine answered, with or without its optimizer."""
 
     engine: str
     optimized: bool
@@ -31,17 +32,17 @@ class Answer:
 
     @property
     def name(self) -> str:
-        """The engine, and whether it ordered the steps."""
+        """Return the engine's name, followed by "as written" if its optimizer was off."""
         return self.engine if self.optimized else f"{self.engine}, as written"
 
 
 def answer(engine: str, optimized: bool, rows: Sequence[Sequence[Any]]) -> Answer:
-    """Rows in the common form."""
+    """Return an answer with its rows in canonical form, as a multiset."""
     return Answer(engine, optimized, Counter(tuple(canonical(one) for one in row) for row in rows))
 
 
 def canonical(value: Any) -> str:
-    """A value as all engines have it.
+    """Return a value as text in a form that is equal for all engines.
 
     >>> canonical(2.50), canonical("2.5"), canonical(None), canonical("x")
     ('2.5', '2.5', '', 'x')
@@ -65,7 +66,17 @@ def canonical(value: Any) -> str:
 def answers(
     query: str | None, script: Path | None, engines: Sequence[str], tables: Sequence[Given]
 ) -> Iterator[Answer]:
-    """What each engine answers, both ways. `script`: Pig's. Raises `FlowError`."""
+    """Yield each engine's answer, first without its optimizer and then with it.
+
+    Args:
+        query: The SQL query, or None.
+        script: Pig's script, or None.
+        engines: The engines' names.
+        tables: The tables that the query reads.
+
+    Raises:
+        FlowError: An engine has no query or script, or reports an error.
+    """
     for engine in engines:
         if engine == "pig":
             if script is None:
@@ -96,7 +107,7 @@ def _of_query(engine: str, query: str, tables: Sequence[Given]) -> tuple[list[An
 
 
 def difference(first: Answer, other: Answer) -> str | None:
-    """In words, what one has and the other has not; None where they are the same."""
+    """Return in words which rows only one of the answers has, or None if they are equal."""
     if first.rows == other.rows:
         return None
     lost, more = first.rows - other.rows, other.rows - first.rows

@@ -1,7 +1,7 @@
-"""Two plans of one flow side by side: which conditions moved, merged or went, whether joins changed their order.
+"""Comparison of a flow's two plans: conditions that moved, merged or vanished, and joins in another order.
 
-A condition's place is the number of joins and groups below it: one that stands lower in the executed plan was pushed
-down. One that is applied by a scan was merged into it. A join tree is told by its tables in brackets.
+A condition's position is the number of joins and groups below it: if it is lower in the executed plan, it was pushed
+down; if a scan applies it, it was merged into the scan. A join tree is shown as its tables in brackets.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dbdyno.flow.step import FILTER, GROUP, JOIN, SCAN, Flow, Step, shortened
 SAME, MOVED, MERGED, DROPPED, ADDED = "same", "moved", "merged", "dropped", "added"
 
 MARKS = (MOVED, MERGED, DROPPED, ADDED)
-"""Of several on one step the first is shown."""
+"""Marks of changes; if a step has several, the first of this order is shown."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What became of one condition, or of the joins."""
+    """Change of one condition, or of the joins."""
 
     what: str
     mark: str
@@ -29,13 +29,13 @@ class Change:
 
 @dataclass(frozen=True)
 class Compared:
-    """What the optimizer did. `passed`: rows that went from step to step, as written and as executed."""
+    """All changes by the optimizer; `passed` is the number of rows between steps, as written and as executed."""
 
     changes: tuple[Change, ...]
     passed: tuple[int | None, int | None]
 
     def headline(self) -> str:
-        """In a sentence."""
+        """Return a summary of the changes in one sentence."""
         moved = [one for one in self.changes if one.mark != SAME]
         if not moved:
             return "The order written is the order executed."
@@ -46,7 +46,7 @@ class Compared:
         return f"{words}."
 
     def marks(self) -> dict[str, str]:
-        """The mark of each condition."""
+        """Return the mark of each condition."""
         return {one.what: one.mark for one in self.changes}
 
 
@@ -58,13 +58,13 @@ class _Place:
 
 
 def compare(flow: Flow) -> Compared:
-    """What differs between both plans of a flow."""
+    """Compare the two plans of a flow."""
     written, executed = shortened(flow.written), shortened(flow.executed)
     return Compared(tuple(_changes(written, executed)), (passed(written), passed(executed)))
 
 
 def passed(step: Step) -> int | None:
-    """Rows that steps hand on, of those that tell; None where none does."""
+    """Return the number of rows passed between steps, from the steps that report it; None if no step does."""
     told = [one.rows for one in step.walk() if one is not step and one.rows is not None]
     return sum(told) if told else None
 
@@ -112,7 +112,7 @@ def _became(atom: str, before: _Place, after: _Place | None) -> Change:
 
 
 def tree(step: Step) -> str:
-    """The joins of a plan as their tables in brackets."""
+    """Return the joins of a plan as its tables in brackets."""
     if step.kind == SCAN:
         return step.text
     inner = [one for one in (tree(each) for each in step.inputs) if one]
@@ -137,7 +137,7 @@ def _unordered(step: Step) -> object:
 
 
 def _kinds(written: Step, executed: Step) -> Iterator[Change]:
-    """Sorts, groups and limits that are not there any more, or are there as something else."""
+    """Yield changes of sorts, groups, limits and other steps that vanished or were replaced."""
     before, after = (Counter(one.kind for one in step.walk()) for step in (written, executed))
     if before["sort"] > after["sort"] and after["top"] > before["top"]:
         yield Change("sort", MERGED, "sort and limit: merged into one step that keeps only the first rows.")

@@ -1,4 +1,4 @@
-"""Conditions as engines write them, brought into one form: parts of an AND, without brackets, casts and qualifiers.
+"""Conditions in the engines' notations, brought into one form: parts of an AND, without brackets, casts and qualifiers.
 
 >>> atoms("((region#2 = south) AND (o.amount > 90))")
 ('region = south', 'amount > 90')
@@ -23,7 +23,7 @@ _RULES = (
 
 
 def atoms(text: str) -> tuple[str, ...]:
-    """The parts of a condition."""
+    """Return the parts of a condition that AND joins, each in the common form."""
     text = _bare(text.strip())
     parts, depth, start = [], 0, 0
     at = 0
@@ -42,7 +42,7 @@ def atoms(text: str) -> tuple[str, ...]:
 
 
 def _bare(text: str) -> str:
-    """Without brackets around the whole."""
+    """Return the text without brackets that enclose all of it."""
     while text[:1] in ("(", "[") and text[-1:] in (")", "]"):
         depth = 0
         for at, letter in enumerate(text):
@@ -54,7 +54,7 @@ def _bare(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """One condition in the common form."""
+    """Return one condition in the common form."""
     for pattern, to in _RULES:
         text = pattern.sub(to, text)
     text = re.sub(r"(<=|>=|!=|<>|=|<|>)", r" \1 ", _bare(text.strip()))

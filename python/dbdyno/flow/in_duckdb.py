@@ -1,4 +1,4 @@
-"""DuckDB's plans: EXPLAIN ANALYZE, which tells rows and time of each step, with its optimizer and without."""
+"""DuckDB's plans from EXPLAIN ANALYZE, with rows and time of each step, with and without its optimizer."""
 
 from __future__ import annotations
 
@@ -53,12 +53,20 @@ _WRAPPERS = ("RESULT_COLLECTOR", "EXPLAIN_ANALYZE", "QUERY")
 
 
 def flow(text: str, tables: Sequence[Given]) -> Flow:
-    """Both plans of a SELECT, each carried out. Raises `FlowError`."""
+    """Execute a SELECT with and without the optimizer, and return both plans.
+
+    Raises:
+        FlowError: The text is not one SELECT, or DuckDB reports an error.
+    """
     return Flow("duckdb", _plan(text, tables, optimized=False), _plan(text, tables, optimized=True), OFF)
 
 
 def rows(text: str, tables: Sequence[Given]) -> tuple[list[Any], list[Any]]:
-    """The answer without the optimizer and with it. Raises `FlowError`."""
+    """Return the rows of the answer without the optimizer, and those with it.
+
+    Raises:
+        FlowError: The text is not one SELECT, or DuckDB reports an error.
+    """
     found = []
     for optimized in (False, True):
         with _connected(text, tables, optimized=optimized) as connection:
@@ -75,7 +83,7 @@ def _plan(text: str, tables: Sequence[Given], *, optimized: bool) -> Step:
 
 @contextlib.contextmanager
 def _connected(text: str, tables: Sequence[Given], *, optimized: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB with the tables as views, for a text that is one SELECT."""
+    """Open a DuckDB with the tables as views, for a text that must be one SELECT."""
     import duckdb
 
     connection = in_memory()

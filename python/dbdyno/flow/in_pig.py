@@ -1,6 +1,6 @@
-"""Pig's plans: its logical plan with all optimizer rules and with none. Pig tells them without running.
+"""Pig's logical plans, with all optimizer rules and with none; Pig reports them without running the script.
 
-Each rule is switched off by its name: `-t All` of Pig 0.18 leaves filters pushed up, whatever it says.
+Each rule is switched off by name, because `-t All` of Pig 0.18 still pushes filters up.
 """
 
 from __future__ import annotations
@@ -68,7 +68,11 @@ class _Node:
 
 
 def jars() -> Path:
-    """The folder with Pig's jars. Raises `FlowError`."""
+    """Return the folder with Pig's jars.
+
+    Raises:
+        FlowError: The jars or Java are missing.
+    """
     import os
 
     named = os.environ.get(HOME)
@@ -81,13 +85,24 @@ def jars() -> Path:
 
 
 def flow(script: Path) -> Flow:
-    """Both plans of a script. Raises `FlowError`."""
+    """Return both plans of a script.
+
+    Raises:
+        FlowError: Pig is missing or reports an error.
+    """
     return Flow("pig", _plan(script, *(word for rule in RULES for word in ("-t", rule))), _plan(script), OFF)
 
 
 def rows(script: Path) -> tuple[list[Any], list[Any]]:
-    """What the script stores, without the rules and with them. It runs in a folder of its own, where the files beside
-    the script are linked to: nothing is written into the user's. Raises `FlowError`."""
+    """Return the rows that the script stores without the rules, and those with them.
+
+    The script runs in a temporary folder with links to the files beside the script, so nothing is written into the
+    user's
+    folder.
+
+    Raises:
+        FlowError: Pig is missing or reports an error, or the script does not store exactly one result.
+    """
     off = tuple(word for rule in RULES for word in ("-t", rule))
     return _stored(script, *off), _stored(script)
 
@@ -118,7 +133,7 @@ def _plan(script: Path, *options: str) -> Step:
 
 
 def _pig(script: Path, cwd: Path, *options: str) -> str:
-    """What Pig prints. Raises `FlowError` with its own words."""
+    """Run Pig and return its output; raise `FlowError` with its error message if it fails."""
     with tempfile.TemporaryDirectory() as logs:
         command = ["java", *OPTIONS, "-cp", f"{jars()}/*", "org.apache.pig.Main", "-x", "local"]
         command += ["-logfile", f"{logs}/pig.log", *options]
@@ -143,7 +158,7 @@ def _pig(script: Path, cwd: Path, *options: str) -> str:
 
 
 def parsed(text: str) -> Step:
-    """The logical plan out of what EXPLAIN prints; constants come from the physical one, which alone names them."""
+    """Parse the logical plan from EXPLAIN's output; constants come from the physical plan."""
     logical = text.partition("New Logical Plan")[2].partition("Physical Plan")[0]
     physical = text.partition("Physical Plan")[2].partition("Map Reduce Plan")[0]
     constants = iter([found.group(1) for line in physical.splitlines() if (found := _CONSTANT.search(line))])
@@ -189,7 +204,7 @@ def _step(node: _Node, constants: object) -> Step:
 
 
 def _skip(node: _Node, constants: object, kind: str) -> None:
-    """Constants of steps that are no filters are passed over."""
+    """Skip the constants of steps that are not filters."""
     if kind != FILTER:
         for _, word, _ in node.inside:
             if word == "Constant":
@@ -197,7 +212,7 @@ def _skip(node: _Node, constants: object, kind: str) -> None:
 
 
 def _conditions(node: _Node, constants: object) -> tuple[str, ...]:
-    """The comparisons of a filter, from its tree of expressions; anything else by its names."""
+    """Return a filter's comparisons from its expression tree; other expressions as their operator and column names."""
     parts: list[str] = []
     inside: Sequence[tuple[int, str, str]] = node.inside
     for at, (column, word, _) in enumerate(inside):

@@ -1,4 +1,4 @@
-"""Polars' plans, with its optimizations and without: the engine's own graph, which tells no rows."""
+"""Polars' plans with and without its optimizations, from the engine's own graph, which has no row counts."""
 
 from __future__ import annotations
 
@@ -43,20 +43,28 @@ _KINDS = (
 
 
 def flow(text: str, tables: Sequence[Given]) -> Flow:
-    """Both plans of a SELECT. Raises `FlowError`."""
+    """Return both plans of a SELECT.
+
+    Raises:
+        FlowError: Polars is missing or reports an error.
+    """
     with _lazy(text, tables) as (pl, lazy):
         return Flow("polars", _plan(lazy, optimizations=pl.QueryOptFlags.none()), _plan(lazy), OFF)
 
 
 def rows(text: str, tables: Sequence[Given]) -> tuple[list[Any], list[Any]]:
-    """The answer without the optimizations and with them. Raises `FlowError`."""
+    """Return the rows of the answer without the optimizations, and those with them.
+
+    Raises:
+        FlowError: Polars is missing or reports an error.
+    """
     with _lazy(text, tables) as (pl, lazy):
         return lazy.collect(optimizations=pl.QueryOptFlags.none()).rows(), lazy.collect().rows()
 
 
 @contextlib.contextmanager
 def _lazy(text: str, tables: Sequence[Given]) -> Iterator[tuple[Any, Any]]:
-    """Polars and the query, planned by nobody yet."""
+    """Yield the polars module and the query as a lazy frame."""
     try:
         import polars as pl
     except ImportError:
@@ -78,7 +86,7 @@ def _plan(lazy: Any, **how: Any) -> Step:
 
 
 def parsed(graph: str, scanned: Sequence[str]) -> Step:
-    """A graph as Polars writes it. `scanned`: the files in the order in which they are read."""
+    """Parse a graph as Polars writes it; `scanned` names the files in the order in which they are read."""
     labels = {name: label.encode().decode("unicode_escape") for name, label in _NODE.findall(graph)}
     below: dict[str, list[str]] = {}
     above = set()

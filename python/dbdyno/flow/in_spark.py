@@ -1,6 +1,6 @@
-"""Spark SQL's plans (Hive's syntax): with Catalyst's rules and without those that reorder.
+"""Spark SQL's plans (Hive's syntax), with Catalyst's rules and without those that reorder.
 
-Both are carried out, since Spark tells the rows of each step that it executed.
+Both plans are executed, because Spark reports the rows of a step only after execution.
 """
 
 from __future__ import annotations
@@ -64,7 +64,11 @@ _WRAPPERS = ("WholeStageCodegen", "InputAdapter", "Exchange", "BroadcastExchange
 
 
 def flow(text: str, tables: Sequence[Given]) -> Flow:
-    """Both plans of a SELECT, each carried out. Raises `FlowError`."""
+    """Execute a SELECT with and without the reordering rules, and return both plans.
+
+    Raises:
+        FlowError: PySpark is missing, or Spark reports an error.
+    """
     with session(tables) as spark:
         executed = _plan(spark, text, tables)
         spark.conf.set(OFF, ",".join(f"{PREFIX}{rule}" for rule in RULES))
@@ -72,7 +76,11 @@ def flow(text: str, tables: Sequence[Given]) -> Flow:
 
 
 def rows(text: str, tables: Sequence[Given]) -> tuple[list[Any], list[Any]]:
-    """The answer without those rules and with them. Raises `FlowError`."""
+    """Return the rows of the answer without the reordering rules, and those with them.
+
+    Raises:
+        FlowError: PySpark is missing, or Spark reports an error.
+    """
     with session(tables) as spark:
         executed = _frame(spark, text).collect()
         spark.conf.set(OFF, ",".join(f"{PREFIX}{rule}" for rule in RULES))
@@ -90,7 +98,11 @@ def _frame(spark: Any, text: str) -> Any:
 
 @contextlib.contextmanager
 def session(tables: Sequence[Given]) -> Iterator[Any]:
-    """A Spark of one thread with the tables as views. Raises `FlowError`."""
+    """Open a Spark session with one thread and the tables as views, and stop it on exit.
+
+    Raises:
+        FlowError: PySpark is missing, or Spark does not start.
+    """
     try:
         from pyspark.sql import SparkSession
     except ImportError:
@@ -103,7 +115,7 @@ def session(tables: Sequence[Given]) -> Iterator[Any]:
         "spark.driver.memory": "512m",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        # With more, a sort would first run what is below it for a sample, and rows would count twice.
+        # With more partitions, a sort would first run its inputs for a sample, and rows would count twice.
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.showConsoleProgress": "false",
@@ -140,11 +152,11 @@ def _step(node: Any, files: dict[str, str]) -> Step:
         return inputs[0]
     words = str(node.simpleString(25))
     kind = next((kind for word, kind in _KINDS if name.startswith(word)), JOIN if "Join" in name else OTHER)
-    # An aggregate before the exchange and one behind it are one.
+    # The aggregates before and after an exchange count as one.
     if kind == GROUP and len(inputs) == 1 and inputs[0].kind == GROUP:
         inputs = inputs[0].inputs
     if kind == SORT and ", false, " in words:
-        # A sort within partitions is made for a join.
+        # A sort within partitions only prepares a join.
         return inputs[0]
     metric = node.metrics().get("numOutputRows")
     rows = int(metric.get().value()) if metric.isDefined() else None

@@ -1,4 +1,4 @@
-"""A flow as a model that pages are made of: both plans as lines of a tree, and what became of each step."""
+"""The model of a flow for pages: both plans as lines of a tree, and the change of each step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ NO_TABLES = "--table NAME=FILE names a table; Pig's are in its script"
 
 
 def show(script: Path, engine: str, tables: Sequence[Given]) -> dict[str, Any]:
-    """What an engine makes of a flow. Raises `FlowError`."""
+    """Return the model of a flow on one engine.
+
+    Raises:
+        FlowError: A table is missing, or the engine is missing or reports an error.
+    """
     if engine == "pig":
         if tables:
             raise FlowError("Pig's script names its files itself", where="--table", next_step="leave it out")
@@ -43,7 +47,7 @@ def _of_query(engine: str, text: str, tables: Sequence[Given]) -> Flow:
 
 
 def model(flow: Flow, title: str) -> dict[str, Any]:
-    """The model of a page."""
+    """Return the model of a page."""
     compared = compare(flow)
     marks = compared.marks()
     return {
@@ -67,7 +71,7 @@ def _numbers(compared: Compared) -> tuple[int | None, int | None]:
 def nodes(
     step: Step, marks: Mapping[str, str], lead: str = "", level: int = 0, *, last: bool = True
 ) -> list[dict[str, Any]]:
-    """The lines of a plan's tree, from the result down."""
+    """Return the lines of a plan's tree, from the result down."""
     own = sorted((marks[one] for one in step.atoms if marks.get(one, SAME) != SAME), key=MARKS.index)
     filters = f" where {' and '.join(step.atoms)}" if step.kind == SCAN and step.atoms else ""
     kind = "" if step.kind == FILTER and step.text.startswith("filter") else f"{step.kind} "

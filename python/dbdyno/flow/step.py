@@ -1,12 +1,12 @@
-"""A plan as steps, whatever engine it is of: a tree from the result down to what is read.
+"""A query plan as a tree of steps, from the result down to the scans, in one form for all engines.
 
     >>> left, right = Step("scan", "customers"), Step("scan", "orders")
     >>> joined = Step("join", "id = customer", inputs=(left, right))
     >>> [one.text for one in joined.walk()]
     ['id = customer', 'customers', 'orders']
 
-`atoms` are the conditions that a step applies, each brought into one form (`conditions.py`), so that a condition is
-known again at another place.
+`atoms` are the conditions that a step applies, each in the common form of `conditions.py`, so that a condition can be
+recognised in another step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PROJECT, TOP, DISTINCT, UNION, WINDOW, OTHER = "project", "top", "distinct", "un
 
 @dataclass(frozen=True)
 class Step:
-    """One step. `rows` came out of it, `elapsed_ns` it took; None where the engine does not tell."""
+    """Step of a plan, with its output `rows` and its `elapsed_ns`; None if the engine does not report them."""
 
     kind: str
     text: str
@@ -30,7 +30,7 @@ class Step:
     elapsed_ns: int | None = None
 
     def walk(self) -> Iterator[Step]:
-        """This step and all below it, from the result down."""
+        """Yield this step and all steps below it, from the result down."""
         yield self
         for one in self.inputs:
             yield from one.walk()
@@ -38,17 +38,17 @@ class Step:
 
 @dataclass(frozen=True)
 class Flow:
-    """What one engine said of a flow, with its optimizer off and on."""
+    """Plans of one flow on one engine, with its optimizer off (`written`) and on (`executed`)."""
 
     engine: str
     written: Step
     executed: Step
     off: str
-    """What switched the optimizer off."""
+    """Setting that switched the optimizer off."""
 
 
 def shortened(step: Step) -> Step:
-    """Without steps that only choose columns: who orders them changes no row."""
+    """Return the plan without steps that only choose columns, because their order changes no row."""
     inputs = tuple(shortened(one) for one in step.inputs)
     if step.kind == PROJECT and len(inputs) == 1:
         return inputs[0]

@@ -1,4 +1,4 @@
-"""The tables that a flow reads: names and files, CSV with a head or Parquet. Each engine reads the same files."""
+"""Tables that a flow reads: names and files, either CSV with a header or Parquet; each engine reads the same files."""
 
 from __future__ import annotations
 
@@ -15,19 +15,23 @@ _NAME = re.compile(r"[A-Za-z_]\w{0,62}")
 
 @dataclass(frozen=True)
 class Given:
-    """A table: its name in the flow, its file."""
+    """Table with its name in the flow and its file."""
 
     name: str
     path: Path
 
     @property
     def is_csv(self) -> bool:
-        """Whether it is text."""
+        """Return True if the file is a CSV, False if it is Parquet."""
         return self.path.suffix == ".csv"
 
 
 def given(words: Sequence[str]) -> tuple[Given, ...]:
-    """Reads NAME=FILE. Raises `FlowError`."""
+    """Parse words of the form NAME=FILE.
+
+    Raises:
+        FlowError: A word has another form, a file is missing or of another type, or a name is used twice.
+    """
     found = []
     for word in words:
         name, sign, file = word.partition("=")
@@ -46,7 +50,11 @@ def given(words: Sequence[str]) -> tuple[Given, ...]:
 
 
 def text_of(script: Path) -> str:
-    """The text of a query or script. Raises `FlowError`."""
+    """Return the text of a query or script, without surrounding blanks.
+
+    Raises:
+        FlowError: The file cannot be read.
+    """
     try:
         return read_given(script).strip()
     except (OSError, UnicodeDecodeError) as error:

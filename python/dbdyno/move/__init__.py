@@ -1,11 +1,11 @@
-"""Tables moved exactly: one snapshot, a ledger that survives a kill, a proof at the end.
+"""Exact table moves between databases and files, with one snapshot, a crash-safe ledger and a final verification.
 
-    engines/   what is read and written: snapshots, tables, columns, staging tables, of each engine
-    reading/   the way out: workers (the Rust core), their records, resuming a job
-    loading/   the way in: files or rows of another server, and the method by which they reach the table
-    ledger/    the job's folder: a manifest, and a record for each finished chunk
-    proof/     what was checked, and what the job cost the source
+    engines/   per engine: snapshots, tables, columns and staging tables
+    reading/   reading from the source: workers (the Rust core), their records, resuming a job
+    loading/   loading files or another server's rows into a table, and the method used for it
+    ledger/    the job's folder: a manifest, and one record per finished chunk
+    proof/     what was verified, and what the job cost the source
     spark/     jobs on a Spark cluster, files on a Hadoop file system
 
-The bytes are moved in `crates/dyno-move`.
+The Rust crate `crates/dyno-move` moves the bytes.
 """

@@ -1,1 +1,1 @@
-"""Wide tables of Cassandra as tables of SQL: their map, questions over them, rows in and out."""
+"""Cassandra tables mapped to SQL tables: the map, queries over it, and moving rows in and out."""

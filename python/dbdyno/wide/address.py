@@ -1,7 +1,7 @@
-"""How a Cassandra is reached: `cassandra://user:password@host1,host2:port/keyspace`.
+"""Addresses of a Cassandra cluster, `cassandra://user:password@host1,host2:port/keyspace`, and sessions to it.
 
-The password may stand in DBDYNO_CASSANDRA_PASSWORD instead. What is shown or kept of an address never has it. Every
-request has a timeout, and reads are asked again where that changes nothing.
+The password may instead be in DBDYNO_CASSANDRA_PASSWORD; it is never shown or stored. Every request has a timeout, and
+reads are retried where a retry changes nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEYSPACE = re.compile(r"[A-Za-z0-9_]{1,48}")
 
 @dataclass(frozen=True)
 class Address:
-    """Where a keyspace is, and who asks."""
+    """Hosts, port and keyspace of a cluster, and the user who connects."""
 
     hosts: tuple[str, ...]
     port: int
@@ -38,13 +38,17 @@ class Address:
 
     @property
     def safe(self) -> str:
-        """Without the password."""
+        """Return the address with its password removed."""
         user = f"{self.user}@" if self.user else ""
         return f"{SCHEME}{user}{','.join(self.hosts)}:{self.port}/{self.keyspace}"
 
 
 def address(dsn: str) -> Address:
-    """Reads a connection string. Raises `WideError`, which shows nothing of it that might be a secret."""
+    """Parse a connection string.
+
+    Raises:
+        WideError: It is malformed; the message contains no part of it that may be a secret.
+    """
     if not dsn.startswith(SCHEME):
         raise WideError("is no address of a Cassandra", next_step=FORM)
     login, at, place = dsn.removeprefix(SCHEME).rpartition("@")
@@ -62,7 +66,11 @@ def address(dsn: str) -> Address:
 
 
 def driver() -> Any:
-    """The module `cassandra` with its clusters. Raises `WideError` where it is not installed."""
+    """Import and return the package `cassandra` with its `cluster` module.
+
+    Raises:
+        WideError: The driver is not installed.
+    """
     try:
         import cassandra.cluster
     except ImportError:
@@ -72,7 +80,15 @@ def driver() -> Any:
 
 @contextlib.contextmanager
 def reached(where: Address, protocol: Any = None) -> Iterator[Any]:
-    """A session of the driver in the keyspace. `protocol`: what decodes its messages. Raises `WideError`."""
+    """Open a driver session in the keyspace, and close it on exit.
+
+    Args:
+        where: The address.
+        protocol: Class that decodes the driver's messages, or None for the default.
+
+    Raises:
+        WideError: The cluster cannot be reached, or the driver reports an error inside the block.
+    """
     module = driver()
     from cassandra.auth import PlainTextAuthProvider
     from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
@@ -119,7 +135,13 @@ STEPS = {
 
 
 def failure(error: Exception, where: str, limit_s: float | None = None) -> WideError:
-    """An error of the driver in words, with what to do. `limit_s`: how long was waited, if not as for a request."""
+    """Return a `WideError` for an error of the driver, with the user's next step.
+
+    Args:
+        error: The driver's error.
+        where: The place shown in the message.
+        limit_s: The timeout that applied in seconds, or None for that of a request.
+    """
     inner = getattr(error, "errors", None)
     if isinstance(inner, dict) and inner:
         first = next(iter(inner.values()))

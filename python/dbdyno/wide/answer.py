@@ -1,7 +1,7 @@
-"""SQL over mapped tables: what Cassandra can do is asked of it, the rest DuckDB does over the streams that come.
+"""SQL queries over mapped tables: Cassandra evaluates what it can, and DuckDB does the rest over its result streams.
 
-A question that reads one table once is answered as its rows come. One that reads several, or one more than once, has
-each scan kept in DuckDB first (in memory, what is too much on disk), so that nothing is read twice and joins know their
+A query that reads one table once is answered while rows arrive. A query over several tables, or one that reads a table
+twice, first stores each scan in DuckDB (in memory, spilling to disk), so that nothing is read twice and joins know the
 sizes. DuckDB applies every condition again.
 """
 
@@ -32,14 +32,18 @@ VERSION = "select schema_version from system.local"
 
 @dataclass
 class Told:
-    """What came of one scan."""
+    """Scan of a table, and what it has read."""
 
     scan: Scan
     read: Read = field(default_factory=Read)
 
 
 class Answer:
-    """A question's answer, read as it is taken; a context manager that ends what still reads. Raises `WideError`."""
+    """Context manager for a query's answer, which is read as rows are taken; leaving it stops all reading.
+
+    Raises:
+        WideError: The query or the map is not valid, or the cluster reports an error.
+    """
 
     def __init__(self, where: Address, found: WideMap, text: str, file: str, *, filtering: bool = False) -> None:
         self._where, self._meter = where, Meter()
@@ -72,7 +76,7 @@ class Answer:
 
     @property
     def bytes(self) -> int:
-        """What came over the wire, the catalogue included."""
+        """Return the bytes received from the cluster, including its catalog."""
         return self._meter.bytes
 
     def _begin(self) -> None:
@@ -105,7 +109,7 @@ class Answer:
             raise self._said(error) from None
 
     def _said(self, error: Exception) -> Exception:
-        """What happened: the error of the scan behind it, else DuckDB's own."""
+        """Return the error of the scan that failed, or else DuckDB's own error as a `WideError`."""
         if self._error is not None:
             return self._error
         text = str(error).splitlines()[0]
@@ -140,7 +144,11 @@ class Answer:
             raise
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The rows as they come. Raises `WideError`."""
+        """Yield the rows of the answer as they arrive.
+
+        Raises:
+            WideError: A scan failed, or a table was altered meanwhile.
+        """
         import duckdb
 
         while True:
@@ -159,7 +167,7 @@ class Answer:
         unchanged(self._session, self._where, self._version, [one.scan for one in self.scans.values()])
 
     def explained(self, *, asked: bool = True) -> Iterator[str]:
-        """What was pushed, read and filtered here. `asked`: it was carried out, so figures are known."""
+        """Yield lines that say what was pushed down, read, and filtered here; without figures if `asked` is False."""
         for one in self.scans.values():
             yield from explained(one.scan)
             if asked:
@@ -171,12 +179,22 @@ class Answer:
 
 
 def counted(number: int, word: str) -> str:
-    """So many of something."""
+    """Return the number with its noun, in the plural unless it is 1."""
     return f"{number:,} {word}{'s' * (number != 1)}"
 
 
 def unchanged(session: Any, where: Address, version: Any, scans: Sequence[Scan]) -> None:
-    """Raises `WideError` where tables were altered while they were read. `version`: of the schema before."""
+    """Check that the scanned tables still have the columns they had when the query began.
+
+    Args:
+        session: The driver session.
+        where: The address.
+        version: The schema version when the query began.
+        scans: The scans of the query.
+
+    Raises:
+        WideError: A table was altered.
+    """
     if session.execute(VERSION).one()[0] == version:
         return
     now = read_keyspace(session, where.keyspace)
@@ -190,7 +208,7 @@ def unchanged(session: Any, where: Address, version: Any, scans: Sequence[Scan])
 
 
 def plans(asked: Question, found: WideMap, filtering: bool) -> dict[str, Told]:
-    """How each scan of a question is read."""
+    """Return the plan of each scan of a query by its name; `filtering` permits ALLOW FILTERING."""
     return {
         name: Told(plan(relation, found.tables[relation.of], wanted, filtering=filtering))
         for name, (relation, wanted) in asked.scans.items()

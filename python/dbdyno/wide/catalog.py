@@ -1,7 +1,7 @@
-"""What a keyspace is made of, read from its own catalogue (`system_schema`), fresh at each look.
+"""Tables of a keyspace, read anew from its catalog (`system_schema`) each time.
 
-A column is of the partition key, a clustering column, static (once for each partition) or regular. That is the split
-that a map makes tables of.
+A column is part of the partition key, a clustering column, static (one value per partition) or regular. A map makes its
+SQL tables by this distinction.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _INDEXES = "select table_name, kind, options from system_schema.indexes where ke
 
 @dataclass(frozen=True)
 class WideColumn:
-    """A column of a wide table."""
+    """Column of a Cassandra table."""
 
     name: str
     role: str
@@ -34,28 +34,32 @@ class WideColumn:
 
 @dataclass(frozen=True)
 class WideTable:
-    """A table of Cassandra. `indexed`: columns that an index answers equality for."""
+    """Cassandra table; `indexed` names columns on which an index supports equality."""
 
     name: str
     columns: tuple[WideColumn, ...]
     indexed: frozenset[str] = field(default_factory=frozenset)
 
     def of(self, *roles: str) -> tuple[WideColumn, ...]:
-        """Its columns of these roles, in order."""
+        """Return the columns with these roles, in order."""
         return tuple(one for role in roles for one in self.columns if one.role == role)
 
     def column(self, name: str) -> WideColumn | None:
-        """A column by name."""
+        """Return the column with this name, or None."""
         return next((one for one in self.columns if one.name == name), None)
 
     @property
     def key(self) -> tuple[WideColumn, ...]:
-        """Its whole key: partition, then clustering."""
+        """Return the columns of the primary key: partition key, then clustering columns."""
         return self.of(PARTITION, CLUSTERING)
 
 
 def read_keyspace(session: Any, keyspace: str) -> dict[str, WideTable]:
-    """The tables of a keyspace. Raises `WideError` where there are none."""
+    """Return the tables of a keyspace by name.
+
+    Raises:
+        WideError: The keyspace has no tables.
+    """
     fields = {name: list(zip(names, kinds, strict=True)) for name, names, kinds in session.execute(_TYPES, [keyspace])}
     found: dict[str, list[tuple[int, WideColumn]]] = {}
     for table, column, role, position, kind, order in session.execute(_COLUMNS, [keyspace]):

@@ -1,4 +1,4 @@
-"""What stands in a wide table beside the rows that were to go there: read back whole, and compared by DuckDB."""
+"""Comparison of a Cassandra table with the loaded rows: the table is read back completely and compared by DuckDB."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from dbdyno.wide.unload import whole_scan
 
 @dataclass(frozen=True)
 class Compared:
-    """Rows that are in the files and not in the table, and the other way, of parents and of children."""
+    """Number of rows (and partitions' static parts) that are only in the files, and only in the table."""
 
     rows: int
     lost: int
     others: int
 
     def sentences(self) -> list[str]:
-        """In words."""
+        """Return the result as sentences."""
         if self.lost:
             return [f"DIFFERS: {self.lost:,} rows or parents are not in the table as they were to be."]
         said = [f"Proved: read back whole ({self.rows:,} rows), the table holds exactly what was loaded."]
@@ -37,7 +37,11 @@ class Compared:
 
 
 def compare(where: Address, name: str, files: Sequence[Path]) -> Compared:
-    """Reads the table back. Raises `WideError`."""
+    """Read the table back and compare it with the files.
+
+    Raises:
+        WideError: The table cannot be read.
+    """
     with reached(where) as session:
         table = read_keyspace(session, where.keyspace)[name]
         scan, count = whole_scan(table), Read()
@@ -81,7 +85,7 @@ def _differ(
 
 
 def _value(column: WideColumn, texts: AbstractSet[str]) -> str:
-    """A column as both sides have it: instants by their number, numbers that came as text as numbers."""
+    """Return SQL that makes both sides comparable: timestamps as microseconds, decimals in text as numbers."""
     name = quoted(column.name)
     if column.kind.name == "decimal" and column.name in texts:
         return f"cast({name} as {column.kind.sql})"

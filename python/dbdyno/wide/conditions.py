@@ -1,8 +1,8 @@
-"""The conditions of a SELECT that no row of its answer can fail, as comparisons of columns with constants.
+"""Conditions of a SELECT that every row of its answer meets, as comparisons of columns with constants.
 
-They are taken from WHERE, and from ON where the join keeps only rows that meet it; equalities between columns carry a
-constant over a join. Leaving out rows of a table that fail them changes no answer, since a comparison is never met by
-NULL, which is what an outer join makes up.
+They come from WHERE, and from ON of joins that keep only matching rows; equalities between columns carry a constant
+across a join. Leaving out table rows that fail them never changes the answer: NULL, which an outer join fills in, fails
+every comparison.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 from dbdyno.wide.pushdown import Condition
 
 Place = tuple[str, str]
-"""Alias of a table, name of a column."""
+"""Table alias and column name."""
 _FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def conditions(select: Any) -> Iterator[tuple[str, str, Condition]]:
-    """Alias, column and condition, of one SELECT without those inside of it."""
+    """Yield alias, column and condition for one SELECT, without its subqueries."""
     from sqlglot import exp
 
     if not isinstance(select, exp.Select):
@@ -41,7 +41,7 @@ def conditions(select: Any) -> Iterator[tuple[str, str, Condition]]:
 
 
 def _parts(select: Any, joins: list[Any]) -> tuple[list[Any], list[tuple[str, Any]]]:
-    """What holds in every row; and what a LEFT JOIN asks, with the table that it asks it of."""
+    """Return the conditions that hold in every row, and those of each LEFT JOIN with the alias of the joined table."""
     where = select.args.get("where")
     always = list(flat(where.this)) if where is not None else []
     outer = any(join.side in ("RIGHT", "FULL") for join in joins)
@@ -58,7 +58,7 @@ def _parts(select: Any, joins: list[Any]) -> tuple[list[Any], list[tuple[str, An
 def _carried(
     joined: str, part: Any, equal: dict[Place, set[Place]], known: dict[Place, Condition]
 ) -> Iterator[tuple[str, str, Condition]]:
-    """What is known of the other side of a LEFT JOIN's equality holds for the rows that it may find."""
+    """Yield conditions on a LEFT JOIN's table that follow from an equality with a column whose value is known."""
     if not _is_link(part):
         return
     ends = [_place(part.this), _place(part.expression)]
@@ -69,7 +69,7 @@ def _carried(
 
 
 def _first_of(part: Any) -> Any:
-    """USING makes COALESCE(a.x, b.x) of a column x: always a.x, where no join keeps rows of b alone."""
+    """Replace COALESCE(a.x, b.x), which USING produces, by a.x; valid if no join keeps rows of b alone."""
     from sqlglot import exp
 
     def first(node: Any) -> Any:
@@ -83,7 +83,7 @@ def _first_of(part: Any) -> Any:
 
 
 def _classes(links: list[Any]) -> dict[Place, set[Place]]:
-    """Columns that are equal in every answer."""
+    """Group columns that are equal in every row of the answer."""
     classes: dict[Place, set[Place]] = {}
     for part in links:
         a, b = _place(part.this), _place(part.expression)
@@ -104,7 +104,7 @@ def _place(column: Any) -> Place:
 
 
 def flat(node: Any) -> Iterator[Any]:
-    """What AND joins."""
+    """Yield the operands of nested ANDs."""
     from sqlglot import exp
 
     node = node.unnest()
@@ -116,7 +116,7 @@ def flat(node: Any) -> Iterator[Any]:
 
 
 def simple(part: Any) -> Iterator[tuple[Place, Condition]]:
-    """Comparisons of a column with constants."""
+    """Yield the comparisons of a column with constants that the expression consists of, if any."""
     from sqlglot import exp
 
     ops = {exp.EQ: "=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
@@ -138,7 +138,7 @@ def simple(part: Any) -> Iterator[tuple[Place, Condition]]:
 
 
 def constant(node: Any) -> Any:
-    """The value of a constant as Python has it; None for what is none."""
+    """Return the Python value of a constant expression, or None if it is not a constant."""
     from sqlglot import exp
 
     node = node.unnest()

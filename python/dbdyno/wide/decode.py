@@ -1,4 +1,4 @@
-"""Rows of Cassandra as columns of Arrow, each value kept exactly or refused with its place."""
+"""Conversion of Cassandra rows to Arrow; each value is kept exactly or refused with its position."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ _CLOCK = (
 
 
 def arrow() -> Any:
-    """pyarrow. Raises `WideError` where it is not installed."""
+    """Import and return pyarrow.
+
+    Raises:
+        WideError: It is not installed.
+    """
     try:
         import pyarrow
     except ImportError:
@@ -34,7 +38,7 @@ def arrow() -> Any:
 
 
 def arrow_type(sql: str) -> Any:
-    """A type of SQL as Arrow's."""
+    """Return the Arrow type for an SQL type."""
     pa = arrow()
     found = DECIMAL.fullmatch(sql)
     if found:
@@ -55,7 +59,7 @@ def arrow_type(sql: str) -> Any:
 
 
 class Decoder:
-    """Makes batches of what a scan reads."""
+    """Converter of a scan's rows to Arrow record batches."""
 
     def __init__(self, scan: Scan) -> None:
         pa = arrow()
@@ -63,12 +67,16 @@ class Decoder:
         self.schema = pa.schema([pa.field(one.name, arrow_type(one.sql)) for one in scan.columns])
         self._at = {one.name: place for place, one in enumerate(scan.selected)}
         first = scan.table.of(CLUSTERING)[:1]
-        # A partition that holds static columns alone comes as a row without clustering columns.
+        # A partition with static columns only is returned as a row without clustering columns.
         self._must = self._at.get(first[0].name) if first and scan.relation.rows in (CHILD, ELEMENT) else None
         self._makers = [self._maker(one) for one in scan.columns]
 
     def batch(self, rows: Sequence[Row]) -> Any:
-        """A record batch. Raises `WideError` for a value that its column cannot hold."""
+        """Return the rows as a record batch.
+
+        Raises:
+            WideError: A value does not fit its column's type.
+        """
         pa = arrow()
         if self._must is not None:
             rows = [row for row in rows if row[self._must] is not None]
@@ -113,7 +121,7 @@ class Decoder:
         return column.kind
 
     def _elements(self, rows: Sequence[Row]) -> Iterator[tuple[Row, int, Any, Any]]:
-        """Row, position, key, value of each element."""
+        """Yield row, position, key and value of each element of a collection."""
         place, kind = self._at[self.scan.relation.element], self._kind(self.scan.relation.element)
         for row in rows:
             held = row[place]
@@ -144,12 +152,12 @@ def _kind_of(kind: Kind, of: str) -> Kind:
 
 
 def _field(value: Any, at: int) -> Any:
-    """A field of a value of the user's type: one added to the type later is not in older values."""
+    """Return a field of a UDT value; None if the field was added to the type after the value was written."""
     return value[at] if value is not None and at < len(value) else None
 
 
 def converter(kind: Kind, sql: str) -> Callable[[Any], Any]:
-    """What makes of the driver's value one that Arrow takes."""
+    """Return the function that converts a driver's value to one that Arrow accepts for the SQL type."""
     if sql == "varchar":
         return _as_text if kind.name not in ("text", "varchar", "ascii") else _as_is
     if kind.name == "date":
@@ -184,7 +192,7 @@ def _as_text(value: Any) -> Any:
 
 
 def _duration(value: Any) -> str:
-    """A duration as Cassandra writes it: 1y2mo3d4h5m6s7ms8us9ns."""
+    """Return a duration as Cassandra writes it, such as 1y2mo3d4h5m6s7ms8us9ns."""
     parts: list[str] = []
     for rest, units in ((value.months, (("y", 12), ("mo", 1))), (value.days, (("d", 1),)), (value.nanoseconds, _CLOCK)):
         left = abs(rest)
@@ -200,7 +208,7 @@ def _is_made_up(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; what JSON has not, as text."""
+    """Return a value in JSON types; anything else becomes text."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if hasattr(value, "_fields"):

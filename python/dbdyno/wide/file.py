@@ -1,4 +1,4 @@
-"""The map's file: written with words for whoever edits it, read with the place of whatever is wrong."""
+"""The map's TOML file: written with explanations for those who edit it, read with the position of any error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TYPES = frozenset(SQL_TYPES.values())
 
 
 def write(found: WideMap) -> str:
-    """The map as TOML."""
+    """Return the map as TOML."""
     lines = [HEAD.format(keyspace=found.keyspace), f"version = {VERSION}", f"keyspace = {_text(found.keyspace)}"]
     for relation in found.relations:
         lines += ["", *_relation_lines(relation, found)]
@@ -65,7 +65,11 @@ def _name(value: str) -> str:
 
 
 def read(path: Path) -> WideMap:
-    """A map, yet to be held to its keyspace. Types that it does not name are empty. Raises `WideError`."""
+    """Read a map that is not yet checked against its keyspace; types that it does not name are left empty.
+
+    Raises:
+        WideError: The file cannot be read or is not a valid map.
+    """
     try:
         given = tomllib.loads(read_given(path))
     except (OSError, UnicodeDecodeError) as error:

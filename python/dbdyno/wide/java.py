@@ -1,4 +1,4 @@
-"""Cassandra's own Java programs: where their jars are, and what they ask of Java 17's modules."""
+"""Cassandra's Java programs: the folder of their jars, and their module options for Java 17."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ _OPENS = (
 
 
 def jars() -> Path:
-    """The folder with Cassandra's jars. Raises `WideError`."""
+    """Return the folder with Cassandra's jars.
+
+    Raises:
+        WideError: The jars or Java are missing.
+    """
     named = os.environ.get(JARS)
     place = Path(named) if named else Path(__file__).resolve().parents[3] / "target" / "wide" / "cassandra" / "lib"
     if not any(place.glob("cassandra-all-*.jar")):
@@ -36,6 +40,6 @@ def jars() -> Path:
 
 
 def modules() -> list[str]:
-    """What Cassandra asks of Java 17's modules."""
+    """Return the module options that Cassandra needs on Java 17."""
     exports = [f"--add-exports={one}=ALL-UNNAMED" for one in _EXPORTS.split()]
     return [*exports, *(f"--add-opens={one}=ALL-UNNAMED" for one in _OPENS.split())]

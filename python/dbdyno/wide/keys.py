@@ -1,4 +1,4 @@
-"""The keys of a map held to the data, by the same SQL that anybody may ask."""
+"""Check that the keys of a map hold in the data, by SQL queries over the map."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dbdyno.wide.mapping import Key, Relation, WideMap
 
 @dataclass(frozen=True)
 class Held:
-    """What is known of one key: rows, and those that break it, by how."""
+    """Result of checking one key: the number of rows, and of rows that violate it by kind."""
 
     relation: str
     key: Key
@@ -23,11 +23,11 @@ class Held:
 
     @property
     def holds(self) -> bool:
-        """Whether no row breaks it."""
+        """Return True if no row violates the key."""
         return not (self.doubled or self.nulls or self.lost)
 
     def sentence(self) -> str:
-        """In words."""
+        """Return the result as a sentence."""
         columns = ", ".join(self.key.columns)
         place = f"{self.relation}: {self.key.name} ({columns})"
         if self.holds:
@@ -45,7 +45,7 @@ class Held:
 
 
 def check_keys(where: Address, found: WideMap, file: str) -> Iterator[Held]:
-    """Each key of the map, one after the other."""
+    """Yield the result for each key of the map."""
     for relation in found.relations:
         yield _primary(where, found, file, relation)
         if relation.foreign_key is not None:
@@ -85,5 +85,5 @@ def _single_row(where: Address, found: WideMap, file: str, text: str) -> tuple[i
 
 
 def quoted(name: str) -> str:
-    """A name as SQL writes it."""
+    """Return the name in double quotes."""
     return '"' + name.replace('"', '""') + '"'

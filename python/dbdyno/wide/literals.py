@@ -1,8 +1,8 @@
-"""Constants of a question as values of Cassandra, where both mean the same by it.
+"""Conversion of a query's constants to Cassandra values where both systems give them the same meaning.
 
-None where they do not, or might not: then the condition is left to DuckDB. Pushing too little costs time, pushing
-wrongly loses rows. Not pushed are: a number that a column cannot hold; zero of a float, of which Cassandra has two;
-a time of day, an address, a duration, which DuckDB compares as text.
+The result is None where the meaning differs or might differ; DuckDB then evaluates the condition. Pushing down too
+little costs time, but pushing down wrongly loses rows. Not pushed down are numbers that a column cannot hold, zero of a
+float (Cassandra distinguishes two zeros), and times of day, addresses and durations, which DuckDB compares as text.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from dbdyno.wide.types import Kind
 
 BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 UNORDERED = {"uuid", "timeuuid", "inet", "duration", "time"}
-"""Kinds whose order in Cassandra is not that of their text."""
+"""Types whose order in Cassandra differs from the order of their text."""
 NEVER = {"inet", "duration", "time", "counter"}
 EPOCH = dt.datetime(1970, 1, 1)
 
 
 def is_ordered(kind: Kind) -> bool:
-    """Whether a range means the same in Cassandra and in SQL."""
+    """Return True if a range comparison means the same in Cassandra and in SQL."""
     return kind.is_scalar and kind.name not in UNORDERED
 
 
 def as_cql(kind: Kind, value: Any) -> Any:
-    """The value as the driver takes it, or None."""
+    """Return the value in the form that the driver accepts, or None if it cannot be pushed down."""
     if value is None or kind.name in NEVER:
         return None
     for names, convert in _CONVERT:
@@ -55,7 +55,7 @@ def _double(kind: Kind, value: Any) -> Any:
     import struct
 
     number = float(value)
-    # A column of 32 bits is compared by SQL with all bits of the constant.
+    # SQL compares a 32-bit column with all bits of the constant.
     exact = kind.name == "double" or struct.unpack("f", struct.pack("f", number))[0] == number
     return number if number != 0 and exact and Decimal(number) == Decimal(value) else None
 
@@ -95,7 +95,7 @@ def _uuid(kind: Kind, value: Any) -> Any:
     if not isinstance(value, str):
         return None
     made = _parsed(uuid.UUID, value)
-    # DuckDB compares the text: another form of the same UUID is another text.
+    # DuckDB compares the text: the same UUID written differently is a different text.
     return made if made is not None and str(made) == value else None
 
 

@@ -1,13 +1,14 @@
-"""A relational join into wide rows: parent columns static, children clustered; exact through any kill.
+"""Load of a relational join into wide rows: parent columns static, children clustered; exact even after a kill.
 
-1. The query's rows are moved to files by the mover: one snapshot, a ledger, a proof. Ordered by the key, so that rows
-   of a partition are neighbours.
+1. The query's rows are moved to files by `dbdyno.move`: one snapshot, a ledger, a verification. They are ordered by the
+   key, so that rows of a partition are adjacent.
 2. All rows are checked against the table before the first is written (`target.py`).
-3. Rows are written by prepared statements, those of a partition in unlogged batches, a bounded number at a time. Each
-   has the timestamp of the job: written twice it is the same cell, so a retry, or a resume after a kill, changes
-   nothing. A NULL is not written at all (it would be a tombstone).
-4. `load.json` says up to which row all is acknowledged; it is written when all before it are. Resume goes on from
-   there, over the same files; where a node was started since, from the last row that it cannot have lost (`nodes.py`).
+3. Rows are written by prepared statements, those of a partition in unlogged batches, with a limited number in flight.
+   Each has the timestamp of the job: written twice it is the same cell, so a retry, or a resumption after a kill,
+   changes nothing. NULL is not written at all (it would be a tombstone).
+4. `load.json` records up to which row everything is acknowledged; it is written once all earlier rows are. A resumed
+   load continues from there, over the same files; if a node was restarted meanwhile, it continues from the last row
+   that the node cannot have lost (`nodes.py`).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ ROWS = "rows"
 VERSION = 1
 BATCH_ROWS = 50
 BATCH_BYTES = 4096
-"""Below the size at which a node warns of a batch."""
+"""Largest size of a batch in bytes, below the size at which a node logs a warning."""
 CHECKPOINT_ROWS = 20_000
 TRIES = 6
 RETRIED = {
@@ -52,7 +53,7 @@ RETRIED = {
 
 
 class State:
-    """`load.json`: what is loaded whereto, sealed, and up to where."""
+    """Content of `load.json`: the sealed plan of the load, and up to which row it is done."""
 
     def __init__(
         self, folder: Path, plan: dict[str, Any], done: int = 0, sure: int = 0, starts: Starts | None = None
@@ -62,7 +63,11 @@ class State:
 
     @classmethod
     def open(cls, folder: Path) -> State:
-        """The load of a folder, made here by this user. Raises `WideError`."""
+        """Open the load of a folder.
+
+        Raises:
+            WideError: There is no valid state, or this user did not begin the load.
+        """
         place = folder / STATE
         found = read_json(place)
         if not isinstance(found, dict) or found.get("version") != VERSION or not isinstance(found.get("done"), int):
@@ -83,7 +88,7 @@ class State:
         )
 
     def save(self) -> None:
-        """Onto the disk, whole."""
+        """Write the state to disk atomically."""
         value = {
             "version": VERSION,
             "plan": self.plan,
@@ -96,13 +101,13 @@ class State:
 
     @property
     def shape(self) -> Shape:
-        """How rows become wide."""
+        """Return how rows become wide rows."""
         given = self.plan["shape"]
         return Shape(given["table"], tuple(given["key"]), tuple(given["cluster"]), tuple(given["static"]))
 
 
 def begin(folder: Path, where: Address, shape: Shape, *, create: bool, direct: bool = False) -> State:
-    """Notes what is to be loaded."""
+    """Create the state of a new load and write it to disk."""
     plan = {
         "target": where.safe,
         "shape": asdict(shape),
@@ -116,12 +121,22 @@ def begin(folder: Path, where: Address, shape: Shape, *, create: bool, direct: b
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files of the rows, in order."""
+    """Return the files with the rows, in order."""
     return sorted((folder / ROWS).glob("part-*.parquet"))
 
 
 def load(state: State, where: Address, *, at_once: int = 32, say: Callable[[str], None] = lambda _: None) -> Loaded:
-    """Writes what is not yet acknowledged. Raises `WideError`; the load can go on then."""
+    """Write all rows that are not yet acknowledged; a load that fails can be resumed.
+
+    Args:
+        state: The load.
+        where: The address of the target.
+        at_once: Largest number of batches in flight.
+        say: Called with each line for the user.
+
+    Raises:
+        WideError: The target is another one, the rows do not fit, or a write failed.
+    """
     if where.safe != state.plan["target"]:
         raise WideError("is not the target of this load", where=where.safe, next_step=f"name {state.plan['target']}")
     files = files_of(state.folder)
@@ -153,7 +168,7 @@ def load(state: State, where: Address, *, at_once: int = 32, say: Callable[[str]
 def _written(
     session: Any, state: State, files: Sequence[Path], table: WideTable, writer: Writer, loaded: Loaded
 ) -> bool:
-    """Writes to the end; False where a node was started again meanwhile, which may have lost what it acknowledged."""
+    """Write to the end; return False if a node was restarted meanwhile, because it may have lost acknowledged rows."""
     now = starts(session)
     if state.done and again(state.starts, now) is not False:
         loaded.repeated += state.done - state.sure
@@ -180,7 +195,7 @@ def _written(
 
 
 def _schema(files: Sequence[Path]) -> Any:
-    """Of the rows. Raises `WideError` where there are no files."""
+    """Return the common Arrow schema of the files; raise `WideError` if there are none."""
     if not files:
         raise WideError("the rows are not there", where=ROWS, next_step="begin a load of your own")
     pa = arrow()
@@ -190,7 +205,7 @@ def _schema(files: Sequence[Path]) -> Any:
 
 
 def _table(session: Any, where: Address, state: State, schema: Any, numbers: AbstractSet[str]) -> WideTable:
-    """The table, made where that was asked for. Raises `WideError`."""
+    """Return the target table, created first if asked for; raise `WideError` if it is missing or does not fit."""
     shape = state.shape
     try:
         found = read_keyspace(session, where.keyspace).get(shape.table)
@@ -209,7 +224,7 @@ def _table(session: Any, where: Address, state: State, schema: Any, numbers: Abs
 
 
 def _groups(files: Sequence[Path], table: WideTable, skip: int) -> Iterator[tuple[list[dict[str, Any]], int]]:
-    """Rows of one partition that fit into a batch, and the number of the last of them."""
+    """Yield batches of rows of one partition, each with the number of its last row."""
     key = [one.name for one in table.of(PARTITION)]
     group: list[dict[str, Any]] = []
     at = size = 0
@@ -239,7 +254,7 @@ def _rows(files: Sequence[Path]) -> Iterator[dict[str, Any]]:
 
 
 class Writer:
-    """Writes groups of rows, a bounded number at a time."""
+    """Writer of batches with a limited number in flight."""
 
     def __init__(self, session: Any, where: Address, bound: Bound, at_once: int, loaded: Loaded) -> None:
         self._session, self._where, self._loaded, self._most = session, where, loaded, at_once
@@ -249,7 +264,11 @@ class Writer:
         self._last: Any = None
 
     def put(self, group: Sequence[Mapping[str, Any]]) -> None:
-        """Sends a group; waits where too many are under way. Raises `WideError` for what failed before."""
+        """Send a batch, waiting if too many are in flight.
+
+        Raises:
+            WideError: An earlier batch failed.
+        """
         from cassandra.query import BatchStatement, BatchType
 
         key = self._bound.key(group[0])
@@ -288,7 +307,11 @@ class Writer:
         self._free.release()
 
     def drain(self) -> None:
-        """Waits until all is acknowledged. Raises `WideError` for what was not."""
+        """Wait until all batches are acknowledged.
+
+        Raises:
+            WideError: A batch failed.
+        """
         for _ in range(self._most):
             self._free.acquire()
         self._free.release(self._most)

@@ -1,14 +1,14 @@
-"""Four ways of loading a wide table, as an engine of the bench of flows: `python -m dbdyno.wide.load_methods`.
+"""Four methods of loading a Cassandra table, as an engine of the flow benchmark: `python -m dbdyno.wide.load_methods`.
 
-A set of tables is the join of customers, orders and lines: a partition a customer with its segment as a static column,
-a row a line. A flow is the name of a way:
+A set of tables is the join of customers, orders and lines: a partition per customer with its segment as a static
+column, a row per line. A flow is the name of a method:
 
-    row       a statement a row, each waited for
-    async     a statement a row, by the driver's own execute_concurrent_with_args
-    batch     those of a partition in unlogged batches, a bounded number at a time: how `dbdyno move` writes
-    direct    SSTables, written here and streamed
+    row       a statement per row, waiting for each
+    async     a statement per row, by the driver's execute_concurrent_with_args
+    batch     rows of a partition in unlogged batches, a limited number in flight: how `dbdyno move` writes
+    direct    SSTables, written locally and streamed
 
-The table is emptied before each, which is not timed, and its rows are counted after each: they are the answer.
+The table is emptied before each run, which is not timed, and its rows are counted after each: the count is the answer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dbdyno.wide.prepared_statements import Bound
 TARGET = "DBDYNO_CASSANDRA"
 TABLE = "dbdyno_wide_loader"
 AT_ONCE = 100
-"""As the driver's own example has it."""
+"""Number of statements in flight, as in the driver's own example."""
 CREATE = f"""create table {TABLE} (customer bigint, segment bigint static, order_id bigint, line bigint, cents bigint,
 primary key (customer, order_id, line))"""
 NAMES = ("customer", "segment", "order_id", "line", "cents")
@@ -40,7 +40,7 @@ join read_csv(?, header = false) customers on customers.column0 = orders.column1
 
 
 class Ways:
-    """A keyspace with one table of ours."""
+    """Engine that loads a private table of a keyspace."""
 
     def __init__(self) -> None:
         self.where = address(os.environ[TARGET])
@@ -61,7 +61,7 @@ class Ways:
         }
 
     def tables(self, name: str, folder: Path) -> None:
-        """Joins the files of a set."""
+        """Join the files of a set and keep the rows in memory."""
         import duckdb
 
         with duckdb.connect() as duck:
@@ -69,61 +69,61 @@ class Ways:
             self.sets[name] = [dict(zip(NAMES, row, strict=True)) for row in duck.execute(_JOINED, files).fetchall()]
 
     def prepare(self, name: str, optimizer: bool) -> None:
-        """Empties the table."""
+        """Empty the table and prepare the statements."""
         del optimizer
         self.rows = self.sets[name]
         self.session.execute(f"truncate {TABLE}")
         self.bound = Bound(self.session, self.table, NAMES, time.time_ns() // 1000)
 
     def run(self, text: str) -> list[Any]:
-        """Loads; nothing is answered until `answer` counts."""
+        """Load the rows; the result is empty, because `answer` counts them."""
         self.ways[text]()
         return []
 
     def answer(self, rows: list[Any]) -> list[Any]:
-        """How many rows are there, and the sum of what they hold: not timed."""
+        """Return the number of rows and the sum of their cents; not timed."""
         del rows
         found = self.session.execute(f"select count(*), sum(cents) from {TABLE}").one()  # noqa: S608
         return [list(found)]
 
     def cpu_ns(self) -> int:
-        """Of this process and of those that have ended."""
+        """Return the CPU time of this process and its finished children, in nanoseconds."""
         return own_cpu_ns()
 
     def close(self) -> None:
-        """Leaves nothing in the keyspace."""
+        """Drop the table and close the session."""
         self.session.execute(f"drop table if exists {TABLE}")
         self.held.__exit__(None, None, None)
 
     def row(self) -> None:
-        """One after the other."""
+        """Write row by row, waiting for each."""
         for group in self.groups():
             for _, one in self.bound.of(group):
                 self.session.execute(one)
 
     def concurrent(self) -> None:
-        """The driver's own way to have many under way."""
+        """Write through the driver's function for concurrent statements."""
         from cassandra.concurrent import execute_concurrent
 
         statements = ((one, None) for group in self.groups() for _, one in self.bound.of(group))
         execute_concurrent(self.session, statements, concurrency=AT_ONCE, raise_on_first_error=True)
 
     def batch(self) -> None:
-        """As `dbdyno move` does."""
+        """Write in batches, as `dbdyno move` does."""
         writer = Writer(self.session, self.where, self.bound, AT_ONCE, Loaded())
         for group in self.groups():
             writer.put(group)
         writer.drain()
 
     def direct(self) -> None:
-        """SSTables, streamed."""
-        from dbdyno.wide.sstable_load import write_files
+        """Write SSTables and stream them."""
+        from dbdyno.wide.direct import write_files
 
         counted = ((group, at) for at, group in enumerate(self.groups(), 1))
         write_files(self.session, self.where, self.table, self.bound, counted, Loaded(), lambda _: None)
 
     def groups(self) -> Iterator[list[dict[str, Any]]]:
-        """Rows of a partition, as many as a batch takes."""
+        """Yield rows of one partition, at most as many as fit in a batch."""
         group: list[dict[str, Any]] = []
         for row in self.rows:
             if group and (row["customer"] != group[0]["customer"] or len(group) == BATCH_ROWS):
@@ -135,7 +135,7 @@ class Ways:
 
 
 def main() -> None:
-    """Serves until stdin ends."""
+    """Serve the benchmark until stdin ends."""
     serve(Ways)
 
 

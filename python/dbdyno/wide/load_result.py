@@ -1,4 +1,4 @@
-"""What a load did: by rows, or as SSTables."""
+"""Result of a load, by statements or by SSTables."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from dataclasses import dataclass
 
 @dataclass
 class Loaded:
-    """What a load did. `resumed`: rows that an earlier process had written, `repeated`: those written again, since a
-    node that was started since may have lost them; `tables`: SSTables of the direct way,
-    `checked`: partitions that were asked for after it."""
+    """Result of a load.
+
+    `resumed` counts rows written by an earlier process, `repeated` those written again because a restarted node may
+    have
+    lost them. For a load by SSTables, `tables` is their number and `checked` the number of partitions queried
+    afterwards.
+    """
 
     rows: int = 0
     written: int = 0
@@ -25,7 +29,7 @@ class Loaded:
     checked: int = 0
 
     def sentences(self) -> Iterator[str]:
-        """In words."""
+        """Yield the result as sentences."""
         how = f"{self.tables:,} SSTables" if self.tables else f"{self.batches:,} batches, {self.retries:,} retries"
         yield f"{self.rows:,} rows; {self.partitions:,} partitions, {how}."
         if self.resumed:

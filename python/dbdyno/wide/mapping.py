@@ -1,15 +1,15 @@
-"""The map: which tables of SQL a keyspace's wide tables are, with keys of the user's naming. A file that people edit.
+"""The map of a keyspace: its SQL tables, with keys named by the user. It is a file that people edit.
 
     [table.customers]                  a name in SQL
-    of = "orders_by_customer"          the wide table
-    rows = "parent"                    parent: one for each partition; child: one for each row; element: of a collection
+    of = "orders_by_customer"          the Cassandra table
+    rows = "parent"                    parent: one per partition; child: one per row; element: of a collection
     primary_key = { name = "customers_pk", columns = ["customer_id"] }
     [table.customers.columns]
     customer_id = "customer_id"        name in SQL = column of Cassandra
 
-A parent has the partition key and the static columns, a child the whole key and the regular columns. Elements (and the
-fields of a type of the user's own) have the key of what they belong to, and of the element `@position`, `@key`,
-`@value`, or a field of it, `@value.street`.
+A parent has the partition key and the static columns; a child has the whole key and the regular columns. An element (or
+the fields of a UDT) has the key of the row it belongs to, and of the element itself `@position`, `@key`, `@value`, or a
+field such as `@value.street`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Mapped:
-    """A column of SQL: its name, what it is of, and its type in SQL."""
+    """SQL column: its name, its source (`of`), and its SQL type."""
 
     name: str
     of: str
@@ -37,7 +37,7 @@ class Mapped:
 
 @dataclass(frozen=True)
 class Key:
-    """A primary key, or a foreign one that `references` a table."""
+    """Primary key, or a foreign key if it `references` a table."""
 
     name: str
     columns: tuple[str, ...]
@@ -46,7 +46,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Relation:
-    """A table of SQL. `element`: the column whose elements its rows are."""
+    """SQL table; for rows of kind "element", `element` names the collection column."""
 
     name: str
     of: str
@@ -57,30 +57,38 @@ class Relation:
     element: str = ""
 
     def column(self, name: str) -> Mapped | None:
-        """A column by its name in SQL."""
+        """Return the column with this SQL name, or None."""
         return next((one for one in self.columns if one.name == name), None)
 
     def named(self, of: str) -> Mapped | None:
-        """The column of SQL that is this column of Cassandra."""
+        """Return the SQL column whose source is this Cassandra column, or None."""
         return next((one for one in self.columns if one.of == of), None)
 
 
 @dataclass(frozen=True)
 class WideMap:
-    """A keyspace as tables of SQL."""
+    """Keyspace as SQL tables."""
 
     keyspace: str
     relations: tuple[Relation, ...]
     tables: Mapping[str, WideTable] = field(default_factory=dict)
 
     def relation(self, name: str) -> Relation | None:
-        """A table of SQL by name, in any letters, as SQL has it."""
+        """Return the SQL table with this name, ignoring case as SQL does, or None."""
         return next((one for one in self.relations if one.name.lower() == name.lower()), None)
 
 
 def map_of(keyspace: str, tables: Mapping[str, WideTable], names: Mapping[str, Sequence[str]]) -> WideMap:
-    """The map as the catalogue suggests it. `names`: of a wide table, the name of its child and that of its parent.
-    Raises `WideError` where a name stands twice."""
+    """Return the map that the catalog suggests.
+
+    Args:
+        keyspace: The keyspace.
+        tables: Its tables by name.
+        names: For some Cassandra tables, the SQL names of their child and parent.
+
+    Raises:
+        WideError: A name is used twice, or a table does not exist.
+    """
     unknown = next((name for name in names if name not in tables), None)
     if unknown is not None:
         raise WideError(
@@ -119,7 +127,7 @@ def _mapped(columns: Sequence[WideColumn]) -> tuple[Mapped, ...]:
 
 
 def is_apart(column: WideColumn) -> bool:
-    """Whether a column becomes a table of its own. What a key is made of stays in its row."""
+    """Return True if the column becomes a separate SQL table; key columns always stay in their row."""
     return column.role in (STATIC, REGULAR) and (column.kind.is_collection or column.kind.name == "udt")
 
 
@@ -141,7 +149,7 @@ def _elements(table: WideTable, owner: str, columns: Sequence[WideColumn], key: 
 
 
 def element_columns(kind: Kind) -> tuple[Mapped, ...]:
-    """What an element of a column has to say of itself."""
+    """Return the SQL columns that describe an element of a collection, or the fields of a UDT."""
     if kind.name == "udt":
         return tuple(
             Mapped(name, f"@value.{name}", part.sql) for name, part in zip(kind.fields, kind.parts, strict=True)
@@ -157,7 +165,11 @@ def element_columns(kind: Kind) -> tuple[Mapped, ...]:
 
 
 def check(found: WideMap, tables: Mapping[str, WideTable], where: str) -> WideMap:
-    """The map with the tables that it is of, where it is right about them. Raises `WideError` with the place."""
+    """Return the map with its Cassandra tables and all types filled in.
+
+    Raises:
+        WideError: The map does not fit the tables; the error names the position.
+    """
     for relation in found.relations:
         place = f"{where}: table.{relation.name}"
         table = tables.get(relation.of)
@@ -178,7 +190,7 @@ def _typed(relation: Relation, tables: Mapping[str, WideTable]) -> Relation:
 
 
 def default_type(relation: Relation, of: str, tables: Mapping[str, WideTable]) -> str:
-    """What a column is in SQL where the map does not say."""
+    """Return the SQL type of a column whose type the map does not give; empty if the source is unknown."""
     table = tables.get(relation.of)
     if table is None:
         return ""
@@ -202,7 +214,11 @@ def _check_columns(relation: Relation, table: WideTable, place: str) -> None:
 
 
 def allowed_columns(relation: Relation, table: WideTable, place: str) -> tuple[str, ...]:
-    """What columns of a relation may be of. Raises `WideError` where its element is none."""
+    """Return the sources that columns of this SQL table may have.
+
+    Raises:
+        WideError: Its element is not a collection or UDT.
+    """
     partition = tuple(one.name for one in table.of(PARTITION))
     key = tuple(one.name for one in table.key)
     if relation.rows == PARENT:
@@ -240,7 +256,11 @@ def _check_keys(relation: Relation, found: WideMap, place: str) -> None:
 
 
 def as_dict(value: Any, where: str) -> dict[str, Any]:
-    """A table of TOML. Raises `WideError` where it is none."""
+    """Return the value if it is a TOML table.
+
+    Raises:
+        WideError: It is not.
+    """
     if not isinstance(value, dict):
         raise WideError(f"is to be a table, found {value!r}", where=where, next_step="see `dbdyno wide map`")
     return value

@@ -1,4 +1,4 @@
-"""Rows bound to prepared statements: one for a partition and its static columns, one for each row."""
+"""Rows bound to prepared INSERT statements: one for a partition's static columns, one for each row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PARENT, CHILD = 0, 1
 
 
 class Bound:
-    """The statements of a load. Each bears the job's timestamp; NULL is left unset."""
+    """Prepared statements of a load; all carry the job's timestamp, and NULL values are left unset."""
 
     def __init__(self, session: Any, table: WideTable, names: Sequence[str], timestamp_us: int) -> None:
         self._timestamp = timestamp_us
@@ -36,11 +36,11 @@ class Bound:
         return f"insert into {quoted(table.name)} ({names}) values ({marks}) using timestamp ?"  # noqa: S608
 
     def key(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Which partition a row is of."""
+        """Return the partition key of a row."""
         return tuple(row[one.name] for one in self._key)
 
     def of(self, group: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Any]]:
-        """The statements of some rows of a partition, each with which of the two it is."""
+        """Yield the bound statements for rows of one partition, each with PARENT or CHILD."""
         if PARENT in self._prepared:
             yield PARENT, self._bind(PARENT, group[0])
         for row in group:

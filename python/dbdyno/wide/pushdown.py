@@ -1,15 +1,15 @@
-"""What of a question Cassandra can answer by its own rules, and the CQL that asks for it.
+"""The part of a query that Cassandra can evaluate under its own rules, and the CQL for it; contacts no server.
 
-1. All columns of the partition key by `=` or `IN`: those partitions are read, each by a statement of its own.
-   Else every partition is read, by ranges of tokens side by side.
+1. All columns of the partition key compared by `=` or `IN`: those partitions are read, each by its own statement.
+   Otherwise every partition is read, by token ranges in parallel.
 2. Within a partition, clustering columns from the first on by `=` or `IN`; the next one may have a range.
-3. A column with an index by `=`, one of them.
-4. LIMIT, where nothing is left to filter here and one statement answers.
+3. One indexed column by `=`.
+4. LIMIT, if nothing is left to filter here and one statement answers.
 5. Only columns that are used.
 
-What is left stays in the question, and so does all that is pushed: DuckDB filters once more, and what is read may only
-be more than is needed, never less. ALLOW FILTERING is never added unasked: it makes the nodes read what they then
-throw away. Nothing here talks to a server.
+Everything else stays in the query, and so does what is pushed down: DuckDB filters once more, so that Cassandra may
+return more rows than needed, but never fewer. ALLOW FILTERING is added only on request, because it makes nodes read
+rows that they then discard.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from dbdyno.wide.literals import as_cql, is_ordered
 from dbdyno.wide.mapping import ELEMENT, PARENT, Mapped, Relation
 
 PARTITIONS_MOST = 1000
-"""Partitions that are read one by one; more of them are read as ranges."""
+"""Largest number of partitions that are read one by one; more are read by token ranges."""
 RANGE = {">", ">=", "<", "<="}
 NO_ROWS = "no partition"
 
 
 @dataclass(frozen=True)
 class Condition:
-    """`column` (of SQL) compared with constants: `=` and `IN` with any number, ranges with one."""
+    """Comparison of an SQL column with constants: `=` and `in` with any number of them, ranges with one."""
 
     column: str
     op: str
@@ -44,7 +44,7 @@ class Condition:
 
 
 def _shown(value: Any) -> str:
-    """A constant as SQL writes it."""
+    """Return a constant as SQL writes it."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, bytes):
@@ -54,7 +54,10 @@ def _shown(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a question wants of one relation. `whole`: these conditions are all that there are."""
+    """Columns, conditions and limit that a query needs from one SQL table.
+
+    `whole` is True if there are no other conditions on the table.
+    """
 
     columns: tuple[str, ...]
     conditions: tuple[Condition, ...] = ()
@@ -64,8 +67,11 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Statement:
-    """CQL with places for values. `partitions`: for each statement its values of the partition key, or None: ranges of
-    tokens fill the first two places."""
+    """CQL with placeholders.
+
+    `partitions` holds the partition key values of each statement; None means that token ranges fill the first two
+    placeholders.
+    """
 
     cql: str
     partitions: tuple[tuple[Any, ...], ...] | None
@@ -74,7 +80,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Scan:
-    """How one relation is read. `selected`: the columns of Cassandra in the order of the statement."""
+    """Plan for reading one SQL table; `selected` are the Cassandra columns in the order of the statement."""
 
     relation: Relation
     table: WideTable
@@ -89,15 +95,15 @@ class Scan:
 
 @dataclass
 class _Bound:
-    """The conditions on one column, with their values as Cassandra has them."""
+    """Conditions on one column, with their values as Cassandra has them."""
 
     equal: list[tuple[Condition, tuple[Any, ...]]] = field(default_factory=list)
     ranges: list[tuple[Condition, Any]] = field(default_factory=list)
 
 
 def plan(relation: Relation, table: WideTable, wanted: Wanted, *, filtering: bool = False) -> Scan:
-    """How a relation is read for a question. `filtering`: ALLOW FILTERING was asked for."""
-    # To count rows some column must come, too.
+    """Return the plan for reading an SQL table for a query; `filtering` permits ALLOW FILTERING."""
+    # Counting rows needs at least one column.
     columns = tuple(one for one in relation.columns if one.name in wanted.columns) or relation.columns[:1]
     bounds = _bounds(relation, table, wanted.conditions)
     pushed: list[Condition] = []
@@ -113,7 +119,7 @@ def plan(relation: Relation, table: WideTable, wanted: Wanted, *, filtering: boo
     selected = _selected(relation, table, columns)
     limit = None
     exact = wanted.whole and all(one in pushed for one in wanted.conditions)
-    # A partition that has static columns alone counts as a row of its own.
+    # A partition that has only static columns counts as a row.
     if exact and wanted.limit is not None and _is_row_for_row(relation, table):
         limit = wanted.limit
     statement = _statement(table, selected, partitions, parts, values, distinct=apart, limit=limit)
@@ -124,12 +130,12 @@ def plan(relation: Relation, table: WideTable, wanted: Wanted, *, filtering: boo
 
 
 def _is_row_for_row(relation: Relation, table: WideTable) -> bool:
-    """Whether each row that comes is a row of the relation."""
+    """Return True if each returned row is exactly one row of the SQL table."""
     return relation.rows == PARENT or (relation.rows != ELEMENT and not table.of(STATIC))
 
 
 def is_distinct(relation: Relation, table: WideTable) -> bool:
-    """Whether its rows are partitions of a table that has rows within them."""
+    """Return True if its rows are partitions of a table that has several rows per partition."""
     if not table.of(CLUSTERING):
         return False
     column = table.column(relation.element) if relation.element else None
@@ -156,19 +162,19 @@ def _bounds(relation: Relation, table: WideTable, conditions: Sequence[Condition
 
 
 def _is_plain(mapped: Mapped, column: WideColumn) -> bool:
-    """Whether SQL compares the column as Cassandra does: the map gives it no other type."""
+    """Return True if SQL compares the column as Cassandra does, because the map keeps its type."""
     return mapped.sql == column.kind.sql or (column.kind.name == "decimal" and mapped.sql.startswith("decimal"))
 
 
 def _partitions(
     table: WideTable, bounds: Mapping[str, _Bound], pushed: list[Condition]
 ) -> tuple[tuple[Any, ...], ...] | None:
-    """The keys of the partitions that can hold an answer; None: all."""
+    """Return the keys of the partitions that can hold an answer, or None for all partitions."""
     choices: list[tuple[Any, ...]] = []
     used: list[Condition] = []
     for column in table.of(PARTITION):
         bound = bounds.get(column.name)
-        # 1.0 and 1.00 are two partitions, and one number.
+        # 1.0 and 1.00 are different partitions but equal numbers.
         if bound is None or not bound.equal or column.kind.name == "decimal":
             return None
         choices.append(_common(bound, used))
@@ -179,7 +185,7 @@ def _partitions(
 
 
 def _common(bound: _Bound, used: list[Condition]) -> tuple[Any, ...]:
-    """The values that all equalities on a column allow."""
+    """Return the values that all equality conditions on a column allow."""
     first, *others = bound.equal
     used += [condition for condition, _ in bound.equal]
     return tuple(value for value in first[1] if all(value in more for _, more in others))
@@ -195,7 +201,7 @@ def _product(choices: Sequence[Sequence[Any]]) -> int:
 def _clustering(
     table: WideTable, bounds: Mapping[str, _Bound], pushed: list[Condition], parts: list[str], values: list[Any]
 ) -> None:
-    """Equalities from the first clustering column on, then a range."""
+    """Add equality conditions from the first clustering column on, then one range."""
     for column in table.of(CLUSTERING):
         bound = bounds.get(column.name)
         if bound is None:
@@ -213,7 +219,7 @@ def _clustering(
 
 
 def _ranges(column: WideColumn, bound: _Bound, pushed: list[Condition], parts: list[str], values: list[Any]) -> None:
-    """The tightest lower and upper end; two lower ends are refused by Cassandra."""
+    """Add the tightest lower and upper bound; Cassandra refuses two bounds on the same side."""
     for ops, tightest in (((">", ">="), max), (("<", "<="), min)):
         ends = [(condition, value) for condition, value in bound.ranges if condition.op in ops]
         if not ends:
@@ -248,7 +254,7 @@ def _indexed(
 def _filtered(
     table: WideTable, bounds: Mapping[str, _Bound], pushed: list[Condition], parts: list[str], values: list[Any]
 ) -> None:
-    """What only ALLOW FILTERING takes: the other single conditions, one to a column."""
+    """Add conditions that need ALLOW FILTERING: the remaining single-value ones, one per column."""
     for name, bound in sorted(bounds.items()):
         column = table.column(name)
         if column is None or column.role == PARTITION or not column.kind.is_scalar:
@@ -263,7 +269,7 @@ def _filtered(
 
 
 def _selected(relation: Relation, table: WideTable, columns: Sequence[Mapped]) -> tuple[WideColumn, ...]:
-    """The columns of Cassandra that are read: those used, and what tells a row from none."""
+    """Return the Cassandra columns to read: those used, and one that shows whether a row exists."""
     names = {one.of for one in columns if not one.of.startswith("@")}
     if relation.rows == ELEMENT:
         names.add(relation.element)
@@ -271,7 +277,7 @@ def _selected(relation: Relation, table: WideTable, columns: Sequence[Mapped]) -
         first = table.of(CLUSTERING)[:1] or table.of(PARTITION)[:1]
         names |= {one.name for one in first if not is_distinct(relation, table)}
     if is_distinct(relation, table):
-        # SELECT DISTINCT wants the whole key of the partition.
+        # SELECT DISTINCT requires the whole partition key.
         names |= {one.name for one in table.of(PARTITION)}
     chosen = tuple(one for one in table.columns if one.name in names)
     return chosen or table.of(PARTITION)
@@ -301,12 +307,12 @@ def _statement(
 
 
 def quoted(name: str) -> str:
-    """A name as CQL writes it, whatever it holds."""
+    """Return the name in double quotes for CQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def explained(scan: Scan) -> Iterator[str]:
-    """What is asked of Cassandra, in words."""
+    """Yield lines that say what Cassandra is asked."""
     count = len(scan.statement.partitions) if scan.statement.partitions is not None else None
     how = "all partitions, by ranges of tokens" if count is None else f"{count} partition{'s' * (count != 1)} by key"
     yield f"{scan.relation.name}: {scan.relation.rows} of {scan.table.name}, {how}"

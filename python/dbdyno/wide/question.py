@@ -1,7 +1,7 @@
-"""What a SELECT wants of each table that it names: the columns used, and the conditions that every answer meets.
+"""What a SELECT needs from each table it names: the columns used, and the conditions that every answer row meets.
 
-Each place where a table stands is a scan of its own, under a name of its own. Where the text has something that this is
-not certain of (ASOF, POSITIONAL, samples, PIVOT), all columns are read and no condition is taken.
+Each occurrence of a table is a separate scan with a unique name. If the text contains something that cannot be
+analysed with certainty (ASOF, POSITIONAL, samples, PIVOT), all columns are read and no condition is pushed down.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ _INSTALL = "make setup-wide, or: pip install 'dbdyno[wide]'"
 
 @dataclass(frozen=True)
 class Question:
-    """A SELECT over scans: its text with their names, and for each its relation and what is wanted of it. `once`: the
-    text reads its one scan a single time."""
+    """SELECT over scans: its text with the scans' names, and for each scan its table and what it needs.
+
+    `once` is True if the text reads a single scan exactly once.
+    """
 
     sql: str
     scans: dict[str, tuple[Relation, Wanted]]
@@ -32,7 +34,7 @@ class Question:
 
 @dataclass
 class _Taken:
-    """What was found out of one scan."""
+    """Columns and conditions found for one scan."""
 
     relation: Relation
     columns: set[str] = field(default_factory=set)
@@ -40,7 +42,11 @@ class _Taken:
 
 
 def parser() -> Any:
-    """sqlglot. Raises `WideError` where it is not installed."""
+    """Import and return sqlglot.
+
+    Raises:
+        WideError: It is not installed.
+    """
     try:
         import sqlglot
     except ImportError:
@@ -49,7 +55,11 @@ def parser() -> Any:
 
 
 def parsed(text: str) -> Any:
-    """The one statement that a text is. Raises `WideError`."""
+    """Parse a text that must be exactly one statement.
+
+    Raises:
+        WideError: It is not valid SQL, or not one statement.
+    """
     sqlglot = parser()
     try:
         found = [one for one in sqlglot.parse(text, read=DIALECT) if one is not None]
@@ -64,7 +74,11 @@ def parsed(text: str) -> Any:
 
 
 def question(text: str, found: WideMap) -> Question:
-    """Takes a SELECT apart. Raises `WideError` where it names what the map has not."""
+    """Analyse a SELECT.
+
+    Raises:
+        WideError: It names a table that the map does not have.
+    """
     from sqlglot import exp
 
     tree = parsed(text)
@@ -89,7 +103,7 @@ def _ordered(one: _Taken) -> tuple[str, ...]:
 
 
 def _named(tree: Any, found: WideMap) -> dict[str, Relation]:
-    """Gives each place of a table of the map the name of a scan."""
+    """Replace each reference to a table of the map by a scan's name, and return the scans."""
     from sqlglot import exp
     from sqlglot.optimizer.scope import traverse_scope
 
@@ -116,7 +130,7 @@ def _named(tree: Any, found: WideMap) -> dict[str, Relation]:
 
 
 def _look(tree: Any, taken: Mapping[str, _Taken]) -> bool:
-    """Finds columns and conditions; False where the text is beyond what is understood for certain."""
+    """Collect columns and conditions; return False if the text cannot be analysed with certainty."""
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
     from sqlglot.optimizer.qualify import qualify
@@ -140,7 +154,7 @@ def _look(tree: Any, taken: Mapping[str, _Taken]) -> bool:
     except SqlglotError:
         return False
     stars = any(not isinstance(one.parent, exp.Count) for one in whole.find_all(exp.Star))
-    if stars or any(whole.find_all(exp.TableColumn)):  # a whole row as a value
+    if stars or any(whole.find_all(exp.TableColumn)):  # a whole row used as a value
         return False
     aliases: dict[str, list[_Taken]] = {}
     for scope in scopes:
@@ -153,7 +167,7 @@ def _look(tree: Any, taken: Mapping[str, _Taken]) -> bool:
 
 
 def _columns(whole: Any, aliases: Mapping[str, list[_Taken]]) -> bool:
-    """Notes the columns used; False where a name may be that of a whole row."""
+    """Note the columns used; return False if a name may refer to a whole row."""
     from sqlglot import exp
 
     for column in whole.find_all(exp.Column):
@@ -191,7 +205,7 @@ def _use(one: _Taken, name: str) -> None:
 
 
 def _limit(tree: Any, scans: Mapping[str, Relation]) -> int | None:
-    """How many rows are enough, where the text is nothing but one table, conditions and a limit."""
+    """Return how many rows suffice if the text is only one table, conditions and a limit; else None."""
     from sqlglot import exp
 
     plain = isinstance(tree, exp.Select) and len(scans) == 1 and isinstance(tree.args.get("limit"), exp.Limit)

@@ -1,8 +1,8 @@
-"""A scan carried out: its statements side by side, page by page, into batches of Arrow that somebody takes.
+"""Execution of a scan: its statements in parallel, page by page, into Arrow batches.
 
-A few threads ask; a queue of bounded length holds what was not yet taken, so that a slow reader slows the nodes down
-and memory stays flat. Whoever stops taking stops the threads. Ranges of tokens follow the ring; their number
-follows from `system.size_estimates`.
+A few threads query; a bounded queue holds pages that are not taken yet, so a slow consumer slows the nodes down and
+memory stays constant. If the consumer stops, the threads stop. Token ranges follow the ring; their number follows from
+`system.size_estimates`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dbdyno.wide.pushdown import Scan
 PAGE_ROWS = 5000
 WORKERS = 3
 WAITING = 6
-"""Batches that wait to be taken."""
+"""Largest number of pages waiting to be taken."""
 RANGE_BYTES = 32 << 20
 RANGES_MOST = 4096
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
@@ -33,7 +33,7 @@ _LOOK_S = 0.1
 
 @dataclass
 class Read:
-    """What a scan read: `rows` that came, `bytes` on the wire (of all that was asked meanwhile), `statements` asked."""
+    """What a scan has read so far: rows, bytes on the wire (of everything queried meanwhile), and statements."""
 
     rows: int = 0
     bytes: int = 0
@@ -41,13 +41,13 @@ class Read:
 
 
 class Meter:
-    """Counts the bytes of the answers of a session."""
+    """Counter of the bytes that a session receives."""
 
     def __init__(self) -> None:
         self.bytes = 0
 
     def handler(self) -> Any:
-        """A handler of the driver's messages that counts."""
+        """Return a protocol handler class for the driver that counts bytes."""
         from cassandra.protocol import ProtocolHandler
 
         def decode_message(cls: Any, *given: Any) -> Any:
@@ -58,7 +58,11 @@ class Meter:
 
 
 def ranges(session: Any, keyspace: str, table: str) -> list[tuple[int, int]]:
-    """Ranges (from, to] that cover all tokens, each about `RANGE_BYTES` large. Raises `WideError`."""
+    """Return token ranges (from, to] that cover all tokens, each with about `RANGE_BYTES` of data.
+
+    Raises:
+        WideError: The nodes do not use the Murmur3 partitioner.
+    """
     found = session.execute("select partitioner from system.local").one()[0]
     if not found.endswith(MURMUR):
         raise WideError(f"the nodes place rows by {found}", next_step=f"only {MURMUR} is read by ranges")
@@ -75,7 +79,7 @@ def ranges(session: Any, keyspace: str, table: str) -> list[tuple[int, int]]:
 
 
 def split(edges: Sequence[int], pieces: int) -> list[tuple[int, int]]:
-    """Cuts the ranges between edges so that there are at least so many, of about one width."""
+    """Cut the ranges between adjacent edges into at least `pieces` ranges of about equal width."""
     width = max(1, (edges[-1] - edges[0]) // pieces)
     found = []
     for low, high in itertools.pairwise(edges):
@@ -86,14 +90,18 @@ def split(edges: Sequence[int], pieces: int) -> list[tuple[int, int]]:
 
 
 def units(session: Any, keyspace: str, scan: Scan) -> list[tuple[Any, ...]]:
-    """The values of each statement of a scan."""
+    """Return the parameter values of each statement of a scan."""
     partitions = scan.statement.partitions
     firsts = ranges(session, keyspace, scan.table.name) if partitions is None else partitions
     return [(*first, *scan.statement.values) for first in firsts]
 
 
 def read(session: Any, where: str, asked: Sequence[tuple[Any, ...]], scan: Scan, count: Read) -> Iterator[Any]:
-    """The batches of a scan as they come. Raises `WideError`."""
+    """Yield the Arrow batches of a scan as they arrive, updating `count`.
+
+    Raises:
+        WideError: A statement failed, or a value cannot be converted.
+    """
     decoder = Decoder(scan)
     if not asked:
         return
@@ -110,7 +118,7 @@ def read(session: Any, where: str, asked: Sequence[tuple[Any, ...]], scan: Scan,
 
 
 class Pages:
-    """Pages of rows of many statements, or the error that ended them."""
+    """Iterator over pages of rows of many statements, and the error that ended them."""
 
     def __init__(self, session: Any, prepared: Any, asked: Sequence[tuple[Any, ...]]) -> None:
         self._session, self._prepared = session, prepared
@@ -158,7 +166,7 @@ class Pages:
                     if not answer.has_more_pages or self._stop.is_set():
                         break
                     answer.fetch_next_page()
-        except Exception as error:  # whatever ends a thread is told to who reads
+        except Exception as error:  # any error that ends a thread is passed to the consumer
             self._put(error)
         finally:
             self._put(None)

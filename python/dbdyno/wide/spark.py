@@ -1,12 +1,12 @@
-"""SQL over mapped tables on Spark: the map's tables as views over those of the spark-cassandra-connector.
+"""SQL queries over mapped tables on Spark: the map's tables are views over those of the spark-cassandra-connector.
 
-    driver      takes the question apart as `ask.py` does, makes a view for each place where a table stands
-    executors   read ranges of tokens by the connector, side by side, near the nodes that hold them
+    driver      analyses the query as `ask.py` does, and creates a view for each occurrence of a table
+    executors   read token ranges through the connector, in parallel, near the nodes that hold them
 
-The connector pushes by its own rules, and adds ALLOW FILTERING to whatever it asks. So it may push only where our rules
-push, too: a whole partition key, or an index. Its jars are those of `make setup-wide`, or of a folder that
-DBDYNO_SPARK_CONNECTOR names. A password is set in the running session: on the command line of the JVM everybody on the
-host would read it.
+The connector pushes conditions down by its own rules, and adds ALLOW FILTERING to all its statements. Therefore it may
+push only where the rules of `pushdown.py` would, too: for a whole partition key, or an index. Its jars are those of
+`make setup-wide`, or of the folder in DBDYNO_SPARK_CONNECTOR. A password is set in the running session, because
+everybody on the host can read the command line of the JVM.
 """
 
 from __future__ import annotations
@@ -44,7 +44,11 @@ _STAGES = dict((*_INNER, ("BroadcastQueryStage", "plan"), ("TableCacheQueryStage
 
 
 def jars() -> list[Path]:
-    """The connector's jars. Raises `WideError`."""
+    """Return the connector's jars.
+
+    Raises:
+        WideError: They are missing.
+    """
     named = os.environ.get(JARS)
     place = Path(named) if named else Path(__file__).resolve().parents[3] / "target" / "wide" / "connector" / "lib"
     found = sorted(place.glob("*.jar"))
@@ -55,7 +59,11 @@ def jars() -> list[Path]:
 
 
 def fits(connector: Sequence[Path], spark: Path) -> None:
-    """Raises `WideError` where the connector is of another Scala than Spark: neither would say so in plain words."""
+    """Check that the connector is built for Spark's Scala version, because neither would report that clearly.
+
+    Raises:
+        WideError: The versions differ.
+    """
     own = next((one.name.split("-")[2] for one in spark.glob("scala-library-*.jar")), "")
     scala = ".".join(own.split(".")[:2])
     other = next((one.name for one in connector if one.name.startswith("spark-cassandra-connector_")), "")
@@ -68,7 +76,11 @@ def fits(connector: Sequence[Path], spark: Path) -> None:
 
 
 def session(master: str = LOCAL) -> Any:
-    """A session of Spark with the connector. Raises `WideError`."""
+    """Open a Spark session with the connector.
+
+    Raises:
+        WideError: PySpark, Java or the connector is missing, or the cluster cannot be reached.
+    """
     try:
         import pyspark
         from pyspark.sql import SparkSession
@@ -83,10 +95,10 @@ def session(master: str = LOCAL) -> Any:
         "spark.jars": ",".join(map(str, found)),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # What fails is told once, in our words.
+        # Errors are reported once, by dbdyno.
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.ansi.enabled": "true",  # what a type cannot hold is an error
+        "spark.sql.ansi.enabled": "true",  # a value that does not fit its type is an error
         "spark.sql.decimalOperations.allowPrecisionLoss": "false",
     }
     if master.startswith("local"):
@@ -105,14 +117,14 @@ def session(master: str = LOCAL) -> Any:
 
 
 def reach(spark: Any, where: Address) -> None:
-    """Tells the connector of a session where the nodes are, and how long to wait for them."""
+    """Set the nodes' addresses, the user and the timeouts in a Spark session for the connector."""
     settings = {
         "connection.host": ",".join(where.hosts),
         "connection.port": str(where.port),
         "connection.timeoutMS": str(int(CONNECT_S * 1000)),
         "read.timeoutMS": str(int(REQUEST_S * 1000)),
-        "query.retry.count": "2",  # of 60
-        # Another time to live makes it another connection: that of a question before knows an old catalogue.
+        "query.retry.count": "2",  # default: 60
+        # A different keep-alive time forces a new connection: that of the previous query has an old catalog.
         "connection.keepAliveMS": str(KEEP_MS + next(_questions)),
     }
     if where.user:
@@ -122,8 +134,13 @@ def reach(spark: Any, where: Address) -> None:
 
 
 class SparkAnswer:
-    """A question's answer by Spark, with the face of `ask.Answer`. `spark`: a session to use, which stays. Raises
-    `WideError`."""
+    """Answer of a query by Spark, with the interface of `ask.Answer`.
+
+    A session given as `spark` stays open afterwards.
+
+    Raises:
+        WideError: The query or the map is not valid, or Spark or the cluster reports an error.
+    """
 
     def __init__(
         self,
@@ -165,12 +182,12 @@ class SparkAnswer:
 
     @property
     def names(self) -> list[str]:
-        """The columns of the answer."""
+        """Return the column names of the answer."""
         return list(self._frame.columns)
 
     def _views(self, made: dict[str, tuple[str, bool]]) -> None:
         if any(inets for _, inets in made.values()):
-            # An expression, so that executors need none of our modules.
+            # An expression, so that executors need none of dbdyno's modules.
             self._spark.udf.register(INET, lambda text: text and str(__import__("ipaddress").ip_address(text)))
         with self._errors():
             for name, (sql, _) in made.items():
@@ -186,7 +203,7 @@ class SparkAnswer:
 
         with self._errors():
             frame = self._spark.sql(self._sql)
-            # An instant as it is in UTC, not as this machine's clock has it.
+            # The instant in UTC, not in this machine's time zone.
             plain = [f"c{at}" for at in range(len(frame.columns))]
             kinds = [one.dataType for one in frame.schema.fields]
             moved = [
@@ -198,7 +215,11 @@ class SparkAnswer:
             return frame
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """The rows as they come. Raises `WideError`."""
+        """Yield the rows of the answer as they arrive.
+
+        Raises:
+            WideError: Spark reports an error, or a table was altered meanwhile.
+        """
         began = time.monotonic_ns()
         with self._errors():
             for row in self._frame.toLocalIterator(prefetchPartitions=True):
@@ -208,7 +229,7 @@ class SparkAnswer:
         self.elapsed_ns = time.monotonic_ns() - began
 
     def explained(self, *, asked: bool = True) -> Iterator[str]:
-        """What the connector was asked, and read. `asked`: it was carried out, so figures are known."""
+        """Yield lines that say what the connector was asked and has read; without figures if `asked` is False."""
         for scan in (one.scan for one in self.scans.values()):
             yield (
                 next(explained(scan))
@@ -228,7 +249,7 @@ class SparkAnswer:
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
-        """Spark's errors in words. Raises `WideError`."""
+        """Turn Spark's errors into `WideError`."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
@@ -251,10 +272,11 @@ class SparkAnswer:
 
 
 def is_pushed(scan: Scan, filtering: bool) -> bool:
-    """Whether the connector may push: by its rules what it then asks needs no ALLOW FILTERING, or that was asked for.
+    """Return True if the connector may push down: its statements then need no ALLOW FILTERING, or that is permitted.
 
-    It takes a whole key of the partition with one condition a column, of which the last alone may be IN; what it does
-    not take of a key it leaves out, and asks for the clustering columns all the same. So with an index.
+    The connector needs a whole partition key with one condition per column, of which only the last may be IN. It leaves
+    out
+    key conditions that it cannot use, but still asks for the clustering columns; the same holds for an index.
     """
     columns = scan.table.of(PARTITION)
     if filtering:
@@ -279,7 +301,11 @@ def _view(scan: Scan, name: str) -> tuple[str, bool]:
 
 
 def transpiled(sql: str) -> str:
-    """DuckDB's SQL as Spark's. Raises `WideError` for what would run code."""
+    """Translate DuckDB's SQL to Spark's.
+
+    Raises:
+        WideError: It is not a SELECT, or calls a function that runs code.
+    """
     import sqlglot
     from sqlglot import exp
 
@@ -293,7 +319,7 @@ def transpiled(sql: str) -> str:
 
 
 def _scans(node: Any) -> Iterator[Any]:
-    """The scans of a plan that was executed."""
+    """Yield the scan nodes of an executed Spark plan."""
     name = str(node.nodeName())
     for word, inner in _STAGES.items():
         if name.startswith(word):
@@ -307,7 +333,7 @@ def _scans(node: Any) -> Iterator[Any]:
 
 
 def cause_of(said: str) -> str | None:
-    """The root of what failed in the JVM, of all that Spark says of it; None where nothing failed there."""
+    """Return the root cause of a failure in the JVM from Spark's message, or None if nothing failed there."""
     found: list[tuple[str, str]] = []
     for line in said.splitlines():
         if "most recent failure: " in line:
@@ -324,6 +350,6 @@ def cause_of(said: str) -> str | None:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, without the stack of the JVM."""
+    """Return the first line of an error's message, without the JVM's stack trace."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__

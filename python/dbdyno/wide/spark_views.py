@@ -1,11 +1,11 @@
-"""A table of the map as SELECT of Spark's SQL over what its connector to Cassandra reads. Pure: no Spark is asked.
+"""SQL tables of the map as Spark SELECTs over what its Cassandra connector reads; contacts no Spark session.
 
-A child is the rows that have clustering columns, a parent one row for each partition, an element what `explode` makes
-of a collection. Values are those of `decode.py`, or an error; what the connector would change unsaid is guarded:
+A child table has the rows with clustering columns, a parent one row per partition, and an element table what `explode`
+makes of a collection. Values are those of `decode.py`, or an error; guards catch what the connector changes silently:
 
-- it makes every decimal a decimal(38,18), which is held to the type that the map names;
-- it takes instants before the Gregorian calendar (1582) for Julian ones, so those are refused;
-- it leaves out IS NOT NULL on a key, though a partition of static columns alone has no clustering columns.
+- it makes every decimal a decimal(38,18), so the value is checked against the type that the map names;
+- it reads instants before the Gregorian calendar (1582) as Julian ones, so they are refused;
+- it leaves out IS NOT NULL on a key, although a partition with only static columns has no clustering columns.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dbdyno.wide.pushdown import is_distinct
 from dbdyno.wide.types import Kind
 
 INET = "_inet"
-"""A function that brings an address of the net into one form: the connector's has no `::`."""
+"""Name of a function that normalises IP addresses, because the connector writes no `::`."""
 MARK = "dbdyno: "
-"""Begins what a guard says."""
+"""Prefix of a guard's error message."""
 GREGORIAN = "1582-10-15"
 _ONE, _AT, _VALUE, _ENTRY = "_dbdyno", "_dbdyno_at", "_dbdyno_value", "_dbdyno_entry"
 _TYPES = {"varchar": "string", "integer": "int", "blob": "binary"}
@@ -32,7 +32,7 @@ _WHOLE_SQL = {"tinyint", "smallint", "integer", "bigint"}
 
 @dataclass(frozen=True)
 class View:
-    """A SELECT over a source, and the columns of Cassandra that it takes. `inets`: it needs the function `INET`."""
+    """SELECT over a source; `inets` is True if it needs the function `INET`."""
 
     sql: str
     inets: bool
@@ -40,14 +40,18 @@ class View:
 
 @dataclass(frozen=True)
 class _Value:
-    """A column as Spark has it, and what must be so for it to be right."""
+    """Spark expression of a column, and a guard condition that must hold for the value to be correct."""
 
     sql: str
     guard: str = ""
 
 
 def view(relation: Relation, table: WideTable, columns: Sequence[Mapped], source: str) -> View:
-    """The SELECT of a relation, with these columns alone. Raises `WideError` for a type that is not read this way."""
+    """Return the SELECT of an SQL table with only these columns.
+
+    Raises:
+        WideError: A type cannot be read through Spark.
+    """
     made = [(one, _value(relation, table, one)) for one in columns]
     chosen = ", ".join(f"{value.sql} as {tick(one.name)}" for one, value in made)
     guards = [value.guard for _, value in made if value.guard]
@@ -58,14 +62,14 @@ def view(relation: Relation, table: WideTable, columns: Sequence[Mapped], source
 
 
 def _place(relation: Relation, table: WideTable, columns: Sequence[Mapped], source: str) -> tuple[str, list[str]]:
-    """What the relation's rows are taken from, and the conditions that make them its rows."""
+    """Return the FROM clause and the conditions that yield the SQL table's rows."""
     place = source
     if is_distinct(relation, table):
         place = f"({_grouped(relation, table, columns, source)})"
     more = []
     first = table.of(CLUSTERING)[:1]
     if first and not is_distinct(relation, table):
-        # The connector takes `key is not null` for granted; of a cast it knows nothing.
+        # The connector assumes that `key is not null` holds; it cannot see through a cast.
         more.append(f"cast({tick(first[0].name)} as string) is not null")
     if relation.rows == ELEMENT:
         kind, name = _element(relation, table).kind, tick(relation.element)
@@ -82,7 +86,7 @@ def _place(relation: Relation, table: WideTable, columns: Sequence[Mapped], sour
 
 
 def _grouped(relation: Relation, table: WideTable, columns: Sequence[Mapped], source: str) -> str:
-    """One row for each partition. `max`: a row that is written meanwhile must not make two of it."""
+    """Return a query with one row per partition; `max` prevents two rows if a static value is written meanwhile."""
     keys = [tick(one.name) for one in table.of(PARTITION)]
     names = dict.fromkeys([*([relation.element] if relation.element else []), *(one.of for one in columns)])
     statics = [one for one in table.of(STATIC) if one.name in names]
@@ -120,7 +124,7 @@ def _value(relation: Relation, table: WideTable, column: Mapped) -> _Value:
 
 
 def _of(relation: Relation, column: Mapped, kind: Kind, name: str) -> _Value:
-    """A value of a kind as the type that the map names."""
+    """Return the expression and guard of a value in the type that the map names."""
     sql, place = column.sql, f"{relation.of}, column {column.name}"
     if kind.name == "decimal" and sql.startswith("decimal"):
         cast = f"cast({name} as {sql})"
@@ -139,7 +143,7 @@ def _of(relation: Relation, column: Mapped, kind: Kind, name: str) -> _Value:
 
 
 def _plain(kind: Kind, sql: str, name: str) -> str | None:
-    """A value that needs no guard; None where it is not read as this type."""
+    """Return the expression of a value that needs no guard, or None if it cannot be read as this type."""
     if sql == "varchar" and kind.name in _AS_TEXT:
         return _AS_TEXT[kind.name](name)
     if sql == kind.sql and kind.is_scalar:
@@ -152,19 +156,19 @@ def _plain(kind: Kind, sql: str, name: str) -> str | None:
 
 
 def _guard(broken: str, said: str) -> str:
-    """A condition that holds, or an error."""
+    """Return a condition that is true, or raises an error if `broken` holds."""
     words = said.replace("\\", "\\\\").replace("'", "\\'")
     return f"if({broken}, raise_error('{MARK}{words}'), true)"
 
 
 def _instant(name: str) -> str:
-    """As Python writes it: with a fraction where there is one."""
+    """Return a timestamp's text as Python writes it, with a fraction only if there is one."""
     fraction = f"if(date_format({name}, 'SSSSSS') = '000000', '', date_format({name}, '.SSSSSS'))"
     return f"concat(date_format({name}, 'yyyy-MM-dd HH:mm:ss'), {fraction})"
 
 
 def _time(name: str) -> str:
-    """Nanoseconds of a day in Cassandra's own form."""
+    """Return the text of a time of day, given in nanoseconds, as Cassandra writes it."""
     parts = [
         f"lpad(cast({name} div 3600000000000 as string), 2, '0')",
         f"lpad(cast({name} div 60000000000 % 60 as string), 2, '0')",
@@ -181,5 +185,5 @@ _AS_TEXT: Mapping[str, Callable[[str], str]] = {
 
 
 def tick(name: str) -> str:
-    """A name as Spark writes it."""
+    """Return the name in backquotes for Spark."""
     return "`" + name.replace("`", "``") + "`"

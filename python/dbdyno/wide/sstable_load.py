@@ -1,12 +1,12 @@
-"""The direct way into a Cassandra: SSTables are written here, and streamed to the nodes that own their rows.
+"""Load by SSTables that are written locally and streamed to the nodes that own the rows.
 
-1. Rows are bound as for the ordinary way, so the bytes of each value are the driver's; a Java program beside this makes
-   SSTables of them (Cassandra's CQLSSTableWriter), in the form that the node reads: it says which in its settings.
-2. Cassandra's own bulk loader streams them by the nodes' storage port.
-3. A node that cannot read a form of table takes it without a word and has nothing. So no table, or no row, is an error,
-   and partitions from everywhere in the load are asked for after it.
+1. Rows are bound as for ordinary statements, so each value is encoded by the driver; the Java program `SSTables.java`
+   writes them as SSTables (Cassandra's CQLSSTableWriter) in the format that the node reads according to its settings.
+2. Cassandra's bulk loader streams them through the nodes' storage port.
+3. A node that cannot read the format accepts the files silently and has no rows. Therefore no SSTable, or no row, is an
+   error, and partitions from all parts of the load are queried afterwards.
 
-All bears the job's timestamp: a load that was killed is simply made again.
+All rows carry the job's timestamp: an interrupted load can simply be run again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 ASKED = 64
-"""Partitions that are asked for afterwards, from everywhere in the load."""
+"""Number of partitions, from all parts of the load, that are queried afterwards."""
 SAY_ROWS = 200_000
 LOADER_S = 24 * 3600
 _NULL, _UNSET = struct.pack(">i", -1), struct.pack(">i", -2)
@@ -68,7 +68,20 @@ def write_files(
     loaded: Loaded,
     say: Callable[[str], None],
 ) -> None:
-    """Writes the rows as SSTables and streams them. Raises `WideError`; nothing of it is in the way of another try."""
+    """Write the rows as SSTables and stream them to the nodes; a failed load can simply be run again.
+
+    Args:
+        session: The driver session.
+        where: The address.
+        table: The target table.
+        bound: The statements that encode rows.
+        groups: Rows of one partition each, with the number of rows up to the last of them.
+        loaded: Counters of the load, which are updated.
+        say: Called with each line for the user.
+
+    Raises:
+        WideError: A password would be needed, or no SSTables were written, streamed or found afterwards.
+    """
     if where.password:
         raise WideError(
             "the bulk loader takes a password by its arguments, where everybody on this host reads it",
@@ -99,7 +112,7 @@ def _write(
     loaded: Loaded,
     say: Callable[[str], None],
 ) -> list[tuple[Any, ...]]:
-    """Feeds the program; gives keys of partitions from everywhere."""
+    """Send the rows to the program, and return the keys of partitions from all parts of the load."""
     last: Any = None
     kept: list[tuple[Any, ...]] = []
     every = 1
@@ -109,7 +122,7 @@ def _write(
             last = key
             if loaded.partitions % every == 0:
                 kept.append(key)
-                if len(kept) > ASKED:  # half of them, and half as many from here on
+                if len(kept) > ASKED:  # keep every second one, and from here on add half as many
                     kept, every = kept[::2], 2 * every
             loaded.partitions += 1
         program.feed(b"".join(_frame(which, one.values) for which, one in bound.of(group)))
@@ -120,7 +133,7 @@ def _write(
 
 
 def _frame(which: int, values: Sequence[Any]) -> bytes:
-    """A row as the program reads it: the driver's bytes of each value."""
+    """Return a row in the program's input format, with each value as the driver encoded it."""
     parts = [bytes((which,))]
     for value in values:
         if value is None:
@@ -133,7 +146,7 @@ def _frame(which: int, values: Sequence[Any]) -> bytes:
 
 
 class _Program:
-    """The program that writes SSTables."""
+    """The Java program that writes SSTables."""
 
     def __init__(self, session: Any, where: Address, table: WideTable, bound: Bound, folder: Path) -> None:
         self.where, self.folder = where, folder
@@ -161,12 +174,12 @@ class _Program:
         )
 
     def _named(self, insert: str, table: WideTable) -> str:
-        """The statement with the keyspace in front of the table."""
+        """Return the INSERT statement with the table's name qualified by the keyspace."""
         name = quoted(table.name)
         return insert.replace(f"insert into {name} ", f"insert into {quoted(self.where.keyspace)}.{name} ", 1)
 
     def java(self) -> list[str]:
-        """How a program of Cassandra is started."""
+        """Return the command that starts a Java program of Cassandra, without its main class."""
         conf = self.folder / "conf"
         options = ["-Xmx512M", "-XX:+UseSerialGC", f"-Dcassandra.config=file:{conf}/cassandra.yaml"]
         options += [f"-Dcassandra.storagedir={self.folder}/data", f"-Djava.io.tmpdir={self.folder}"]
@@ -174,7 +187,11 @@ class _Program:
         return [str(find_program("java")), *modules(), *options, "-cp", f"{conf}:{jars()}/*"]
 
     def feed(self, data: bytes) -> None:
-        """Rows as it reads them. Raises `WideError` where it has ended."""
+        """Send encoded rows to the program.
+
+        Raises:
+            WideError: The program has ended.
+        """
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(data)
@@ -182,7 +199,11 @@ class _Program:
             raise self._failed() from None
 
     def rows(self) -> int:
-        """Ends it; how many rows it wrote. Raises `WideError`."""
+        """Wait for the program to end, and return the number of rows it wrote.
+
+        Raises:
+            WideError: The program failed.
+        """
         try:
             answer = self.process.communicate()[0]
         except BrokenPipeError:
@@ -192,7 +213,7 @@ class _Program:
         return int(answer.split()[1])
 
     def kill(self) -> None:
-        """Nothing of it runs on."""
+        """Kill the program if it still runs."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
@@ -204,7 +225,7 @@ class _Program:
 
 
 def _last(said: Any) -> str:
-    """What a Java program complained of: its exception, else its last line."""
+    """Return the last error message of a Java program: its last exception, else its last line."""
     said.flush()
     said.seek(0)
     lines = [line.strip() for line in said.read().decode(errors="replace").splitlines() if line.strip()]
@@ -213,13 +234,13 @@ def _last(said: Any) -> str:
 
 
 def _mode(session: Any) -> str:
-    """The form of SSTable that the node reads: what its `storage_compatibility_mode` says."""
+    """Return the SSTable format that the node reads, from its `storage_compatibility_mode`."""
     row = session.execute("select value from system_views.settings where name = 'storage_compatibility_mode'").one()
     return str(row[0]) if row and row[0] else "CASSANDRA_4"
 
 
 def _stream(session: Any, where: Address, program: _Program) -> None:
-    """Cassandra's bulk loader. Raises `WideError` with its words."""
+    """Run Cassandra's bulk loader; raise `WideError` with its message if it fails."""
     row = session.execute("select listen_port from system.local").one()
     command = [*program.java(), "org.apache.cassandra.tools.BulkLoader", "-d", ",".join(where.hosts)]
     command += ["-p", str(where.port), "-sp", str(row[0] if row else 7000), "--no-progress"]
@@ -239,7 +260,7 @@ def _stream(session: Any, where: Address, program: _Program) -> None:
 
 
 def _there(session: Any, where: Address, table: WideTable, sample: Sequence[tuple[Any, ...]]) -> int:
-    """Asks for partitions of the load. Raises `WideError` where one is not there."""
+    """Query sample partitions and return their number; raise `WideError` if one is missing."""
     names = " and ".join(f"{quoted(one.name)} = ?" for one in table.of(PARTITION))
     first = quoted(table.of(PARTITION)[0].name)
     asked = session.prepare(f"select {first} from {quoted(table.name)} where {names} limit 1")  # noqa: S608

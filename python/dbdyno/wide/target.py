@@ -1,8 +1,8 @@
-"""The table that a loader writes: what its columns are, and whether rows of files fit into it without a loss.
+"""Target table of a load: its columns, and checks that the rows fit into it without loss.
 
-Checked before the first row is written, over all rows: keys have values and are there once, a static column has one
-value in its partition, an instant has no more digits than Cassandra keeps. Cassandra itself would take such rows and
-keep the last.
+All rows are checked before the first is written: keys have values and are unique, a static column has one value per
+partition, an instant has no more digits than Cassandra keeps. Cassandra itself would accept such rows and keep the last
+one.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ CQL_TYPES = {
     "large_binary": "blob",
     "date32[day]": "date",
 }
-"""What a column of Arrow is in a table that is made."""
+"""CQL type of a column of a created table, by its Arrow type."""
 _PLAIN = r"-?\d{1,28}(\.\d{1,10}0*)?"
-"""A number that a decimal(38,10) holds."""
+"""Pattern of a number that fits decimal(38,10)."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How rows become wide: the columns of the partition key, those of the clustering key, the static ones."""
+    """Roles of the rows' columns: partition key, clustering key, and static columns."""
 
     table: str
     key: tuple[str, ...]
@@ -49,7 +49,7 @@ class Shape:
 
 
 def cql_type(kind: str) -> str:
-    """The type of CQL for one of Arrow; empty where there is none."""
+    """Return the CQL type for an Arrow type, or an empty string if there is none."""
     if kind.startswith("decimal"):
         return "decimal"
     if kind.startswith("timestamp"):
@@ -58,8 +58,10 @@ def cql_type(kind: str) -> str:
 
 
 def plain_numbers(files: Sequence[Path], schema: Any, shape: Shape) -> frozenset[str]:
-    """Columns of PostgreSQL's numeric without limits, which come as text, of which a decimal(38,10) holds every value:
-    they are numbers in Cassandra, too. Not those of the key, where 1.0 and 1.00 would be one."""
+    """Return the text columns from PostgreSQL's unlimited numeric whose values all fit decimal(38,10).
+
+    They become numbers in Cassandra, too. Key columns are left out, because 1.0 and 1.00 would become the same key.
+    """
     found = [one.name for one in schema if (one.metadata or {}).get(b"dbdyno.pg_type") == b"numeric"]
     found = [
         one for one in found if str(schema.field(one).type) == "string" and one not in (*shape.key, *shape.cluster)
@@ -77,7 +79,16 @@ def _wanted(field: Any, numbers: AbstractSet[str]) -> str:
 
 
 def made_of(shape: Shape, schema: Any, numbers: AbstractSet[str] = frozenset()) -> WideTable:
-    """The table that rows of this schema need; `numbers` are text that is a number. Raises `WideError`."""
+    """Return the table that rows of this schema need.
+
+    Args:
+        shape: The roles of the columns.
+        schema: The Arrow schema of the rows.
+        numbers: Text columns that hold numbers.
+
+    Raises:
+        WideError: A column is missing, has two roles, or has a type that Cassandra does not have.
+    """
     names = list(schema.names)
     for word, given in (("--key", shape.key), ("--cluster", shape.cluster), ("--static", shape.static)):
         lost = next((one for one in given if one not in names), None)
@@ -111,7 +122,7 @@ def _role(name: str, shape: Shape) -> str:
 
 
 def create_cql(table: WideTable) -> str:
-    """The statement that makes a table."""
+    """Return the CREATE TABLE statement."""
     columns = [f"{quoted(one.name)} {one.kind.name}{' static' if one.role == STATIC else ''}" for one in table.columns]
     key = ", ".join(quoted(one.name) for one in table.of(PARTITION))
     rest = "".join(f", {quoted(one.name)}" for one in table.of(CLUSTERING))
@@ -119,7 +130,17 @@ def create_cql(table: WideTable) -> str:
 
 
 def fits(table: WideTable, shape: Shape, schema: Any, numbers: AbstractSet[str] = frozenset()) -> None:
-    """Raises `WideError` where a table that is there is not one for these rows; `numbers` fit as text, too."""
+    """Check that an existing table can take these rows.
+
+    Args:
+        table: The existing table.
+        shape: The roles of the columns.
+        schema: The Arrow schema of the rows.
+        numbers: Text columns that hold numbers; a text column of the table takes them, too.
+
+    Raises:
+        WideError: The keys, columns or types differ.
+    """
     for word, given, role in (("--key", shape.key, PARTITION), ("--cluster", shape.cluster, CLUSTERING)):
         has = tuple(one.name for one in table.of(role))
         if given and given != has:
@@ -164,7 +185,11 @@ def _takes(there: str, wanted: str) -> bool:
 
 
 def check_rows(files: Sequence[Path], table: WideTable, schema: Any) -> int:
-    """How many rows the files have. Raises `WideError` where Cassandra would keep fewer, or other values."""
+    """Check all rows and return their number.
+
+    Raises:
+        WideError: Cassandra would keep fewer rows, or other values.
+    """
     with for_files() as duck:
         source = "read_parquet(?)"
         given = [[str(one) for one in files]]

@@ -1,8 +1,8 @@
-"""CQL's types: parsed, and what each is as a column of SQL.
+"""Types of CQL: their parser, and the SQL type of each.
 
-Every value is kept or refused, none is changed unsaid: an integer of any size is a decimal(38,0), a decimal one of the
-scale that the map names, and what does not fit is an error with its place. An instant is a timestamp in UTC. Times of
-day, durations, UUIDs and addresses are text in Cassandra's own form.
+Every value is kept or refused, never changed silently: an integer of any size is a decimal(38,0), a decimal has the
+scale that the map names, and a value that does not fit is an error with its position. An instant is a timestamp in UTC.
+Times of day, durations, UUIDs and addresses are text as Cassandra writes it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SQL_TYPES = {
     "inet": "varchar",
     "duration": "varchar",
 }
-"""What a scalar is in SQL, unless the map says otherwise."""
+"""SQL type of each scalar CQL type, unless the map says otherwise."""
 DECIMAL = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)")
 _TOKEN = re.compile(r'([<>,]|"(?:[^"]|"")*"|\w+)')
 COLLECTIONS = {"list": 1, "set": 1, "map": 2}
@@ -42,7 +42,7 @@ COLLECTIONS = {"list": 1, "set": 1, "map": 2}
 
 @dataclass(frozen=True)
 class Kind:
-    """A type: its name, what it is made of, and the fields' names where it is one of the user's own."""
+    """CQL type: its name, its element or field types, and the field names of a UDT."""
 
     name: str
     parts: tuple[Kind, ...] = ()
@@ -51,23 +51,27 @@ class Kind:
 
     @property
     def is_scalar(self) -> bool:
-        """Whether it is one value."""
+        """Return True for types that hold a single value (not a collection, tuple or UDT)."""
         return self.name in SQL_TYPES
 
     @property
     def is_collection(self) -> bool:
-        """Whether it is a list, a set or a map."""
+        """Return True for a list, a set or a map."""
         return self.name in COLLECTIONS
 
     @property
     def sql(self) -> str:
-        """Its type in SQL; text (JSON) for what is not one value."""
+        """Return the SQL type; `varchar` (JSON) for types that hold several values."""
         return SQL_TYPES.get(self.name, "varchar")
 
 
 def parse(text: str, fields: Mapping[str, Sequence[tuple[str, str]]]) -> Kind:
-    """A type as the catalogue writes it; one of a form that is not known is kept as text. `fields`: names and types of
-    the fields of the keyspace's own types."""
+    """Parse a type as the catalog writes it; an unknown syntax becomes a type of that name.
+
+    Args:
+        text: The type.
+        fields: For each UDT of the keyspace, the names and types of its fields.
+    """
     tokens = [one.group(1) for one in _TOKEN.finditer(text)]
     try:
         kind, rest = _read(tokens, fields)
@@ -77,7 +81,7 @@ def parse(text: str, fields: Mapping[str, Sequence[tuple[str, str]]]) -> Kind:
 
 
 class _OddError(Exception):
-    """A type of a form that is not known."""
+    """Raised for a type whose syntax is unknown."""
 
 
 def _read(tokens: list[str], fields: Mapping[str, Sequence[tuple[str, str]]]) -> tuple[Kind, list[str]]:

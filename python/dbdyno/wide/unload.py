@@ -1,10 +1,10 @@
-"""A wide table to Parquet: a file and a record for each range of tokens, and a resume that reads no range twice.
+"""Export of a Cassandra table to Parquet, one file and record per token range; a resumed export reads no range twice.
 
-    FOLDER/part-00000.parquet ...     the rows as the table has them: static columns on every row, collections as JSON
-    FOLDER/_dbdyno/unload.json        keyspace, table, ranges; which of them are finished, with their rows
+    FOLDER/part-00000.parquet ...     the rows as stored: static columns on every row, collections as JSON
+    FOLDER/_dbdyno/unload.json        keyspace, table, ranges, and which ranges are finished, with their rows
 
-Every range of tokens is read once, so every partition is in one file. Cassandra has no snapshot: what is written
-meanwhile is in or not, row by row. That is said, and is in the record as the time of each range.
+Every token range is read once, so each partition is in exactly one file. Cassandra has no snapshot: rows written
+meanwhile are included or not, row by row. The result says so, and the record holds the time of each range.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WHOLE = "whole"
 
 @dataclass(frozen=True)
 class Unloaded:
-    """What came of it."""
+    """Result of an export."""
 
     rows: int
     files: int
@@ -43,7 +43,7 @@ class Unloaded:
     ended: str
 
     def sentences(self) -> Iterator[str]:
-        """In words."""
+        """Yield the result as sentences."""
         yield f"{self.rows:,} rows in {self.files:,} files, each a range of tokens."
         if self.resumed:
             yield f"{self.resumed:,} ranges were finished before."
@@ -52,14 +52,21 @@ class Unloaded:
 
 
 def whole_scan(table: WideTable) -> Scan:
-    """All columns of all rows, a partition with static columns alone as a row without its clustering columns."""
+    """Return the plan that reads all rows with all columns.
+
+    A partition with only static columns is returned as a row without clustering columns.
+    """
     columns = tuple(Mapped(one.name, one.name, one.kind.sql) for one in table.columns)
     relation = Relation(table.name, table.name, WHOLE, columns, Key("pk", tuple(one.name for one in table.key)))
     return plan(relation, table, Wanted(tuple(one.name for one in columns)))
 
 
 def unload(where: Address, name: str, folder: Path) -> Unloaded:
-    """A new job, or one that was ended and goes on. Raises `WideError`."""
+    """Export a table to a folder, or resume an interrupted export.
+
+    Raises:
+        WideError: The table does not exist, the folder has other content, or reading failed.
+    """
     with reached(where) as session:
         tables = read_keyspace(session, where.keyspace)
         if name not in tables:
@@ -113,7 +120,7 @@ def _save(folder: Path, state: dict[str, Any]) -> None:
 
 
 def _range(session: Any, where: Address, scan: Scan, limits: tuple[int, ...], path: Path) -> dict[str, Any]:
-    """One range into its file, whole or not at all."""
+    """Write one token range to its file, completely or not at all, and return its record."""
     from pyarrow import parquet
 
     began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

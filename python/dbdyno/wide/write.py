@@ -1,8 +1,8 @@
-"""INSERT, UPDATE and DELETE on a mapped table as CQL, with what Cassandra does not promise said.
+"""INSERT, UPDATE and DELETE on a mapped table as CQL, with statements of what Cassandra does not guarantee.
 
-What is to be written is first asked as a SELECT over the map, so any condition and any expression may stand there, and
-an UPDATE changes only rows that are there. Then each row is written by its whole key. That is no transaction: between
-the reading and the writing others may write, and the last one to write stays.
+The rows to write are first queried by a SELECT over the map, so any condition and expression is possible, and an UPDATE
+changes only existing rows. Each row is then written by its whole key. This is not a transaction: others may write
+between the query and the write, and the last write wins.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PROMISES = {
 
 @dataclass(frozen=True)
 class Change:
-    """What is written: the SELECT that gives its values, and the CQL that takes them. `of`: what each value is of."""
+    """A change of rows: the SELECT that yields the values, the CQL that takes them, and the type of each value."""
 
     verb: str
     relation: Relation
@@ -47,14 +47,18 @@ class Change:
 
 
 def is_change(text: str) -> bool:
-    """Whether a text changes rows."""
+    """Return True if the text is an INSERT, UPDATE or DELETE."""
     from sqlglot import exp
 
     return isinstance(parsed(text), exp.Insert | exp.Update | exp.Delete)
 
 
 def change(text: str, found: WideMap, *, cascade: bool = False) -> Change:
-    """What a statement asks for. Raises `WideError` for what Cassandra cannot do."""
+    """Translate a statement into a change; `cascade` permits deleting a parent with all its rows.
+
+    Raises:
+        WideError: Cassandra cannot do it.
+    """
     from sqlglot import exp
 
     tree = parsed(text)
@@ -86,7 +90,7 @@ def _relation(tree: Any, found: WideMap) -> Relation:
 
 
 def _key(relation: Relation, table: WideTable) -> list[str]:
-    """The columns of Cassandra that tell a row of the relation from others."""
+    """Return the Cassandra columns that identify a row of the SQL table."""
     roles = (PARTITION,) if relation.rows == PARENT and table.of(CLUSTERING) else (PARTITION, CLUSTERING)
     if relation.rows == ELEMENT:
         roles = (PARTITION,) if table.column(relation.element).role == "static" else roles  # type: ignore[union-attr]
@@ -199,7 +203,11 @@ def _kinds(table: WideTable, of: Sequence[str]) -> tuple[Kind, ...]:
 
 
 def carry_out(where: Address, found: WideMap, asked: Change, file: str) -> int:
-    """Writes; the number of rows. Raises `WideError`, which says how many were written before."""
+    """Write the rows and return their number.
+
+    Raises:
+        WideError: Some rows were not written; the message says how many.
+    """
     with Answer(where, found, asked.select, file) as answer:
         rows = list(answer.rows())
         wide = len(answer.names)
@@ -210,7 +218,7 @@ def carry_out(where: Address, found: WideMap, asked: Change, file: str) -> int:
 
     with reached(where) as session:
         prepared = session.prepare(asked.cql)
-        # Adding to a list twice adds twice: only what can be done again is done again.
+        # Adding to a list twice adds the element twice, so only other changes may be retried.
         prepared.is_idempotent = asked.kinds[0].name != "list"
         results = execute_concurrent_with_args(
             session, prepared, values, concurrency=AT_ONCE, raise_on_first_error=False
@@ -227,7 +235,7 @@ def carry_out(where: Address, found: WideMap, asked: Change, file: str) -> int:
 
 
 def as_bound(kind: Kind, value: Any) -> Any:
-    """DuckDB's value as the driver takes it for this kind."""
+    """Return DuckDB's value in the form that the driver accepts for this type."""
     if value is None:
         return None
     if kind.name in ("uuid", "timeuuid") and isinstance(value, str):

@@ -1,1 +1,1 @@
-"""Engines that a move reads from or writes to."""
+"""Database engines that a move can read from or write to."""

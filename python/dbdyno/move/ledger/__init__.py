@@ -1,1 +1,1 @@
-"""The folder of a job: its plan, what is finished, and a summary of both."""
+"""A job's folder: its plan, its finished chunks, and a summary of both."""

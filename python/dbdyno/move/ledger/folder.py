@@ -1,15 +1,15 @@
-"""The folder of a job: what was planned, and what is finished.
+"""The folder of a job: its plan, and a record of each finished chunk.
 
     FOLDER/part-00000.parquet ...      the rows (with several tables: a folder per table)
     FOLDER/_dbdyno/manifest.json       source, snapshots, tables with their columns, chunks
     FOLDER/_dbdyno/chunks/00000.json   a record per finished chunk: rows, bytes, hash, file
-    FOLDER/_dbdyno/lock                held by whoever works on the job
+    FOLDER/_dbdyno/lock                locked by the process that works on the job
 
-A job from server to server has no files: its rows stand in staging tables of the target, one for each chunk.
+A job from server to server has no files: its rows are in staging tables of the target, one per chunk.
 
-A chunk's file is on the disk under its name before its record is written, and the record is what counts: a kill at
-any instant leaves a job whose finished chunks are known. Everything is written aside, synced and renamed. Readers of
-Parquet pass over names that begin with an underscore.
+A chunk's file is on disk under its final name before its record is written, and only the record counts: a kill at any
+instant leaves a job whose finished chunks are known. Everything is written to a temporary file, synced and renamed.
+Parquet readers skip names that begin with an underscore.
 """
 
 from __future__ import annotations
@@ -40,18 +40,20 @@ PART = {"file": str, "rows": int, "hash": str, "file_bytes": int}
 COST = {"looks": int, "waits": dict, "rows": int}
 ATTEMPT = {"how": str, "began_ns": int, "workers": int, "memory_bytes": int, "phases": list}
 PHASE = {"name": str, "began_ns": int, "ended_ns": int, "ending": str}
-"""What is read of each before anything is believed of it."""
+"""Fields of each JSON object that must be present with these types before the object is used."""
 _HASH = re.compile(r"[0-9a-f]{1,32}")
 DONE = "done"
 MODULUS = 1 << 128
-"""Of the sums of hashes."""
+"""Modulus of sums of row hashes."""
 VERSION = 1
 INNER = "_dbdyno"
 
 
 class Ledger:
-    """A job's folder. `manifest` is what `save` writes; its `plan` is sealed: what it says is only done where this user
-    made it."""
+    """Folder of a job, with the manifest that `save` writes.
+
+    The manifest's plan is sealed: it is executed only if this user made it.
+    """
 
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
         self.folder = folder
@@ -59,7 +61,11 @@ class Ledger:
 
     @classmethod
     def create(cls, folder: Path, manifest: Mapping[str, Any]) -> Ledger:
-        """A new job in a folder that is not there yet, or empty. Raises `MoveError`."""
+        """Create a new job in a folder that does not exist yet or is empty.
+
+        Raises:
+            MoveError: The folder has a job or other files, or cannot be written.
+        """
         try:
             if not folder.exists():
                 make_folder(folder)
@@ -78,14 +84,18 @@ class Ledger:
         return cls(folder, {"version": VERSION, **manifest})
 
     def discard(self) -> None:
-        """A job that could not begin leaves no folder to trip over."""
+        """Remove the folder of a job that could not begin."""
         with contextlib.suppress(OSError):
             shutil.rmtree(self.folder / INNER)
             self.folder.rmdir()
 
     @classmethod
     def open(cls, folder: Path) -> Ledger:
-        """The job of a folder. Raises `MoveError` where there is none that can be read."""
+        """Open the job of a folder.
+
+        Raises:
+            MoveError: There is no job, or its manifest cannot be read, is damaged, or is of another version.
+        """
         place = folder / INNER / "manifest.json"
         if not place.exists():
             raise MoveError("no job is there", where=str(folder), next_step="name the folder that `dbdyno move` wrote")
@@ -103,12 +113,16 @@ class Ledger:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """What is to be done."""
+        """Return the job's plan."""
         plan: dict[str, Any] = self.manifest["plan"]
         return plan
 
     def refuse_foreign(self) -> None:
-        """Raises `MoveError` where somebody else may have made the plan: it names a server, SQL and files."""
+        """Refuse to execute a plan that somebody else may have made, because it names a server, SQL and files.
+
+        Raises:
+            MoveError: The plan's seal is not this user's.
+        """
         if not is_own(self.manifest.get("plan"), self.manifest.get("seal")):
             raise MoveError(
                 "this plan was not made here by this user, and is not carried out",
@@ -117,31 +131,31 @@ class Ledger:
             )
 
     def save(self) -> None:
-        """Writes the manifest."""
+        """Seal the plan and write the manifest."""
         self.manifest["seal"] = seal(self.plan)
         self._write(self.folder / INNER / "manifest.json", self.manifest)
 
     def attempt(self, how: str, workers: int, memory_bytes: int) -> None:
-        """Somebody works on the job from now on. It is in the manifest from the next `save` on."""
+        """Note that a new attempt begins now; it is written with the next `save`."""
         attempts = self.manifest.setdefault("attempts", [])
         given = {"how": how, "began_ns": time.time_ns(), "workers": workers, "memory_bytes": memory_bytes}
         attempts.append({**given, "phases": []})
 
     def cost(self, sessions: Iterable[Mapping[str, Any]]) -> None:
-        """What the sessions of this attempt cost the source. It is in the manifest from the next `save` on."""
+        """Note what the sessions of this attempt cost the source; it is written with the next `save`."""
         attempt = len(self.manifest.get("attempts", []))
         self.manifest.setdefault("cost", []).extend({**one, "attempt": attempt} for one in sessions)
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """A part of an attempt, in the manifest once it has ended, with its ending; what a kill ends has none."""
+        """Note a phase of the attempt with its ending when it ends; a phase that is killed leaves no note."""
         began_ns, ending = time.time_ns(), DONE
         try:
             yield
         except BaseException as error:
             words = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error).strip()
             ending = (words.splitlines() or [type(error).__name__])[0]
-            # The error itself is what the user is to see, whatever becomes of the note.
+            # The user must see the error itself, even if the note cannot be written.
             with contextlib.suppress(MoveError):
                 self._note(name, began_ns, ending)
             raise
@@ -155,11 +169,15 @@ class Ledger:
         self.save()
 
     def record(self, done: Mapping[str, Any]) -> None:
-        """A chunk is finished."""
+        """Write the record of a finished chunk."""
         self._write(self._place(int(done["number"])), done)
 
     def records(self) -> dict[int, MoveRecord]:
-        """The finished chunks by their number; a record whose file is not there does not count."""
+        """Return the records of finished chunks by chunk number; a record whose file is missing is left out.
+
+        Raises:
+            MoveError: A record is damaged.
+        """
         known = {chunk["number"]: chunk for chunk in self.plan["chunks"]}
         found: dict[int, MoveRecord] = {}
         for place in sorted((self.folder / INNER / "chunks").glob("*.json")):
@@ -169,14 +187,14 @@ class Ledger:
             chunk = known.get(record["number"])
             if chunk is not None and not self._is_record_of(record, chunk):
                 raise _damaged(place, "record of this job")
-            # Files on a Hadoop file system are looked at when the job ends, by its own means.
+            # Files on a Hadoop file system are checked when the job ends, through Hadoop itself.
             here = [] if chunk is None or self.plan.get("place") else files_of(chunk, record)
             if chunk is not None and all((self.folder / one["file"]).is_file() for one in here):
                 found[chunk["number"]] = cast("MoveRecord", record)
         return found
 
     def sizes(self) -> dict[str, int]:
-        """The files of the finished chunks, with their bytes."""
+        """Return the files of the finished chunks with their sizes in bytes."""
         chunks = {chunk["number"]: chunk for chunk in self.plan["chunks"]}
         filed = [one for number, record in self.records().items() for one in files_of(chunks[number], record)]
         return {one["file"]: one["file_bytes"] for one in filed}
@@ -192,7 +210,7 @@ class Ledger:
         return bool(record["file"] == chunk["file"] and 0 <= record["snapshot"] < instants and record["rows"] >= 0)
 
     def forget(self, table: int | None = None) -> None:
-        """Takes back what was finished: the records first, then the files."""
+        """Discard finished chunks of one table or of all: first their records, then their files."""
         chunks = [chunk for chunk in self.plan["chunks"] if table in (None, chunk["table"])]
         for chunk in chunks:
             self._place(chunk["number"]).unlink(missing_ok=True)
@@ -210,11 +228,11 @@ class Ledger:
                     part.unlink(missing_ok=True)
 
     def sweep(self) -> None:
-        """Removes what killed workers left aside."""
+        """Remove temporary and unrecorded files that interrupted workers left."""
         for folder in self._folders():
             for left in (*folder.glob(".part-*.parquet.*.tmp"), *folder.glob("*=*/.part-*.parquet.*.tmp")):
                 left.unlink(missing_ok=True)
-        # What a killed worker finished without a record would be read beside what is written anew.
+        # A file that an interrupted worker finished without a record would be read along with its replacement.
         done = self.records()
         for chunk in self.plan["chunks"]:
             if chunk["number"] not in done and chunk["file"]:
@@ -222,12 +240,12 @@ class Ledger:
                     part.unlink(missing_ok=True)
 
     def _parts(self, chunk: Mapping[str, Any], name: str) -> Iterator[Path]:
-        """The files of a chunk in the folders of values, where its table has such."""
+        """Yield a chunk's files in folders named by values, if its table is partitioned."""
         if self.plan["tables"][chunk["table"]].get("partition") is not None:
             yield from (self.folder / chunk["file"]).parent.glob(f"*=*/{name}")
 
     def make_folders(self) -> None:
-        """The folders of the tables."""
+        """Create the folders of the tables."""
         try:
             for folder in self._folders():
                 if not folder.exists():
@@ -241,7 +259,11 @@ class Ledger:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Nobody else works on the job meanwhile. Raises `MoveError` where somebody does."""
+        """Hold the job's lock, so that no other process works on it meanwhile.
+
+        Raises:
+            MoveError: Another process holds the lock.
+        """
         try:
             opened = os.open(self.folder / INNER / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         except OSError as error:
@@ -258,7 +280,7 @@ class Ledger:
             os.close(opened)
 
     def is_held(self) -> bool:
-        """Whether somebody works on it."""
+        """Return True if a process works on the job."""
         try:
             with self.held():
                 return False
@@ -276,7 +298,7 @@ class Ledger:
 
 
 class Filed(TypedDict):
-    """A file of a finished chunk."""
+    """File of a finished chunk: its path in the folder, rows, hash and size in bytes."""
 
     file: str
     rows: int
@@ -285,7 +307,7 @@ class Filed(TypedDict):
 
 
 def files_of(chunk: Mapping[str, Any], record: Mapping[str, Any]) -> list[Filed]:
-    """The files of a finished chunk, each with its rows and their hash; none from server to server."""
+    """Return a finished chunk's files with rows and hashes; empty for a job from server to server."""
     parts = record.get("parts") or []
     if parts:
         above = Path(chunk["file"]).parent
@@ -295,7 +317,7 @@ def files_of(chunk: Mapping[str, Any], record: Mapping[str, Any]) -> list[Filed]
 
 
 def _is_whole(manifest: dict[str, Any]) -> bool:
-    """Whether a manifest has what is read of it before its seal is asked for."""
+    """Return True if a manifest has every field that is read before its seal is checked."""
     plan, snapshots = manifest.get("plan"), manifest.get("snapshots")
     if not isinstance(plan, dict) or not isinstance(snapshots, list) or not isinstance(manifest.get("status"), str):
         return False
@@ -319,20 +341,20 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
 
 
 def _counts(session: Mapping[str, Any]) -> bool:
-    """Whether all that a session cost is numbers."""
+    """Return True if all costs of a session are whole numbers."""
     values = [value for name, value in session.items() if name != "waits"]
     return all(type(value) is int for value in (*values, *session["waits"].values()))
 
 
 def _fits(value: Any, kinds: Mapping[str, type]) -> bool:
-    """Whether a value is an object that has these, each of its kind."""
+    """Return True if the value is an object that has each field with its type."""
     if not isinstance(value, dict) or not all(type(value.get(name)) is kind for name, kind in kinds.items()):
         return False
     return "hash" not in kinds or _HASH.fullmatch(value["hash"]) is not None
 
 
 def _read(place: Path) -> Any:
-    """The JSON of a file, which may come from anybody. Raises `MoveError`."""
+    """Return the JSON of a file that anybody may have written; raise `MoveError` if it cannot be read."""
     try:
         return read_json(place)
     except EvidenceError as error:

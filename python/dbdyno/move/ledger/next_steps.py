@@ -1,4 +1,4 @@
-"""How a job goes on, in words: the command, and what is kept when its rows stand staged and the target refuses them."""
+"""Text that tells the user how to resume a job, including one whose staged rows the target refused."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dbdyno.move.ledger.folder import Ledger
 
 MARIADB = ("mariadb://", "mysql://")
 LOST = ("57P", "08")
-"""Classes of SQLSTATE of a connection that is gone."""
+"""Prefixes of SQLSTATE for a lost connection."""
 
 
 def command(ledger: Ledger) -> str:
-    """What the user types."""
+    """Return the command line that resumes the job."""
     into = ledger.plan.get("into")
     source = "" if ledger.plan.get("files") else " --source DSN"
     to = f" --target {'mariadb://...' if str(into['target']).startswith(MARIADB) else 'DSN'}" if into else ""
@@ -24,7 +24,7 @@ def command(ledger: Ledger) -> str:
 
 
 def after_refusal(ledger: Ledger, *, is_lost: bool) -> str:
-    """What to do about a transaction that did not publish."""
+    """Return the user's next step after a transaction that did not publish."""
     if is_lost:
         return f"see that the server is up; then `{command(ledger)}`, which publishes nothing twice"
     named = (ledger.plan.get("into") or {}).get("rejects")
@@ -34,7 +34,11 @@ def after_refusal(ledger: Ledger, *, is_lost: bool) -> str:
 
 @contextlib.contextmanager
 def refused(ledger: Ledger, where: str) -> Iterator[None]:
-    """Around the transaction that publishes staged rows: what the server says is told with how the job goes on."""
+    """Turn errors of the publishing transaction into a `MoveError` that tells how to resume the job.
+
+    Raises:
+        MoveError: The server refused the rows, or the connection was lost.
+    """
     try:
         yield
     except psycopg.Error as error:
@@ -45,7 +49,7 @@ def refused(ledger: Ledger, where: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def named(ledger: Ledger) -> Iterator[None]:
-    """Around the work on a job: a next step has the whole command, and never the one that began it."""
+    """Replace "run the same command again" and similar words in errors by the full command that resumes the job."""
     try:
         yield
     except MoveError as error:

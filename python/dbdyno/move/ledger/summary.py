@@ -1,7 +1,7 @@
-"""What a job did, from its folder: the model that `dbdyno report JOB` shows. Nothing is asked of a server.
+"""Summary of what a job did, from its folder: the model that `dbdyno report JOB` shows; no server is queried.
 
-Times are this machine's clock (with Spark that of the machine that read the chunk). A part of the job that a kill ended
-has left no note: its attempt ends with its last finished chunk.
+Times are from this machine's clock (with Spark, from the machine that read the chunk). A phase that was killed left no
+note: its attempt ends with its last finished chunk.
 """
 
 from __future__ import annotations
@@ -29,7 +29,11 @@ Row = dict[str, Any]
 
 
 def account(folder: Path) -> Row:
-    """The model. Raises `MoveError` where no job is there that can be read."""
+    """Return the model of a job's report.
+
+    Raises:
+        MoveError: There is no job in the folder that can be read.
+    """
     ledger = Ledger.open(folder)
     plan, records = ledger.plan, ledger.records()
     chunks = [_chunk(one, records[one["number"]]) for one in plan["chunks"] if one["number"] in records]
@@ -68,7 +72,7 @@ def account(folder: Path) -> Row:
 
 
 def _engine(plan: Mapping[str, Any]) -> Engine:
-    """The engine of the source; of the target where files go in."""
+    """Return the engine of the source, or of the target if files are loaded."""
     into = plan.get("into")
     source = str(into["target"] if into and plan.get("files") else plan["source"])
     if source.startswith("oracle"):
@@ -94,7 +98,7 @@ def _stop(plan: Mapping[str, Any]) -> str:
     engine = _engine(plan)
     name = application(plan["id"])
     if engine == "mariadb":
-        # Its sessions have no name of their own; the statements say whose they are.
+        # MariaDB's sessions have no application name; their statements show which job they belong to.
         return "show processlist; kill ... (the end of one of its sessions is the end of the job)"
     if engine == "oracle":
         return ""
@@ -119,7 +123,7 @@ def _chunk(planned: Mapping[str, Any], record: Mapping[str, Any]) -> Row:
 
 
 def _attempts(ledger: Ledger, chunks: Sequence[Row], state: str) -> list[Row]:
-    """Each with its phases, its end as far as it is known, and the finished chunks that it read."""
+    """Return the attempts with their phases, their end as far as known, and the finished chunks that they read."""
     given = ledger.manifest.get("attempts", [])
     found = []
     for place, one in enumerate(given):
@@ -165,7 +169,7 @@ def _totals(plan: Mapping[str, Any], chunks: Sequence[Row], attempts: Sequence[R
 
 
 def _reading_ns(attempt: Mapping[str, Any]) -> int:
-    """How long an attempt read, of which chunks are left."""
+    """Return how long an attempt read, in nanoseconds; 0 if none of its chunks is left."""
     if not attempt["chunks"]:
         return 0
     noted = [one["ended_ns"] - one["began_ns"] for one in attempt["phases"] if one["name"] == "reading"]
@@ -193,7 +197,7 @@ _SUMMED = (("rows", "rows"), ("bytes", "copy_bytes"), ("file_bytes", "file_bytes
 
 
 def _waits(sessions: Iterable[Mapping[str, Any]], engine: Engine) -> list[Row]:
-    """All sessions together: of the looks at them, how many found them there."""
+    """Return wait events of all sessions together, with the number and share of samples that showed each."""
     looks: Counter[str] = Counter()
     for one in sessions:
         looks.update(one["waits"])
@@ -207,13 +211,13 @@ def _waits(sessions: Iterable[Mapping[str, Any]], engine: Engine) -> list[Row]:
 
 
 def _proved(ledger: Ledger, known: Sequence[str]) -> list[str]:
-    """What the job said at its end; before that what its records say."""
+    """Return what the job reported as verified at its end, or what its records say if it has not ended."""
     kept = ledger.manifest.get("proved")
     return [str(line) for line in kept] if isinstance(kept, list) else list(known)
 
 
 def _verdict(state: str, totals: Row, instants: int, proved: Sequence[str], rejected: int) -> Row:
-    """The answer: a word, its tone, and a sentence."""
+    """Return the verdict: a word, its tone, and a sentence."""
     missing = totals["chunks_in_all"] - totals["chunks"]
     done = f"{counted(totals['rows'], 'row')} in {totals['chunks']} of {counted(totals['chunks_in_all'], 'chunk')}"
     differs = [line.removeprefix("DIFFERS: ") for line in proved if line.startswith("DIFFERS: ")]
@@ -237,7 +241,7 @@ def _verdict(state: str, totals: Row, instants: int, proved: Sequence[str], reje
 
 
 def _rejects(ledger: Ledger) -> Row | None:
-    """The rows that the target did not take. The plan names the file: it is read where this user made the plan."""
+    """Return the rows that the target refused, or None; their file is read only if this user made the plan."""
     path = (ledger.plan.get("into") or {}).get("rejects")
     if not path or not is_own(ledger.plan, ledger.manifest.get("seal")):
         return None

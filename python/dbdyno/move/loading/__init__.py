@@ -1,1 +1,1 @@
-"""The way in: files or rows of another server into a table."""
+"""Loading of files, or of rows from another server, into a table."""

@@ -1,4 +1,4 @@
-"""What a load would do, in lines: nothing is written."""
+"""Dry run of a load: describes what would be done and writes nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ from dbdyno.move.reading.run import How
 
 
 def rehearse(target: Postgres, folder: Path, into: Into, how: How, *, read_again: bool, compare: bool) -> list[str]:
-    """The files, the way that they would go, and each column's. Raises `MoveError`, as the load would at its begin."""
+    """Return lines that describe the files, the method of loading them, and what each column would become.
+
+    Raises:
+        MoveError: The load would be refused at its start.
+    """
     files, records = files_of(folder)
     heads = described(files)
     rejects = rejects_of(into, files)
@@ -36,7 +40,7 @@ def rehearse(target: Postgres, folder: Path, into: Into, how: How, *, read_again
 
 
 def sum_of(files: Sequence[Path], heads: Sequence[tuple[object, int | None]]) -> str:
-    """How much it is, in words."""
+    """Return the number of files, their rows (if known for all) and their total size as text."""
     size = sum(path.stat().st_size for path in files)
     known = [rows for _, rows in heads if rows is not None]
     told = f", {counted(sum(known), 'row')}" if len(known) == len(files) else ""
@@ -44,7 +48,7 @@ def sum_of(files: Sequence[Path], heads: Sequence[tuple[object, int | None]]) ->
 
 
 def columns_of(goal: Goal) -> list[str]:
-    """A line for each column: what comes, and what it becomes."""
+    """Return one line per column with its incoming and its target type."""
     return [
         f"  {one.name}: {one.staged} -> {one.declared}"
         + (", which the server makes" if one.generated else ", read from its text" if one.is_parsed else "")

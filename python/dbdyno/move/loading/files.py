@@ -1,5 +1,4 @@
-"""The files of the way in: which they are, what their job recorded of them, what is in their heads, and what must hold
-of what was read of them."""
+"""Files that are loaded: finding them, reading their schemas, and checking them against the records of their job."""
 
 from __future__ import annotations
 
@@ -22,7 +21,11 @@ from dbdyno.move.loading.request import Into
 
 
 def files_of(folder: Path) -> tuple[list[Path], dict[str, Filed] | None]:
-    """The Parquet files of a folder, and what their job recorded of them; or one file. Raises `MoveError`."""
+    """Return the Parquet files of a folder and what their job recorded of them, or a single file without records.
+
+    Raises:
+        MoveError: The folder has no Parquet files, or its job is not complete.
+    """
     if not folder.is_dir():
         return [folder], None
     files = sorted(folder.glob("*.parquet"))
@@ -59,7 +62,11 @@ def files_of(folder: Path) -> tuple[list[Path], dict[str, Filed] | None]:
 
 
 def described(files: Sequence[Path]) -> list[tuple[list[dict[str, Any]], int | None]]:
-    """The columns and rows of each file, the same columns in all. Raises `MoveError`."""
+    """Return the columns and the number of rows (None if unknown) of each file; all files must have the same columns.
+
+    Raises:
+        MoveError: A file cannot be read, or its columns differ.
+    """
     if files[0].suffix == CSV:
         return [(_header(files[0]), None)]
     found = [_describe(path) for path in files]
@@ -81,7 +88,7 @@ def _describe(path: Path) -> tuple[list[dict[str, Any]], int | None]:
 
 
 def _header(path: Path) -> list[dict[str, Any]]:
-    """The columns of a CSV, from its first line: all of them are text, which the table's types read."""
+    """Return the columns of a CSV from its header line; all are text, which the server parses by the table's types."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             names = next(csv.reader(file), [])
@@ -99,7 +106,11 @@ def _header(path: Path) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def spooled(stream: IO[bytes]) -> Iterator[Path]:
-    """Arrow IPC from a pipe as a file: its rows may be read twice, and a broken pipe is known before the load."""
+    """Copy Arrow IPC from a pipe to a temporary file: it can be read twice, and a broken pipe shows before the load.
+
+    Raises:
+        MoveError: An error of the block, with the file's name replaced by "stdin".
+    """
     with tempfile.NamedTemporaryFile(prefix="dbdyno-move-", suffix=".arrow") as file:
         shutil.copyfileobj(stream, file, 1 << 20)
         file.flush()
@@ -112,7 +123,11 @@ def spooled(stream: IO[bytes]) -> Iterator[Path]:
 
 
 def rejects_of(into: Into, files: Sequence[Path]) -> Rejects | None:
-    """Where rejected rows go. Raises `MoveError`."""
+    """Return the collector of rejected rows, or None if rows are not to be rejected.
+
+    Raises:
+        MoveError: The reject file exists, or its folder does not.
+    """
     if into.rejects is None:
         return None
     if into.rejects.exists():
@@ -123,7 +138,7 @@ def rejects_of(into: Into, files: Sequence[Path]) -> Rejects | None:
 
 
 def refused(rejects: Rejects, file: int, rows: Iterable[MoveRefused]) -> None:
-    """Rows of a file that could not even be staged."""
+    """Add rows of a file that could not be staged to the rejects."""
     for one in rows:
         rejects.add(file, one["row"], f"column {one['column']}: {one['reason']}", None, None)
 
@@ -131,7 +146,11 @@ def refused(rejects: Rejects, file: int, rows: Iterable[MoveRefused]) -> None:
 def refuse_other_than_records(
     files: Sequence[Path], done: Sequence[MoveCount], records: dict[str, Filed] | None
 ) -> None:
-    """Raises `MoveError` where a file holds other rows than the job that wrote it recorded."""
+    """Check each file's rows and hash against the records of the job that wrote it, if there are any.
+
+    Raises:
+        MoveError: A file holds other rows than recorded.
+    """
     for path, one in zip(files, done, strict=True):
         record = (records or {}).get(str(path))
         if record is not None and (record["rows"], record["hash"]) != (one["rows"], one["hash"]):
@@ -143,7 +162,11 @@ def refuse_other_than_records(
 
 
 def refuse_unstaged(done: Sequence[Mapping[str, Any]]) -> None:
-    """Raises `MoveError` where rows cannot be read again, since they were not staged."""
+    """Check that all rows were staged, because otherwise the staged rows cannot be compared with the files by hash.
+
+    Raises:
+        MoveError: Rows were rejected before they were staged.
+    """
     if any(one["refused"] for one in done):
         raise MoveError(
             "rows were rejected before they were staged: the others alone have no hash to compare with",

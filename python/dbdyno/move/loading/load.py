@@ -1,12 +1,12 @@
-"""The way in: files into a table of a PostgreSQL, all of it or nothing.
+"""Load of files into a PostgreSQL table, all or nothing.
 
-Workers put the files into a staging table of our own (unlogged, beside the target) by COPY in its binary form. Then one
-transaction publishes it: until its commit nothing of the target has changed, whatever dies. What a file holds as text
-because Parquet has no such type becomes what it was in that transaction, by the type's own input.
+Workers load the files into a private staging table (unlogged, beside the target) by binary COPY. One transaction then
+publishes it: until its commit the target does not change, whatever fails. Values that a file holds as text because
+Parquet has no such type are converted in that transaction by the type's input function.
 
     insert     adds the rows
     replace    empties the table first (TRUNCATE) and adds the rows
-    replace-partitions   replaces those partitions, whole, that rows came for
+    replace-partitions   replaces the partitions that have new rows, as a whole
     update     changes rows with the same key, through a table of those that differ
     merge      the same, and adds rows whose key is new
 """
@@ -40,8 +40,24 @@ _COUNT = "count the rows of the table before you run it again"
 def bring(
     target: Postgres, folder: Path, into: Into, how: How, say: Say, *, read_again: bool = False, compare: bool = False
 ) -> Loaded:
-    """Loads the files of a folder, or one file. Raises `MoveError`; nothing of the table is changed then, unless it
-    says otherwise: whoever is cut off while the server commits does not know."""
+    """Load one file or the files of a folder into a table.
+
+    If the load fails, the table is unchanged, unless the error says otherwise: after a connection lost during the
+    commit
+    the outcome is unknown.
+
+    Args:
+        target: The PostgreSQL server to load into.
+        folder: A file, or a folder of files.
+        into: The target table, the mode and the key.
+        how: Number of workers, memory and other limits.
+        say: Called with each line for the user.
+        read_again: Read the staged rows again and compare their hash with that of the files.
+        compare: Compare the table with the staged rows before the commit.
+
+    Raises:
+        MoveError: The load was refused or failed.
+    """
     files, records = files_of(folder)
     heads = described(files)[0][0]
     rejects = rejects_of(into, files)
@@ -66,7 +82,7 @@ def bring(
 
 
 def _refusal(error: psycopg.Error, into: Into) -> MoveError:
-    """What the server said, with what to do: about a row that the table does not take, where it is one."""
+    """Return the server's error with the next step, which for an error of a single row is to reject such rows."""
     found = failure(error, into.table)
     if into.rejects is None and is_of_a_row(error) and error.sqlstate != DOUBLE:
         step = "nothing was changed; repair the rows or the table, or let such rows go to a file by --rejects"
@@ -76,7 +92,7 @@ def _refusal(error: psycopg.Error, into: Into) -> MoveError:
 
 @contextlib.contextmanager
 def reached(target: Postgres, into: Into) -> Iterator[psycopg.Connection[Any]]:
-    """A session that prepares and publishes, by its transactions."""
+    """Open a session that prepares and publishes, and close it on exit."""
     name = application(f"into {into.table}"[:40])
     with contextlib.closing(target.connect(application_name=name, statement_timeout_ms=0)) as conn:
         conn.execute("select set_config('lock_timeout', %s, false)", [str(LOCK_TIMEOUT_MS)])

@@ -1,8 +1,8 @@
-"""Files into a table as a job: what is staged is in a ledger, and a load that was ended goes on.
+"""Load of files into a table as a resumable job: a ledger records what is staged.
 
-Each piece of a file goes into a staging table of its own beside the target, as from server to server: what a kill
-leaves half done is emptied and put there again, and no finished piece is read twice. Files are known by size and time;
-where one is another than when the job began, nothing that was staged of it can be relied on.
+Each piece of a file goes into its own staging table beside the target, as for a move from server to server: a piece
+that was interrupted is emptied and loaded again, and no finished piece is read twice. Files are identified by size and
+modification time; if a file has changed since the job began, its staged rows cannot be trusted.
 """
 
 from __future__ import annotations
@@ -54,14 +54,18 @@ BEGUN = "job {}: staging {}, each unlogged beside the table; to end it from the 
 
 
 def load(target: Postgres, source: Path, into: Into, folder: Path, how: How, say: Say, level: str) -> Loaded:
-    """A new job, from the files to the commit. Raises `MoveError`; the table has not changed then."""
+    """Start a new job and run it from the files to the commit; if it fails, the target table is unchanged.
+
+    Raises:
+        MoveError: The load was refused or failed.
+    """
     plan = plan_of(source, into, target.safe_dsn, new_id(), how.workers)
     rejects_of(into, [])
     with reached_target(target, into) as conn:
         plan = replace(plan, into={**(plan.into or {}), "server": target.identity(conn)})
         (goal,) = goals_of(conn, plan, into)
         if into.mode == PARTITIONS:
-            # Before all files are read: it may turn out that it cannot be.
+            # Checked before all files are read, because the partitions may turn out to be not replaceable.
             partitions.wanted(conn, goal.oid, into, [one.name for one in goal.columns])
         ledger = begun(plan, folder, how)
         try:
@@ -75,7 +79,11 @@ def load(target: Postgres, source: Path, into: Into, folder: Path, how: How, say
 
 
 def begun(plan: Plan, folder: Path, how: How) -> Ledger:
-    """A new ledger. Raises `MoveError`."""
+    """Create a new ledger for the plan.
+
+    Raises:
+        MoveError: The folder cannot be used.
+    """
     now = {"id": "", "at": datetime.now(UTC).isoformat(sep=" ", timespec="seconds")}
     ledger = Ledger.create(folder, {"status": "running", "plan": plan.to_json(), "snapshots": [now]})
     ledger.attempt("begun", how.workers, how.memory_bytes)
@@ -84,7 +92,11 @@ def begun(plan: Plan, folder: Path, how: How) -> Ledger:
 
 
 def go_on(target: Postgres, ledger: Ledger, how: How, say: Say, level: str, *, restart: bool) -> Loaded | None:
-    """A job that was ended goes on; None: it turns out to be published. Raises `MoveError`."""
+    """Resume a job; return None if it turns out to have been published already.
+
+    Raises:
+        MoveError: The job cannot be resumed, or it failed again.
+    """
     ledger.refuse_foreign()
     refuse_ended(ledger)
     plan = Plan.from_json(ledger.plan)
@@ -112,8 +124,11 @@ def go_on(target: Postgres, ledger: Ledger, how: How, say: Say, level: str, *, r
 
 
 def plan_again(plan: Plan, into: Into, how: How, *, restart: bool) -> Plan:
-    """The plan of a job that goes on: of the files as they are now, or as they were, if they are the same. Raises
-    `MoveError`."""
+    """Return the plan of a resumed job: unchanged, or with `restart` made anew from the files as they are now.
+
+    Raises:
+        MoveError: A file has changed and `restart` is False, or the files cannot be read.
+    """
     if not restart:
         refuse_changed(plan)
         return plan
@@ -122,7 +137,11 @@ def plan_again(plan: Plan, into: Into, how: How, *, restart: bool) -> Plan:
 
 
 def plan_of(source: Path, into: Into, target: str, job: str, workers: int) -> Plan:
-    """A chunk for each piece of a file. Raises `MoveError`."""
+    """Return a plan with one chunk per piece of a file.
+
+    Raises:
+        MoveError: The files cannot be read, or are CSV.
+    """
     files, records = files_of(source)
     if files[0].suffix == CSV:
         raise MoveError(
@@ -149,7 +168,7 @@ def plan_of(source: Path, into: Into, target: str, job: str, workers: int) -> Pl
 
 
 def _look(path: Path) -> dict[str, Any]:
-    """A file as it is now. Raises `MoveError`."""
+    """Return path, size and modification time of a file; raise `MoveError` if it cannot be read."""
     try:
         found = path.stat()
     except OSError as error:
@@ -158,12 +177,16 @@ def _look(path: Path) -> dict[str, Any]:
 
 
 def files_in(plan: Plan) -> dict[str, Any]:
-    """What the plan says of them."""
+    """Return what the plan says about the files, or an empty dictionary if it loads none."""
     return dict(plan.files or {})
 
 
 def refuse_changed(plan: Plan) -> None:
-    """Raises `MoveError` where a file is another than when the job began."""
+    """Check that all files are those with which the job began.
+
+    Raises:
+        MoveError: A file has changed.
+    """
     for one in files_in(plan)["each"]:
         if _look(Path(one["path"])) != one:
             raise MoveError(
@@ -183,7 +206,7 @@ def _work(
     level: str,
     say: Say,
 ) -> Loaded:
-    """Puts the files there that are not yet, and publishes all. Raises `MoveError`; the job can go on then."""
+    """Load the pieces that are not staged yet, then publish all; after a `MoveError` the job can be resumed."""
     into, paths = asked_of(plan), [Path(one["path"]) for one in files_in(plan)["each"]]
     placed = into.rejects is not None
     with ledger.held():
@@ -207,7 +230,7 @@ def _work(
 
 
 def piece_of(chunk: Chunk, paths: Sequence[Path]) -> Piece:
-    """What a chunk holds of its file."""
+    """Return the piece of a file that a chunk stands for."""
     path = paths[chunk.relation]
     if chunk.start is None or chunk.before is None:
         return Piece(chunk.relation, path, chunk.bytes)
@@ -225,7 +248,7 @@ def _publish(
     level: str,
     say: Say,
 ) -> Loaded:
-    """In one transaction, whose number is in the ledger before it commits. Raises `MoveError`."""
+    """Publish in one transaction, whose id is in the ledger before the commit; raise `MoveError` if a check fails."""
     into, parent = asked_of(plan), stage_names(plan, goal)[0]
     files = {chunk.number: chunk.relation for chunk in plan.chunks}
     done = by_file(len(paths), ((files[number], one) for number, one in sorted(ledger.records().items())))
@@ -265,7 +288,7 @@ def _into(
 ) -> Loaded:
     stage = stage_names(plan, goal)[0]
     if rejects is not None:
-        # Bad rows are found by halves of one table's blocks.
+        # Bad rows are found by bisecting the blocks of a single table.
         apart = sql.Identifier(goal.schema, f"{PREFIX}{plan.id}_placed")
         conn.execute(sql.SQL("create unlogged table {} as table {}").format(apart, stage))
         stage = apart
@@ -274,6 +297,6 @@ def _into(
         return by_partitions(conn, goal, staged, into, rejects, compare=compare)
     first = maker(into, files_in(plan)["heads"])
     if compare and into.mode == "insert":
-        # Of the whole transaction, in which `publish` is a part.
+        # Set for the whole transaction, of which `publish` is a part.
         conn.execute("set transaction isolation level repeatable read")
     return publish(conn, staged, into, rejects, compare=compare, first=first)

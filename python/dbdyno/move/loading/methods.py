@@ -1,8 +1,8 @@
-"""Files on their way into a table. Which way they go, and each way's steps:
+"""The methods by which files get into a PostgreSQL table, and the steps of each.
 
 straight     one worker, in the transaction that publishes (`direct.py`)
-partitions   workers fill a copy of the table's partitions, which then take their places (`attach.py`)
-swap         workers fill a table that takes the target's name (`swap.py`)
+partitions   workers fill a copy of the table's partitions, which then replace them (`attach.py`)
+swap         workers fill a new table, which then takes the target's name (`swap.py`)
 staged       workers fill a staging table; one transaction adds its rows (`publish.py`)
 """
 
@@ -47,12 +47,12 @@ WAYS = {
     "swap": "into a new table, which takes the name",
     "staged": "staged, then added in one transaction",
 }
-"""The same, of a load that is only shown."""
+"""Descriptions of the methods for a dry run."""
 
 
 @dataclass
 class Loading:
-    """One load."""
+    """One load of files into a table."""
 
     target: Postgres
     conn: psycopg.Connection[Any]
@@ -64,10 +64,15 @@ class Loading:
     heads: Heads
     say: Say
     publishing: bool = False
-    """Whether whoever is cut off now does not know what became of it."""
+    """True while the outcome is unknown to a client whose connection is lost."""
 
     def run(self, rejects: Rejects | None, *, read_again: bool, compare: bool) -> Loaded:
-        """All of it. Raises `MoveError`, `psycopg.Error`."""
+        """Run the whole load.
+
+        Raises:
+            MoveError: The load was refused or failed.
+            psycopg.Error: The server reports an error.
+        """
         try:
             return self._run(rejects, read_again=read_again, compare=compare)
         except BaseException:
@@ -94,7 +99,15 @@ class Loading:
         return loaded
 
     def way(self, *, checked: bool, read_again: bool) -> str:
-        """Which it is; why not a better one is said. `checked`: rows are looked at one by one. Raises `MoveError`."""
+        """Return the method of the load, and tell the user why a faster one is not possible.
+
+        Args:
+            checked: True if rows are checked one by one.
+            read_again: True if the staged rows are to be read again.
+
+        Raises:
+            MoveError: Partitions are to be replaced, but cannot be.
+        """
         straight, only = self.goal.staged(self._table(), 0), self.into.mode == PARTITIONS
         plain = not checked and direct.takes(straight, self.files, self._came())
         fresh = self.into.create or self.into.mode == "replace"
@@ -119,7 +132,7 @@ class Loading:
         return sql.Identifier(self.goal.schema, self.goal.name)
 
     def _came(self) -> Mapping[str, str | None]:
-        """The types that columns had where they came from, where a job of this user says so."""
+        """Return each column's type at its source, if a job of this user recorded it; else an empty mapping."""
         return {one["name"]: one["pg_type"] for one in self.heads} if self.records is not None else {}
 
     def _straight(self) -> Loaded:
@@ -140,7 +153,7 @@ class Loading:
     def _by_partitions(
         self, nodes: Sequence[Node], job: str, rejects: Rejects | None, *, read_again: bool, compare: bool
     ) -> Loaded:
-        """Rows into the copy, as into any table that nobody else knows; then its partitions into their places."""
+        """Load rows into a copy of the partition tree, directly or by a staging table, then exchange partitions."""
         plain = rejects is None and not compare
         plain = plain and direct.takes(self.goal.staged(self._table(), 0), self.files, self._came())
         names = [one.name for one in self.goal.columns if not one.generated]
@@ -168,7 +181,7 @@ class Loading:
     def _stage(
         self, place: tuple[str, str], rejects: Rejects | None, *, swaps: bool
     ) -> contextlib.AbstractContextManager[sql.Identifier]:
-        """The table, gone afterwards unless it is the target then."""
+        """Create the table that workers fill, and drop it on exit unless it became the target."""
         if not swaps:
             csv, placed = self.files[0].suffix == CSV, rejects is not None
             return staging(self.conn, place, self.goal.columns, placed=placed, csv=csv)
@@ -176,7 +189,7 @@ class Loading:
         return swap.filled_apart(self.conn, place, self._table(), heads)
 
     def _fill(self, stage: sql.Identifier, job: str, rejects: Rejects | None, *, read_again: bool) -> int:
-        """Puts the files there; their rows. Raises `MoveError`."""
+        """Load the files into the table and return the number of rows; raise `MoveError` if a check fails."""
         placed = rejects is not None
         done = fill(self.target, self.conn, self.files, stage, self.goal.columns, self.how, job, placed=placed)
         refuse_other_than_records(self.files, done, self.records)
@@ -190,7 +203,7 @@ class Loading:
     def _publish(
         self, stage: sql.Identifier, rows: int, rejects: Rejects | None, *, compare: bool, swaps: bool
     ) -> Loaded:
-        """Under the target's name, or into the target."""
+        """Publish the filled table: rename it to the target's name if possible, else add its rows to the target."""
         self.say(PUBLISHING.format(counted(rows, "row")))
         staged = self.goal.staged(stage, rows)
         if swaps:
@@ -210,7 +223,11 @@ def refuse_misread(
     done: Sequence[Mapping[str, Any]],
     how: How,
 ) -> None:
-    """Reads the staged rows by our own reader and compares. Raises `MoveError` where they differ."""
+    """Read the staged rows again through this project's reader and compare their hash with that of the files.
+
+    Raises:
+        MoveError: The hashes differ, or the rows cannot be read.
+    """
     refuse_unstaged(done)
     total = sum(int(one["hash"], 16) for one in done) % MODULUS
     wish = Wish(tables=[stage.as_string(conn)], columns=[one.name for one in goal.columns])

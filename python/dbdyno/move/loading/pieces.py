@@ -1,5 +1,7 @@
-"""Pieces of files that are loaded: a file as it is, or some of a great one's row groups, so that all workers have some
-of it, and a job that goes on does not read all of it again."""
+"""Pieces of files to load: a whole file, or a range of a large file's row groups.
+
+Pieces let all workers take part, and let a resumed job skip what was already read.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ CSV = ".csv"
 
 @dataclass(frozen=True)
 class Piece:
-    """`groups`: the first of its row groups and the one after its last; None: all of the file."""
+    """Whole file, or the range `groups` of its row groups (first included, end excluded)."""
 
     file: int
     path: Path
@@ -29,18 +31,22 @@ class Piece:
 
 
 def pieces_of(files: Sequence[Path], workers: int) -> list[Piece]:
-    """The pieces of all files, in their order. Raises `MoveError`."""
+    """Return the pieces of all files, in the files' order.
+
+    Raises:
+        MoveError: A file cannot be read.
+    """
     size = piece_bytes(sum(path.stat().st_size for path in files), workers)
     return [piece for number, path in enumerate(files) for piece in _cut(number, path, size)]
 
 
 def as_they_are(files: Sequence[Path]) -> list[Piece]:
-    """A piece for each file."""
+    """Return one piece per file."""
     return [Piece(number, path, path.stat().st_size) for number, path in enumerate(files)]
 
 
 def _cut(number: int, path: Path, size: int) -> Iterable[Piece]:
-    """Ranges of row groups, each of about `size` bytes where its groups are not greater."""
+    """Yield ranges of row groups, each of about `size` bytes unless a single group is larger."""
     whole = path.stat().st_size
     groups = [] if path.suffix == CSV else _core.move_groups(path)
     rows = sum(count for count, _ in groups)
@@ -53,20 +59,20 @@ def _cut(number: int, path: Path, size: int) -> Iterable[Piece]:
     for at, end in enumerate(ends):
         if end * count >= ends[-1] * len(cuts):
             cuts.append(at + 1)
-    cuts[-1] = len(groups)  # whatever sizes a file claims, no row is left out
+    cuts[-1] = len(groups)  # ensures that no row is left out, whatever sizes a file claims
     for first, end in pairwise(cuts):
         yield piece_at(number, path, groups, first, end)
 
 
 def piece_at(number: int, path: Path, groups: Sequence[tuple[int, int]], first: int, end: int) -> Piece:
-    """Some row groups of a file."""
+    """Return the piece that holds row groups `first` (included) to `end` (excluded) of a file."""
     inside = groups[first:end]
     before = sum(rows for rows, _ in groups[:first])
     return Piece(number, path, sum(one for _, one in inside), sum(rows for rows, _ in inside), (first, end), before)
 
 
 def by_file(files: int, placed: Iterable[tuple[int, MoveDone]]) -> list[MoveWhole]:
-    """What is known of each file, of the records of its pieces, each with the number of its file."""
+    """Return one record per file from the records of its pieces, each given with the number of its file."""
     found: list[MoveWhole] = [{"number": n, "rows": 0, "hash": "0", "refused": []} for n in range(files)]
     for file, one in placed:
         known = found[file]

@@ -1,7 +1,7 @@
-"""Several tables on their way into one server: which table takes whose rows, and in what order they are published.
+"""Loads of several tables into one server: the target of each, and the order in which they are published.
 
-They go in one transaction: those that foreign keys name before those whose foreign keys they are, so that a key has its
-row when it comes. `replace` empties all of them at once, since a table that another one refers to is not emptied alone.
+All are published in one transaction: tables that foreign keys reference come first, so that each key finds its row.
+`replace` empties all of them in one statement, because a table that another one references cannot be emptied alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dbdyno.move.engines.postgres.target import Goal
 from dbdyno.move.loading.request import PARTITIONS, Into
 
 EACH = "*"
-"""As the target: each table's own name; `schema.*`: in that schema."""
+"""As a target: each table's original name; `schema.*` means that name in the given schema."""
 Quoted = Callable[..., str]
 REFERS_SQL = """
 select distinct conrelid::bigint, confrelid::bigint from pg_catalog.pg_constraint
@@ -28,8 +28,11 @@ where contype = 'f' and conrelid = any(%(oids)s::oid[]) and confrelid = any(%(oi
 
 
 def intos(tables: Sequence[Table], into: Into, quoted: Quoted | None = None) -> list[Into]:
-    """What becomes of each table; `quoted` writes its name as the target's SQL does. Raises `MoveError` where two of
-    them would go into one."""
+    """Return the target of each table; `quoted` writes names in the target's SQL syntax.
+
+    Raises:
+        MoveError: Two tables would go into the same target, or the mode allows only one table.
+    """
     if into.table != EACH and not into.table.endswith(f".{EACH}"):
         if len(tables) != 1:
             raise MoveError(
@@ -51,8 +54,10 @@ def _quoted(*names: str) -> str:
 
 
 def in_order(conn: psycopg.Connection[Any], goals: Sequence[Goal]) -> list[int]:
-    """Their places, those first that the foreign keys of others name. Of a circle it is the order that was given: the
-    server then says which key has no row."""
+    """Return the indexes of the tables, those first that foreign keys of others reference.
+
+    Tables in a cycle keep the given order: the server then reports which key has no row.
+    """
     places = {one.oid: place for place, one in enumerate(goals)}
     refers: dict[int, set[int]] = {place: set() for place in places.values()}
     for child, parent in conn.execute(REFERS_SQL, {"oids": list(places)}).fetchall():
@@ -61,7 +66,7 @@ def in_order(conn: psycopg.Connection[Any], goals: Sequence[Goal]) -> list[int]:
 
 
 def ordered(refers: Mapping[int, set[int]]) -> list[int]:
-    """Places, each behind those that it refers to."""
+    """Return indexes so that each comes after those that it refers to; cycles are broken in the given order."""
     order: list[int] = []
     while len(order) < len(refers):
         left = [place for place in sorted(refers) if place not in order]
@@ -71,6 +76,6 @@ def ordered(refers: Mapping[int, set[int]]) -> list[int]:
 
 
 def empty(conn: psycopg.Connection[Any], goals: Sequence[Goal]) -> None:
-    """All of them at once."""
+    """Truncate all tables in one statement."""
     names = sql.SQL(", ").join(sql.Identifier(one.schema, one.name) for one in goals)
     conn.execute(sql.SQL("truncate {}").format(names))

@@ -1,7 +1,7 @@
-"""Rows that the table does not take: found by halves, each with its reason and its place, never silently.
+"""Rows that the table refuses, found by bisection, each recorded with its reason and position.
 
-A statement over many rows that fails for one of them is tried again over each half, in a savepoint of its own, until
-the row stands alone. Of rows with the same key the first in the file goes in.
+A statement that fails for one of many rows is tried again on each half, in its own savepoint, until a single row is
+left. Of rows with the same key, the first in the file is kept.
 """
 
 from __future__ import annotations
@@ -21,32 +21,35 @@ from dbdyno.base.files import write_whole
 from dbdyno.move.nouns import counted
 
 PIECES = 64
-"""Pieces of a table tried one by one, so that a bad row costs a piece and not the whole."""
+"""Number of ranges tried one by one, so that a bad row costs a retry of one range and not of the whole table."""
 TID_RANGES_SINCE = 140000
 OF_A_ROW = ("22", "23", "44")
-"""Classes of SQLSTATE that one row alone may be the cause of: data, integrity, WITH CHECK OPTION; and P0001, which
-triggers raise."""
+"""Classes of SQLSTATE that a single row can cause: data, integrity, WITH CHECK OPTION; P0001 of triggers is another."""
 
 Make = Callable[[sql.Composable], sql.Composed]
 
 
 @dataclass
 class Rejects:
-    """What was rejected, up to a limit."""
+    """Rejected rows, up to a limit."""
 
     path: Path
     most: int
     files: Sequence[Path]
     rows: list[dict[str, Any]] = field(default_factory=list)
     places: list[tuple[int, int]] = field(default_factory=list)
-    """Of each the number of its file and of its row."""
+    """File number and row number of each rejected row."""
     earlier: Sequence[dict[str, Any]] = ()
-    """Rows of other tables that go in with this one: written to the same file, and counted to the limit."""
+    """Rejected rows of other tables published in the same transaction; same file, and counted towards the limit."""
     written: bool = False
 
     def add(self, file: int, row: int, reason: str, code: str | None, values: Any) -> None:
-        """One more. Raises `MoveError` beyond the limit."""
-        # Files of several folders may have the same name.
+        """Add a rejected row.
+
+        Raises:
+            MoveError: The limit is exceeded.
+        """
+        # Files in different folders may have the same name.
         above = Path(os.path.commonpath([path.parent for path in self.files]))
         name = str(self.files[file].relative_to(above))
         self.places.append((file, row))
@@ -61,7 +64,11 @@ class Rejects:
             )
 
     def write(self) -> None:
-        """One line of JSON for each, durable. Raises `MoveError`."""
+        """Write one line of JSON per row and sync it to disk.
+
+        Raises:
+            MoveError: The file cannot be written.
+        """
         text = "".join(f"{json.dumps(row, ensure_ascii=False, default=str)}\n" for row in (*self.earlier, *self.rows))
         try:
             write_whole(self.path, text.encode(), durable=True, mode=0o600)
@@ -72,21 +79,25 @@ class Rejects:
             ) from None
 
     def take_back(self, conn: psycopg.Connection[Any]) -> None:
-        """The load failed: its file goes, too. Where the connection is lost nobody knows what became of a commit, and
-        the file stays."""
+        """Remove the written file after a failed load; it stays if the connection is lost: the commit may be done."""
         if self.written and not conn.closed:
             self.path.unlink(missing_ok=True)
 
 
 @dataclass
 class Halves:
-    """Runs statements over the rows of a table that has their places, and rejects what fails alone."""
+    """Runner that executes a statement range by range, bisects ranges that fail, and rejects rows that fail alone."""
 
     conn: psycopg.Connection[Any]
     rejects: Rejects
 
     def __call__(self, table: sql.Composable, make: Make) -> int:
-        """`make` gives the statement for a condition on the rows of `s`; the rows it changed in all."""
+        """Run the statement over all rows and return the number of affected rows.
+
+        Args:
+            table: The table that holds the rows and their positions, with alias `s` in the statement.
+            make: Builds the statement for a condition on `s`.
+        """
         row = self.conn.execute(
             "select pg_relation_size(%s::regclass) / current_setting('block_size')::int", [table.as_string(self.conn)]
         ).fetchone()
@@ -132,7 +143,7 @@ class Halves:
 
 
 def forget(conn: psycopg.Connection[Any], stage: sql.Composable, rejects: Rejects, since: int) -> None:
-    """Takes the rejected rows from the staging table, so that nobody trips over them again."""
+    """Delete the rejected rows from the staging table, so that they do not fail again."""
     rows = rejects.places[since:]
     if not rows:
         return
@@ -144,7 +155,7 @@ def forget(conn: psycopg.Connection[Any], stage: sql.Composable, rejects: Reject
 
 
 def is_of_a_row(error: psycopg.Error) -> bool:
-    """Whether one row alone may be the cause."""
+    """Return True if a single row can cause the error."""
     state = error.sqlstate or ""
     return state[:2] in OF_A_ROW or state == "P0001"
 

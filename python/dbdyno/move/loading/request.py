@@ -1,4 +1,4 @@
-"""What the way in is asked for, how a column goes in, and what came of it, in words."""
+"""What a load is asked to do, how each column is loaded, and the result in words."""
 
 from __future__ import annotations
 
@@ -14,53 +14,53 @@ from dbdyno.move.nouns import counted
 TEXTS = ("text", "character varying", "bpchar", "name")
 REJECTS_MOST = 100
 PARTITIONS = "replace-partitions"
-"""The mode that replaces those partitions, whole, that rows came for."""
+"""Mode that replaces the partitions that have new rows, as a whole."""
 
 
 @dataclass(frozen=True)
 class Into:
-    """What the user asked for."""
+    """Target table, mode and options that the user asked for."""
 
     table: str
     mode: str = "insert"
     key: Sequence[str] = ()
     create: bool = False
-    """The table is made, from the types that the files note."""
+    """True creates the table from the types that the files note."""
     defer_indexes: bool = False
-    """Indexes and constraints are dropped first and made again at the end, in the same transaction."""
+    """True drops indexes and constraints first and creates them again at the end, in the same transaction."""
     rejects: Path | None = None
-    """Where rows go that the table does not take; None: one such row refuses the load."""
+    """File for rows that the table refuses; None lets one such row fail the load."""
     rejects_most: int = REJECTS_MOST
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the files and of the table: what it is staged as, and what it becomes."""
+    """Column of the files and of the table: its staging type and its final type."""
 
     name: str
     staged: str
     becomes: str
     generated: bool = False
-    """The server makes its values: they are staged, since the files have them, and go no further."""
+    """True if the server generates its values: they are staged, because the files have them, but not written."""
     declared: str = ""
-    """The table's type with its limits, as SQL writes it."""
+    """The table's type with its length or precision, as SQL writes it."""
     came: str = ""
-    """The type that it had where it came from, where that is known."""
+    """Type at the source; empty if unknown."""
 
     @property
     def is_parsed(self) -> bool:
-        """Whether its text is read by the input of another type."""
+        """Return True if the staged text is converted by another type's input function."""
         return self.staged == "text" and self.becomes not in TEXTS
 
     def value(self, table: str) -> sql.Composable:
-        """The value on its way from the staging table: assigned, or read from its text."""
+        """Return the SQL expression of the value, read from the staging table and converted from text if needed."""
         name = sql.SQL("{}.{}").format(sql.Identifier(table), sql.Identifier(self.name))
         return sql.SQL("{}::{}").format(name, sql.SQL(self.becomes)) if self.is_parsed else name
 
 
 @dataclass(frozen=True)
 class Rounded:
-    """Values of a column that the table holds otherwise than they came."""
+    """Number of a column's values that the table stores differently from the loaded ones, with an example."""
 
     column: str
     declared: str
@@ -69,14 +69,14 @@ class Rounded:
     stands: str
 
     def sentence(self) -> str:
-        """In words, with an example."""
+        """Return the finding as a sentence with an example."""
         held = counted(self.values, "value")
         return f"column {self.column} ({self.declared}) does not hold {held} as they came: {self.came} -> {self.stands}"
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """What happened, each counted by itself."""
+    """Result of a load, with counts."""
 
     files: int
     in_files: int
@@ -86,30 +86,30 @@ class Loaded:
     rejects: Path | None = None
     rounded: tuple[Rounded, ...] = ()
     not_compared: tuple[str, ...] = ()
-    """Columns whose values cannot be cast back to what they were in the files."""
+    """Columns whose values cannot be cast back to their type in the files."""
     kept: tuple[str, ...] = ()
-    """Indexes that --defer-indexes left where they were, with the reason."""
+    """Indexes that --defer-indexes did not drop, with the reason."""
     made: tuple[str, ...] = ()
-    """Those that were made again."""
+    """Indexes and constraints that were created again."""
     replaced: tuple[str, ...] = ()
-    """Partitions that others have taken the place of."""
+    """Partitions that were replaced."""
     created: bool = False
     records: bool = False
-    """Whether the files are those of a finished job, and hold what its records say."""
+    """True if the files are those of a finished job and hold what it recorded."""
     read_again: bool = False
     stands: bool = False
-    """Whether what stands in the table was compared with what was staged."""
+    """True if the table was compared with the staged rows."""
     source: str = "files"
     cost: str | None = None
-    """What reading cost the source, in words."""
+    """Cost of reading to the source, in words."""
 
     def sentences(self) -> list[str]:
-        """In words."""
+        """Return the result as sentences."""
         lines = [*self.happened(), f"Proved: {'; '.join(self._proved())}."]
         return lines if self.cost is None else [*lines, self.cost]
 
     def happened(self) -> list[str]:
-        """What was done, and what is not as it came."""
+        """Return sentences about what was done, and about what is not stored as it was loaded."""
         one = self.changes
         added = f"{counted(one.new, 'row')} added"
         done = {
@@ -153,22 +153,22 @@ class Loaded:
 
 @dataclass(frozen=True)
 class LoadedAll:
-    """Several tables that were published in one transaction, each by its name."""
+    """Result of loading several tables in one transaction, each with its name."""
 
     tables: tuple[tuple[str, Loaded], ...]
 
     @property
     def rejected(self) -> int:
-        """Rows in all."""
+        """Return the number of rejected rows of all tables."""
         return sum(one.rejected for _, one in self.tables)
 
     @property
     def rounded(self) -> tuple[Rounded, ...]:
-        """Of all tables."""
+        """Return the rounded values of all tables."""
         return tuple(value for _, one in self.tables for value in one.rounded)
 
     def sentences(self) -> list[str]:
-        """In words: each table, then what was proved of all."""
+        """Return the result as sentences: each table, then what was verified for all."""
         first = self.tables[0][1]
         rows, files = (sum(getattr(one, name) for _, one in self.tables) for name in ("in_files", "files"))
         lines = [f"{name}: {line}" for name, one in self.tables for line in one.happened()]

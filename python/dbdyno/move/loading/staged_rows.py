@@ -1,5 +1,7 @@
-"""Rows of another server that stand in staging tables beside their target: looked at once more, and published in one
-transaction, whose number is in the ledger before it commits."""
+"""A job's staged rows beside their PostgreSQL target: verified, then published in one transaction.
+
+The transaction's id is in the ledger before it commits.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +37,13 @@ PUBLISHING = "{} staged; publishing in one transaction"
 
 
 def asked_for(into: Into, target: str) -> dict[str, Any]:
-    """What the plan says of the target."""
+    """Return the plan's description of the target."""
     rejects = None if into.rejects is None else str(into.rejects.absolute())
     return {**asdict(into), "rejects": rejects, "target": target}
 
 
 def asked_of(plan: Plan) -> Into:
-    """What was asked for, from a plan whose seal holds."""
+    """Return the load that was asked for, from a plan whose seal is valid."""
     given = dict(plan.into or {})
     for name in ("target", "server"):
         given.pop(name)
@@ -50,7 +52,11 @@ def asked_of(plan: Plan) -> Into:
 
 
 def heads_of(conn: psycopg.Connection[Any], plan: Plan, table: int = 0) -> Heads:
-    """The columns of one of the tables as files would have them: what each is staged as."""
+    """Return a table's columns in the form used for files, with the type in which each is staged.
+
+    Raises:
+        MoveError: The target does not know a column's type.
+    """
     if plan.files is not None:
         return list(plan.files["heads"])
     columns = plan.tables[table].columns
@@ -71,13 +77,17 @@ def heads_of(conn: psycopg.Connection[Any], plan: Plan, table: int = 0) -> Heads
 
 
 def goals_of(conn: psycopg.Connection[Any], plan: Plan, into: Into) -> list[Goal]:
-    """The table that takes the rows of each. Raises `MoveError`."""
+    """Return the target of each table of the plan.
+
+    Raises:
+        MoveError: A target is missing or does not fit.
+    """
     each = intos(plan.tables, into)
     return [matched(conn, one, heads_of(conn, plan, place)) for place, one in enumerate(each)]
 
 
 def stage_names(plan: Plan, goal: Goal, table: int = 0) -> tuple[sql.Identifier, dict[int, sql.Identifier]]:
-    """The staging table that all others of a table inherit from, and one for each of its chunks."""
+    """Return the names of a table's parent staging table and of its children, one per chunk number."""
     stem = f"{PREFIX}{plan.id}"
     parent = stem if len(plan.tables) == 1 else f"{stem}_t{table}"
     own = [chunk.number for chunk in plan.chunks if chunk.table == table]
@@ -87,7 +97,11 @@ def stage_names(plan: Plan, goal: Goal, table: int = 0) -> tuple[sql.Identifier,
 def publish_staged(
     target: Postgres, conn: psycopg.Connection[Any], ledger: Ledger, into: Into, how: How, level: str, say: Say
 ) -> Loaded | LoadedAll:
-    """Looks at what stands in the staging tables, and publishes all of it in one transaction. Raises `MoveError`."""
+    """Verify the staged rows and publish them all in one transaction.
+
+    Raises:
+        MoveError: A check failed, or the server refused the rows.
+    """
     say(PUBLISHING.format(counted(sum(one["rows"] for one in ledger.records().values()), "row")))
     with ledger.phase("publishing"), refused(ledger, into.table):
         plan = Plan.from_json(ledger.plan)
@@ -102,7 +116,7 @@ def publish_staged(
 
 @dataclass
 class _Arriving:
-    """The staged rows of a job, and where they go."""
+    """Staged rows of a job, with their targets and the level of verification."""
 
     target: Postgres
     conn: psycopg.Connection[Any]
@@ -117,8 +131,11 @@ class _Arriving:
         return {number: one for number, one in self.ledger.records().items() if number in own}
 
     def look(self, place: int, how: How) -> None:
-        """Whether the staged rows of a table are all there, and where that was asked for the same. Raises
-        `MoveError`."""
+        """Check that a table's staged rows are complete and, if the level asks for it, unchanged.
+
+        Raises:
+            MoveError: Rows are missing or differ.
+        """
         goal, records = self.goals[place], self._records(place)
         parent = stage_names(self.plan, goal, place)[0]
         rows = sum(one["rows"] for one in records.values())
@@ -127,7 +144,12 @@ class _Arriving:
             _read_again(self.target, self.conn, parent, goal, total(records), how)
 
     def publish(self) -> Loaded | LoadedAll:
-        """All tables. Raises `MoveError`, `psycopg.Error`; nothing has changed then."""
+        """Publish all tables.
+
+        Raises:
+            MoveError: A check failed; nothing has changed.
+            psycopg.Error: The server reports an error; nothing has changed.
+        """
         rejects: list[Rejects] = []
         try:
             return self._publish_all(rejects)
@@ -137,12 +159,12 @@ class _Arriving:
             raise
 
     def _publish_all(self, rejects: list[Rejects]) -> Loaded | LoadedAll:
-        """In one transaction, whose number is in the ledger before it commits."""
+        """Publish all tables in one transaction, whose id is in the ledger before the commit."""
         conn, several = self.conn, len(self.goals) > 1
         loaded: dict[int, Loaded] = {}
         with conn.transaction():
             if self.level == "target" and self.into.mode == "insert":
-                # Of the whole transaction, in which `publish` is a part.
+                # Set for the whole transaction, of which `publish` is a part.
                 conn.execute("set transaction isolation level repeatable read")
             if several and self.into.mode == "replace":
                 empty(conn, self.goals)
@@ -160,7 +182,7 @@ class _Arriving:
         return LoadedAll(tuple((name, loaded[place]) for place, name in enumerate(names)))
 
     def _publish(self, place: int, before: list[Rejects], *, emptied: bool) -> Loaded:
-        """One of the tables, after those before. Inside of a transaction."""
+        """Publish one table inside the transaction; `before` collects the rejects of the tables published so far."""
         conn, goal = self.conn, self.goals[place]
         into = intos(self.plan.tables, self.into)[place]
         records = self._records(place)
@@ -181,7 +203,7 @@ class _Arriving:
 
 
 def rejects_for(into: Into, plan: Plan, earlier: Sequence[dict[str, Any]] = ()) -> Rejects | None:
-    """Rejected rows are named by their chunk and their place in it."""
+    """Return a collector that names rejected rows by their chunk and their position in it, or None."""
     if into.rejects is None:
         return None
     chunks = [Path(f"chunk {one.number}") for one in plan.chunks]
@@ -189,7 +211,7 @@ def rejects_for(into: Into, plan: Plan, earlier: Sequence[dict[str, Any]] = ()) 
 
 
 def _placed(conn: psycopg.Connection[Any], plan: Plan, goal: Goal, table: int) -> sql.Identifier:
-    """The staged rows once more, each with its place: bad ones are found by it. Inside of a transaction."""
+    """Return a copy of the staged rows with each row's position, by which bad rows are found; needs a transaction."""
     parent, children = stage_names(plan, goal, table)
     places = {chunk.number: place for place, chunk in enumerate(plan.chunks)}
     placed = sql.Identifier(goal.schema, f"{PREFIX}{plan.id}_placed{table}")
@@ -204,7 +226,7 @@ def _placed(conn: psycopg.Connection[Any], plan: Plan, goal: Goal, table: int) -
 def by_partitions(
     conn: psycopg.Connection[Any], goal: Goal, staged: Staged, into: Into, rejects: Rejects | None, *, compare: bool
 ) -> Loaded:
-    """The staged rows into a copy of the partitions, and these into their places. Inside of a transaction."""
+    """Publish the staged rows through a copy of the partition tree; must run inside a transaction."""
     names = [one.name for one in goal.columns if not one.generated]
     shadow = partitions.make(conn, partitions.wanted(conn, goal.oid, into, names), new_id())
     inside = replace(into, mode="replace")
@@ -245,7 +267,11 @@ def _read_again(
 
 
 def refuse_emptied(conn: psycopg.Connection[Any], parent: sql.Identifier, rows: int, ledger: Ledger) -> None:
-    """Raises `MoveError` where not all rows are in the staging tables that were put there."""
+    """Check that the staging tables still hold all staged rows.
+
+    Raises:
+        MoveError: Rows are missing; a restart of the server empties unlogged tables.
+    """
     here = conn.execute(sql.SQL("select count(*) from {}").format(parent)).fetchone()
     if here is None or here[0] != rows:
         raise MoveError(
@@ -257,14 +283,18 @@ def refuse_emptied(conn: psycopg.Connection[Any], parent: sql.Identifier, rows: 
 
 
 def remember(conn: psycopg.Connection[Any], ledger: Ledger) -> None:
-    """The number of the transaction that publishes, in the ledger before it commits."""
+    """Write the id of the publishing transaction to the ledger; called before its commit."""
     row = conn.execute("select txid_current()").fetchone()
     ledger.manifest["publishing"] = row[0] if row else None
     ledger.save()
 
 
 def is_published(conn: psycopg.Connection[Any], ledger: Ledger) -> bool:
-    """What the server says of the transaction that published it."""
+    """Return True if the server says that the publishing transaction was committed.
+
+    Raises:
+        MoveError: The transaction is still in progress.
+    """
     number = ledger.manifest.get("publishing")
     if number is None:
         return False

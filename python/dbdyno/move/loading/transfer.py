@@ -1,9 +1,9 @@
-"""From server to server without files: COPY's bytes are handed on as they come.
+"""Move from server to server without files: the bytes of COPY are forwarded as they arrive.
 
-Each chunk goes into a staging table of its own beside the target (they inherit from one, so that all are read as one):
-what a kill leaves half done is emptied and copied again, nothing is doubled. When all chunks are there, one transaction
-publishes them and drops the staging tables; its number is in the ledger before it commits, so that whoever resumes
-can ask the server what became of it.
+Each chunk goes into its own staging table beside the target (all inherit from one, so they can be read as one). A chunk
+that was interrupted is emptied and copied again, so no row is doubled. When all chunks are staged, one transaction
+publishes them and drops the staging tables; its id is in the ledger before it commits, so that a resumed job can ask
+the server whether it committed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,22 @@ def move(
     hold: int = 0,
     level: str = "counts",
 ) -> Loaded | LoadedAll:
-    """A new job, from its snapshot to the commit. Raises `MoveError`; the target has not changed then."""
+    """Start a new job and run it from its snapshot to the commit; if it fails, the target is unchanged.
+
+    Args:
+        source: The server to read.
+        wish: The tables or the query to read.
+        target: The server to write.
+        into: The target table, the mode and the key.
+        folder: The job's folder.
+        how: Number of workers, memory and other limits.
+        say: Called with each line for the user.
+        hold: Seconds for which a separate process keeps the snapshot after a crash; 0 for not at all.
+        level: The level of verification.
+
+    Raises:
+        MoveError: The move was refused or failed.
+    """
     job = new_id()
     rejects_of(into, [])
     asked = asked_for(into, target.safe_dsn)
@@ -66,7 +81,7 @@ def move(
         try:
             goals = goals_of(conn, plan, into)
             if into.mode == PARTITIONS:
-                # Before all rows are read: it may turn out that it cannot be.
+                # Checked before all rows are read, because the partitions may turn out to be not replaceable.
                 partitions.wanted(conn, goals[0].oid, into, [one.name for one in goals[0].columns])
             make_stages(conn, plan, goals)
         except BaseException:
@@ -89,7 +104,21 @@ def go_on(
     as_of_now: bool,
     level: str = "counts",
 ) -> Loaded | LoadedAll | None:
-    """A job that was ended goes on; None: it turns out to be published. Raises `MoveError`."""
+    """Resume a job; return None if it turns out to have been published already.
+
+    Args:
+        source: The server to read.
+        target: The server to write.
+        ledger: The job's ledger.
+        how: Number of workers, memory and other limits.
+        say: Called with each line for the user.
+        restart: Read all chunks again from a new snapshot.
+        as_of_now: Read only the missing chunks, from a new snapshot.
+        level: The level of verification.
+
+    Raises:
+        MoveError: The job cannot be resumed, or it failed again.
+    """
     ledger.refuse_foreign()
     refuse_ended(ledger)
     plan = Plan.from_json(ledger.plan)
@@ -134,7 +163,7 @@ def reached_target(target: Postgres, into: Into) -> Iterator[psycopg.Connection[
 
 
 def make_stages(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal], *, placed: bool = False) -> None:
-    """Makes the staging tables, whatever was there of them. `placed`: with the place of each row."""
+    """Create the staging tables, dropping existing ones; `placed` adds columns for each row's position."""
     with conn.transaction():
         for place, goal in enumerate(goals):
             parent, children = stage_names(plan, goal, place)
@@ -151,7 +180,11 @@ def make_stages(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal]
 
 
 def empty_unfinished(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal], ledger: Ledger) -> None:
-    """Takes back what was staged of chunks that are not finished. Raises `MoveError` where nothing is staged."""
+    """Empty the staging tables of unfinished chunks.
+
+    Raises:
+        MoveError: The staging tables no longer exist.
+    """
     done = ledger.records()
     for place, goal in enumerate(goals):
         _empty_unfinished(conn, done, *stage_names(plan, goal, place))
@@ -176,7 +209,7 @@ def _empty_unfinished(
 
 
 def copies(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal]) -> dict[int, str]:
-    """The statement that takes the rows of each chunk."""
+    """Return the COPY statement that receives each chunk's rows, by chunk number."""
     made = {}
     for place, goal in enumerate(goals):
         names = sql.SQL(", ").join(sql.Identifier(one.name) for one in goal.columns)

@@ -1,1 +1,1 @@
-"""What was checked at the end of a job, and what the job cost the source."""
+"""What was verified at the end of a job, and what the job cost the source."""

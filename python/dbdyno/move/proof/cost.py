@@ -1,12 +1,12 @@
-"""What a job costs the source: per session, exact where the server counts it, sampled where it does not.
+"""Cost of a job to the source, per session: exact where the server counts it, sampled where it does not.
 
-    blocks      fetched and found in the buffers, of every relation that the session locked; exact, by the server's own
-                counters of the transaction (`pg_stat_get_xact_blocks_*`, any version, no privilege)
-    log, temp   exact from PostgreSQL 18 on, which counts them by session; not known before
-    CPU, bytes  of the session's process, where the server is on this host (/proc); to the last look before its end
-    waits       seen at each look, every `LOOK_S`: a share of looks, not a duration
+    blocks      fetched, and found in the buffers, of every relation that the session locked; exact, from the server's
+                transaction counters (`pg_stat_get_xact_blocks_*`, any version, no privilege needed)
+    log, temp   exact from PostgreSQL 18 on, which counts them per session; unknown before
+    CPU, bytes  of the session's process, if the server runs on this host (/proc); up to the last sample before its end
+    waits       sampled every `LOOK_S` seconds: a share of samples, not a duration
 
-The figures go into the job's ledger, a row for each session.
+The figures go into the job's ledger, one row per session.
 """
 
 from __future__ import annotations
@@ -43,18 +43,17 @@ where application_name = %s and state = 'active' and pid <> pg_backend_pid()
 
 
 def cost_sql(server_version: int) -> str:
-    """One line of JSON: what the session has cost so far."""
+    """Return the statement that reports a session's cost so far as one line of JSON."""
     return COST_SQL.format(LATER_SQL if server_version >= BY_SESSION_SINCE else "").strip()
 
 
 Row = dict[str, Any]
-"""What a session cost: `process`, `worker`, `chunks`, `rows`, `bytes`, `busy_ns`, `looks`, `waits`, and the counters
-that its engine keeps, by their names."""
+"""Cost of a session: `process`, `worker`, `chunks`, `rows`, `bytes`, `busy_ns`, `looks`, `waits`, engine counters."""
 
 
 @dataclass
 class Watch:
-    """Looks at the sessions of a job from the connection that holds its snapshot."""
+    """Sampler of a job's sessions, through the connection that holds the job's snapshot."""
 
     conn: psycopg.Connection[Any]
     name: str
@@ -65,15 +64,15 @@ class Watch:
 
     @classmethod
     def of(cls, target: Postgres, conn: psycopg.Connection[Any], name: str) -> Watch:
-        """Of the sessions of that name."""
+        """Return a sampler of the sessions with this application name."""
         return cls(conn, name, not target.pooled and target.is_here(conn))
 
     def look(self) -> None:
-        """Once, unless that was just now."""
+        """Take a sample, unless the last one is less than `LOOK_S` seconds old."""
         if time.monotonic() - self.looked < LOOK_S:
             return
         self.looked = time.monotonic()
-        # Within a transaction the server shows the same activity again and again, unless it is told to forget it.
+        # Within a transaction the server repeats its first view of the activity until it is told to discard it.
         self.conn.execute("select pg_stat_clear_snapshot()")
         for pid, event in self.conn.execute(ACTIVITY_SQL, [self.name]).fetchall():
             self.waits.setdefault(pid, Counter())[event] += 1
@@ -81,21 +80,21 @@ class Watch:
             self.last |= used(Path("/proc", str(pid)) for pid in self.waits)
 
     def sessions(self, done: Iterable[MoveDone]) -> list[Row]:
-        """A row for each session, from the chunks that it finished."""
+        """Return one row per session, from the chunks that it finished."""
         rows = by_session(done)
         for pid, row in rows.items():
             waits = self.waits.get(pid, Counter())
             row |= {"looks": waits.total(), "waits": dict(waits.most_common())}
             place = Path("/proc", str(pid))
             if place in self.last:
-                # The process served nobody before: what it used since its start is the job's.
+                # The process served no other client before: all that it used since its start belongs to the job.
                 row["cpu_ns"] = self.last[place].get("on_cpu_ns", 0)
                 row["storage_bytes"] = self.last[place].get("read_bytes", 0)
         return [rows[pid] for pid in sorted(rows)]
 
 
 def by_session(done: Iterable[MoveDone]) -> dict[int, Row]:
-    """What each session did, by its process; the server's counters are those after its last chunk."""
+    """Return what each session did, by process id; the server's counters are those after its last chunk."""
     rows: dict[int, Row] = {}
     for one in done:
         row = rows.setdefault(
@@ -111,7 +110,7 @@ def by_session(done: Iterable[MoveDone]) -> dict[int, Row]:
 
 
 def _counters(line: str | None) -> dict[str, int]:
-    """A line of JSON; what is no whole number is not known."""
+    """Return the counters in a line of JSON; values that are not whole numbers are left out."""
     try:
         found = json.loads(line or "{}")
     except ValueError:
@@ -120,7 +119,7 @@ def _counters(line: str | None) -> dict[str, int]:
 
 
 def sentence(sessions: Iterable[Mapping[str, Any]]) -> str | None:
-    """All sessions together, in words."""
+    """Return the cost of all sessions together as a sentence, or None if there are no sessions."""
     rows = list(sessions)
     if not rows:
         return None

@@ -1,7 +1,7 @@
-"""What was checked at the end of a job, and in words what that proves.
+"""What was verified at the end of a job, and the sentences that say what it proves.
 
-counts     always: each chunk's rows as the server counted them and as they were decoded agree
-files      each file is read again: its rows and the sum of their hashes are those of what came
+counts     always: each chunk's row count on the server equals the number of decoded rows
+files      each file is read again: its rows and the sum of their hashes are those that were received
 source     the source is read again in the same snapshot: the same rows and sums
 """
 
@@ -26,7 +26,7 @@ from dbdyno.move.reading.run import How, Plan, events, job_of
 
 @dataclass(frozen=True)
 class Proved:
-    """What is known of a job. `differs`: what does not agree, in words."""
+    """Result of the verification of a job; `differs` holds sentences about what does not agree."""
 
     rows: int
     hash: str
@@ -38,11 +38,11 @@ class Proved:
     differs: tuple[str, ...] = ()
     cost: str | None = None
     has_files: bool = True
-    """Whether the rows went into files of the job's."""
+    """True if the rows went into files of the job."""
     from_files: bool = False
 
     def sentences(self) -> list[str]:
-        """In words."""
+        """Return the result as sentences."""
         chunks = f"{self.chunks} of {counted(self.chunks_in_all, 'chunk')}"
         lines = [f"{counted(self.rows, 'row')} in {chunks}, hash {self.hash}."]
         if self.from_files:
@@ -67,7 +67,7 @@ class Proved:
 
 
 def known(ledger: Ledger) -> Proved:
-    """What the records say."""
+    """Return what the job's records say, without reading rows."""
     records = ledger.records()
     return Proved(
         rows=sum(record["rows"] for record in records.values()),
@@ -82,7 +82,11 @@ def known(ledger: Ledger) -> Proved:
 
 
 def check_files(ledger: Ledger, proved: Proved) -> Proved:
-    """Reads the files again."""
+    """Read the job's files again and add the result to `proved`.
+
+    Raises:
+        MoveError: The job has no files because its rows went to a server.
+    """
     if ledger.plan.get("into"):
         raise MoveError(
             "the job has no files of its own: its rows went to a server",
@@ -106,7 +110,7 @@ def check_files(ledger: Ledger, proved: Proved) -> Proved:
 
 @contextlib.contextmanager
 def _brought(ledger: Ledger) -> Iterator[Callable[[str], Path]]:
-    """Where a file can be read: those on a Hadoop file system are brought here, one at a time."""
+    """Yield a function that returns a file's local path; files on a Hadoop file system are downloaded one at a time."""
     place = ledger.plan.get("place")
     if place is None:
         yield lambda name: ledger.folder / name
@@ -125,7 +129,11 @@ def _brought(ledger: Ledger) -> Iterator[Callable[[str], Path]]:
 
 
 def check_source(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, proved: Proved) -> Proved:
-    """Reads the source again, in the same snapshot. Raises `MoveError` where it cannot be read."""
+    """Read the source again in the same snapshot and add the result to `proved`.
+
+    Raises:
+        MoveError: The source cannot be read.
+    """
     plan, records = Plan.from_json(ledger.plan), ledger.records()
     here = len(ledger.manifest["snapshots"]) - 1
     finished = {number for number, record in records.items() if record["snapshot"] == here}
@@ -141,7 +149,7 @@ def check_source(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How,
 
 
 def compare_again(ledger: Ledger, proved: Proved, second: Mapping[int, Mapping[str, Any]]) -> Proved:
-    """The chunks that were read a second time by the same sessions, in the same snapshot."""
+    """Compare chunks that the same sessions read twice in one snapshot, and add the result to `proved`."""
     records = ledger.records()
     differs = [
         f"chunk {number}: the source gave other rows when it was read again"
@@ -152,7 +160,7 @@ def compare_again(ledger: Ledger, proved: Proved, second: Mapping[int, Mapping[s
 
 
 def total(records: Mapping[int, Mapping[str, Any]]) -> str:
-    """The sum over all chunks."""
+    """Return the sum of all chunks' hashes as 32 hexadecimal digits."""
     return f"{sum(int(record['hash'], 16) for record in records.values()) % MODULUS:032x}"
 
 

@@ -1,7 +1,7 @@
-"""How far a job is, also between its finished chunks: bytes that came of bytes that will come.
+"""Progress of a job in bytes, also between its finished chunks.
 
-The size of a chunk on the disk is not that of its rows on the wire; what finished chunks had of both says how these
-relate. Files of Parquet tell their rows.
+A chunk's size on disk differs from the size of its rows on the wire; finished chunks show the ratio. Parquet files tell
+their number of rows.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from dbdyno.base.core_types import MoveDone
 
 Show = Callable[[float, int, int], None]
-"""Called now and then with the share that is done, the bytes that came, and how many will come; 0: not known."""
+"""Called from time to time with the finished share, the bytes so far, and the expected bytes (0 if unknown)."""
 NEARLY = 0.995
-"""What is not finished is not shown as all."""
+"""Largest share that is shown while the job is not finished."""
 
 
 class ChunkProgress:
-    """Of chunks whose sizes are known on the disk; `finished`: those of an earlier attempt."""
+    """Progress of chunks whose sizes on disk are known; `finished` are those of an earlier attempt."""
 
     def __init__(self, show: Show | None, sizes: Mapping[int, int], finished: Collection[int] = ()) -> None:
         self._show, self._sizes = show, sizes
@@ -31,13 +31,13 @@ class ChunkProgress:
         self._of = self._came = 0
 
     def done(self, one: MoveDone) -> None:
-        """A chunk is finished."""
+        """Count a chunk as finished."""
         self._left -= 1
         self._of += self._sizes.get(one["number"], 0)
         self._came += one["copy_bytes"]
 
     def show(self, copied: int) -> None:
-        """So many bytes came in this attempt."""
+        """Show progress after `copied` bytes were received in this attempt."""
         if self._show is None:
             return
         expected = (sum(self._sizes.values()) - self._before) * (self._came / self._of if self._of else 1)
@@ -45,7 +45,7 @@ class ChunkProgress:
 
 
 class FileProgress:
-    """Of pieces of files that are loaded."""
+    """Progress of pieces of files that are loaded."""
 
     def __init__(self, show: Show | None, pieces: Sequence[Piece]) -> None:
         self._show = show
@@ -56,7 +56,7 @@ class FileProgress:
             self._bytes = sum(one.bytes for one in pieces)
 
     def show(self, copied: int, rows: int, *, whole: bool = False) -> None:
-        """So many bytes went, of so many rows."""
+        """Show progress after `copied` bytes with `rows` rows were sent."""
         if self._show is not None:
             expected = copied * self._rows / rows if self._rows and rows else self._bytes
             self._show(*_share(copied, expected, whole=whole))
@@ -69,7 +69,7 @@ def _rows(piece: Piece) -> int | None:
 
 
 def _share(copied: int, expected: float, *, whole: bool) -> tuple[float, int, int]:
-    """The share that is done, the bytes of it, and of how many."""
+    """Return the finished share, its bytes, and the expected bytes."""
     if whole:
         return 1.0, copied, copied
     if not expected:

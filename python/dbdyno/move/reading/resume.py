@@ -1,8 +1,8 @@
-"""A job that was ended goes on: as of the instant it began where that can still be had, else as the user chooses.
+"""Resumption of a job: as of its original snapshot if that still exists, else as the user chooses.
 
-A snapshot lives as long as the connection that took it. Where that is gone, the finished chunks show the table at one
-instant and whatever is read now shows it at another: a row that moved in between is missing or there twice. So that is
-never done unasked: `restart` reads all again, `as_of_now` reads only what is missing and says what it means.
+A snapshot lives as long as the connection that took it. Without it, the finished chunks show the table at one instant
+and new ones at another: a row that moved in between is missing or duplicated. Therefore this is done only on request:
+`restart` reads all chunks again, `as_of_now` reads only the missing ones and says what that means.
 """
 
 from __future__ import annotations
@@ -30,8 +30,21 @@ def resume(
     make: Make | None = None,
     restarted: Callable[[Plan], None] | None = None,
 ) -> Snapshot:
-    """Finishes a job; gives the snapshot of what was read now, which the caller closes. `make` and `restarted` (its
-    plan is made anew) are for rows that go to another server. Raises `MoveError`."""
+    """Finish a job, and return the snapshot that was read now, which the caller must close.
+
+    Args:
+        target: The server to read.
+        ledger: The job's ledger.
+        how: Number of workers, memory and other limits.
+        say: Called with each line for the user.
+        restart: Read all chunks again from a new snapshot.
+        as_of_now: Read only the missing chunks, from a new snapshot.
+        make: Builds the core's job if rows do not go into local files.
+        restarted: Called with the new plan before a restart, if rows go to another server.
+
+    Raises:
+        MoveError: The snapshot is gone and neither choice was made, the server is another one, or a chunk failed.
+    """
     ledger.refuse_foreign()
     plan = Plan.from_json(ledger.plan)
     refuse_ended(ledger)
@@ -57,7 +70,11 @@ def resume(
 
 
 def refuse_ended(ledger: Ledger) -> None:
-    """Raises `MoveError` for a job that has nothing left to do."""
+    """Check that the job still has something to do.
+
+    Raises:
+        MoveError: The job is complete or aborted.
+    """
     if ledger.manifest["status"] != "running":
         raise MoveError(
             f"the job is {ledger.manifest['status']}",
@@ -67,7 +84,7 @@ def refuse_ended(ledger: Ledger) -> None:
 
 
 def _held(target: Postgres, ledger: Ledger, plan: Plan) -> Snapshot | None:
-    """The job's own snapshot, where a process holds it still."""
+    """Return the job's original snapshot if a process still holds it, else None."""
     name = ledger.manifest["snapshots"][-1].get("held")
     if not name:
         return None
@@ -122,7 +139,7 @@ def _finish(
 
 
 def wish_of(plan: Plan, names: list[str]) -> Wish:
-    """What the user asked for when the job began."""
+    """Return what the user asked for when the job began."""
     first = plan.tables[0]
     return Wish(
         tables=() if first.query else names,
@@ -135,14 +152,14 @@ def wish_of(plan: Plan, names: list[str]) -> Wish:
 
 
 def snapshot_names(plan: Plan) -> list[str]:
-    """The job's tables by name, as the server quotes them."""
+    """Return the quoted names of the job's tables."""
     from psycopg import sql
 
     return [sql.Identifier(one.schema, one.name).as_string(None) for one in plan.tables if one.schema]
 
 
 def _refuse_changed(plan: Plan, snapshot: Snapshot) -> None:
-    """Raises `MoveError` where a range of blocks means something else now."""
+    """Raise `MoveError` if a table was rewritten or altered, so that its ranges of blocks mean something else now."""
     for before, table in zip(plan.tables, snapshot.tables, strict=True):
         now = table if plan.into is None else handed(table, plan.into)
         if _shape(before) != _shape(now):

@@ -1,4 +1,4 @@
-"""A job from its plan to its last chunk: the core's workers, a record for each chunk, and what follows a failure."""
+"""Run of a job from its plan to its last chunk: the core's workers, one record per chunk, recovery after a failure."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from dbdyno.move.reading.splits import TID_RANGES_SINCE, Chunk, Relation, split
 LOOK_S = 0.2
 WATCH_S = 5.0
 ENDING_SQL = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = '{}'"
-"""What ends a job from the database's side."""
+"""SQL that cancels a job from the database's side."""
 END_S = 5.0
-"""How long workers may take to stop."""
+"""How long to wait for workers to stop, in seconds."""
 MEMORY_BYTES = 256 << 20
 NEXT = {
     "server": "look at the server's log; then `dbdyno move resume`",
@@ -43,7 +43,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class How:
-    """How a job works, whatever it moves."""
+    """Limits and options of a job: workers, memory, rate, piece size, compression and progress."""
 
     workers: int = 2
     memory_bytes: int = MEMORY_BYTES
@@ -54,12 +54,12 @@ class How:
 
 
 Make = Callable[["Postgres", "Plan", Sequence[Chunk], Snapshot, How, "Path | None"], _core.MoveJob]
-"""What makes the core's job over some chunks."""
+"""Builds the core's job for some chunks."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a job does: in the manifest, sealed."""
+    """Plan of a job, kept in its manifest and sealed."""
 
     id: str
     source: str
@@ -68,19 +68,19 @@ class Plan:
     chunks: tuple[Chunk, ...]
     as_text: tuple[str, ...] = ()
     into: Mapping[str, Any] | None = None
-    """The table of another server that takes the rows, and how; None: files do."""
+    """The target on another server and its options; None if rows go into files."""
     place: str | None = None
-    """The folder on a Hadoop file system that takes the files; None: the job's own."""
+    """The folder on a Hadoop file system for the files; None for the job's own folder."""
     files: Mapping[str, Any] | None = None
-    """The files that are loaded: their `folder`, `heads` (columns) and `each`; None: the source is a server."""
+    """The files that are loaded: `folder`, `heads` (columns) and `each`; None if the source is a server."""
 
     def to_json(self) -> dict[str, object]:
-        """For the manifest."""
+        """Return the plan as a dictionary for the manifest."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, given: dict[str, Any]) -> Plan:
-        """From a manifest whose seal holds."""
+        """Return the plan from a manifest whose seal is valid."""
         tables = tuple(
             Table(
                 **{
@@ -102,7 +102,7 @@ class Plan:
 
 
 def plan_of(target: Postgres, snapshot: Snapshot, job: str, how: How) -> Plan:
-    """The tables of a snapshot, cut into pieces."""
+    """Return a plan with the tables of a snapshot, cut into pieces."""
     several = len(snapshot.tables) > 1
     prefixes = [f"{quote(f'{one.schema}.{one.name}', safe=' ')}/" if several else "" for one in snapshot.tables]
     chunks = split(
@@ -115,21 +115,21 @@ def plan_of(target: Postgres, snapshot: Snapshot, job: str, how: How) -> Plan:
 
 
 def across(plan: Plan, into: Mapping[str, Any]) -> Plan:
-    """The same plan with rows that are handed to another server: no files, and no types of Arrow."""
+    """Return the plan changed for rows that go to another server: without files and Arrow types."""
     tables = tuple(handed(one, into) for one in plan.tables)
     return replace(plan, tables=tables, chunks=tuple(replace(one, file="") for one in plan.chunks), into=dict(into))
 
 
 def handed(table: Table, into: Mapping[str, Any]) -> Table:
-    """A table whose rows are handed to another server. For a MariaDB they are decoded as for files."""
+    """Return the table as sent to another server; unchanged for a MariaDB, whose rows are decoded as for files."""
     if str(into.get("target")).startswith(MARIADB):
         return table
     return replace(table, columns=tuple(one.handed_on() for one in table.columns))
 
 
 def new_id() -> str:
-    """A job's name: in its sessions, in messages."""
-    # `secrets` brings OpenSSL with it, for which every move would wait.
+    """Return a new random job id of 8 hexadecimal digits, used in session names and messages."""
+    # Importing `secrets` would load OpenSSL, and every move would wait for it.
     return os.urandom(4).hex()
 
 
@@ -144,7 +144,21 @@ def begin(
     job: str | None = None,
     place: str | None = None,
 ) -> tuple[Ledger, Snapshot]:
-    """A new job: its snapshot is taken, its plan is on the disk. The caller closes the snapshot. Raises `MoveError`."""
+    """Take the snapshot of a new job and write its plan to disk; the caller closes the snapshot.
+
+    Args:
+        target: The server to read.
+        wish: The tables or the query to read.
+        folder: The job's folder.
+        how: Number of workers, memory and other limits.
+        say: Called with each line for the user.
+        into: The target that the rows go to, or None if they go into files.
+        job: The job's id, or None for a new one.
+        place: The folder on a Hadoop file system for the files, or None.
+
+    Raises:
+        MoveError: The tables cannot be read, or the folder cannot be used.
+    """
     job = job or new_id()
     snapshot = take(target, wish, job)
     try:
@@ -167,7 +181,7 @@ def begin(
 
 
 def aloud(plan: Plan, version: int) -> list[str]:
-    """What the user should know before it begins."""
+    """Return lines that the user should read before the job begins, such as how to cancel it."""
     lines = [f"job {plan.id}; to end it from the database's side: {ENDING_SQL.format(application(plan.id))}"]
     for table in plan.tables:
         streams = [one for one in table.relations if one.stream]
@@ -186,9 +200,22 @@ def _a(noun: str) -> str:
 
 
 def work(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Say, make: Make | None = None) -> None:
-    """Reads what is not finished; `make` where its rows go elsewhere than into files. A column with a value that its
-    Arrow type cannot hold travels as text: its table is read again, in the same snapshot. Raises `MoveError`; the job
-    can go on then."""
+    """Read all unfinished chunks; a job that fails can be resumed.
+
+    A column with a value that its Arrow type cannot hold is switched to text, and its table is read again in the same
+    snapshot.
+
+    Args:
+        target: The server to read.
+        ledger: The job's ledger.
+        snapshot: The snapshot to read.
+        how: Number of workers, memory and other limits.
+        say: Called with each line for the user.
+        make: Builds the core's job if rows do not go into local files; the caller then marks the job complete.
+
+    Raises:
+        MoveError: A chunk failed, or the snapshot was lost.
+    """
     ledger.refuse_foreign()
     with ledger.held(), ledger.phase("reading"), named(ledger):
         ledger.sweep()
@@ -209,7 +236,7 @@ def work(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Sa
 def _run(
     target: Postgres, plan: Plan, left: Sequence[Chunk], ledger: Ledger, snapshot: Snapshot, how: How, make: Make
 ) -> MoveFailed | None:
-    """Lets the workers go; the first failure, if there was one."""
+    """Run the workers on the chunks and return the first failure, or None."""
     size = {chunk.number: chunk.bytes for chunk in plan.chunks}
     progress = ChunkProgress(how.progress, size, size.keys() - {chunk.number for chunk in left})
     failed: MoveFailed | None = None
@@ -245,7 +272,7 @@ def _run(
 
 
 def lost() -> MoveError:
-    """The snapshot went with its connection."""
+    """Return the error for a snapshot lost with its connection."""
     return MoveError(
         "the connection that holds the snapshot was lost",
         next_step="see that the server is up and nothing ends idle sessions; then `dbdyno move resume`",
@@ -253,7 +280,7 @@ def lost() -> MoveError:
 
 
 def _end(job: _core.MoveJob, record: Callable[[MoveDone], None]) -> None:
-    """Stops the workers and waits until they have put their files away; what was finished meanwhile counts."""
+    """Stop the workers and wait up to `END_S` seconds; chunks finished meanwhile are recorded."""
     job.stop()
     until = time.monotonic() + END_S
     while time.monotonic() < until and (event := job.next(LOOK_S)) is not None:
@@ -262,7 +289,11 @@ def _end(job: _core.MoveJob, record: Callable[[MoveDone], None]) -> None:
 
 
 def events(job: _core.MoveJob, snapshot: Snapshot) -> Iterable[MoveEvent]:
-    """What a job tells until its end; an empty event now and then. Raises `MoveError` where the snapshot is lost."""
+    """Yield the events of a job until its end, with empty ones in between while nothing happens.
+
+    Raises:
+        MoveError: The snapshot was lost.
+    """
     looked = time.monotonic()
     while (event := job.next(LOOK_S)) is not None:
         yield event
@@ -282,7 +313,10 @@ def job_of(
     folder: Path | None,
     single: Mapping[str, Any] | None = None,
 ) -> _core.MoveJob:
-    """The core's job over these chunks; `folder` None: they are read and hashed only, or all go into one file."""
+    """Return the core's job for the chunks.
+
+    With `folder` None, rows are only read and hashed, or all go into one file as `single` says.
+    """
     return _core.MoveJob(job_spec(target, plan, chunks, snapshot, how, folder, single))
 
 
@@ -295,7 +329,7 @@ def job_spec(
     folder: Path | None,
     single: Mapping[str, Any] | None = None,
 ) -> MoveSpec:
-    """What the core's job over these chunks is told."""
+    """Return the specification of the core's job for the chunks; see `job_of`."""
     form = "csv" if single is not None and single["form"] == "csv" else "binary"
     tables = [
         {
@@ -329,7 +363,7 @@ def job_spec(
 
 
 def _widen(ledger: Ledger, plan: Plan, failed: MoveFailed, say: Say) -> bool:
-    """Makes the column text in the plan and forgets what its table has finished; False where it was text already."""
+    """Switch the failed column to text and discard its table's finished chunks; return False if it already is text."""
     table = plan.tables[failed["table"]]
     column = next(one for one in table.columns if one.name == failed["column"])
     if column.kind in ("text", "jsonb", "bytea"):

@@ -1,7 +1,7 @@
-"""One file for all rows: Arrow IPC (a file, or a stream on stdout) or CSV in the server's own words.
+"""All rows in one file: Arrow IPC (a file, or a stream to stdout) or CSV as the server writes it.
 
-The workers write it in turn, so the order of rows is nobody's. It appears under its name when it is whole and on the
-disk; there is no ledger: what was ended is begun again.
+The workers take turns writing, so the order of rows is undefined. The file gets its name when it is complete and on
+disk. There is no ledger: an interrupted move must be started again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STDOUT = "-"
 
 @dataclass(frozen=True)
 class Written:
-    """What is in the file."""
+    """Result of writing one file."""
 
     rows: int
     at: str
@@ -38,7 +38,7 @@ class Written:
     cost: str | None
 
     def sentences(self) -> list[str]:
-        """In words."""
+        """Return the result as sentences."""
         hashed = f", hash {self.hash}" if self.hash is not None else ""
         proved = "the server's count of each chunk is the number of rows that came"
         again = "; the file, read again, holds exactly those rows" if self.read_again else ""
@@ -51,7 +51,20 @@ class Written:
 
 
 def write(target: Postgres, wish: Wish, to: str, how: How, say: Say, *, read_again: bool = False) -> Written:
-    """Writes one table. Raises `MoveError`, and `BrokenPipeError` where stdout is not read to its end."""
+    """Write one table to a file or to stdout.
+
+    Args:
+        target: The server to read.
+        wish: The table or query to read.
+        to: A path whose suffix chooses the format, or `-` for stdout.
+        how: Number of workers, memory and other limits.
+        say: Called with each line for the user.
+        read_again: Read the written file again and compare its rows (not for CSV).
+
+    Raises:
+        MoveError: The file exists, several tables are asked for, or the server reports an error.
+        BrokenPipeError: The reader of stdout closed it early.
+    """
     path = None if to == STDOUT else Path(to)
     form = "stream" if path is None else FORMS[path.suffix]
     if path is not None and path.exists():
@@ -101,7 +114,7 @@ def _run(
 
 
 def _as_text(plan: Plan, failed: MoveFailed, path: Path | None, say: Say) -> Plan:
-    """The same plan with one more column as text. Raises what else went wrong."""
+    """Return the plan with the failed column read as text; raise if that would not help or output was already sent."""
     if failed["kind"] == "closed":
         raise BrokenPipeError
     table = plan.tables[0]
@@ -121,7 +134,7 @@ def _as_text(plan: Plan, failed: MoveFailed, path: Path | None, say: Say) -> Pla
 
 
 def _head(plan: Plan) -> str:
-    """The first line of a CSV, quoted as the server quotes."""
+    """Return the header line of a CSV, quoted as the server quotes."""
     return ",".join(_quoted(one.name) for one in plan.tables[0].columns) + "\n"
 
 

@@ -1,11 +1,11 @@
-"""Pieces of equal size, more than there are workers, which take them as they get free.
+"""Pieces of equal size, more than there are workers, which each worker takes as it becomes free.
 
-A table is cut by the blocks of its file: a piece is a range of `ctid`, which PostgreSQL reads (from version 14 on)
-as that part of the file and nothing else; no index, no key, no skew, no NULLs. The last piece of a relation has no
-end. All pieces are read in one snapshot, so that a row that moves while they are read is seen once.
+A table is cut by the blocks of its file: a piece is a range of `ctid`, which PostgreSQL (from version 14 on) reads as
+that part of the file and nothing else; it needs no index or key, and skew or NULLs do not matter. The last piece of a
+relation has no upper bound. All pieces are read in one snapshot, so a row that moves meanwhile is seen once.
 
-Before version 14 the server would read the whole table for each piece: one stream per relation then. What has no file
-of its own (a view, a query, a foreign table) is one stream.
+Before version 14 the server would read the whole table for each piece, so each relation is one stream. Relations
+without a file (a view, a query, a foreign table) are also one stream.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TID_RANGES_SINCE = 140000
 
 @dataclass(frozen=True)
 class Relation:
-    """What has rows of its own: a table, a partition, a materialized view; or one stream of a view or a query."""
+    """Source of rows: a table, a partition or a materialized view; or one stream of a view or a query."""
 
     schema: str
     name: str
@@ -31,12 +31,15 @@ class Relation:
     bytes: int = 0
     stream: bool = False
     key: str = ""
-    """The column by whose ranges it is cut, where it has no blocks."""
+    """Column by whose ranges the relation is cut, if it has no blocks."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """One piece. `before` None: to the end; both None: all of it."""
+    """One piece of a relation, from `start` to before `before`.
+
+    `before` None means to the end; both None mean the whole relation.
+    """
 
     number: int
     table: int
@@ -47,12 +50,12 @@ class Chunk:
     before: int | None = None
 
     def to_json(self) -> dict[str, object]:
-        """For the manifest."""
+        """Return the chunk as a dictionary for the manifest."""
         return asdict(self)
 
 
 def piece_bytes(total: int, workers: int) -> int:
-    """The size of a piece of so many bytes in all."""
+    """Return the size of a piece in bytes for a total of `total` bytes."""
     equal = -(-total // (max(workers, 1) * PIECES_PER_WORKER)) if workers > 1 else PIECE_BYTES_MOST
     return min(max(equal, PIECE_BYTES_LEAST), PIECE_BYTES_MOST)
 
@@ -64,7 +67,14 @@ def split(
     size: int | None = None,
     tid_ranges: bool = True,
 ) -> list[Chunk]:
-    """The pieces of all tables, each given as the prefix of its files and its relations."""
+    """Return the pieces of all tables.
+
+    Args:
+        tables: The prefix of each table's files, and its relations.
+        workers: Number of workers.
+        size: Size of a piece in bytes, or None to choose it by the number of workers.
+        tid_ranges: True if the server reads ranges of blocks efficiently (from version 14 on).
+    """
     total = sum(relation.bytes for _, relations in tables for relation in relations)
     size = size or piece_bytes(total, workers)
     chunks: list[Chunk] = []

@@ -1,11 +1,12 @@
-"""A job's files on a Hadoop file system (hdfs://, s3a://, whatever Hadoop has a class for).
+"""A job's files on a Hadoop file system (hdfs://, s3a://, any for which Hadoop has a class).
 
-Each is written on the machine that reads its rows, then copied aside and renamed by Hadoop's own API, in a small JVM of
-this process with Spark's jars: executors have no other way to it from Python, and need nothing that Spark lacks. A
-rename replaces what is there, so that a task which runs twice leaves one file. The ledger stays on the driver's disk.
+Each file is written on the machine that reads its rows, then copied to a temporary name and renamed through Hadoop's
+API, in a small JVM of this process with Spark's jars: executors have no other access from Python, and need nothing
+that Spark lacks. A rename replaces an existing file, so a task that runs twice leaves one file. The ledger stays on the
+driver's disk.
 
-The configuration is that of HADOOP_CONF_DIR, and on Spark its `spark.hadoop.*`; a file system whose class is not among
-Spark's jars is found by HADOOP_CLASSPATH.
+The configuration is that of HADOOP_CONF_DIR, and on Spark its `spark.hadoop.*` settings; a file system whose class is
+not in Spark's jars is found through HADOOP_CLASSPATH.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ END_S = 10
 
 
 class Hadoop:
-    """A folder there. Raises `MoveError` where it cannot be reached."""
+    """Folder on a Hadoop file system.
+
+    Raises:
+        MoveError: It cannot be reached.
+    """
 
     def __init__(self, place: str, settings: Mapping[str, str] | None = None) -> None:
         self.place = place.rstrip("/")
@@ -43,7 +48,7 @@ class Hadoop:
             self._context = jvm.org.apache.hadoop.fs.FileContext.getFileContext(uri, conf)
 
     def put(self, local: Path, name: str) -> None:
-        """Copies a file there, aside, and renames it, over one of that name."""
+        """Copy a local file there under a temporary name and rename it, replacing a file of the same name."""
         folder, _, last = f"{self.place}/{name}".rpartition("/")
         aside, there = self._path(f"{folder}/.{last}.{secrets.token_hex(8)}.tmp"), self._path(f"{folder}/{last}")
         over = self._gateway.new_array(self._options, 1)
@@ -58,13 +63,13 @@ class Hadoop:
                 raise
 
     def get(self, name: str, local: Path) -> None:
-        """Copies a file from there."""
+        """Copy a file from there to a local path."""
         with self._said():
             there = self._path(f"{self.place}/{name}")
             self._files.copyToLocalFile(False, there, _local(self._path, local), True)
 
     def sizes(self) -> dict[str, int]:
-        """The files there, by their names in the folder, with their bytes; those aside, too."""
+        """Return the sizes in bytes of all files there, temporary ones included, by their path in the folder."""
         found: dict[str, int] = {}
         with self._said():
             root = self._path(self.place)
@@ -78,13 +83,13 @@ class Hadoop:
         return found
 
     def delete(self, name: str) -> None:
-        """Removes a file, if it is there."""
+        """Delete a file, if it exists."""
         with self._said():
             self._files.delete(self._path(f"{self.place}/{name}"), False)
 
     @contextlib.contextmanager
     def _said(self) -> Iterator[None]:
-        """What Hadoop says as an error of ours."""
+        """Turn errors of Hadoop and of the JVM into `MoveError`."""
         from py4j.protocol import Py4JError, Py4JJavaError
 
         try:
@@ -97,13 +102,12 @@ class Hadoop:
 
 
 def _local(path: Any, file: Path) -> Any:
-    """A file of this machine as Hadoop's: its path takes no `%` for a character in other form."""
+    """Return Hadoop's path of a local file; built so that `%` in the path is not decoded."""
     return path(f"file://{file.absolute()}")
 
 
 def of_chunks(names: Iterable[str], files: Iterable[str]) -> list[str]:
-    """Those of the names that chunks with these files make: the files, and those of the same name in a folder of a
-    value."""
+    """Return the names that are chunk files, either directly or in a folder named by a partition value."""
     known = set(files)
     return [name for name in names if name in known or re.sub(r"(?<![^/])[^/=]+=[^/]*/(?=[^/]+$)", "", name) in known]
 
@@ -113,7 +117,7 @@ NEXT = "see that the file system is up and may be written; HADOOP_CONF_DIR confi
 
 @functools.cache
 def _machine() -> Any:
-    """The JVM of this process; it ends with it. Raises `MoveError`."""
+    """Return the gateway to this process's JVM, starting it first; raise `MoveError` if it cannot start."""
     try:
         from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
     except ImportError:
@@ -135,7 +139,7 @@ def _machine() -> Any:
     except (OSError, StopIteration, ValueError) as error:
         raise MoveError(f"no JVM: {error}", where="a Hadoop file system", next_step="install Java 8 to 17") from None
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
-    # It ends when the pipe to it is closed.
+    # The JVM ends when the pipe to it is closed.
     atexit.register(_end, gateway, process)
     return gateway
 
@@ -152,7 +156,7 @@ def _missing() -> MoveError:
 
 
 def _jars() -> Path:
-    """Spark's jars: those of SPARK_HOME, else of the package pyspark."""
+    """Return the folder of Spark's jars: that of SPARK_HOME, else that of the package pyspark."""
     if "SPARK_HOME" in os.environ:
         return Path(os.environ["SPARK_HOME"]) / "jars"
     found = importlib.util.find_spec("pyspark")
@@ -162,11 +166,19 @@ def _jars() -> Path:
 
 
 def settle(there: Hadoop, files: Mapping[str, int], chunks: Iterable[str]) -> None:
-    """At the end of a job: what killed tasks left is removed, and what stands there has the bytes that were written.
-    `chunks`: the names of the files of all chunks. Raises `MoveError`."""
+    """Remove files that interrupted tasks left, and check the sizes of all others at the end of a job.
+
+    Args:
+        there: The folder on the Hadoop file system.
+        files: The files of finished chunks, with their sizes in bytes.
+        chunks: Names of the files of all chunks.
+
+    Raises:
+        MoveError: A file has another size than was written.
+    """
     found = there.sizes()
     left = [name for name in found if re.search(r"(^|/)\.part-\d+\.parquet\.[0-9a-f]{16}\.tmp$", name)]
-    # A task that was killed may have had rows of a value that those of its second run do not have.
+    # A task that was killed may have written a partition value that its second run did not see.
     for name in (*left, *(name for name in of_chunks(found, chunks) if name not in files)):
         there.delete(name)
     for name, size in files.items():

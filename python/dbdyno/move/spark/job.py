@@ -1,12 +1,12 @@
-"""A job on an existing Spark cluster: the driver holds the snapshot, executors run our reader.
+"""Job on an existing Spark cluster: the driver holds the snapshot, executors run this project's reader.
 
-    driver      locks the tables, exports the snapshot, cuts the chunks, writes a record for each that is finished
+    driver      locks the tables, exports the snapshot, cuts the chunks, writes a record per finished chunk
     executors   a Python worker with this wheel: one chunk each, in the driver's snapshot, into the job's folder
 
-The folder must be the same on every machine, or is one on a Hadoop file system (`hadoop.py`). A chunk's file is written
-aside, synced and renamed under a name that is the chunk's own: a task that Spark runs twice writes the same rows under
-the same name, and the driver takes one record. The connection's secret goes to the executors with the task, over
-Spark's own RPC (`spark.network.crypto.enabled` protects it), and is written nowhere by us.
+The folder must be the same on every machine, or be on a Hadoop file system (`files.py`). A chunk's file is written to a
+temporary file, synced and renamed to a name that only this chunk has: a task that Spark runs twice writes the same rows
+under the same name, and the driver keeps one record. The connection's secret goes to the executors with the task, over
+Spark's RPC (`spark.network.crypto.enabled` protects it), and is not written anywhere by dbdyno.
 """
 
 from __future__ import annotations
@@ -36,7 +36,11 @@ HADOOP = "spark.hadoop."
 
 
 def session(master: str, name: str) -> Any:
-    """A session on the cluster. Raises `MoveError` where pyspark is missing or the cluster is not there."""
+    """Open a session on the cluster.
+
+    Raises:
+        MoveError: pyspark is missing, or the cluster cannot be reached.
+    """
     try:
         from pyspark.sql import SparkSession
     except ImportError:
@@ -44,7 +48,7 @@ def session(master: str, name: str) -> Any:
             "Spark needs pyspark", where="--engine spark", next_step="pip install 'dbdyno[spark]'"
         ) from None
     try:
-        # pyspark takes the executors' Python from here alone; on other machines it must be there with dbdyno in it.
+        # pyspark takes the executors' Python only from here; other machines must have it, with dbdyno installed.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.master(master).appName(name)
         made = builder.config("spark.ui.enabled", "false").getOrCreate()
@@ -60,7 +64,7 @@ def session(master: str, name: str) -> Any:
 
 
 class SparkJob:
-    """The face of the core's job: chunks that are read by tasks of Spark, each a job of its own."""
+    """Job with the interface of the core's `MoveJob`; its chunks are read by Spark tasks, each a separate Spark job."""
 
     def __init__(self, context: Any, tasks: Sequence[Mapping[str, Any]], at_once: int) -> None:
         self._context = context
@@ -70,7 +74,7 @@ class SparkJob:
         self._told: queue.Queue[MoveEvent] = queue.Queue()
         self._stop = threading.Event()
         self._bytes = self._rows = 0
-        # pyspark gives each of its own threads a thread of the JVM, so that job groups are its own.
+        # pyspark gives each of its threads a separate JVM thread, so that each can have its job group.
         from pyspark import InheritableThread
 
         workers = max(min(at_once, len(tasks)), 1)
@@ -90,7 +94,7 @@ class SparkJob:
             except Exception as error:
                 said = str(error).strip().splitlines()
                 number = task["chunks"][0]["number"]
-                # The executor's own traceback ends with what went wrong there; the JVM's frames follow it.
+                # The executor's traceback ends with the actual error; the JVM's frames follow it.
                 named = [line.strip() for line in said if re.match(r"\s*[\w.]*(Error|Exception)\b", line)]
                 words = next((line for line in named if not line.startswith("org.")), said[0] if said else "")
                 found = {"failed": {**STOPPED, "kind": "connection", "message": words[:300], "chunk": number}}
@@ -99,7 +103,7 @@ class SparkJob:
             self._told.put(found)
 
     def next(self, limit_s: float) -> MoveEvent | None:
-        """What has happened since; None at the end."""
+        """Return the next event, an empty one after `limit_s` seconds, or None at the end of the job."""
         try:
             event = self._told.get(timeout=limit_s)
         except queue.Empty:
@@ -111,22 +115,22 @@ class SparkJob:
         return event
 
     def progress(self) -> tuple[int, int]:
-        """Bytes of COPY and rows of finished chunks."""
+        """Return the bytes of COPY and the number of rows of finished chunks."""
         return self._bytes, self._rows
 
     def begun(self) -> int:
-        """Threads that have begun."""
+        """Return the number of started threads."""
         return len(self._threads)
 
     def stop(self) -> None:
-        """Ends all tasks soon."""
+        """Cancel all tasks."""
         if not self._stop.is_set():
             self._stop.set()
             self._context.cancelAllJobs()
 
 
 def read_chunk(task: Mapping[str, Any]) -> MoveEvent:
-    """Runs on an executor: one chunk by the core, in the driver's snapshot."""
+    """Read one chunk by the core in the driver's snapshot; runs on an executor."""
     from dbdyno import _core
 
     place = task.get("hadoop")
@@ -140,7 +144,7 @@ def read_chunk(task: Mapping[str, Any]) -> MoveEvent:
 
 
 def _read_away(task: Mapping[str, Any], place: Mapping[str, Any]) -> MoveEvent:
-    """The same into a file of this machine, which is put on a Hadoop file system before the chunk counts."""
+    """Read one chunk into a local file and copy that to a Hadoop file system before the chunk counts as finished."""
     from dbdyno.move.ledger.folder import files_of
     from dbdyno.move.spark.files import Hadoop
 
@@ -158,12 +162,12 @@ def _read_away(task: Mapping[str, Any], place: Mapping[str, Any]) -> MoveEvent:
 
 
 def maker(context: Any, place: str | None) -> Make:
-    """What makes a job of Spark of some chunks. `place`: a folder on a Hadoop file system, where files go there."""
+    """Return a builder of Spark jobs; `place` is the folder on a Hadoop file system for the files, or None."""
 
     def make(
         target: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: How, folder: Path | None
     ) -> Any:
-        # Where files go elsewhere their paths are those in that folder.
+        # Files on a Hadoop file system have paths relative to its folder.
         here = None if folder is None else folder.absolute() if place is None else Path()
         spec = job_spec(target, plan, chunks, snapshot, how, here)
         away = {} if place is None or folder is None else {"hadoop": {"place": place, "settings": settings(context)}}
@@ -174,7 +178,7 @@ def maker(context: Any, place: str | None) -> Make:
 
 
 def settings(context: Any) -> dict[str, str]:
-    """What Spark was told of Hadoop."""
+    """Return the Hadoop settings of the Spark session."""
     given = dict(context.getConf().getAll())
     return {name.removeprefix(HADOOP): str(value) for name, value in given.items() if name.startswith(HADOOP)}
 
@@ -188,7 +192,20 @@ def run(
     master: str,
     opened: Callable[[str, str], Any] = session,
 ) -> None:
-    """Reads what is not finished on the cluster. Raises `MoveError`; the job can go on then, with or without Spark."""
+    """Read all unfinished chunks on the cluster; a job that fails can be resumed with or without Spark.
+
+    Args:
+        target: The server to read.
+        ledger: The job's ledger.
+        snapshot: The snapshot to read.
+        how: Number of workers, memory and other limits.
+        say: Called with each line for the user.
+        master: The URL of the Spark master.
+        opened: Opens the Spark session.
+
+    Raises:
+        MoveError: The cluster cannot be reached, or a chunk failed.
+    """
     spark = opened(master, f"dbdyno move {ledger.plan['id']}")
     place = ledger.plan.get("place")
     where = "the folder must be the same on every machine" if place is None else f"files go to {place}"

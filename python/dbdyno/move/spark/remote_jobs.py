@@ -1,4 +1,4 @@
-"""Jobs whose files are on a Hadoop file system: which places those are, and the work on them without Spark."""
+"""Jobs without Spark whose files go to a Hadoop file system."""
 
 from __future__ import annotations
 
@@ -23,19 +23,23 @@ _PLACE = re.compile(r"([a-z][a-z0-9+.-]*)://")
 
 
 def is_place(text: str) -> bool:
-    """Whether it names a folder on a Hadoop file system."""
+    """Return True if the text is a URL on a Hadoop file system (its scheme is not a database's and not `file`)."""
     found = _PLACE.match(text)
     return found is not None and found[1] not in SERVERS
 
 
 def reach(place: str) -> None:
-    """Raises `MoveError` where it cannot be reached: before a job begins."""
+    """Check that the folder can be reached, before a job begins.
+
+    Raises:
+        MoveError: It cannot be reached.
+    """
     Hadoop(place).sizes()
 
 
 @contextlib.contextmanager
 def made_away(ledger: Ledger) -> Iterator[Make | None]:
-    """What makes a job whose files go there; None for one with files of its own."""
+    """Yield a builder of jobs whose files go to the Hadoop file system, or None for a job with local files."""
     if ledger.plan.get("place") is None:
         yield None
         return
@@ -44,7 +48,11 @@ def made_away(ledger: Ledger) -> Iterator[Make | None]:
 
 
 def settled(ledger: Ledger, settings: Mapping[str, str] | None = None) -> None:
-    """At the end of a job: its files stand there, whole; then it is complete. Raises `MoveError`."""
+    """Verify the files on the Hadoop file system and mark the job complete.
+
+    Raises:
+        MoveError: A file has another size than was written.
+    """
     chunks = [chunk["file"] for chunk in ledger.plan["chunks"]]
     settle(Hadoop(ledger.plan["place"], settings), ledger.sizes(), chunks)
     ledger.manifest["status"] = "complete"
@@ -52,7 +60,11 @@ def settled(ledger: Ledger, settings: Mapping[str, str] | None = None) -> None:
 
 
 def work_away(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Say) -> None:
-    """Reads what is not finished, and puts each file there. Raises `MoveError`; the job can go on then."""
+    """Read all unfinished chunks and upload each file; a job that fails can be resumed.
+
+    Raises:
+        MoveError: A chunk failed.
+    """
     say(f"files go to {ledger.plan['place']}")
     with made_away(ledger) as make:
         work(target, ledger, snapshot, how, say, make)
@@ -60,14 +72,14 @@ def work_away(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, sa
 
 
 class Uploading:
-    """The face of the core's job: each file that is finished is put there before it is told."""
+    """Job with the interface of the core's `MoveJob` that uploads each finished file before reporting its chunk."""
 
     def __init__(self, job: _core.MoveJob, folder: Path, names: Mapping[int, str], there: Hadoop) -> None:
         self._job, self._folder, self._names, self._there = job, folder, names, there
         self.progress, self.begun, self.stop = job.progress, job.begun, job.stop
 
     def next(self, limit_s: float) -> MoveEvent | None:
-        """What has happened since; None at the end."""
+        """Return the next event, an empty one after `limit_s` seconds, or None at the end of the job."""
         event = self._job.next(limit_s)
         if event is not None and "done" in event:
             for one in files_of({"file": self._names[event["done"]["number"]]}, event["done"]):
@@ -78,7 +90,7 @@ class Uploading:
 
 @contextlib.contextmanager
 def uploading(there: Hadoop) -> Iterator[Make]:
-    """What makes a job whose files go there, by way of a temporary folder."""
+    """Yield a builder of jobs whose files are uploaded from a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="dbdyno-move-") as place:
 
         def make(

@@ -1,4 +1,4 @@
-"""Whether what stands in a table of MariaDB is what came, read in the transaction that wrote it, before its commit."""
+"""Check that a MariaDB table holds exactly the staged rows, inside the writing transaction and before its commit."""
 
 from __future__ import annotations
 
@@ -19,8 +19,22 @@ where table_schema = %s and table_name = %s and non_unique = 0 order by index_na
 
 
 def refuse_other(conn: Any, goal: Goal, stages: Sequence[str], into: Into, *, of_new: int, adds: bool) -> None:
-    """Raises `MoveError` where a row that came does not stand as it came; where all rows were to be ours, other rows,
-    too."""
+    """Refuse the load if a staged row is not in the target table with exactly the same values.
+
+    Rows are matched by the key of `into`, else by a unique key of the table; without one, both sides are compared as
+    multisets, which needs mode `replace`. In mode `replace` the table may hold no other rows.
+
+    Args:
+        conn: The session whose transaction wrote the rows; it has not committed yet.
+        goal: The target table and its columns.
+        stages: Quoted names of the staging tables.
+        into: The mode and the key of the load.
+        of_new: Number of rows that were added; in mode `replace` the row count the table must have.
+        adds: True if rows with new keys were added, so that a key missing in the table is an error.
+
+    Raises:
+        MoveError: A row differs or is missing, the table has extra rows, or there is no unique key to match by.
+    """
     given = goal.given()
     keys = into.key or _unique(conn, goal, given)
     if not keys:
@@ -50,7 +64,7 @@ def refuse_other(conn: Any, goal: Goal, stages: Sequence[str], into: Into, *, of
 
 
 def _unique(conn: Any, goal: Goal, given: Sequence[Field]) -> Sequence[str]:
-    """The columns of a key that has no NULL and that all came; none: there is no such key."""
+    """Return the columns of a unique key that has no nullable column and is fully loaded; empty if there is none."""
     names = {one.name for one in given}
     found: dict[str, list[tuple[str, str]]] = {}
     for index, column, nullable in rows(conn, KEYS_SQL, [goal.schema, goal.name]):
@@ -62,7 +76,7 @@ def _unique(conn: Any, goal: Goal, given: Sequence[Field]) -> Sequence[str]:
 
 
 def _as_sets(conn: Any, goal: Goal, stages: Sequence[str], given: Sequence[Field]) -> None:
-    """Rows as sets in which a row may be twice."""
+    """Compare staged rows with the table's rows as multisets (a row may occur more than once)."""
     came = ", ".join(one.plain(one.value()) for one in given)
     stands = ", ".join(one.plain(f"t.{quoted(one.name)}") for one in given)
     staged = " union all ".join(f"select {came} from {stage} s" for stage in stages)

@@ -1,4 +1,4 @@
-"""How each column of a MariaDB travels: as its own Arrow type where that holds every value, else as text.
+"""Mapping of MariaDB column types to Arrow types: the matching type where it holds every value, else text.
 
 | MariaDB | in the file | noted for PostgreSQL |
 |---|---|---|
@@ -14,7 +14,8 @@
 | binary, varbinary, blob | binary | bytea |
 | geometry | binary: WKB, without its SRID | bytea |
 
-A value that has no such form (a zero date, a time below 0 or beyond 24 h) makes its column text, in the server's words.
+A column that holds a value its Arrow type cannot represent (a zero date, a time below 0 or beyond 24 h) is read as
+text, as the server writes it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ WHOLE = {
     "int": ("int4", "integer", "int8", "bigint"),
     "bigint": ("int8", "bigint", "decimal", "numeric(20,0)"),
 }
-"""With a sign: kind and type; without: the same."""
+"""Integer types: (kind, PostgreSQL type) if signed, followed by (kind, PostgreSQL type) if unsigned."""
 PLAIN = {
     "float": ("float4", "real"),
     "double": ("float8", "double precision"),
@@ -52,7 +53,7 @@ MOMENTS = {"time": "time", "datetime": "timestamp", "timestamp": "timestamptz"}
 OTHERS = {"uuid": "uuid", "inet4": "inet", "inet6": "inet"}
 WIRES = {"decimal": "numeric"}
 AS_TEXT = {"time": "interval"}
-"""What a column that became text is for PostgreSQL; else text: it holds what its own type does not."""
+"""PostgreSQL type of a column that is read as text because of its values, by its kind; `text` for other kinds."""
 UNSIGNED, BINARY = 32, 63
 _CODES = {
     0: "decimal",
@@ -81,18 +82,23 @@ _CODES = {
     254: "text",
     255: "geometry",
 }
-"""Types of columns in the wire protocol."""
+"""MariaDB type names by the column type code of the wire protocol."""
 _DIGITS = re.compile(r"\((\d+)\)")
 
 
 def typed(rows: Iterable[Mapping[str, Any]], as_text: Sequence[str] = ()) -> list[Column]:
-    """How each column travels; `rows` are those of information_schema.columns, `is_json` beside them."""
+    """Return a `Column` for each described column.
+
+    Args:
+        rows: Rows of information_schema.columns, each with an additional `is_json`.
+        as_text: Names of columns that are to be read as text.
+    """
     found = [_column(row) for row in rows]
     return [text_of(one) if one.name in as_text else one for one in found]
 
 
 def text_of(column: Column) -> Column:
-    """The same column, its values in the server's own words."""
+    """Return the column, changed to be read as the server's text; unchanged if it is text or bytes already."""
     if column.kind in ("text", "bytea"):
         return column
     pg_type = AS_TEXT.get(column.kind, "text")
@@ -137,7 +143,7 @@ def _decimal(precision: int, scale: int) -> Column:
 
 
 def shown(field: Any) -> dict[str, Any]:
-    """A column of a result, as the driver's packet describes it, in the words of information_schema."""
+    """Return a result column's description from the driver's packet as a row of information_schema.columns."""
     code, unsigned, binary = field.type_code, bool(field.flags & UNSIGNED), field.charsetnr == BINARY
     kind = _CODES.get(code, "text")
     if kind in ("text", "varchar", "char") and binary:
@@ -156,7 +162,7 @@ def shown(field: Any) -> dict[str, Any]:
 
 
 def read_as(column: Column, alias: str) -> str:
-    """The expression that reads a column."""
+    """Return the SQL expression that selects the column in the form in which it is moved."""
     name = quoted(alias, column.name)
     kind = (column.mariadb_type or "").split("(")[0].split(" ")[0].lower()
     if kind == "bit":

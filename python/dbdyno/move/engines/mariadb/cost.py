@@ -1,7 +1,7 @@
-"""What a job costs a MariaDB: each session's own counters, which the server keeps for every session.
+"""Cost of a job to a MariaDB, from the status counters that the server keeps per session.
 
-rows_read    rows that its handlers read
-bytes_sent   bytes that it sent
+rows_read    rows read by the storage engine's handlers
+bytes_sent   bytes sent to the client
 created_tmp_disk_tables   temporary tables that did not fit in memory
 """
 
@@ -14,6 +14,6 @@ from dbdyno.move.proof.cost import Row, by_session
 
 
 def sessions_of(done: Iterable[MoveDone]) -> list[Row]:
-    """A row for each session, from the chunks that it finished; nobody looked at its waits."""
+    """Return one row per session with the counters of its finished chunks; waits are not sampled on MariaDB."""
     found = by_session(done)
     return [{"looks": 0, "waits": {}, **found[process]} for process in sorted(found)]

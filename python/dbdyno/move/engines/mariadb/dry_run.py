@@ -1,4 +1,4 @@
-"""What a load into a MariaDB would do, in lines: nothing is written."""
+"""Dry run of a load into a MariaDB: describes what would be done and writes nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ WAY = "staged, then added in one transaction"
 
 
 def rehearse(target: MariaDB, folder: Path, into: Into) -> list[str]:
-    """The files, and what each column becomes. Raises `MoveError`, as the load would at its begin."""
+    """Return lines that describe the files of a folder and what each column would become.
+
+    Raises:
+        MoveError: The load would be refused at its start.
+    """
     files, _ = files_of(folder)
     refuse_csv(files)
     heads = described(files)
@@ -30,7 +34,11 @@ def rehearse(target: MariaDB, folder: Path, into: Into) -> list[str]:
 
 
 def tables_of(target: MariaDB, plan: Plan, into: Into) -> list[list[str]]:
-    """The same of each table of a plan. Raises `MoveError`."""
+    """Return, for each table of a plan, lines that name its target and what each column would become.
+
+    Raises:
+        MoveError: The load would be refused at its start.
+    """
     found = []
     for place, one in enumerate(intos_of(plan, into)):
         name, columns = _columns(target, one, heads_of(plan, place))
@@ -39,7 +47,7 @@ def tables_of(target: MariaDB, plan: Plan, into: Into) -> list[list[str]]:
 
 
 def _columns(target: MariaDB, into: Into, heads: Heads) -> tuple[str, list[str]]:
-    """The table's name, and a line for each column: what comes, and what it becomes."""
+    """Return the target table's name, and one line per column with its incoming and its target type."""
     with reached(target, "rehearses") as conn:
         if into.create:
             if is_there(conn, database_of(target), into):

@@ -1,9 +1,9 @@
-"""A job that reads a MariaDB: its snapshots, its workers, a record for each chunk, and what follows a failure.
+"""Jobs that read a MariaDB: snapshots, workers, one record per chunk, and recovery after a failure.
 
-A snapshot of MariaDB belongs to the session that took it. So that those of all workers are one, nobody may commit while
-they are taken: `FLUSH TABLES WITH READ LOCK`, held for as long as the workers need to begin (milliseconds, once running
-statements have ended). Where the server does not allow that there is one worker, and a line says so. The snapshots end
-with their workers: what is read again later is read at another instant.
+A MariaDB snapshot belongs to the session that took it. For all workers to see the same data, nobody may commit while
+their snapshots are taken, so the job holds `FLUSH TABLES WITH READ LOCK` until every worker has begun (milliseconds,
+once running statements have ended). Where the server does not allow this lock, there is one worker, and the user is
+told. Snapshots end with their workers: a chunk that is read later is read from a different snapshot.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from dbdyno.move.reading.run import LOOK_S, NEXT, How, Plan, Say, across, new_id
 from dbdyno.move.reading.splits import Chunk
 
 BEGIN_S = 60.0
-"""How long workers may take to begin."""
+"""Time limit for all workers to begin, in seconds."""
 AGAIN = 1_000_000
-"""Chunks are read again under numbers of their own."""
+"""Offset added to a chunk's number when it is read a second time."""
 DENIED = (1227, 1044, 1045)
 NOT_YET = {"id": "", "at": "before its first snapshot"}
 
 Pieces = Callable[[Plan, Sequence[Chunk]], dict[str, Any]]
-"""What a job's specification has beside its source: the chunks, and where their rows go."""
+"""Builds the part of a `MoveJob` specification besides the source: the chunks, and where their rows go."""
 
 
 @dataclass
 class Running:
-    """Workers in one instant."""
+    """Worker sessions that share one snapshot."""
 
     job: _core.MoveJob
     id: str
@@ -54,7 +54,11 @@ class Running:
 
 
 def plan_of(target: MariaDB, conn: Any, wish: Wish, job: str, how: How) -> Plan:
-    """The tables as they are now, cut into ranges. Raises `MoveError`."""
+    """Return a plan with the tables as they are now, cut into key ranges.
+
+    Raises:
+        MoveError: A table cannot be read or the server reports an error.
+    """
     tables = look(target, conn, wish)
     several = len(tables) > 1
     prefixes = [f"{quote(f'{one.schema}.{one.name}', safe=' ')}/" if several else "" for one in tables]
@@ -69,7 +73,19 @@ def plan_of(target: MariaDB, conn: Any, wish: Wish, job: str, how: How) -> Plan:
 def begin(
     target: MariaDB, wish: Wish, folder: Path, how: How, say: Say, into: Mapping[str, Any] | None = None
 ) -> Ledger:
-    """A new job: its plan is on the disk. Raises `MoveError`."""
+    """Create a new job's ledger and write its plan to disk; nothing is read yet.
+
+    Args:
+        target: The MariaDB to read.
+        wish: The tables or the query to read.
+        folder: The job's folder.
+        how: Number of workers, memory and other limits.
+        say: Called with each line for the user.
+        into: The target that the rows go to, or None if they go into files.
+
+    Raises:
+        MoveError: The tables cannot be planned, or the folder cannot be used.
+    """
     job = new_id()
     with contextlib.closing(connect(target, job)) as conn:
         plan = plan_of(target, conn, wish, job, how)
@@ -83,7 +99,7 @@ def begin(
 
 
 def aloud(plan: Plan) -> list[str]:
-    """What the user should know before it begins."""
+    """Return lines that the user should read before the job begins, such as tables that are read as one stream."""
     lines = [f"job {plan.id}; its sessions are in `show processlist`; KILL ends one, and with it the job"]
     for table in plan.tables:
         name = f"{table.schema}.{table.name}" if table.schema else "the query"
@@ -98,7 +114,18 @@ def aloud(plan: Plan) -> list[str]:
 
 @contextlib.contextmanager
 def started(target: MariaDB, plan: Plan, given: Mapping[str, Any], how: How, say: Say) -> Iterator[Running]:
-    """Workers that are all in one instant. Raises `MoveError`."""
+    """Start workers whose snapshots all show the same instant, and stop them on exit.
+
+    Args:
+        target: The MariaDB to read.
+        plan: The job's plan.
+        given: The specification's chunks and their destination.
+        how: Number of workers, memory and other limits.
+        say: Called with each line for the user.
+
+    Raises:
+        MoveError: The server reports an error, the workers do not begin in time, or a table was altered meanwhile.
+    """
     workers = max(min(how.workers, len(given["chunks"])), 1)
     with contextlib.closing(connect(target, plan.id)) as conn:
         try:
@@ -149,7 +176,7 @@ def _until_begun(job: _core.MoveJob, workers: int) -> None:
 
 
 def _refuse_altered(conn: Any, plan: Plan) -> None:
-    """Raises `MoveError` where a table was altered between the plan and the snapshot."""
+    """Raise `MoveError` if a table was altered between the plan and the snapshot."""
     for table in plan.tables:
         if not table.schema:
             continue
@@ -159,7 +186,12 @@ def _refuse_altered(conn: Any, plan: Plan) -> None:
 
 
 def read_into(folder: Path, *, again: bool = False) -> Pieces:
-    """Files of a folder. `again`: each chunk is read a second time, in the same snapshot."""
+    """Return a builder of chunks that are written to files of a folder.
+
+    Args:
+        folder: Where the files are written.
+        again: Read each chunk a second time in the same snapshot, for verification, without writing it.
+    """
 
     def pieces(plan: Plan, chunks: Sequence[Chunk]) -> dict[str, Any]:
         each: list[dict[str, Any]] = [
@@ -179,7 +211,7 @@ def read_into(folder: Path, *, again: bool = False) -> Pieces:
 
 
 def specs(plan: Plan) -> list[dict[str, Any]]:
-    """The tables as the core wants them."""
+    """Return the plan's tables in the form the Rust core takes them."""
     return [
         {
             "columns": [column.spec() for column in table.columns],
@@ -192,7 +224,22 @@ def specs(plan: Plan) -> list[dict[str, Any]]:
 def work(
     target: MariaDB, ledger: Ledger, how: How, say: Say, pieces: Pieces, *, completes: bool = True
 ) -> dict[int, MoveDone]:
-    """Reads what is not finished; gives what was read again, by chunk. Raises `MoveError`; the job can go on then."""
+    """Read all unfinished chunks; a job that fails can be resumed.
+
+    Args:
+        target: The MariaDB to read.
+        ledger: The job's ledger.
+        how: Number of workers, memory and other limits.
+        say: Called with each line for the user.
+        pieces: Builds the chunks and their destination.
+        completes: Mark the job complete in the manifest when all chunks are read.
+
+    Returns:
+        The records of chunks that were read a second time, by chunk number.
+
+    Raises:
+        MoveError: A chunk failed.
+    """
     ledger.refuse_foreign()
     with ledger.held(), ledger.phase("reading"), named(ledger):
         ledger.sweep()
@@ -244,7 +291,10 @@ def _run(
 
 
 def _widen(ledger: Ledger, plan: Plan, failed: MoveFailed, say: Say) -> bool:
-    """Makes the column text; what was read of all tables is read again, since the snapshots are gone."""
+    """Switch the failed column to text and discard all finished chunks; return False if it already is text or bytes.
+
+    All tables are read again, because the old snapshots no longer exist.
+    """
     table = plan.tables[failed["table"]]
     column = next(one for one in table.columns if one.name == failed["column"])
     if column.kind in ("text", "bytea"):
@@ -260,7 +310,7 @@ def _widen(ledger: Ledger, plan: Plan, failed: MoveFailed, say: Say) -> bool:
 
 
 def failed_job(failed: MoveFailed) -> MoveError:
-    """A failure of the core, with what to do."""
+    """Return an error for a failure that the core reported, with the user's next step."""
     step = NEXT.get(failed["kind"], "")
     if failed["kind"] == "unrepresentable":
         step = f"--text {failed['column']}: the column in the server's own words"
@@ -280,7 +330,25 @@ def resume(
     restarted: Callable[[Plan], None] | None = None,
     completes: bool = True,
 ) -> dict[int, MoveDone]:
-    """Finishes a job. Its snapshots ended with its workers, so the user chooses. Raises `MoveError`."""
+    """Resume a job; because its snapshots ended with its workers, the user must choose how.
+
+    Args:
+        target: The MariaDB to read.
+        ledger: The job's ledger.
+        how: Number of workers, memory and other limits.
+        say: Called with each line for the user.
+        pieces: Builds the chunks and their destination.
+        restart: Read all chunks again from a new snapshot.
+        as_of_now: Read only the missing chunks, from a new snapshot.
+        restarted: Called with the new plan before a restart.
+        completes: Mark the job complete in the manifest when all chunks are read.
+
+    Returns:
+        The records of chunks that were read a second time, by chunk number.
+
+    Raises:
+        MoveError: Neither choice was made although chunks are finished, the server is another one, or a chunk failed.
+    """
     ledger.refuse_foreign()
     plan, done = Plan.from_json(ledger.plan), len(ledger.records())
     if done and not restart and not as_of_now:

@@ -1,5 +1,7 @@
-"""Files into a table of a MariaDB, all of it or nothing: lines of `LOAD DATA LOCAL` into a staging table of our own,
-then one transaction."""
+"""Loads of files into a MariaDB table, all or nothing.
+
+`LOAD DATA LOCAL` fills a private staging table; one transaction then moves the rows into the target.
+"""
 
 from __future__ import annotations
 
@@ -58,13 +60,26 @@ KINDS = {
     "longtext": "text",
     "longblob": "bytea",
 }
-"""How a staged column is read again."""
+"""Kind of a staged column, by its MariaDB type; used to read the staging table again."""
 
 
 def bring(
     target: MariaDB, folder: Path, into: Into, how: How, say: Say, *, read_again: bool = False, compare: bool = False
 ) -> Loaded:
-    """Loads the files of a folder, or one file. Raises `MoveError`; nothing of the table is changed then."""
+    """Load one file or the files of a folder into a table; if the load fails, the table is unchanged.
+
+    Args:
+        target: The MariaDB to load into.
+        folder: A file, or a folder of files.
+        into: The target table, the mode and the key.
+        how: Number of workers, memory and other limits.
+        say: Called with each line for the user.
+        read_again: Read the staged rows again and compare their hash with that of the files.
+        compare: Compare the table with the staged rows before the commit.
+
+    Raises:
+        MoveError: The load was refused or failed.
+    """
     files, records = files_of(folder)
     refuse_csv(files)
     heads = described(files)[0][0]
@@ -105,14 +120,22 @@ def bring(
 
 
 def refuse_csv(files: Sequence[Path]) -> None:
-    """Raises `MoveError` for a form that MariaDB is not given."""
+    """Raise if the files are CSV, which is not loaded into MariaDB.
+
+    Raises:
+        MoveError: The first file is a CSV.
+    """
     if files[0].suffix == CSV:
         raise MoveError("a CSV goes into a PostgreSQL only", where=str(files[0]), next_step="give Parquet or Arrow")
 
 
 @contextlib.contextmanager
 def reached(target: MariaDB, job: str) -> Iterator[Any]:
-    """A session that stages and publishes."""
+    """Open a session that stages and publishes rows, and close it on exit.
+
+    Raises:
+        MoveError: The server reports an error, inside the block too.
+    """
     conn = target.connect(answer_s=None, name=application(job))
     try:
         for text in WRITING:
@@ -126,7 +149,7 @@ def reached(target: MariaDB, job: str) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def made(conn: Any, target: MariaDB, into: Into, heads: Heads) -> Iterator[Goal]:
-    """The table; one that was made is gone again where the load fails."""
+    """Find or create the target table, and drop it again if it was created here and the load fails."""
     goal = matched(conn, database_of(target), into, heads)
     try:
         yield goal
@@ -139,7 +162,7 @@ def made(conn: Any, target: MariaDB, into: Into, heads: Heads) -> Iterator[Goal]
 
 @contextlib.contextmanager
 def staged(conn: Any, goal: Goal, job: str, numbers: Sequence[int], *, placed: bool) -> Iterator[None]:
-    """The staging tables; they are gone afterwards."""
+    """Create the job's staging tables, and drop them on exit."""
     make_stages(conn, goal, job, numbers, placed=placed)
     try:
         yield
@@ -159,8 +182,21 @@ def put(
     *,
     placed: bool,
 ) -> None:
-    """Puts pieces of files, by their numbers, into the staging table of each; `record` is called as each is there.
-    Raises `MoveError`."""
+    """Load pieces of files into their staging tables.
+
+    Args:
+        target: The MariaDB to load into.
+        goal: The target table and its columns.
+        pieces: The pieces of files, by number.
+        stages: The number of the staging table for each piece.
+        how: Number of workers, memory and other limits.
+        job: The job's id.
+        record: Called with the record of each piece once it is staged.
+        placed: Also stage each row's file number and row number, so that rejected rows can be named.
+
+    Raises:
+        MoveError: A piece could not be loaded.
+    """
     shown = FileProgress(how.progress, list(pieces.values()))
     mover = _core.MoveJob(
         {
@@ -199,8 +235,17 @@ def finished(
     progress: Callable[[Sequence[Mapping[str, Any]]], None] | None = None,
     record: Callable[[MoveDone], None] | None = None,
 ) -> list[MoveDone]:
-    """The records of all chunks, in their order; `record` is called as each comes. Raises `MoveError` for the first
-    that failed."""
+    """Wait for all chunks of a job and return their records, sorted by chunk number.
+
+    Args:
+        mover: The running job; it is stopped on return.
+        names: The name of each chunk, for error messages.
+        progress: Called with the records so far after each event.
+        record: Called with each record when its chunk is done.
+
+    Raises:
+        MoveError: A chunk failed; it describes the first failure.
+    """
     done: list[MoveDone] = []
     failed: MoveFailed | None = None
     try:
@@ -225,7 +270,11 @@ def finished(
 
 
 def read_staged(target: MariaDB, goal: Goal, job: str, numbers: Sequence[int], how: How, total: int) -> None:
-    """Reads the staged rows again by our own reader and compares. Raises `MoveError` where they differ."""
+    """Read the staged rows again through this project's reader and compare their hash with `total`.
+
+    Raises:
+        MoveError: The hashes differ.
+    """
     names = ", ".join(f"`{one.name.replace('`', '``')}`" for one in goal.fields)
     mover = _core.MoveJob(
         {

@@ -1,7 +1,7 @@
-"""Files into a table of a MariaDB as a job: as into a PostgreSQL, each piece into a staging table of its own.
+"""Loads of files into a MariaDB table as a resumable job, with one staging table per piece, as for PostgreSQL.
 
-What a kill leaves half done is made anew; no finished piece is read twice. MariaDB keeps its staging tables over a
-restart.
+Pieces that were interrupted are loaded again from the start; no finished piece is read twice. MariaDB keeps the staging
+tables across a restart.
 """
 
 from __future__ import annotations
@@ -33,7 +33,11 @@ BEGUN = "job {}: staging {}, each in a table beside the target; KILL of one of i
 
 
 def load(target: MariaDB, source: Path, into: Into, folder: Path, how: How, say: Say, level: str) -> Loaded:
-    """A new job, from the files to the commit. Raises `MoveError`; the table has not changed then."""
+    """Start a new job and run it from the files to the commit; if it fails, the target table is unchanged.
+
+    Raises:
+        MoveError: The load was refused or failed.
+    """
     plan = plan_of(source, into, target.safe_dsn, new_id(), how.workers)
     rejects_of(into, [])
     with contextlib.ExitStack() as stack:
@@ -50,7 +54,11 @@ def load(target: MariaDB, source: Path, into: Into, folder: Path, how: How, say:
 
 
 def go_on(target: MariaDB, ledger: Ledger, how: How, say: Say, level: str, *, restart: bool) -> Loaded | None:
-    """A job that was ended goes on; None: it turns out to be published. Raises `MoveError`."""
+    """Resume a job; return None if it turns out to have been published already.
+
+    Raises:
+        MoveError: The job cannot be resumed, or it failed again.
+    """
     ledger.refuse_foreign()
     refuse_ended(ledger)
     plan = Plan.from_json(ledger.plan)
@@ -72,7 +80,7 @@ def go_on(target: MariaDB, ledger: Ledger, how: How, say: Say, level: str, *, re
 def _work(
     target: MariaDB, conn: Any, ledger: Ledger, plan: Plan, goals: Sequence[Goal], how: How, level: str, say: Say
 ) -> Loaded:
-    """Puts the files there that are not yet, and publishes all. Raises `MoveError`; the job can go on then."""
+    """Load the pieces that are not staged yet, then publish all; after a `MoveError` the job can be resumed."""
     into, paths = asked_of(plan), [Path(one["path"]) for one in files_in(plan)["each"]]
     placed = into.rejects is not None
     with ledger.held():

@@ -1,4 +1,4 @@
-"""From the staging tables into tables of MariaDB, in one transaction: until its commit no table has changed."""
+"""Publication of staged rows in MariaDB tables, in one transaction: no table changes before its commit."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ where referenced_table_name is not null and (table_schema, table_name) in %s
 
 @dataclass(frozen=True)
 class Part:
-    """One of the tables, and the staging tables with its rows."""
+    """One target table, and the staging tables that hold its rows."""
 
     goal: Goal
     numbers: Sequence[int]
     into: Into
     staged: int
-    """Rows in the staging tables."""
+    """Number of rows in the staging tables."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """What became of one."""
+    """Result of publishing one table."""
 
     merged: Merged
     differs: Sequence[Rounded]
@@ -55,8 +55,21 @@ class Published:
 def publish(
     conn: Any, job: str, parts: Sequence[Part], *, rejects: Rejects | None = None, compare: bool = False
 ) -> list[Published]:
-    """All in one transaction, those tables first that the foreign keys of others name. Raises `MoveError` and the
-    driver's errors; nothing has changed then. `compare`: what stands is compared with what came before the commit."""
+    """Publish all tables in one transaction, in foreign key order (referenced tables first).
+
+    Args:
+        conn: The session that publishes.
+        job: The job's id.
+        parts: The tables and their staging tables.
+        rejects: Where rows that a table refuses are written; None fails the load instead.
+        compare: Compare each table with its staged rows before the commit.
+
+    Returns:
+        One result per part, in the order of `parts`.
+
+    Raises:
+        MoveError: A check failed; nothing has changed. Errors of the driver are passed on after the rollback.
+    """
     found: dict[int, Published] = {}
     part = parts[0]
     conn.begin()
@@ -70,7 +83,7 @@ def publish(
             found[place] = _publish(conn, job, part, rejects, compare=compare)
         rows(conn, f"insert into {parts[0].goal.mark(job)} values (1)")
         if rejects is not None and rejects.rows:
-            # Before the commit: whoever dies in it may have rejected rows and must not have lost them.
+            # Before the commit: if the process dies during it, rows may be rejected already, and must not be lost.
             rejects.write()
         conn.commit()
     except BaseException as error:
@@ -83,7 +96,7 @@ def publish(
 
 
 def _in_order(conn: Any, parts: Sequence[Part]) -> list[int]:
-    """Their places, those first that the foreign keys of others name."""
+    """Return the indexes of the parts, those first that foreign keys of others reference."""
     refers: dict[int, set[int]] = {place: set() for place in range(len(parts))}
     if len(parts) > 1:
         places = {(one.goal.schema, one.goal.name): place for place, one in enumerate(parts)}
@@ -95,7 +108,7 @@ def _in_order(conn: Any, parts: Sequence[Part]) -> list[int]:
 
 
 def _publish(conn: Any, job: str, part: Part, rejects: Rejects | None, *, compare: bool) -> Published:
-    """One of the tables. Inside of the transaction."""
+    """Publish one table inside the open transaction."""
     run: Run = whole(conn) if rejects is None else Halves(conn, rejects)
     goal, into, before = part.goal, part.into, _rejected(rejects)
     stages = [goal.stage(job, number) for number in part.numbers]
@@ -108,7 +121,7 @@ def _publish(conn: Any, job: str, part: Part, rejects: Rejects | None, *, compar
 
 
 def _refuse_nulls_of_a_trigger(conn: Any, goal: Goal, stages: Sequence[str], said: str) -> None:
-    """Raises `MoveError` where the server misses a value that every row that came has, and the table has triggers."""
+    """Raise `MoveError` if a column is reported as NULL, no staged row has NULL there, and the table has triggers."""
     named = [one for one in goal.given() if f"'{one.name}'" in said]
     triggers = [str(name) for (name,) in rows(conn, TRIGGERS_SQL, [goal.schema, goal.name])]
     for one in named if triggers else []:
@@ -157,8 +170,10 @@ def _merge(
     run: Run,
     rejects: Rejects | None,
 ) -> Merged:
-    """Only rows that differ are written. One staging table after the other: a key that is twice in all is refused
-    first."""
+    """Update rows that differ and, in mode `merge`, add new ones; staging tables are processed one after another.
+
+    A key that occurs more than once across all staging tables is refused first.
+    """
     given = goal.given()
     keys = [one for one in given if one.name in into.key]
     others = [one for one in given if one.name not in into.key]
@@ -203,7 +218,7 @@ def _refuse_doubles(conn: Any, stages: Sequence[str], keys: Sequence[Field], no_
 
 
 def _rounded(conn: Any, goal: Goal, stages: Sequence[str]) -> list[Rounded]:
-    """Values that the table holds otherwise than they came."""
+    """Return, per column, how many values the table stores differently from the staged ones, with an example."""
     found = []
     for one in goal.given():
         stands = one.narrowed()

@@ -1,7 +1,7 @@
-"""Rows that a table of MariaDB does not take: found by halves, and given to the file of rejects with reason and place.
+"""Rows that a MariaDB table refuses, found by bisection and written to the reject file with reason and position.
 
-A statement that fails is undone by InnoDB by itself and the transaction goes on, so that no savepoint is needed. Staged
-rows have the number of their file and of their row in it.
+InnoDB rolls back a failed statement by itself and the transaction continues, so no savepoint is needed. Staged rows
+carry the number of their file and their row number in it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dbdyno.move.engines.postgres.staging import FILE, ROW
 from dbdyno.move.loading.rejects import Rejects
 
 PIECE_ROWS = 50_000
-"""Rows tried at once, so that a bad row costs a piece and not the whole."""
+"""Number of rows tried at once, so that a bad row costs a retry of one such range and not of the whole table."""
 OF_A_ROW = frozenset(
     (
         1048,  # a NULL that must not be
@@ -41,33 +41,36 @@ OF_A_ROW = frozenset(
         4079,
     )
 )
-"""Errors that one row alone may be the cause of."""
+"""Error codes that a single row can cause."""
 
 Make = Callable[[str], str]
 Run = Callable[[str, Make], int]
-"""Runs a statement over the rows of a staging table `s`; it is made for a condition on them. The rows it changed."""
+"""Runs a statement over the rows of a staging table (alias `s`) and returns the number of changed rows.
+
+The second argument builds the statement for a condition that selects rows.
+"""
 
 
 def whole(conn: Any) -> Run:
-    """All rows at once."""
+    """Return a runner that executes the statement once for all rows."""
     return lambda stage, make: execute(conn, make("true"))
 
 
 def execute(conn: Any, text: str) -> int:
-    """A statement; the rows that it changed."""
+    """Execute a statement and return the number of rows that it changed."""
     with conn.cursor() as cursor:
         return int(cursor.execute(text))
 
 
 @dataclass
 class Halves:
-    """Runs statements piece by piece, and rejects what fails alone."""
+    """Runner that executes a statement range by range, bisects ranges that fail, and rejects rows that fail alone."""
 
     conn: Any
     rejects: Rejects
 
     def __call__(self, stage: str, make: Make) -> int:
-        """The rows that were changed in all."""
+        """Run the statement over all rows of the staging table and return the number of changed rows."""
         bounds = rows(self.conn, f"select {FILE}, max({ROW}) from {stage} group by {FILE} order by {FILE}")
         return sum(
             self._range(stage, make, int(file), low, min(low + PIECE_ROWS, int(last) + 1))
@@ -76,7 +79,7 @@ class Halves:
         )
 
     def _range(self, stage: str, make: Make, file: int, low: int, high: int) -> int:
-        """Rows from one on and before another."""
+        """Run the statement for the rows of a file from `low` (included) to `high` (excluded)."""
         where = f"s.{FILE} = {file} and s.{ROW} >= {low} and s.{ROW} < {high}"
         try:
             return execute(self.conn, make(where))

@@ -1,4 +1,4 @@
-"""One Arrow file for all rows of a table of a MariaDB, or a stream on stdout."""
+"""One MariaDB table written as one Arrow file, or as an Arrow stream to stdout."""
 
 from __future__ import annotations
 
@@ -23,7 +23,20 @@ from dbdyno.move.reading.single import FORMS, STDOUT, Written
 
 
 def write(target: MariaDB, wish: Wish, to: str, how: How, say: Say, *, read_again: bool = False) -> Written:
-    """Writes one table. Raises `MoveError`, and `BrokenPipeError` where stdout is not read to its end."""
+    """Write one table to a file or to stdout.
+
+    Args:
+        target: The MariaDB to read.
+        wish: The table or query to read.
+        to: A path whose suffix chooses the format, or the name for stdout.
+        how: Number of workers, memory and other limits.
+        say: Called with each line for the user.
+        read_again: Read the written file again and compare its rows.
+
+    Raises:
+        MoveError: The format is not available, the file exists, or the server reports an error.
+        BrokenPipeError: The reader of stdout closed it early.
+    """
     path = None if to == STDOUT else Path(to)
     form = "stream" if path is None else FORMS[path.suffix]
     if form == "csv":
@@ -75,7 +88,7 @@ def _run(
 
 
 def _as_text(plan: Plan, failed: MoveFailed, path: Path | None, say: Say) -> Plan:
-    """The same plan with one more column as text. Raises what else went wrong."""
+    """Return the plan with the failed column read as text; raise if that would not help or output was already sent."""
     if failed["kind"] == "closed":
         raise BrokenPipeError
     table = plan.tables[0]

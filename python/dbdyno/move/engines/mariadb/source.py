@@ -1,8 +1,8 @@
-"""A MariaDB as a source: its tables, their columns, and the statements that read them.
+"""MariaDB as a source: its tables, their columns, and the statements that read them.
 
-Only tables whose engine keeps old versions of rows (InnoDB) are moved: of the others there is no instant. Workers are
-in transactions of their own, begun in one moment (`job.py`); each has touched every table by then, so that nobody
-alters, drops or truncates one until they have ended.
+Only tables whose engine keeps old row versions (such as InnoDB) are moved: other engines have no consistent snapshot.
+Each worker reads in its own transaction; all transactions begin at one moment (`job.py`). By then each has touched
+every table, so no table can be altered, dropped or truncated until the transactions end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SESSION = (
     "set session sql_mode = 'NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', max_statement_time = 0,"
     f" lock_wait_timeout = {LOCK_WAIT_S}, wait_timeout = 28800, net_write_timeout = 3600, net_read_timeout = 3600",
 )
-"""Of each session: nothing ends it but us, and text is the same everywhere."""
+"""Settings of each session: the server does not time it out, and text is encoded in the same way everywhere."""
 SNAPSHOT = (
     "set session transaction isolation level repeatable read",
     "start transaction with consistent snapshot, read only",
@@ -43,8 +43,11 @@ select t.table_schema, t.table_name, lower(t.table_type), lower(coalesce(t.engin
        greatest(coalesce(t.data_length, 0), 64 * coalesce(t.table_rows, 0))
 from information_schema.tables t where t.table_schema = %s and t.table_name = %s
 """
-"""InnoDB knows the rows at once and the length some ten seconds later: a table that was just filled has one page until
-then. 64 bytes a row are few."""
+"""Looks up a table's type, engine and estimated size in bytes.
+
+InnoDB knows the row count at once but updates the data length only some ten seconds later; until then a table that was
+just filled appears to have one page. 64 bytes per row is therefore a lower estimate.
+"""
 LIST_SQL = """
 select table_schema, table_name from information_schema.tables
 where table_type in ('BASE TABLE', 'SYSTEM VERSIONED')
@@ -65,7 +68,11 @@ where s.table_schema = %s and s.table_name = %s and s.index_name = 'PRIMARY' and
 
 
 def look(target: MariaDB, conn: Any, wish: Wish) -> tuple[Table, ...]:
-    """What the user means, as it is now. Raises `MoveError`."""
+    """Return the tables or the query that the user asked for, as they are now.
+
+    Raises:
+        MoveError: A table is missing or cannot be read consistently, or the server reports an error.
+    """
     try:
         if wish.query is not None:
             return (_query(conn, wish),)
@@ -111,7 +118,7 @@ def _table(conn: Any, schema: str, name: str, wish: Wish) -> Table:
 
 
 def columns_of(conn: Any, schema: str, name: str, as_text: Sequence[str] = ()) -> tuple[Column, ...]:
-    """The columns of a table, and how each travels."""
+    """Return the columns of a table, each with the type in which it is moved."""
     with conn.cursor() as cursor:
         cursor.execute(COLUMNS_SQL, [schema, name])
         heads = [one[0] for one in cursor.description]
@@ -134,7 +141,7 @@ def _chosen(columns: Sequence[Column], names: Sequence[str], where: str) -> tupl
 
 
 def _query(conn: Any, wish: Wish) -> Table:
-    """A query's columns are those that the server describes before its first row."""
+    """Return the query as a table whose columns the server describes before its first row."""
     query = whole(wish.query or "", "--query").rstrip().rstrip(";")
     with conn.cursor() as cursor:
         cursor.execute(f"select * from (\n{query}\n) as q limit 0")
@@ -144,7 +151,7 @@ def _query(conn: Any, wish: Wish) -> Table:
 
 
 def session_sql(tables: Sequence[Table]) -> list[str]:
-    """What a worker runs before its first chunk: it is in its snapshot then, and nobody alters the tables."""
+    """Return what a worker runs before its first chunk: it opens the snapshot and locks the tables against DDL."""
     touched = [
         f"select 1 from {quoted(relation.schema, relation.name)} limit 0"
         for table in tables
@@ -155,13 +162,13 @@ def session_sql(tables: Sequence[Table]) -> list[str]:
 
 
 def select_sql(tables: Sequence[Table], chunk: Chunk) -> str:
-    """The statement that reads a chunk of one of the tables."""
+    """Return the statement that reads a chunk."""
     table = tables[chunk.table]
     relation = table.relations[chunk.relation]
     alias = "q" if table.query is not None else table.name
     chosen = ", ".join(read_as(one, alias) for one in table.columns)
     if table.partition is not None:
-        # What names the folder, after all columns of the file.
+        # The value that names the partition's folder comes after all columns of the file.
         chosen += f", cast({quoted(alias, table.partition)} as char)"
     if table.query is not None:
         return f"select {chosen} from (\n{table.query}\n) as q"
@@ -178,7 +185,11 @@ def select_sql(tables: Sequence[Table], chunk: Chunk) -> str:
 
 
 def connect(target: MariaDB, job: str) -> Any:
-    """A session that looks, and locks for a moment."""
+    """Open a session for catalog queries and short locks.
+
+    Raises:
+        MoveError: The server reports an error.
+    """
     conn = target.connect(name=application(job))
     try:
         rows(conn, f"set session lock_wait_timeout = {LOCK_WAIT_S}, time_zone = '+00:00'")
@@ -189,7 +200,7 @@ def connect(target: MariaDB, job: str) -> Any:
 
 
 def failure(error: Exception, where: str) -> MoveError:
-    """An error of the server, with what to do."""
+    """Return a `MoveError` for an error of the server, with the user's next step."""
     number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     steps = {
         1142: "ask for SELECT on the table",

@@ -1,8 +1,8 @@
-"""Ranges of a primary key, cut where the server thinks that half of the rows are.
+"""Ranges of a primary key, cut at the middle of the key range where the server estimates too many rows.
 
-The server estimates the rows of a range by going down its index (a few pages, no rows read), so a skewed key is cut
-where its rows are and not where its numbers are. The first range has no beginning and the last no end: a row with a new
-key is in one of them. What has no integer to begin its primary key is one stream.
+The server estimates the rows of a range from a few index pages without reading rows, so a skewed key is cut where its
+rows are, not where its numbers are. The first range has no lower bound and the last no upper bound, so a row with a new
+key falls into one of them. A table whose primary key does not start with an integer is read as one stream.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dbdyno.move.reading.splits import PIECE_BYTES_LEAST, PIECE_BYTES_MOST, PIEC
 
 CUTS_MOST = 4_000
 SMALL = 0.6
-"""A range with less than this share of a piece is not cut again."""
+"""A range with less than this share of the wanted rows is not cut again."""
 
 Estimate = Callable[[int, int], int]
 
 
 @dataclass(frozen=True)
 class Range:
-    """Keys from `start` to below `before`, and the rows that the server thinks are there."""
+    """Keys from `start` (included) to `before` (excluded), with the server's row estimate."""
 
     start: int
     before: int
@@ -34,7 +34,10 @@ class Range:
 
 
 def cut(first: int, last: int, pieces: int, estimate: Estimate) -> list[Range]:
-    """At least so many ranges of `first` to `last` (included), where the keys allow it; the fullest is cut first."""
+    """Cut the keys `first` to `last` (both included) into at least `pieces` ranges if the keys allow it, fullest first.
+
+    Neighbouring ranges that together hold no more than the wanted number of rows are joined again.
+    """
     whole = Range(first, last + 1, estimate(first, last + 1))
     wanted = max(whole.rows / max(pieces, 1), 1.0)
     heap: list[tuple[int, int, Range]] = [(-whole.rows, first, whole)]
@@ -55,7 +58,7 @@ def cut(first: int, last: int, pieces: int, estimate: Estimate) -> list[Range]:
 
 
 def _joined(ranges: Sequence[Range], wanted: float) -> list[Range]:
-    """Neighbours that are small together become one."""
+    """Join neighbouring ranges that together hold at most the wanted number of rows."""
     joined: list[Range] = []
     for one in ranges:
         if joined and joined[-1].rows + one.rows <= wanted:
@@ -68,7 +71,15 @@ def _joined(ranges: Sequence[Range], wanted: float) -> list[Range]:
 def chunks_of(
     conn: Any, tables: Sequence[Table], prefixes: Sequence[str], workers: int, piece_bytes: int | None
 ) -> list[Chunk]:
-    """The chunks of all tables."""
+    """Return the chunks of all tables, of about equal size.
+
+    Args:
+        conn: The session that estimates.
+        tables: The tables to cut.
+        prefixes: The folder of each table's files, empty or ending with a slash.
+        workers: Number of workers.
+        piece_bytes: Size of a chunk in bytes, or None to choose it by the number of workers.
+    """
     total = sum(relation.bytes for table in tables for relation in table.relations)
     equal = -(-total // (workers * PIECES_PER_WORKER)) if workers > 1 else PIECE_BYTES_MOST
     size = piece_bytes or min(max(equal, PIECE_BYTES_LEAST), PIECE_BYTES_MOST)

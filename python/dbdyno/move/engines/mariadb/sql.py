@@ -1,4 +1,4 @@
-"""Names, literals and the user's own SQL in statements of ours, as MariaDB reads them."""
+"""Names, literals and checks of user-given SQL, in MariaDB's syntax."""
 
 from __future__ import annotations
 
@@ -19,19 +19,23 @@ _PAIR = {")": "(", "]": "["}
 
 
 def quoted(*names: str) -> str:
-    """A name, or a qualified one."""
+    """Return the name in backquotes; several names are joined by dots, and empty ones are left out."""
     return ".".join("`" + name.replace("`", "``") + "`" for name in names if name)
 
 
 def literal(value: str | int) -> str:
-    """A value; backslashes mean themselves only where they are doubled."""
+    """Return the value as an SQL literal, with quotes, backslashes and NUL characters escaped."""
     if isinstance(value, int):
         return str(value)
     return "'" + value.replace("\\", "\\\\").replace("'", "''").replace("\x00", "\\0") + "'"
 
 
 def split_name(text: str, database: str) -> tuple[str, str]:
-    """Database and table of a name as SQL writes it. Raises `MoveError`."""
+    """Return database and table of a name as SQL writes it; `database` is used if the name has only one part.
+
+    Raises:
+        MoveError: It is not a table name, or no database is known.
+    """
     found = _NAME.fullmatch(text.strip())
     parts = [part.replace("``", "`") for part in found.groups() if part] if found else []
     if not parts or (len(parts) == 1 and not database):
@@ -44,7 +48,11 @@ def split_name(text: str, database: str) -> tuple[str, str]:
 
 
 def whole(text: str, option: str) -> str:
-    """The user's SQL, where it is one whole piece: nothing of it reaches beyond its brackets. Raises `MoveError`."""
+    """Return the user's SQL unchanged if it is one complete expression that cannot reach beyond surrounding brackets.
+
+    Raises:
+        MoveError: It is empty, or a bracket, quote or comment is not balanced.
+    """
     if not text.strip() or "\x00" in text:
         raise MoveError("is empty, or holds a NUL character", where=option, next_step="give an SQL expression")
     marks: list[str] = []
@@ -53,7 +61,7 @@ def whole(text: str, option: str) -> str:
         at = found.end()
         if found["comment"]:
             end = text.find("*/", at)
-            # MariaDB runs what stands in /*! and /*M! comments.
+            # MariaDB executes the contents of /*! and /*M! comments.
             if end < 0 or text[at : at + 1] in ("!", "M"):
                 raise _not_whole(text, option, found.start(), "a comment that is not closed, or is run")
             at = end + 2

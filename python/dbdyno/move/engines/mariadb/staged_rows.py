@@ -1,5 +1,4 @@
-"""Rows of a job that stand in staging tables of a MariaDB beside their tables, one for each chunk: looked at once more,
-and published in one transaction."""
+"""A job's staged rows in MariaDB, one staging table per chunk: verified, then published in one transaction."""
 
 from __future__ import annotations
 
@@ -44,13 +43,13 @@ STAGED = {
     "timestamptz": "datetime(6)",
     "bytea": "longblob",
 }
-"""How a column of each kind is staged; else as text."""
+"""MariaDB type in which a column of each kind is staged; `longtext` for other kinds."""
 CONNECTION = (2006, 2013, 2055, 1053, 1927)
-"""Numbers of errors of a connection that is gone."""
+"""Error codes of a lost connection."""
 
 
 def heads_of(plan: Plan, table: int) -> Heads:
-    """The columns of one of the tables as they come."""
+    """Return the columns of one of the plan's tables as they arrive."""
     if plan.files is not None:
         heads: Heads = plan.files["heads"]
         return heads
@@ -69,23 +68,31 @@ def heads_of(plan: Plan, table: int) -> Heads:
 
 
 def intos_of(plan: Plan, into: Into) -> list[Into]:
-    """What becomes of each table. Raises `MoveError` where two of them would go into one."""
+    """Return the target of each table of the plan.
+
+    Raises:
+        MoveError: Two tables would go into the same target.
+    """
     return intos(plan.tables, into, quoted)
 
 
 def goals_of(conn: Any, database: str, plan: Plan, into: Into) -> list[Goal]:
-    """The table that takes the rows of each, which is there. Raises `MoveError`."""
+    """Return the existing target table of each table of the plan.
+
+    Raises:
+        MoveError: A target table is missing, or does not fit.
+    """
     each = [replace(one, create=False) for one in intos_of(plan, into)]
     return [matched(conn, database, one, heads_of(plan, place)) for place, one in enumerate(each)]
 
 
 def numbers_of(plan: Plan, table: int) -> list[int]:
-    """The chunks of a table, by which its staging tables are named."""
+    """Return the numbers of a table's chunks, which are part of its staging tables' names."""
     return [chunk.number for chunk in plan.chunks if chunk.table == table]
 
 
 def stage_anew(conn: Any, database: str, plan: Plan, into: Into, chunks: Sequence[Chunk]) -> list[Goal]:
-    """Empty staging tables for these chunks: what a killed worker left half done is gone."""
+    """Create empty staging tables for the chunks, dropping what an interrupted worker left in them."""
     goals = goals_of(conn, database, plan, into)
     for place, goal in enumerate(goals):
         own = [chunk.number for chunk in chunks if chunk.table == place]
@@ -94,18 +101,18 @@ def stage_anew(conn: Any, database: str, plan: Plan, into: Into, chunks: Sequenc
 
 
 def place_of(into: Into, plan: Plan, number: int) -> int | None:
-    """The number that each row of a chunk gets with its own, where bad ones are to be found by it."""
+    """Return the chunk's index in the plan, which is staged with each row; None if rows are not rejected."""
     return None if into.rejects is None else [one.number for one in plan.chunks].index(number)
 
 
 def drop_all(conn: Any, plan: Plan, goals: Sequence[Goal]) -> None:
-    """Removes the staging tables."""
+    """Drop all staging tables of the job."""
     for place, goal in enumerate(goals):
         drop_stages(conn, goal, plan.id, numbers_of(plan, place))
 
 
 def complete(ledger: Ledger) -> None:
-    """The job is done."""
+    """Mark the job complete in its manifest."""
     ledger.manifest["status"] = "complete"
     ledger.save()
 
@@ -113,7 +120,11 @@ def complete(ledger: Ledger) -> None:
 def publish_staged(
     target: MariaDB, conn: Any, ledger: Ledger, goals: Sequence[Goal], into: Into, how: How, level: str, say: Say
 ) -> Loaded | LoadedAll:
-    """Looks at what stands in the staging tables, and publishes all of it. Raises `MoveError`."""
+    """Verify the staged rows and publish them all in one transaction.
+
+    Raises:
+        MoveError: A check failed, or the server refused the rows.
+    """
     say(PUBLISHING.format(counted(sum(one["rows"] for one in ledger.records().values()), "row")))
     with ledger.phase("publishing"), _refused(ledger, into.table):
         plan = Plan.from_json(ledger.plan)
@@ -132,7 +143,7 @@ def publish_staged(
 
 @contextlib.contextmanager
 def _refused(ledger: Ledger, where: str) -> Iterator[None]:
-    """What the server says is told with how the job goes on."""
+    """Turn errors of the server into a `MoveError` that tells how the job can be resumed."""
     try:
         yield
     except driver().Error as error:
@@ -142,7 +153,7 @@ def _refused(ledger: Ledger, where: str) -> Iterator[None]:
 
 @dataclass
 class _Arriving:
-    """The staged rows of a job, and where they go."""
+    """Staged rows of a job, with their targets and the level of verification."""
 
     target: MariaDB
     conn: Any
@@ -153,7 +164,7 @@ class _Arriving:
     level: str
 
     def publish(self, how: How) -> Loaded | LoadedAll:
-        """All tables."""
+        """Publish all tables."""
         rejects = self._rejects()
         parts = [self._part(place, how) for place in range(len(self.goals))]
         compare = self.level == "target"
@@ -169,7 +180,7 @@ class _Arriving:
         return {number: one for number, one in self.ledger.records().items() if number in own}
 
     def _rejects(self) -> Rejects | None:
-        """With the rows that could not even be staged."""
+        """Return the rejects, including the rows that could not be staged, or None if rows are not rejected."""
         plan, files = self.plan, self.plan.files
         paths = [Path(one["path"]) for one in files["each"]] if files is not None else []
         rejects = rejects_for(self.into, plan) if files is None else rejects_of(self.into, paths)
@@ -180,7 +191,7 @@ class _Arriving:
         return rejects
 
     def _part(self, place: int, how: How) -> Part:
-        """One table, once its rows were looked at. Raises `MoveError`."""
+        """Verify one table's staged rows and return them as a part to publish; raise `MoveError` if they differ."""
         goal, records, numbers = self.goals[place], self._records(place), numbers_of(self.plan, place)
         here = staged_rows(self.conn, goal, self.plan.id, numbers)
         kept = sum(one["rows"] - len(one["refused"]) for one in records.values())

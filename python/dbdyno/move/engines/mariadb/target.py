@@ -1,7 +1,7 @@
-"""A MariaDB as a target: staging tables beside the table, and one transaction that publishes them.
+"""MariaDB as a target: staging tables beside the target table, published in one transaction.
 
-The staging tables are ordinary ones of our own; until the transaction commits nothing of the table has changed. MariaDB
-cannot drop a table inside of a transaction, so that a mark is set there: a job whose mark is there was published.
+Staging tables are ordinary private tables; the target does not change until the transaction commits. MariaDB cannot
+drop a table inside a transaction, so the transaction sets a mark: a job whose mark exists was published.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dbdyno.move.loading.request import Into
 
 WRITING = (
     *SESSION,
-    # No day is refused that the source had, and a 0 stays a 0.
+    # Accept every date that the source had, and keep a 0 as a 0.
     "set session sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'",
     f"set session innodb_lock_wait_timeout = {LOCK_WAIT_S}",
 )
@@ -47,12 +47,12 @@ _PG_TYPES = (
     (r"integer()", "int"),
     (r"bigint()", "bigint"),
 )
-"""What a column of PostgreSQL becomes; the others are what their staged values are."""
+"""Patterns of PostgreSQL types and the MariaDB type that each becomes; other types become their staging type."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """A column: how it is staged, and what it becomes."""
+    """Column of the target, with the type in which it is staged."""
 
     name: str
     staged: str
@@ -64,24 +64,24 @@ class Field:
     digits: int | None = None
 
     def value(self, alias: str = "s") -> str:
-        """Its value on the way from the staging table."""
+        """Return the SQL expression of the column's value, read from the staging table."""
         name = quoted(alias, self.name)
         if self.data_type == "bit" and self.staged == "longtext":
             return f"cast(conv({name}, 2, 10) as unsigned)"
         return f"st_geomfromwkb({name})" if self.data_type in GEOMETRIES else name
 
     def key(self, alias: str = "s") -> str:
-        """The same, compared as the table's own key is."""
+        """Return the value's SQL expression with the collation of the target's key, for comparisons with it."""
         if not self.collation or self.staged != "longtext":
             return self.value(alias)
         return f"convert({self.value(alias)} using {self.charset}) collate {self.collation}"
 
     def plain(self, value: str) -> str:
-        """A value so that only the same one equals it: texts byte by byte."""
+        """Return an expression in which only identical values are equal: texts are compared byte by byte."""
         return f"cast(convert({value} using utf8mb4) as binary)" if self.collation else value
 
     def narrowed(self) -> str | None:
-        """What the table's type makes of a value, where it rounds without an error."""
+        """Return the SQL of the value as the target's type stores it, or None if the type never rounds silently."""
         if self.data_type in ("decimal", "numeric") and self.staged.startswith(("decimal", "double", "float")):
             return f"cast({self.value()} as {self.declared.split(' ')[0]})"
         if self.data_type in ("datetime", "timestamp", "time") and self.staged.endswith("(6)"):
@@ -98,7 +98,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Goal:
-    """The table, and how the columns of what comes go into it."""
+    """Target table, and the columns that are loaded into it."""
 
     schema: str
     name: str
@@ -106,28 +106,32 @@ class Goal:
 
     @property
     def table(self) -> str:
-        """As SQL writes it."""
+        """Return the table's quoted, qualified name."""
         return quoted(self.schema, self.name)
 
     def stage(self, job: str, number: int) -> str:
-        """A staging table."""
+        """Return the quoted name of one of the job's staging tables."""
         return quoted(self.schema, f"{PREFIX}{job}_{number}")
 
     def mark(self, job: str) -> str:
-        """The table with the mark of a job that was published."""
+        """Return the quoted name of the table that marks the job as published."""
         return quoted(self.schema, f"{PREFIX}{job}_mark")
 
     def given(self) -> list[Field]:
-        """The columns that are written: the server makes the others."""
+        """Return the columns that are written, without those that the server generates."""
         return [one for one in self.fields if not one.generated]
 
 
 Heads = Sequence[Mapping[str, Any]]
-"""Columns of what comes: `name`, `staged`, `mariadb_type`, `pg_type`, `arrow`."""
+"""Columns as they arrive, each with `name`, `staged`, `mariadb_type`, `pg_type` and `arrow`."""
 
 
 def matched(conn: Any, database: str, into: Into, heads: Heads) -> Goal:
-    """The columns in the table; one that is to be made is made. Raises `MoveError`."""
+    """Match the arriving columns with the target table, and create the table first if `into` says so.
+
+    Raises:
+        MoveError: The table is missing or of a wrong kind, a column is missing, or the key has no index.
+    """
     schema, name = split_name(into.table, database)
     if into.create:
         _create(conn, schema, name, heads)
@@ -146,7 +150,7 @@ def matched(conn: Any, database: str, into: Into, heads: Heads) -> Goal:
     if missing:
         raise MoveError(f"what comes has no column {missing[0]!r}", where="--key")
     if into.key and not rows(conn, KEYED_SQL, [schema, name, list(into.key)]):
-        # The server would look through the whole table for each row: 500,000 rows took more than ten minutes.
+        # Without an index the server scans the whole table for each row: 500,000 rows took more than ten minutes.
         raise MoveError(
             f"has no index that begins with a column of the key ({', '.join(into.key)})",
             where=into.table,
@@ -187,8 +191,10 @@ def _fields(conn: Any, schema: str, name: str, into: Into, heads: Heads) -> list
 
 
 def type_of(head: Mapping[str, Any]) -> str:
-    """The type of a column that is made. A type that a file notes is foreign text: it is taken where it is one type's
-    name and nothing else."""
+    """Return the MariaDB type for a column of a table that is created.
+
+    A type noted in a file is untrusted text: it is used only if it is exactly the name of one type.
+    """
     own = str(head.get("mariadb_type") or "")
     if own and _OWN_TYPE.fullmatch(own):
         return own
@@ -206,18 +212,25 @@ def _create(conn: Any, schema: str, name: str, heads: Heads) -> None:
 
 
 def is_there(conn: Any, database: str, into: Into) -> bool:
-    """Whether the table is."""
+    """Return True if the target table exists."""
     return bool(rows(conn, TABLES_SQL, split_name(into.table, database)))
 
 
 def drop(conn: Any, goal: Goal) -> None:
-    """Takes back a table that was made for a load that failed."""
+    """Drop a table that was created for a load that failed."""
     rows(conn, f"drop table if exists {goal.table}")
 
 
 def make_stages(conn: Any, goal: Goal, job: str, numbers: Sequence[int], *, placed: bool = False) -> None:
-    """Makes the staging tables, whatever was there of them, and the one for the mark. `placed`: with the place of each
-    row."""
+    """Create the staging tables, dropping existing ones, and the table for the job's mark.
+
+    Args:
+        conn: The session that stages.
+        goal: The target table and its columns.
+        job: The job's id.
+        numbers: Numbers of the staging tables.
+        placed: Add columns for each row's file number and row number.
+    """
     columns = [f"{quoted(one.name)} {_staged(one)} null" for one in goal.fields]
     if placed:
         key = f"primary key ({quoted(FILE)}, {quoted(ROW)})"
@@ -235,13 +248,13 @@ def _staged(one: Field) -> str:
 
 
 def drop_stages(conn: Any, goal: Goal, job: str, numbers: Sequence[int]) -> None:
-    """Removes them."""
+    """Drop the staging tables and the table with the job's mark."""
     listed = ", ".join([goal.mark(job), *(goal.stage(job, number) for number in numbers)])
     rows(conn, f"drop table if exists {listed}")
 
 
 def load_sql(goal: Goal, job: str, number: int, *, placed: bool = False) -> str:
-    """The statement that takes the core's lines."""
+    """Return the `LOAD DATA LOCAL` statement that reads the core's lines into a staging table."""
     names, sets = [quoted(name) for name in (FILE, ROW) if placed], []
     for place, one in enumerate(goal.fields):
         if one.staged == "longblob":
@@ -257,16 +270,16 @@ def load_sql(goal: Goal, job: str, number: int, *, placed: bool = False) -> str:
 
 
 def is_published(conn: Any, goal: Goal, job: str) -> bool:
-    """Whether the job's mark is there."""
+    """Return True if the job's mark is set, which means that it was published."""
     place = (goal.schema, f"{PREFIX}{job}_mark")
     return bool(rows(conn, TABLES_SQL, place) and rows(conn, f"select 1 from {goal.mark(job)} limit 1"))
 
 
 def database_of(target: MariaDB) -> str:
-    """The one that names without one are in."""
+    """Return the connection's database, used for unqualified names; empty if there is none."""
     return str(target.parameters.get("database") or "")
 
 
 def staged_rows(conn: Any, goal: Goal, job: str, numbers: Sequence[int]) -> int:
-    """How many rows stand in the staging tables."""
+    """Return the total number of rows in the staging tables."""
     return sum(int(rows(conn, f"select count(*) from {goal.stage(job, number)}")[0][0]) for number in numbers)

@@ -1,10 +1,10 @@
-"""From server to server where one of them is a MariaDB: the same splits, ledger and modes as between PostgreSQLs.
+"""Transfers between servers of which at least one is a MariaDB, with the splits, ledger and modes used for PostgreSQL.
 
-Each chunk goes into a staging table of its own beside the target, made anew whenever the chunk is read; one transaction
-publishes them all.
+Each chunk goes into its own staging table beside the target, created anew whenever the chunk is read; one transaction
+publishes all of them.
 
-    MariaDB -> PostgreSQL    rows in COPY's binary form, handed on as they are made
-    any -> MariaDB           rows decoded, then lines of LOAD DATA
+    MariaDB -> PostgreSQL    rows in COPY's binary format, forwarded as they are encoded
+    any -> MariaDB           rows decoded, then sent as lines of LOAD DATA
 """
 
 from __future__ import annotations
@@ -54,7 +54,11 @@ def move(
     say: Say,
     level: str,
 ) -> Loaded | LoadedAll:
-    """A new job, from its snapshot to the commit. Raises `MoveError`; the target has not changed then."""
+    """Start a new job and run it from its snapshot to the commit; if it fails, the target is unchanged.
+
+    Raises:
+        MoveError: The move was refused or failed.
+    """
     rejects_of(into, [])
     asked = staged_rows.asked_for(into, target.safe_dsn)
     if isinstance(target, Postgres):
@@ -93,7 +97,7 @@ def move(
 
 
 def _made(stack: contextlib.ExitStack, conn: Any, target: MariaDB, plan: Plan, intos: Sequence[Into]) -> list[Goal]:
-    """The tables; those that were made are gone again where the job fails."""
+    """Find or create the target tables; those created here are dropped if the job fails."""
     each = enumerate(intos)
     return [stack.enter_context(made(conn, target, one, heads_of(plan, place))) for place, one in each]
 
@@ -109,7 +113,21 @@ def go_on(
     as_of_now: bool,
     level: str,
 ) -> Loaded | LoadedAll | None:
-    """A job that was ended goes on; None: it turns out to be published. Raises `MoveError`."""
+    """Resume a job; return None if it turns out to have been published already.
+
+    Args:
+        source: The server to read.
+        target: The server to write.
+        ledger: The job's ledger.
+        how: Number of workers, memory and other limits.
+        say: Called with each line for the user.
+        restart: Read all chunks again from a new snapshot.
+        as_of_now: Read only the missing chunks, from a new snapshot.
+        level: The level of verification.
+
+    Raises:
+        MoveError: The job cannot be resumed, or it failed again.
+    """
     ledger.refuse_foreign()
     refuse_ended(ledger)
     plan = Plan.from_json(ledger.plan)
@@ -136,7 +154,7 @@ def go_on(
         if goals is None:
             return None
         if restart or len(ledger.records()) < len(plan.chunks):
-            # The plan that is made anew may have fewer chunks.
+            # The new plan may have fewer chunks.
             again["restarted"] = lambda _: drop_all(conn, plan, goals)
             if isinstance(source, MariaDB):
                 reading.resume(source, ledger, how, say, _lines(target, conn, into), completes=False, **again)
@@ -150,7 +168,11 @@ def go_on(
 
 @contextlib.contextmanager
 def taken_up(target: MariaDB, ledger: Ledger, plan: Plan) -> Iterator[tuple[Any, list[Goal] | None]]:
-    """A session, and the tables of a job that goes on; None: it turns out to be published. Raises `MoveError`."""
+    """Open a session for a job that is resumed, with its target tables; None instead of them if it was published.
+
+    Raises:
+        MoveError: The server is another one, or a target table does not fit.
+    """
     into, database = staged_rows.asked_of(plan), database_of(target)
     with contextlib.ExitStack() as stack:
         conn = stack.enter_context(reached(target, plan.id))
@@ -207,7 +229,7 @@ def _lines(target: MariaDB, conn: Any, into: Into) -> reading.Pieces:
 
 
 def _line(plan: Plan, into: Into, goals: Sequence[Goal], chunk: Chunk, sql: str) -> dict[str, Any]:
-    """What becomes of a chunk."""
+    """Return the core's specification of one chunk."""
     lines = load_sql(goals[chunk.table], plan.id, chunk.number, placed=into.rejects is not None)
     return {
         "number": chunk.number,

@@ -1,1 +1,1 @@
-"""An Oracle as a source, by python-oracledb: ROWID blocks, all as of one SCN. Written, and never run on an Oracle."""
+"""Oracle as a source, through python-oracledb: ROWID ranges, all as of one SCN. Never run against an Oracle server."""

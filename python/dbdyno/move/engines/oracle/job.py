@@ -1,5 +1,7 @@
-"""A job that reads an Oracle into Parquet: the ledger of all jobs, python-oracledb's batches of Arrow, a file for each
-piece. A job that was ended goes on as of its SCN, exact, as long as the server still has the undo for it."""
+"""Jobs that read an Oracle table into Parquet, one file per piece, from python-oracledb's Arrow batches.
+
+An interrupted job resumes as of its SCN and stays exact, as long as the server still has the undo for that SCN.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,20 @@ from dbdyno.move.reading.splits import PIECES_PER_WORKER, Chunk, Relation
 
 BATCH_BYTES = 8 << 20
 ROW_BYTES = 200
-"""Taken for a row of which nothing is known."""
+"""Assumed size of a row in bytes, used to choose the number of rows per batch."""
 VARIABLE = "ORACLE_PASSWORD"
 TOO_OLD = "ORA-01555"
 
 
 @contextlib.contextmanager
 def session(address: source.Address) -> Iterator[Any]:
-    """A session that only reads. Raises `MoveError`."""
+    """Open a read-only session, and close it on exit.
+
+    The password is that of `address`, else that of the environment variable `ORACLE_PASSWORD`.
+
+    Raises:
+        MoveError: The driver is missing or the connection fails.
+    """
     oracledb = source.driver()
     password = address.password or os.environ.get(VARIABLE)
     try:
@@ -46,14 +54,19 @@ def session(address: source.Address) -> Iterator[Any]:
 
 
 def failure(error: Exception, where: str) -> MoveError:
-    """The driver's error in a line, with what to do."""
+    """Return a `MoveError` with the first line of the driver's error and the user's next step."""
     said = str(error).strip().splitlines()[0]
     step = "the undo of the SCN is gone: move the table again" if TOO_OLD in said else "see what the server says of it"
     return MoveError(said, where=where, next_step=step)
 
 
 def begin(address: source.Address, shown: str, wish: Wish, folder: Path, how: How, say: Say) -> Ledger:
-    """A new job: its SCN and its pieces are on the disk. Raises `MoveError`."""
+    """Create a new job's ledger and write its SCN and its pieces to disk; nothing is read yet.
+
+    Raises:
+        MoveError: More than one whole table is asked for, the table or a column is missing, or the server reports an
+            error.
+    """
     if len(wish.tables) != 1 or wish.patterns or wish.query or wish.where or wish.partition:
         raise MoveError("an Oracle gives one table as it is", where="--table", next_step="--table OWNER.NAME alone")
     owner, name = source.split_name(wish.tables[0], address.user)
@@ -95,7 +108,7 @@ def _columns(cursor: Any, owner: str, name: str, wish: Wish) -> list[Described]:
 
 
 def _pieces(cursor: Any, owner: str, name: str, how: How, say: Say) -> tuple[list[source.Piece], int]:
-    """Its pieces; none: one stream, said aloud."""
+    """Return the table's pieces and its number of blocks; no pieces mean one stream, and the user is told why."""
     row = cursor.execute(source.TABLE_SQL, owner=owner, name=name).fetchone()
     if row is None or row[2] is not None or row[4] == "Y":
         say(f"{owner}.{name}: one stream: it has no blocks of its own (a view, index-organised or temporary)")
@@ -110,7 +123,11 @@ def _pieces(cursor: Any, owner: str, name: str, how: How, say: Say) -> tuple[lis
 
 
 def work(address: source.Address, ledger: Ledger, how: How) -> None:
-    """Reads what is not finished. Raises `MoveError`; the job can go on then, as of the same SCN."""
+    """Read all unfinished pieces; a job that fails can be resumed as of the same SCN.
+
+    Raises:
+        MoveError: A piece failed, or the plan was not made by this user.
+    """
     ledger.refuse_foreign()
     with ledger.held(), ledger.phase("reading"):
         ledger.sweep()
@@ -134,7 +151,7 @@ def work(address: source.Address, ledger: Ledger, how: How) -> None:
 
 
 def _read(address: source.Address, sql: str, path: Path, columns: Sequence[Column], how: How) -> dict[str, Any]:
-    """One piece into a file: aside, synced, renamed. What was written is read again for its hash."""
+    """Write one piece to a temporary file, verify it by reading it again, sync it and rename it; return its record."""
     import pyarrow
     from pyarrow import parquet
 
@@ -147,7 +164,7 @@ def _read(address: source.Address, sql: str, path: Path, columns: Sequence[Colum
             with session(address) as conn, parquet.ParquetWriter(aside, schema, compression="zstd") as out:
                 for frame in conn.fetch_df_batches(sql, size=size, fetch_decimals=True):
                     batch = pyarrow.table(frame)
-                    # A cast that would lose something is an error of pyarrow's.
+                    # pyarrow raises an error for a cast that would lose information.
                     out.write_table(batch.rename_columns([one.name for one in columns]).cast(schema))
                     counted += batch.num_rows
             with aside.open("rb") as written:

@@ -1,9 +1,10 @@
-"""What is asked of an Oracle: one SCN for all, a table's columns, and its blocks as ranges of ROWID.
+"""SQL for an Oracle source: one SCN for all statements, a table's columns, and its blocks as ranges of ROWID.
 
-As Quest's connector did it: extents of `dba_extents` (or `user_extents`) are cut into pieces of about equal blocks, and
-each is read by ROWID, by no index and by no two workers. Every statement has the same `as of scn`, so that all workers
-read one instant without a lock; it lasts as long as the undo does (ORA-01555 ends the job, which then begins again).
-Never run on an Oracle so far: its statements are parsed by a test, its pieces are checked for gaps.
+The method is that of Quest's connector: extents of `dba_extents` (or `user_extents`) are cut into pieces of about equal
+numbers of blocks, and each piece is read by ROWID, without an index and by only one worker. Every statement has the
+same `as of scn`, so all workers read one instant without a lock, as long as the undo lasts (ORA-01555 ends the job,
+which must then start again). Never run against an Oracle server so far: a test parses the statements and checks the
+pieces for gaps.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ SESSION = (
     "set transaction read only",
 )
 OPTIONAL = 1
-"""The one of them that may be refused: a hidden setting, for direct reads past the buffers."""
+"""Index in `SESSION` of the statement that may fail: a hidden parameter, for direct reads past the buffer cache."""
 SCN_SQL = """
 select dbms_flashback.get_system_change_number, to_char(sys_extract_utc(systimestamp), 'YYYY-MM-DD HH24:MI:SS.FF6')
 from dual
@@ -52,12 +53,12 @@ where e.owner = :owner and e.segment_name = :name
 order by o.data_object_id, e.relative_fno, e.block_id
 """
 ROWS_LAST = 32_767
-"""The largest number of a row in a block."""
+"""Largest row number in a block."""
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where an Oracle is, and as whom."""
+    """Address of an Oracle service, and the user who connects."""
 
     user: str
     password: str | None
@@ -65,7 +66,11 @@ class Address:
 
     @classmethod
     def of(cls, text: str) -> Address:
-        """`oracle://user:password@host:1521/service`. Raises `MoveError`."""
+        """Parse an address of the form `oracle://user:password@host:1521/service`; the port is 1521 if it is left out.
+
+        Raises:
+            MoveError: The user, the host or the service is missing.
+        """
         parts = urlsplit(text)
         if not parts.hostname or not parts.username or not parts.path.strip("/"):
             raise MoveError("is no address of an Oracle", where=safe(text), next_step="oracle://user@host:1521/service")
@@ -75,14 +80,14 @@ class Address:
 
 
 def safe(text: str) -> str:
-    """An address without its password."""
+    """Return the address with its password removed."""
     parts = urlsplit(text)
     return f"{SCHEME}{parts.username or ''}@{parts.hostname or ''}:{parts.port or 1521}{parts.path}"
 
 
 @dataclass(frozen=True)
 class Extent:
-    """A run of blocks of one segment."""
+    """Contiguous blocks of one segment, with its data object id and relative file number."""
 
     object: int
     file: int
@@ -99,12 +104,12 @@ class Piece:
 
     @property
     def bytes(self) -> int:
-        """On the disk."""
+        """Return the size on disk in bytes."""
         return sum(one.bytes for one in self.ranges)
 
 
 def cut(extents: Sequence[Extent], pieces: int) -> list[Piece]:
-    """Pieces of about equal blocks; an extent that is too long is cut."""
+    """Group extents into at most `pieces` pieces of about equal numbers of blocks, splitting long extents."""
     whole = sum(one.blocks for one in extents)
     most = max(-(-whole // max(pieces, 1)), 1)
     found: list[Piece] = []
@@ -125,14 +130,22 @@ def cut(extents: Sequence[Extent], pieces: int) -> list[Piece]:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL writes it. Raises `MoveError` where Oracle has no such name."""
+    """Return the name in double quotes.
+
+    Raises:
+        MoveError: The name is empty, or contains a double quote or a NUL character.
+    """
     if '"' in name or "\0" in name or not name:
         raise MoveError(f"{name!r} is no name of an Oracle's", where="--table")
     return f'"{name}"'
 
 
 def split_name(text: str, user: str) -> tuple[str, str]:
-    """Owner and table: upper case unless they are quoted. Raises `MoveError`."""
+    """Return owner and table of a name; unquoted parts become upper case, and `user` is the default owner.
+
+    Raises:
+        MoveError: It is not a table name.
+    """
     parts, rest = [], text
     while rest:
         if rest.startswith('"'):
@@ -151,14 +164,14 @@ def split_name(text: str, user: str) -> tuple[str, str]:
 
 
 def select_sql(owner: str, name: str, columns: Sequence[Described], scn: int, piece: Piece | None) -> str:
-    """The statement of a piece: its ranges by ROWID; all of the table without one."""
+    """Return the statement that reads a piece by its ROWID ranges, or the whole table if `piece` is None."""
     listed = ", ".join(f"{value(one, f't.{quoted(one.name)}')} as {quoted(one.name)}" for one in columns)
     table = f"{quoted(owner)}.{quoted(name)}"
     hint = "/*+ no_index(t) */ "
     start = f"select {hint}{listed} from {table} as of scn {scn:d} t"  # noqa: S608
     if piece is None:
         return start
-    # A union: with "or" the optimizer may read the whole table for each.
+    # A union, because with "or" the optimizer may read the whole table for each range.
     return " union all ".join(
         f"{start} where t.rowid between {_rowid(one, one.block, 0)}"
         f" and {_rowid(one, one.block + one.blocks - 1, ROWS_LAST)}"
@@ -171,7 +184,11 @@ def _rowid(extent: Extent, block: int, row: int) -> str:
 
 
 def driver() -> Any:
-    """python-oracledb. Raises `MoveError` where it is missing, or too old for Arrow."""
+    """Import and return python-oracledb.
+
+    Raises:
+        MoveError: It is not installed, or too old to fetch Arrow data.
+    """
     try:
         import oracledb
     except ImportError:

@@ -1,4 +1,4 @@
-"""How a column of an Oracle travels: an Arrow type that holds every value of it, or its text.
+"""Mapping of Oracle column types to Arrow types: the matching type where it holds every value, else text.
 
 | Oracle | in the file |
 |---|---|
@@ -6,7 +6,7 @@
 | NUMBER without limits, or with a scale beyond them; FLOAT | string, all digits |
 | BINARY_FLOAT, BINARY_DOUBLE | float, double |
 | DATE, TIMESTAMP up to 6 digits | timestamp (us) |
-| TIMESTAMP beyond, with a time zone, INTERVAL, ROWID, XMLTYPE | string, in the server's own words |
+| TIMESTAMP beyond, with a time zone, INTERVAL, ROWID, XMLTYPE | string, as the server writes it |
 | CHAR, VARCHAR2, NCHAR, NVARCHAR2, CLOB, NCLOB | string |
 | RAW, BLOB | binary |
 """
@@ -27,7 +27,7 @@ DIGITS_OF_US = 6
 
 @dataclass(frozen=True)
 class Described:
-    """A column as the dictionary describes it."""
+    """Column as the data dictionary describes it."""
 
     name: str
     data_type: str
@@ -36,12 +36,16 @@ class Described:
 
     @property
     def bare(self) -> str:
-        """The type without its limits."""
+        """Return the type's name in upper case, without numbers in brackets."""
         return re.sub(r"\(\d+\)", "", self.data_type).upper()
 
 
 def typed(one: Described) -> Column:
-    """How it travels. Raises `MoveError` for a type that cannot."""
+    """Return the `Column` for a described column.
+
+    Raises:
+        MoveError: The type cannot be moved.
+    """
     digits, scale = one.precision or 0, -1 if one.scale is None else one.scale
     if one.bare == "NUMBER" and 0 <= scale <= digits <= DIGITS_MOST and digits:
         return Column(one.name, "decimal", f"numeric({digits},{scale})", digits, scale)
@@ -64,7 +68,7 @@ def typed(one: Described) -> Column:
 
 
 def value(one: Described, column: str) -> str:
-    """The SQL of a value on its way."""
+    """Return the SQL expression that selects the value in the form in which it is moved."""
     words = _words(one) if typed(one).cast else None
     return column if words is None else words.format(column)
 

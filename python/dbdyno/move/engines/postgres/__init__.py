@@ -1,1 +1,1 @@
-"""PostgreSQL as the source and as the target of a move."""
+"""PostgreSQL as a source and as a target of a move."""

@@ -1,12 +1,12 @@
-"""`replace` by attaching partitions: rows are written once, into a copy of the table's partitions; then, in one
-transaction, each partition that was filled takes the place of the old one.
+"""Replacement of a partitioned table's rows by attaching new partitions.
 
-All that takes time is done before the table is locked: keys and indexes are built on the new partition, and a CHECK
-that says what its bounds say is validated there, so that ATTACH neither builds nor scans. Where the table has a default
-partition the server looks through that one while it attaches.
+Rows are written once, into a copy of the table's partitions; then one transaction exchanges each filled partition for
+the old one. Everything slow happens before the table is locked: keys and indexes are built on the new partition, and a
+CHECK that repeats its bounds is validated there, so that ATTACH neither builds an index nor scans. If the table has a
+default partition, the server scans that one during ATTACH.
 
-    replace               all partitions: those that no row came for are emptied
-    replace-partitions    those that rows came for, whole; the others are not touched
+    replace               all partitions: those without new rows are emptied
+    replace-partitions    only partitions with new rows, as a whole; the others are not touched
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ order by ic.relname
 """
 
 Names = list[tuple[str, str, str]]
-"""What is named for now, what it will be named, and what it is: a constraint or an index."""
+"""For each constraint or index: its temporary name, its final name, and which of the two it is."""
 
 
 def publish(
@@ -49,10 +49,21 @@ def publish(
     columns: Sequence[str],
     say: Say | None = None,
 ) -> tuple[str, ...]:
-    """Puts the filled partitions in their places; their names. `columns`: those that are written. Raises `MoveError`,
-    `psycopg.Error`: nothing has changed then."""
+    """Exchange all filled partitions for the old ones, and return their names.
+
+    Args:
+        conn: The session that publishes.
+        shadow: The copy of the partition tree that holds the new rows.
+        into: The target and the mode.
+        columns: Names of the columns that are written.
+        say: Called with a line for the user if rows must be written twice.
+
+    Raises:
+        MoveError: The table cannot be replaced, or was altered meanwhile; nothing has changed.
+        psycopg.Error: The server reports an error; nothing has changed.
+    """
     filled = [one for one in shadow.leaves() if _has_rows(conn, shadow.copy(one))]
-    # In a transaction of the caller's all rows are one's: whoever has an older snapshot sees none of them.
+    # Inside the caller's transaction all rows are its own: an older snapshot sees none of them.
     apart = conn.info.transaction_status == TransactionStatus.IDLE and swap.older_snapshots(conn)
     if apart and say is not None:
         say("rows are written twice, since a session has a snapshot from before they came and would see a part of them")
@@ -83,7 +94,7 @@ def _has_rows(conn: psycopg.Connection[Any], copy: sql.Identifier) -> bool:
 
 
 def _prepare(conn: psycopg.Connection[Any], shadow: Shadow, old: Node) -> Names:
-    """Takes the new partition out of the copy and gives it what the old one has, under names for now."""
+    """Detach the new partition from the copy and build the old one's keys and indexes on it, under temporary names."""
     copy, parent = shadow.copy(old), next(one for one in shadow.nodes if one.oid == old.parent)
     names: Names = []
     with conn.transaction():
@@ -112,7 +123,7 @@ def _prepare(conn: psycopg.Connection[Any], shadow: Shadow, old: Node) -> Names:
 def _altered(
     conn: psycopg.Connection[Any], shadow: Shadow, filled: Sequence[Node], columns: Sequence[str]
 ) -> str | None:
-    """What became of the table meanwhile, now that nobody else can alter it."""
+    """Return what changed in the table since it was copied, or None; the caller holds its exclusive lock."""
     if partitions.tree(conn, shadow.nodes[0].oid) != shadow.nodes:
         return "partitions were added, taken away or altered meanwhile"
     reason = partitions.against(conn, shadow.nodes, columns)

@@ -1,4 +1,4 @@
-"""How each column travels: as its own Arrow type where that holds every value, else as text with its type noted.
+"""Mapping of PostgreSQL column types to Arrow types: the matching type where it holds every value, else text.
 
 | PostgreSQL | in the file |
 |---|---|
@@ -7,10 +7,10 @@
 | date, time, timestamp, timestamptz | date32, time64(us), timestamp(us), timestamp(us, UTC) |
 | text, varchar, char (with its padding), name, json, jsonb, uuid, enums | UTF-8 |
 | bytea | binary |
-| the rest: numeric without limits, interval, inet, arrays, ranges, composites, ... | UTF-8, in the server's words |
+| the rest: numeric without limits, interval, inet, arrays, ranges, composites, ... | UTF-8, as the server writes it |
 
-A value that the Arrow type cannot hold (NaN in a decimal, an infinite date, 24:00:00) is never bent: the column is read
-again as text. `pg_type` of each field is the type in SQL's own words.
+A value that the Arrow type cannot hold (NaN in a decimal, an infinite date, 24:00:00) is never changed: the column is
+read again as text. Each field notes the SQL name of its type as `pg_type`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BASES = (
     *("int4multirange", "int8multirange", "nummultirange", "tsmultirange", "tstzmultirange", "datemultirange"),
 )
 WIRE = frozenset([*_BASES, *(f"_{name}" for name in _BASES)])
-"""Types of every PostgreSQL whose binary form means the same on each: no numbers of objects, no locale."""
+"""Types whose binary form means the same on every PostgreSQL server: it contains no object ids and no locale."""
 TYPES_SQL = """
 with recursive base(oid, of, typmod, depth) as (
     select oid, oid, -1, 0 from pg_catalog.pg_type where oid = any(%s::oid[])
@@ -46,12 +46,12 @@ select distinct on (b.oid) b.oid::bigint, t.typname::text, t.typtype::text, n.ns
 from base b join pg_catalog.pg_type t on t.oid = b.of join pg_catalog.pg_namespace n on n.oid = t.typnamespace
 order by b.oid, b.depth desc
 """
-"""Of each type: the one under all its domains, and what the last domain limits it to."""
+"""For each type: the base type below all its domains, and the typmod set by the last domain."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: how its bytes are read (`kind`), and whether the server turns it into text first."""
+    """Column of a source: the kind of its bytes, and whether the server casts it to text (`cast`)."""
 
     name: str
     kind: str
@@ -60,25 +60,25 @@ class Column:
     scale: int = 0
     cast: bool = False
     wire: str = ""
-    """The type of the bytes that may be handed to another server as they are; "" where there is none."""
+    """Type whose binary form another server accepts unchanged; empty if there is none."""
     mariadb_type: str = ""
-    """MariaDB's type, where it came from there."""
+    """MariaDB's column type, if the column comes from MariaDB."""
 
     def to_json(self) -> dict[str, object]:
-        """For the manifest."""
+        """Return the column as a dictionary for the manifest."""
         return asdict(self)
 
     def spec(self) -> dict[str, object]:
-        """For the core."""
+        """Return the column as a dictionary for the Rust core."""
         given = {key: value for key, value in asdict(self).items() if key not in ("cast", "wire")}
         return {**given, "mariadb_type": self.mariadb_type or None}
 
     def as_text(self) -> Column:
-        """The same column, its values in the server's own words."""
+        """Return the column changed to be read as text, as the server writes it."""
         return Column(self.name, "text", self.pg_type, cast=True, wire=self.wire)
 
     def handed_on(self) -> Column:
-        """The same column on its way to another server: its bytes as they are, or its text."""
+        """Return the column as it is sent to another server: its bytes unchanged where possible, else its text."""
         if self.mariadb_type:
             return self
         return Column(self.name, "text", self.pg_type, cast=not self.wire, wire=self.wire)
@@ -86,7 +86,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Described:
-    """A column as the catalog describes it."""
+    """Column as the catalog describes it."""
 
     name: str
     oid: int
@@ -95,7 +95,13 @@ class Described:
 
 
 def typed(described: Sequence[Described], types: Iterable[Sequence[Any]], as_text: Iterable[str] = ()) -> list[Column]:
-    """How each column travels; `types` are the rows of `TYPES_SQL`."""
+    """Return a `Column` for each described column.
+
+    Args:
+        described: The columns.
+        types: Rows of `TYPES_SQL`.
+        as_text: Names of columns that are to be read as text.
+    """
     known = {row[0]: row for row in types}
     texts = set(as_text)
     found = [_column(one, known) for one in described]

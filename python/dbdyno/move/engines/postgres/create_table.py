@@ -1,6 +1,6 @@
-"""The target table, made from the types that the files note; from those of Arrow where they note none.
+"""Creation of the target table from the types that files note, or from their Arrow types if they note none.
 
-A type from a file is foreign text: it goes into a statement only where the server reads all of it as one type's name.
+A type noted in a file is untrusted text: it goes into a statement only if the server parses it as exactly one type.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ NEVER = ("--", "/*", ";", "\n", "\x00")
 
 
 def create(conn: psycopg.Connection[Any], named: str, columns: Sequence[Mapping[str, Any]]) -> None:
-    """Inside of a transaction. Raises `MoveError` where it is there already, or a type is not."""
+    """Create the table; must be called inside a transaction.
+
+    Args:
+        conn: The session.
+        named: The table's name as SQL writes it.
+        columns: The columns to create.
+
+    Raises:
+        MoveError: The table exists, its name is not valid, or a type does not exist.
+    """
     name = _parsed(conn, named)
     parts = [sql.SQL("{} {}").format(sql.Identifier(one["name"]), _type(conn, one)) for one in columns]
     try:

@@ -1,9 +1,9 @@
-"""Files straight into the table: one session, one transaction, no staging table.
+"""Load of files straight into the table: one session, one transaction, no staging table.
 
-A row is written once instead of twice, so this is as fast as `COPY` from a binary file. It is done for one worker,
-where nothing has to be changed, counted apart or looked at again on the way: `insert` and `replace`, columns whose
-bytes the table takes as they are, no rejects. What it costs: the table is held as long as the load takes (`replace`:
-nobody reads it meanwhile), and a load that fails leaves dead rows for vacuum.
+A row is written once instead of twice, so this is as fast as `COPY` from a binary file. It is used for one worker where
+rows need no conversion, separate counting or second look: modes `insert` and `replace`, columns whose bytes the table
+accepts as they are, no rejects. Its cost: the table is locked while the load runs (`replace`: nobody can read it), and
+a load that fails leaves dead rows for vacuum.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from dbdyno.move.reading.progress import FileProgress
 from dbdyno.move.reading.run import How
 
 BATCHES = 16
-"""The share of the memory that a batch may have."""
+"""Divisor of the memory limit that gives the largest size of a batch."""
 RULED_SQL = """
 select c.relrowsecurity or c.relhasrules from pg_catalog.pg_class c where c.oid = %s::oid
 """
 
 
 def fits(conn: psycopg.Connection[Any], staged: Staged, into: Into, how: How) -> bool:
-    """Whether one session may put the files straight into the table, which takes their bytes."""
+    """Return True if one session may load the files straight into the table, by mode, workers and table rules."""
     if how.workers != 1 or into.mode not in ("insert", "replace"):
         return False
     row = None if into.create else conn.execute(RULED_SQL, [staged.oid]).fetchone()
@@ -44,16 +44,21 @@ def fits(conn: psycopg.Connection[Any], staged: Staged, into: Into, how: How) ->
 
 
 def logged(conn: psycopg.Connection[Any], into: Into) -> str:
-    """What the server's log gets of the rows, in words."""
+    """Return in words whether the server writes the rows to its write-ahead log."""
     row = conn.execute("show wal_level").fetchone()
     fresh = into.create or into.mode == "replace"
-    # A table that is made or emptied in the same transaction is synced instead, where no replica needs the log.
+    # A table created or emptied in the same transaction is synced instead, if no replica needs the log.
     return "not logged, since wal_level is minimal" if fresh and row == ("minimal",) else "logged"
 
 
 def takes(staged: Staged, files: Sequence[Path], came: Mapping[str, str | None]) -> bool:
-    """Whether the table takes the bytes of the files as they are. `came`: the types that columns had where they came
-    from, of files that a job of this user wrote."""
+    """Return True if the table accepts the bytes of the files as they are.
+
+    Args:
+        staged: The target table and its columns.
+        files: The files.
+        came: The type that each column had at its source, for files written by a job of this user.
+    """
     if files[0].suffix == ".csv":
         return False
     if any(one.generated or one.is_parsed or not _same_bytes(one) for one in staged.columns):
@@ -62,7 +67,7 @@ def takes(staged: Staged, files: Sequence[Path], came: Mapping[str, str | None])
 
 
 def _same_bytes(column: Any) -> bool:
-    """Whether the binary form of what comes is that of the table's type."""
+    """Return True if the incoming binary form is that of the table's type."""
     texts = ("text", "character varying", "character", "bpchar", "name")
     names = {"timestamptz": "timestamp with time zone", "timestamp": "timestamp without time zone"}
     came = str(column.staged.split("(")[0])
@@ -81,8 +86,22 @@ def load(
     first: Callable[[psycopg.Connection[Any]], None] | None,
     publishing: Callable[[], None],
 ) -> Loaded:
-    """All in one transaction. `check` looks at what was read of each file, `publishing` is called before the commit.
-    Raises `MoveError`, `psycopg.Error`."""
+    """Load all files in one transaction.
+
+    Args:
+        conn: The session that loads.
+        staged: The target table and its columns.
+        into: The target and the mode.
+        files: The files.
+        how: Memory, rate and progress.
+        check: Called with the row count and hash of each file.
+        first: Called at the start of the transaction, or None.
+        publishing: Called before the commit.
+
+    Raises:
+        MoveError: A file cannot be read, or a check failed.
+        psycopg.Error: The server reports an error.
+    """
     with conn.transaction():
         conn.execute("set constraints all immediate")
         if first is not None:
@@ -109,7 +128,7 @@ def load(
 
 
 def _copy(conn: psycopg.Connection[Any], staged: Staged, files: Sequence[Path], how: How) -> list[MoveCount]:
-    """All files in one statement: between two of them the server would wait."""
+    """Copy all files in one statement, because the server would wait between two of them."""
     names = sql.SQL(", ").join(sql.Identifier(one.name) for one in staged.columns)
     text = sql.SQL("copy {} ({}) from stdin (format binary)").format(staged.table, names)
     source = _core.MoveBytes(files, how.memory_bytes // BATCHES)
@@ -136,7 +155,7 @@ def _next(source: _core.MoveBytes, files: Sequence[Path]) -> bytes | None:
     try:
         return source.next()
     except MoveError as error:
-        # All files before it were read to their ends.
+        # All files before this one were read to their end.
         raise MoveError(error.message, where=str(files[len(source.tallies()[1])])) from None
 
 

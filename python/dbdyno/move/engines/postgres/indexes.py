@@ -1,7 +1,8 @@
-"""Indexes and constraints that are dropped before the rows come and made again after them, in the same transaction.
+"""Indexes and constraints that are dropped before rows are loaded and created again after, in one transaction.
 
-What something else stands on stays: keys that foreign keys of other tables or views name, a replica identity, an index
-to cluster by, one in a tablespace of its own, a constraint that was never validated. All of it is said.
+Anything that other objects depend on stays: keys referenced by foreign keys of other tables or by views, a replica
+identity, an index used for CLUSTER, one in a separate tablespace, a constraint that was never validated. The user is
+told about all of these.
 """
 
 from __future__ import annotations
@@ -41,20 +42,25 @@ WHY = (
 
 @dataclass
 class Deferred:
-    """What was dropped, as the statements that make it again, and what was not, with the reason."""
+    """Dropped indexes and constraints with the statements that create them again, and kept ones with the reason."""
 
     again: list[tuple[str, sql.Composed]]
     kept: list[str]
 
     def make_again(self, conn: psycopg.Connection[Any]) -> tuple[str, ...]:
-        """Indexes first, foreign keys last."""
+        """Create the dropped indexes and constraints again, foreign keys last, and return their names."""
         for _, statement in reversed(self.again):
             conn.execute(statement)
         return tuple(name for name, _ in reversed(self.again))
 
 
 def drop(conn: psycopg.Connection[Any], oid: int, table: sql.Composable, kind: str) -> Deferred:
-    """Inside of a transaction. Raises `MoveError`, `psycopg.Error`."""
+    """Drop the table's indexes and constraints; must be called inside a transaction.
+
+    Raises:
+        MoveError: The table is partitioned.
+        psycopg.Error: The server reports an error.
+    """
     if kind != "r":
         raise MoveError(
             "is a partitioned table, whose indexes belong to its partitions",
@@ -65,7 +71,7 @@ def drop(conn: psycopg.Connection[Any], oid: int, table: sql.Composable, kind: s
     found = Deferred([], [])
     for name, definition, valid, *rest, comment in conn.execute(CONSTRAINTS_SQL, [oid]).fetchall():
         one = sql.Identifier(name)
-        # What the server itself writes as the definition is SQL.
+        # The server itself wrote the definition, so it is safe as SQL.
         again = [sql.SQL("alter table {} add constraint {} {}").format(table, one, sql.SQL(definition))]
         if comment is not None:
             again.append(sql.SQL("comment on constraint {} on {} is {}").format(one, table, comment))

@@ -1,4 +1,4 @@
-"""Update and merge through a table of changes: only rows that differ are written, which saves log and dead rows."""
+"""Update and merge through a table of changes: only rows that differ are written, which saves WAL and dead rows."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from dbdyno.base.errors import MoveError
 from dbdyno.move.nouns import counted
 
 Run = Callable[[sql.Composable, Callable[[sql.Composable], sql.Composed]], int]
-"""Runs a statement over the rows of a table, all at once or by halves; the statement is made for a condition on its
-rows `s`."""
+"""Runs a statement over the rows of a table, at once or by bisection, and returns the number of affected rows.
+
+The second argument builds the statement for a condition on the table's rows (alias `s`).
+"""
 
 
 @dataclass(frozen=True)
 class Merged:
-    """Rows by what became of them."""
+    """Number of rows by what happened to them."""
 
     new: int = 0
     changed: int = 0
@@ -41,8 +43,24 @@ def merge(
     run: Run,
     rejected: Callable[[], int],
 ) -> Merged:
-    """Inside of a transaction. A key that is there twice is refused. `placed`: the rows with the types of the table and
-    their places, where bad ones are rejected. Raises `MoveError`, `psycopg.Error`."""
+    """Update the table's rows from the staged ones, and add new ones if `adds`; must run inside a transaction.
+
+    Args:
+        conn: The session that writes.
+        placed: The rows with the table's types and their positions, if bad rows are rejected; else None.
+        stage: The staging table.
+        table: The target table.
+        columns: The columns that are written.
+        key: The columns that identify a row; a key that occurs twice is refused.
+        adds: True adds rows whose key is not in the table.
+        staged: Number of staged rows.
+        run: Runs a statement over the rows.
+        rejected: Returns the number of rows rejected so far.
+
+    Raises:
+        MoveError: There is no key, a key occurs twice, or the row counts do not add up.
+        psycopg.Error: The server reports an error.
+    """
     if not key:
         raise MoveError("update and merge need a key", where="--key", next_step="--key id, or --key a,b")
     others = [one for one in columns if one.name not in key]
@@ -53,7 +71,7 @@ def merge(
     typed = placed or sql.SQL("(select {} from {} s)").format(values, stage)
     staged -= rejected()
     no_nulls = sql.SQL(" and ").join(sql.SQL("s.{} is not null").format(names[name]) for name in key)
-    # As text: json, xml and points have no equality of their own, and 1.0 is not 1.00 here.
+    # Compared as text: json, xml and points have no equality operator, and 1.0 must differ from 1.00.
     differs = sql.SQL(" or ").join(
         sql.SQL("s.{0}::text is distinct from t.{0}::text").format(names[one.name]) for one in others
     )
@@ -86,7 +104,7 @@ def merge(
             f"{differing:,} rows differ and {changed:,} were changed, {new:,} are new and {added:,} were added",
             next_step="nothing was changed; look at the table's triggers, rules and keys: the key may not be unique",
         )
-    conn.execute("drop table dbdyno_changes")  # another table of the same transaction has its own
+    conn.execute("drop table dbdyno_changes")  # the next table in the same transaction creates its own
     return Merged(added, changed, staged - nulls - new - differing, 0 if adds else new, nulls)
 
 

@@ -1,7 +1,7 @@
-"""A partitioned table and a copy of its tree: the same partitions with the same bounds, empty, in tables of our own.
+"""Copy of a partitioned table's tree: private, empty tables with the same partitions and bounds.
 
-Rows go into the copy's root, and the server finds the partition of each. A partition of the copy then takes the place
-of the one that it was made like (`attach.py`).
+Rows are inserted into the copy's root, and the server routes each to its partition. A partition of the copy then
+replaces the original one that it was created from (`attach.py`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LIKE = "including defaults including generated including constraints including s
 
 @dataclass(frozen=True)
 class Node:
-    """A table of the tree: the root, a partition that is partitioned itself, or a leaf."""
+    """Table of a partition tree: the root, a partition that is partitioned itself, or a leaf."""
 
     oid: int
     schema: str
@@ -62,42 +62,51 @@ class Node:
     bound: str | None
     key: str | None
     constraint: str | None
-    """What holds for each of its rows, by its bounds and those above it."""
+    """SQL condition that holds for each row, from the bounds of this partition and its ancestors."""
 
     @property
     def table(self) -> sql.Identifier:
-        """As SQL writes it."""
+        """Return the table's quoted, qualified name."""
         return sql.Identifier(self.schema, self.name)
 
 
 @dataclass(frozen=True)
 class Shadow:
-    """The copy: each node's number and the name of the table that is like it, which stands beside it."""
+    """Copy of a partition tree, with the name of each node's copy by the node's OID.
+
+    Copies are in the same schemas as the originals.
+    """
 
     nodes: tuple[Node, ...]
     names: dict[int, str]
 
     def copy(self, node: Node) -> sql.Identifier:
-        """The table that is like one of the tree."""
+        """Return the quoted name of a node's copy."""
         return sql.Identifier(node.schema, self.names[node.oid])
 
     @property
     def root(self) -> sql.Identifier:
-        """Where rows go in."""
+        """Return the quoted name of the copy's root, into which rows are inserted."""
         return self.copy(self.nodes[0])
 
     def leaves(self) -> list[Node]:
-        """Those that have rows."""
+        """Return the nodes that hold rows."""
         return [one for one in self.nodes if one.kind != "p"]
 
 
 def tree(conn: psycopg.Connection[Any], oid: int) -> tuple[Node, ...]:
-    """A table and all partitions below it, parents first."""
+    """Return a table and all partitions below it, parents first."""
     return tuple(Node(*row) for row in conn.execute(TREE_SQL, [oid]).fetchall())
 
 
 def against(conn: psycopg.Connection[Any], nodes: Sequence[Node], columns: Sequence[str]) -> str | None:
-    """Why other tables cannot take the place of its partitions; None where they can. `columns`: those that come."""
+    """Return the reason why the table's partitions cannot be exchanged, or None if they can.
+
+    Args:
+        conn: The session.
+        nodes: The partition tree.
+        columns: Names of the columns that are loaded.
+    """
     row = conn.execute(ROOT_SQL, [list(columns), nodes[0].oid]).fetchone()
     row = row if row and row[0] else conn.execute(TREE_ODD_SQL, {"tree": [one.oid for one in nodes]}).fetchone()
     if row and row[0]:
@@ -112,12 +121,16 @@ def against(conn: psycopg.Connection[Any], nodes: Sequence[Node], columns: Seque
 
 
 def make(conn: psycopg.Connection[Any], nodes: Sequence[Node], job: str) -> Shadow:
-    """Makes the copy: each table beside the one that it is like. Raises `psycopg.Error`."""
+    """Create the copy, each table in the schema of its original.
+
+    Raises:
+        psycopg.Error: The server reports an error.
+    """
     shadow = Shadow(tuple(nodes), {one.oid: f"{PREFIX}{job}_{number}" for number, one in enumerate(nodes)})
     known = {one.oid: one for one in nodes}
     with conn.transaction():
         for one in nodes:
-            # What the server itself writes as bounds and keys is SQL.
+            # The server itself wrote the bounds and keys, so they are safe as SQL.
             key = sql.SQL("partition by {}").format(sql.SQL(one.key)) if one.key else sql.SQL("")
             text = sql.SQL("create table {} (like {} {}) {}")
             conn.execute(text.format(shadow.copy(one), one.table, sql.SQL(LIKE), key))
@@ -130,7 +143,7 @@ def make(conn: psycopg.Connection[Any], nodes: Sequence[Node], job: str) -> Shad
 
 @contextlib.contextmanager
 def made(conn: psycopg.Connection[Any], nodes: Sequence[Node], job: str) -> Iterator[Shadow]:
-    """The copy; what did not take another's place is gone afterwards."""
+    """Create the copy, and on exit drop those of its tables that did not replace an original."""
     shadow = make(conn, nodes, job)
     try:
         yield shadow
@@ -141,13 +154,17 @@ def made(conn: psycopg.Connection[Any], nodes: Sequence[Node], job: str) -> Iter
 
 
 def drop(conn: psycopg.Connection[Any], shadow: Shadow) -> None:
-    """Takes away what did not take another's place."""
+    """Drop the tables of the copy that did not replace an original."""
     for one in shadow.nodes:
         conn.execute(sql.SQL("drop table if exists {} cascade").format(shadow.copy(one)))
 
 
 def wanted(conn: psycopg.Connection[Any], oid: int, into: Into, columns: Sequence[str]) -> tuple[Node, ...]:
-    """The tree of a table whose partitions are to be replaced. Raises `MoveError` where they cannot be."""
+    """Return the partition tree of a table whose partitions are to be replaced.
+
+    Raises:
+        MoveError: The table has no partitions, or they cannot be replaced.
+    """
     nodes = tree(conn, oid)
     if not nodes or nodes[0].kind != "p":
         raise MoveError("has no partitions", where=into.table, next_step="--mode replace replaces all of it")
@@ -158,7 +175,7 @@ def wanted(conn: psycopg.Connection[Any], oid: int, into: Into, columns: Sequenc
 
 
 def refuse(table: str, reason: str) -> MoveError:
-    """A copy is what was asked for, and cannot be."""
+    """Return the error for a table whose partitions cannot be replaced for the named reason."""
     return MoveError(
         f"its partitions cannot be replaced by others: {reason}",
         where=table,

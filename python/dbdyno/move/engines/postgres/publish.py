@@ -1,6 +1,6 @@
-"""From the staging table into the target, in one transaction: until its commit nothing of the target has changed.
+"""Publication of staged rows in a PostgreSQL table, in one transaction: the target does not change before its commit.
 
-The staging table goes in the same transaction: where it is still there after a kill, nothing was published.
+The staging table is dropped in the same transaction: if it still exists after a kill, nothing was published.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dbdyno.move.loading.request import Column, Into, Loaded
 
 @dataclass(frozen=True)
 class Staged:
-    """What is to be published."""
+    """Staged rows that are to be published, with their target table."""
 
     stage: sql.Composable
     table: sql.Composable
@@ -43,15 +43,29 @@ def publish(
     emptied: bool = False,
     first: Callable[[psycopg.Connection[Any]], None] | None = None,
 ) -> Loaded:
-    """All in one transaction; the caller completes what was proved. `emptied`: the table was, for `replace`. Raises
-    `MoveError`, `psycopg.Error`."""
+    """Publish the staged rows in one transaction; the caller adds what was verified to the result.
+
+    Args:
+        conn: The session that publishes.
+        staged: The staged rows and their target.
+        into: The mode and the key.
+        rejects: Where rows that the table refuses are written; None fails the load instead.
+        compare: Compare the table with the staged rows before the commit.
+        emptied: True if the table was already emptied for mode `replace`.
+        first: Called at the start of the transaction, or None.
+
+    Raises:
+        MoveError: A check failed.
+        psycopg.Error: The server reports an error.
+    """
     given = [one for one in staged.columns if not one.generated]
     run: Run = _whole(conn) if rejects is None else Halves(conn, rejects)
     since = 0 if rejects is None else len(rejects.rows)
     refused = since
     with conn.transaction():
         if compare and into.mode == "insert":
-            # Rows of others that are committed meanwhile are not seen: ours alone are younger than this one.
+            # Hides rows that others commit meanwhile, so that only rows of this transaction are younger than its
+            # snapshot.
             conn.execute("set transaction isolation level repeatable read")
         conn.execute("set constraints all immediate")
         if first is not None:
@@ -77,7 +91,7 @@ def publish(
             )
         conn.execute(sql.SQL("drop table {} cascade").format(staged.stage))
         if rejects is not None and rejects.rows:
-            # Before the commit: whoever dies in it may have rejected rows and must not have lost them.
+            # Before the commit: if the process dies during it, rows may be rejected already, and must not be lost.
             rejects.write()
     return Loaded(
         files=0,
@@ -141,7 +155,7 @@ def _write(
 
 
 def _typed(conn: psycopg.Connection[Any], staged: Staged, columns: Sequence[Column], run: Run) -> sql.Composable:
-    """The staged rows with the types of the table; those that cannot be read so are rejected."""
+    """Return a temporary table with the staged rows in the table's types, rejecting rows that cannot be converted."""
     typed = sql.Identifier("dbdyno_typed")
     parts: list[sql.Composable] = [sql.SQL("dbdyno_file integer, dbdyno_row bigint")]
     parts += [sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(_typed_as(one))) for one in columns]

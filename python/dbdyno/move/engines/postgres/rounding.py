@@ -1,5 +1,7 @@
-"""Is what stands in the table what came? Assignment rounds without a word: a numeric to the digits of its column, a
-double to a real, a timestamp to a date. Such values are counted, with an example.
+"""Detection of values that the table stores differently from the loaded ones.
+
+Assignment rounds silently: a numeric to its column's digits, a double to a real, a timestamp to a date. Such values are
+counted, with an example.
 """
 
 from __future__ import annotations
@@ -20,20 +22,23 @@ WIDER = {
     ("real", "double precision"),
     ("oid", "bigint"),
 }
-"""Types that hold every value of another."""
+"""Pairs of types of which the second holds every value of the first."""
 NAMES = {"timestamptz": "timestamp with time zone", "timestamp": "timestamp without time zone"}
 TEXT_LIMITS = ("character varying", "numeric", "timestamp", "time", "interval")
-"""Of text read as another type: those whose limits round or cut it. The others raise."""
+"""Types whose length or precision rounds or cuts a value that is read from text; for other types it raises an error."""
 
 
 OURS = "where age(t.xmin) <= 0"
-"""Rows of this transaction and its savepoints: age counts from the number of the transaction itself."""
+"""SQL condition for rows written by this transaction and its savepoints (age counts from its own id)."""
 
 
 def rounded(
     conn: psycopg.Connection[Any], stage: sql.Composable, columns: Sequence[Column]
 ) -> tuple[list[Rounded], list[str]]:
-    """What is held otherwise, and the columns of which that cannot be told. Inside of a transaction."""
+    """Return the columns with values that are stored differently, and the columns that cannot be compared.
+
+    Must be called inside a transaction.
+    """
     found, not_compared = [], []
     for column in columns:
         if not may_differ(column):
@@ -57,7 +62,7 @@ def rounded(
 
 
 def may_differ(column: Column) -> bool:
-    """Whether assignment may round a value."""
+    """Return True if assignment to the column may round a value."""
     if column.came == column.declared:
         return False
     staged = column.staged
@@ -81,8 +86,20 @@ def refuse_other(
     all_rows: bool,
     adds: bool,
 ) -> None:
-    """Compares what stands in the table now with what was staged: row by row by its key, or as sets of rows by a sum of
-    hashes. Raises `MoveError` where it differs: the transaction is not committed then."""
+    """Compare the table with the staged rows, by key or, without a key, by count and sum of row hashes.
+
+    Args:
+        conn: The session whose transaction wrote the rows; it has not committed yet.
+        stage: The staging table.
+        table: The target table.
+        columns: The columns that are written.
+        key: The columns that identify a row; may be empty.
+        all_rows: Without a key, compare all rows of the table and not only those of this transaction.
+        adds: True if rows with new keys were added, so that a key missing in the table is an error.
+
+    Raises:
+        MoveError: The rows differ; the transaction must not be committed then.
+    """
     came = [_plain(one, one.value("s")) for one in columns]
     stands = [_plain(one, _cast_back(one)) for one in columns]
     if key:
@@ -111,7 +128,7 @@ def refuse_other(
 
 
 def _plain(column: Column, value: sql.Composable) -> sql.Composable:
-    """As text; blanks that pad a char are none of its value."""
+    """Return the value cast to text; a char loses its padding."""
     return sql.SQL("({}){}::text").format(value, sql.SQL("::bpchar" if column.becomes == "bpchar" else ""))
 
 

@@ -1,10 +1,10 @@
-"""A process of its own that keeps a job's snapshot when the job is killed: `resume` is exact then.
+"""Separate process that keeps a job's snapshot open after the job is killed, so that `resume` is exact.
 
     python -m dbdyno.move.engines.postgres.snapshot_holder
 
-What to hold comes as JSON on stdin, secrets included; the snapshot's name goes to stdout.
-It takes the snapshot into a transaction of its own and exports it again. When its stdin ends without the word `done`,
-the job has died: the snapshot stays for so many seconds more, or until the job's manifest says that it is over.
+It reads what to hold as JSON from stdin, secrets included, imports the snapshot into its own transaction, exports it
+again and writes its name to stdout. If its stdin ends without the word `done`, the job has died: the snapshot is then
+held for the requested number of seconds, or until the job's manifest no longer says that the job is running.
 """
 
 from __future__ import annotations
@@ -36,7 +36,13 @@ DONE = b"done\n"
 
 @contextlib.contextmanager
 def held(target: Postgres, snapshot: Snapshot, ledger: Ledger, seconds: int) -> Iterator[None]:
-    """While this is open a process holds the snapshot, and if this process dies `seconds` longer. 0: nobody does."""
+    """Hold the snapshot in a separate process while the context is open, and `seconds` longer if this process dies.
+
+    With 0 seconds no process is started.
+
+    Raises:
+        MoveError: The snapshot cannot be held by a second process.
+    """
     if seconds <= 0:
         yield
         return
@@ -66,7 +72,7 @@ def held(target: Postgres, snapshot: Snapshot, ledger: Ledger, seconds: int) -> 
         yield
         process.stdin.write(DONE)
     finally:
-        # After a failure nobody waits for it: it goes on for whoever resumes the job.
+        # After a failure nobody waits for the process: it keeps the snapshot for whoever resumes the job.
         with contextlib.suppress(BrokenPipeError):
             process.stdin.close()
         process.stdout.close()
@@ -74,7 +80,11 @@ def held(target: Postgres, snapshot: Snapshot, ledger: Ledger, seconds: int) -> 
 
 
 def hold(given: dict[str, Any]) -> None:
-    """Holds it. Raises `psycopg.Error`."""
+    """Import the snapshot, export it again, and hold it until the job ends or the time is over.
+
+    Raises:
+        psycopg.Error: The server reports an error.
+    """
     from psycopg import sql
 
     with contextlib.closing(open_session(given["parameters"])) as conn:
@@ -92,14 +102,14 @@ def hold(given: dict[str, Any]) -> None:
 
 
 def _ended(stdin: int) -> bool:
-    """Waits for the end of the job: whether it said so itself."""
+    """Wait for the end of stdin; return True if the job reported its end itself."""
     while True:
         if select.select([stdin], [], [], LOOK_S)[0]:
             return bool(os.read(stdin, len(DONE)))
 
 
 def _first_line() -> bytes:
-    """Unbuffered: what follows is waited for by `select`."""
+    """Read the first line of stdin unbuffered, because `select` waits for what follows it."""
     line = b""
     while not line.endswith(b"\n"):
         more = os.read(sys.stdin.fileno(), 1)

@@ -1,8 +1,7 @@
-"""A PostgreSQL as a source: one snapshot, held by a connection that is watched; tables, their columns, their sizes.
+"""PostgreSQL as a source: one exported snapshot and the connection that holds it, tables, columns and sizes.
 
-The tables are locked (ACCESS SHARE: reading and writing go on, dropping, altering and truncating wait) before the
-snapshot is taken, since a truncation would not respect it. Each worker takes the snapshot into a transaction of its
-own.
+Tables are locked before the snapshot is taken (ACCESS SHARE: reads and writes go on, DROP, ALTER and TRUNCATE wait),
+because a truncation ignores older snapshots. Each worker imports the snapshot into its own transaction.
 """
 
 from __future__ import annotations
@@ -38,16 +37,16 @@ SETTINGS = {
     "row_security": "off",
     "xmloption": "content",
 }
-"""Of each session: nothing ends it but us, text is the same everywhere, and a policy refuses instead of hiding rows."""
+"""Settings of each session: no timeout of the server ends it, text has one format, and row security raises an error."""
 SET_SQL = """
 select set_config(s.name, v.value, {}) from (values {}) v(name, value)
 join pg_catalog.pg_settings s on lower(s.name) = lower(v.name)
 """
 GONE = ("22023", "42704", "55000")
-"""What a server says to a snapshot that nobody exports any more."""
+"""Error codes for a snapshot that no session exports any more."""
 LOCKABLE = ("r", "p", "v")
 SNAPSHOTS_MOST = 5
-"""Snapshots that are taken until none of what is read was rewritten meanwhile."""
+"""Number of attempts to take a snapshot before which no relation was rewritten between snapshot and lock."""
 KINDS = {"r": "table", "p": "partitioned table", "m": "materialized view", "v": "view", "f": "foreign table"}
 RELATIONS_SQL = """
 with recursive tree(oid) as (
@@ -70,8 +69,11 @@ where l.pid = pg_backend_pid() and l.locktype = 'relation' and c.relfilenode <> 
   and c.relfilenode is distinct from pg_relation_filenode(c.oid)
 limit 1
 """
-"""A relation that got another file between the snapshot and our lock on it: the row of pg_class is the snapshot's, the
-function tells of now. TRUNCATE and REFRESH MATERIALIZED VIEW fill that file without respect for older snapshots."""
+"""Finds a locked relation that got a new file between the snapshot and the lock.
+
+pg_class shows the file as of the snapshot, the function that of now. TRUNCATE and REFRESH MATERIALIZED VIEW fill the
+new file without regard to older snapshots.
+"""
 LIST_SQL = """
 select n.nspname::text, c.relname::text from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
@@ -82,12 +84,12 @@ order by 1, 2
 
 
 class SnapshotGone(MoveError):  # noqa: N818
-    """Nobody holds that snapshot any more."""
+    """Raised when no session holds the snapshot any more."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """What is read: a table, a view, or a query (without a schema)."""
+    """Source of rows: a table, a view, or a query (which has no schema)."""
 
     schema: str
     name: str
@@ -97,12 +99,12 @@ class Table:
     where: str | None = None
     query: str | None = None
     partition: str | None = None
-    """The column by whose values rows go into folders."""
+    """The column whose values name the folders of a partitioned output, or None."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What the user asked for."""
+    """Tables, columns and conditions that the user asked for."""
 
     tables: Sequence[str] = ()
     patterns: Sequence[str] = ()
@@ -115,7 +117,7 @@ class Wish:
 
 @dataclass
 class Snapshot:
-    """One instant of a database, while its connection lives."""
+    """Exported snapshot of a database, valid while its connection is open."""
 
     conn: psycopg.Connection[Any]
     id: str = ""
@@ -130,7 +132,7 @@ class Snapshot:
             self.conn.close()
 
     def is_held(self) -> bool:
-        """Whether the connection that holds it still answers."""
+        """Return True if the connection that holds the snapshot still answers."""
         try:
             self.conn.execute("select /* dbdyno */ 1")
         except psycopg.Error:
@@ -139,13 +141,23 @@ class Snapshot:
 
 
 def application(job: str) -> str:
-    """The name of a job's sessions."""
+    """Return the application name of a job's sessions."""
     return f"dbdyno move {job}"
 
 
 def take(target: Postgres, wish: Wish, job: str, held: str | None = None) -> Snapshot:
-    """Locks the tables, takes the snapshot, and reads what they are. `held`: the snapshot that another session exports.
-    Raises `MoveError`, and `SnapshotGone` where nobody holds that any more."""
+    """Lock the tables, take the snapshot, and read the tables' descriptions.
+
+    Args:
+        target: The server.
+        wish: The tables or the query to read.
+        job: The job's id.
+        held: The snapshot exported by another session, or None to take a new one.
+
+    Raises:
+        MoveError: The tables cannot be read, or the connection goes through a pooler.
+        SnapshotGone: No session holds the snapshot `held` any more, or a relation was rewritten after it.
+    """
     if target.pooled:
         raise MoveError(
             "a pooler hands each transaction to another server process, and a snapshot belongs to one",
@@ -205,15 +217,20 @@ def _begin(snapshot: Snapshot, conn: psycopg.Connection[Any], wish: Wish, held: 
 
 
 def session_settings(conn: psycopg.Connection[Any] | None, *, idle_only: bool = False, lasting: bool = False) -> str:
-    """One statement that sets what each session needs, for its transaction or to its end; `idle_only` for the
-    connection that holds the snapshot."""
+    """Return one statement that sets a session's settings.
+
+    Args:
+        conn: Used to quote values, or None.
+        idle_only: Set only the timeouts, as needed by the connection that holds the snapshot.
+        lasting: Set them for the session instead of the transaction.
+    """
     chosen = {name: value for name, value in SETTINGS.items() if not idle_only or "idle" in name or "trans" in name}
     rows = sql.SQL(", ").join(sql.SQL("({}, {})").format(name, value) for name, value in chosen.items())
     return sql.SQL(SET_SQL).format(sql.SQL("false" if lasting else "true"), rows).as_string(conn)
 
 
 def session_sql(conn: psycopg.Connection[Any], snapshot_id: str) -> list[str]:
-    """What a worker runs before its first chunk."""
+    """Return the statements that a worker runs before its first chunk."""
     take_it = sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot_id)).as_string(conn)
     return ["begin isolation level repeatable read read only", take_it, session_settings(conn)]
 
@@ -232,7 +249,11 @@ def _named(conn: psycopg.Connection[Any], wish: Wish) -> list[tuple[int, tuple[s
 
 
 def resolve(conn: psycopg.Connection[Any], name: str) -> tuple[int, tuple[str, str], str]:
-    """A table by its name as SQL writes it: number, schema and name, kind. Raises `MoveError`."""
+    """Return OID, (schema, name) and kind of a table whose name is written as in SQL.
+
+    Raises:
+        MoveError: It is not a name, or there is no such table or view.
+    """
     asked = (
         "select c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text from pg_catalog.pg_class c"
         " join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass(%s)"
@@ -265,7 +286,7 @@ def _table(conn: psycopg.Connection[Any], oid: int, name: tuple[str, str], kind:
     relations = tuple(Relation(*row) for row in conn.execute(RELATIONS_SQL, [oid]))
     where = whole(wish.where, "--where") if wish.where is not None else None
     table = Table(*name, KINDS[kind], _typed(conn, described, wish.as_text), relations, where)
-    # LOCK TABLE takes no materialized view, nor one below a view: reading no row of it locks it.
+    # LOCK TABLE does not accept a materialized view, also not below a view; reading zero rows locks it.
     if relations and (where is not None or kind in ("m", "v")):
         trial = select_sql(conn, table, relations[0], None, None)
         conn.execute(b"select * from (%s) as q limit 0" % trial.encode())
@@ -319,7 +340,7 @@ def _typed(conn: psycopg.Connection[Any], described: Sequence[Described], texts:
 
 
 def copy_sql(conn: psycopg.Connection[Any] | None, tables: Sequence[Table], chunk: Chunk, form: str = "binary") -> str:
-    """The statement that reads a chunk of one of the tables."""
+    """Return the COPY statement that reads a chunk."""
     table = tables[chunk.table]
     piece = select_sql(conn, table, table.relations[chunk.relation], chunk.start, chunk.before)
     return f"copy ({piece}) to stdout (format {form})"
@@ -328,14 +349,14 @@ def copy_sql(conn: psycopg.Connection[Any] | None, tables: Sequence[Table], chun
 def select_sql(
     conn: psycopg.Connection[Any] | None, table: Table, relation: Relation, start: int | None, before: int | None
 ) -> str:
-    """The rows of a piece of a table."""
+    """Return the SELECT statement that reads the blocks `start` (included) to `before` (excluded) of a table."""
     alias = sql.Identifier(table.name)
     chosen = sql.SQL(", ").join(
         sql.SQL("{}.{}::pg_catalog.text" if one.cast else "{}.{}").format(alias, sql.Identifier(one.name))
         for one in table.columns
     )
     if table.partition is not None:
-        # What names the folder, after all columns of the file.
+        # The value that names the partition's folder comes after all columns of the file.
         chosen += sql.SQL(", {}.{}::pg_catalog.text").format(alias, sql.Identifier(table.partition))
     if table.query is not None:
         text = sql.SQL("select {} from (\n{}\n) as {}")
@@ -356,7 +377,7 @@ def select_sql(
 
 
 def failure(error: psycopg.Error, where: str) -> MoveError:
-    """An error of the server while the tables are looked at, with what to do."""
+    """Return a `MoveError` for an error of the server, with the user's next step."""
     said = (str(error).strip().splitlines() or [type(error).__name__])[0]
     steps = {
         "55P03": "another session alters, truncates or vacuums the table: wait for it, or end it",

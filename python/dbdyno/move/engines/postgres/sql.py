@@ -1,7 +1,7 @@
-"""The user's own SQL in a statement of ours: it must be whole, so that nothing of it reaches beyond its place.
+"""Check that SQL given by the user is complete, so that none of it reaches beyond its place in a generated statement.
 
-The server refuses a second statement by itself (the extended protocol takes one), and the session is read-only. What is
-left to check is that a condition does not close our brackets: quotes, comments and brackets must be balanced.
+The server itself refuses a second statement (the extended protocol accepts one), and the session is read-only. What is
+left to check is that a condition does not close the surrounding brackets: quotes, comments and brackets must balance.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ _PAIR = {")": "(", "]": "["}
 
 
 def whole(text: str, option: str) -> str:
-    """The text, where it is one whole piece of SQL. Raises `MoveError` with the place where it is not."""
+    """Return the text unchanged if it is one complete piece of SQL.
+
+    Raises:
+        MoveError: It is empty or not complete; the error names the line and column.
+    """
     if not text.strip():
         raise MoveError("is empty", where=option, next_step="leave it out, or give an SQL expression")
     if "\x00" in text:
@@ -66,7 +70,7 @@ def _end(text: str, tag: str, at: int, option: str, place: int) -> int:
 
 
 def _comment_end(text: str, at: int, option: str, place: int) -> int:
-    """Behind a comment; comments in it count."""
+    """Return the position after a comment; comments may be nested."""
     depth = 1
     for found in _COMMENT.finditer(text, at):
         depth += 1 if found.group() == "/*" else -1

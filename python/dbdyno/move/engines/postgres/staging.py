@@ -1,6 +1,7 @@
-"""A table of our own beside the target, and workers that put files into it.
+"""Private staging table beside the target, and workers that load files into it.
 
-It is unlogged, and gone afterwards. Whoever wants bad rows rejected gets two more columns: the file and the row in it.
+The table is unlogged and dropped afterwards. If bad rows are to be rejected, it has two more columns: the file number
+and the row number in it.
 """
 
 from __future__ import annotations
@@ -31,8 +32,15 @@ FILE, ROW = "dbdyno_file", "dbdyno_row"
 def staging(
     conn: psycopg.Connection[Any], name: tuple[str, str], columns: Sequence[Column], *, placed: bool, csv: bool
 ) -> Iterator[sql.Identifier]:
-    """The table; `placed`: with the place of each row. It is gone afterwards, also where its rows were not
-    published."""
+    """Create the staging table, and drop it on exit even if its rows were not published.
+
+    Args:
+        conn: The session.
+        name: Schema and name of the table.
+        columns: The columns.
+        placed: Add columns for each row's file number and row number.
+        csv: True if the rows come from a CSV, whose rows the server numbers.
+    """
     stage = sql.Identifier(*name)
     parts: list[sql.Composable] = []
     if placed:
@@ -59,7 +67,11 @@ def fill(
     *,
     placed: bool,
 ) -> list[MoveWhole]:
-    """Puts the files into it; what is known of each, in their order. Raises `MoveError`."""
+    """Load the files into the staging table and return one record per file, in the files' order.
+
+    Raises:
+        MoveError: A file could not be loaded.
+    """
     copy = copy_in(stage, columns, csv=files[0].suffix == CSV, placed=placed).as_string(conn)
     pieces = pieces_of(files, how.workers) if how.workers > 1 else as_they_are(files)
     done: list[MoveDone] = []
@@ -68,7 +80,7 @@ def fill(
 
 
 def copy_in(stage: sql.Identifier, columns: Sequence[Column], *, csv: bool, placed: bool) -> sql.Composed:
-    """The statement that takes the rows of a file."""
+    """Return the COPY statement that receives the rows of a file."""
     names = [sql.Identifier(name) for name in (FILE, ROW) if placed and not csv]
     names += [sql.Identifier(one.name) for one in columns]
     form = "csv, header" if csv else "binary"
@@ -86,8 +98,21 @@ def put(
     *,
     placed: bool,
 ) -> None:
-    """Puts pieces of files, by their numbers, where the statement of each says; `record` is called as each is there.
-    Raises `MoveError`."""
+    """Load pieces of files, each by its own COPY statement.
+
+    Args:
+        target: The server.
+        conn: A session, used to quote values.
+        pieces: The pieces of files, by number.
+        copies: The COPY statement of each piece.
+        how: Number of workers, memory and other limits.
+        job: The job's id.
+        record: Called with the record of each piece once it is loaded.
+        placed: Also load each row's file number and row number.
+
+    Raises:
+        MoveError: A piece could not be loaded.
+    """
     csv = any(one.path.suffix == CSV for one in pieces.values())
     mover = _core.MoveJob(
         {
@@ -140,6 +165,6 @@ def _failure(failed: MoveFailed, pieces: Mapping[int, Piece]) -> MoveError:
 
 
 def stage_name(schema: str) -> tuple[str, tuple[str, str]]:
-    """A job's name, and that of its staging table."""
+    """Return a new job id, and the schema and name of its staging table."""
     job = new_id()
     return job, (schema, f"{PREFIX}{job}")

@@ -1,10 +1,11 @@
-"""`replace` and `--create` by several workers: they fill a table of their own, which then takes the target's name.
+"""Replacement or creation of a table by several workers: they fill a new table, which then takes the target's name.
 
-Each row is written once, by all workers at a time; a staging table would have them written again, by one session. The
-new table is made like the target, with its privileges and comments; indexes and keys are made again at the end from the
-server's own definitions. It is done where nothing else stands on the target: views, foreign keys, triggers, policies,
-publications, sequences name the table itself, not its name. Then, and where a session has a snapshot in which the new
-rows are there in part, the rows are staged and added in one transaction as ever; a line says why.
+Each row is written once, by all workers in parallel; from a staging table one session would write all rows a second
+time. The new table is created like the target, with its privileges and comments; indexes and keys are created at the
+end from the server's own definitions. This is done only if nothing else depends on the target, because views, foreign
+keys, triggers, policies, publications and sequences refer to the table itself and not to its name. Otherwise, and if a
+session has a snapshot that shows only a part of the new rows, the rows are staged and added in one transaction as
+usual; the user is told why.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from dbdyno.move.engines.postgres.publish import Staged
 from dbdyno.move.loading.request import Into, Loaded
 
 SNAPSHOTS_S = 5
-"""How long sessions with an older snapshot are waited for."""
+"""How long to wait for sessions with an older snapshot, in seconds."""
 LOOK_S = 0.1
 ODD_SQL = """
 select case
@@ -96,7 +97,7 @@ order by 1, 2, 3
 """
 SEES_ALL_SQL = "select pg_has_role(current_user, 'pg_read_all_stats', 'usage')"
 ANALYSED_SQL = "select exists (select from pg_catalog.pg_stats where schemaname = %s and tablename = %s)"
-"""A table that was analysed is not left without statistics."""
+"""Finds out whether the target has statistics; if so, the new table is analysed too."""
 OLDER_SQL = """
 select count(*) from pg_catalog.pg_stat_activity
 where datname = current_database() and pid <> pg_backend_pid() and age(backend_xmin) > age(%s::text::xid)
@@ -104,13 +105,15 @@ where datname = current_database() and pid <> pg_backend_pid() and age(backend_x
 
 
 def against(conn: psycopg.Connection[Any], oid: int) -> str | None:
-    """Why another table cannot take the name of this one; None where it can."""
+    """Return the reason why another table cannot take this table's name, or None if it can."""
     return odd(conn, oid) or blind(conn)
 
 
 def odd(conn: psycopg.Connection[Any], oid: int, *, of_partition: bool = False) -> str | None:
-    """What is said of this table, or stands on it, and would be lost with it. Of a partition's keys and foreign keys
-    the new one gets its own."""
+    """Return a property or dependent object of the table that would be lost with it, or None if there is none.
+
+    Keys and foreign keys of a partition (`of_partition`) are not reported, because they are created on the new one.
+    """
     given = {"oid": oid, "of_partition": of_partition}
     row = conn.execute(ODD_SQL, given).fetchone()
     if row and row[0]:
@@ -123,7 +126,7 @@ def odd(conn: psycopg.Connection[Any], oid: int, *, of_partition: bool = False) 
 
 
 def blind(conn: psycopg.Connection[Any]) -> str | None:
-    """Why snapshots of other sessions are not seen; None where they are."""
+    """Return the reason why other sessions' snapshots cannot be seen, or None if they can."""
     if conn.execute(SEES_ALL_SQL).fetchone() == (True,):
         return None
     return "snapshots of others are not seen without the role pg_read_all_stats"
@@ -136,8 +139,14 @@ def filled_apart(
     target: sql.Composable,
     heads: Sequence[Mapping[str, Any]] | None,
 ) -> Iterator[sql.Identifier]:
-    """A table like the target, or one made from the columns of files; gone afterwards, unless it has another name by
-    then."""
+    """Create a table like the target, or from the columns of files, and drop it on exit unless it was renamed.
+
+    Args:
+        conn: The session.
+        place: Schema and name of the new table.
+        target: The table to copy.
+        heads: The files' columns to create it from, or None to copy `target`.
+    """
     stage = sql.Identifier(*place)
     if heads is None:
         like = "including defaults including generated including constraints including storage including comments"
@@ -153,8 +162,12 @@ def filled_apart(
 
 
 def publish(conn: psycopg.Connection[Any], staged: Staged, name: tuple[str, str], into: Into) -> Loaded | str:
-    """Gives the new table the target's name; or the reason why not, and nothing has changed. Raises `MoveError`,
-    `psycopg.Error`."""
+    """Rename the new table to the target's name, or return the reason why nothing was changed.
+
+    Raises:
+        MoveError: The table was to be created, but exists.
+        psycopg.Error: The server reports an error.
+    """
     if older_snapshots(conn):
         return "a session has a snapshot from before the rows came"
     loaded = Loaded(files=0, in_files=staged.rows, mode=into.mode, changes=Merged(new=staged.rows), created=into.create)
@@ -185,7 +198,15 @@ def publish(conn: psycopg.Connection[Any], staged: Staged, name: tuple[str, str]
 def alike(
     conn: psycopg.Connection[Any], old: int, new: int, table: sql.Composable, *, but: str | None = None
 ) -> str | None:
-    """Gives the new table the privileges of the old one; what still differs. `but`: a check that is ours."""
+    """Grant the old table's privileges on the new one, and return what still differs, or None.
+
+    Args:
+        conn: The session.
+        old: The old table's OID.
+        new: The new table's OID.
+        table: The new table's quoted name.
+        but: Name of a check constraint on the new table to ignore.
+    """
     for grantee, privilege, passes in conn.execute(PRIVILEGES_SQL, [old]).fetchall():
         who = sql.SQL("public") if grantee is None else sql.Identifier(grantee)
         option = sql.SQL(" with grant option" if passes else "")
@@ -204,7 +225,10 @@ def alike(
 
 
 def older_snapshots(conn: psycopg.Connection[Any]) -> bool:
-    """Whether a session still has a snapshot from before the last worker's commit: it would see a part of the rows."""
+    """Return True if a session still has a snapshot older than the last commit of a worker, which shows only some rows.
+
+    Waits up to `SNAPSHOTS_S` seconds for such sessions to end.
+    """
     with conn.transaction():
         row = conn.execute("select (pg_catalog.txid_current() % 4294967296)::text").fetchone()
     until = time.monotonic() + SNAPSHOTS_S

@@ -1,4 +1,4 @@
-"""The table that takes rows, and how the columns of what comes go into it."""
+"""The PostgreSQL table that receives rows, and the match of incoming columns with its columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Heads = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Goal:
-    """The table, and how the columns of the files go into it."""
+    """Target table, and the columns that are loaded into it."""
 
     oid: int
     schema: str
@@ -35,14 +35,19 @@ class Goal:
     identity: bool
 
     def staged(self, stage: sql.Composable, rows: int) -> Staged:
-        """What is to be published."""
+        """Return the staged rows together with this target, for publication."""
         table = sql.Identifier(self.schema, self.name)
         return Staged(stage, table, self.oid, self.kind, self.columns, rows, self.identity)
 
 
 def matched(conn: psycopg.Connection[Any], into: Into, heads: Heads) -> Goal:
-    """The columns of the files in the table; one that is to be made is made and taken back. Raises `MoveError` for a
-    column that cannot go there."""
+    """Match the files' columns with the target table.
+
+    A table that is to be created is created here on trial and rolled back.
+
+    Raises:
+        MoveError: A column is missing or cannot be loaded, or the target is not a table.
+    """
     with conn.transaction(force_rollback=True):
         if into.create:
             create(conn, into.table, heads)
@@ -76,5 +81,5 @@ def _column(one: Mapping[str, Any], known: Mapping[str, Sequence[Any]], into: In
 
 
 def maker(into: Into, heads: Heads) -> Callable[[psycopg.Connection[Any]], None] | None:
-    """What makes the table, where that was asked for."""
+    """Return a function that creates the table, or None if it is not to be created."""
     return (lambda conn: create(conn, into.table, heads)) if into.create else None
