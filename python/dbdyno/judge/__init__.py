@@ -1,5 +1,5 @@
-"""Verdicts outside of runs: two periods of snapshots, two recordings of cells, the findings of one.
+"""Verdicts outside of runs: on two periods of snapshots, on two recordings of cells, and findings of one recording.
 
-Sources only write evidence; what is compared, tested and called better or worse is decided here, and a run's in
-`dbdyno.study.analysis`. What comes out is a plain model, which `dbdyno.pages` makes a page of.
+Sources only write evidence; this package decides what is compared, tested and called better or worse. Verdicts on runs
+are in `dbdyno.study.analysis`. The result is a plain model, from which `dbdyno.pages` makes a page.
 """

@@ -1,4 +1,4 @@
-"""Blocked time and failed work of two periods: what users wait for beside the time of statements."""
+"""Blocked time and failed transactions of two periods: what users wait for besides the execution time of statements."""
 
 from __future__ import annotations
 
@@ -16,21 +16,29 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 NO_DATABASE_TIME = ("idle", "network")
-"""Classes of waits that are no database time: sleeps, background loops, and the client whose turn it is."""
+"""Wait classes that are not database time: sleeps, background loops, and waits for the client."""
 LOCK, COMMIT = "lock", "commit"
-"""Classes of waits beside the time of statements: a lock of a table is waited for before a statement begins, a commit
-ends after the last one."""
+"""Wait classes outside of statement time.
+
+A table lock is waited for before a statement starts, and a commit ends after the last statement.
+"""
 CERTAIN = 0.05
 BEYOND = 3.0
-"""Blocked time of so many times the worst sub-interval of the first period is certain without a test."""
+"""Blocked time above this multiple of the worst sub-interval of the first period is certain without a test."""
 LEAST_FAILED = 0.01
-"""A share of failed transactions that rises by less is not told."""
+"""Smallest rise of the share of failed transactions that is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """Sessions that wait for a lock, or in a commit, on average, in both periods: seconds of waiting a second.
-    `active`: sessions that are in the database, those that wait so included. `certain`: more than chance gives."""
+    """Average number of sessions that wait for a lock, or in a commit, in both periods (seconds of waiting per second).
+
+    Attributes:
+        before: Waiting sessions in the first period.
+        after: Waiting sessions in the second period.
+        active: Sessions in the database in both periods, including the waiting ones.
+        certain: True if the rise is more than chance gives.
+    """
 
     before: float
     after: float
@@ -39,19 +47,19 @@ class Blocked:
 
     @property
     def grown(self) -> float:
-        """How many more sessions wait, on average."""
+        """Return by how many sessions the average number of waiting sessions grew."""
         return self.after - self.before
 
     @property
     def share(self) -> float:
-        """The part of the additional database time that is blocked time, at most all of it."""
+        """Return the share of the additional database time that is blocked time, at most 1; 1 if there is none."""
         more = self.active[1] - self.active[0]
         return min(self.grown / more, 1.0) if more > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The share of transactions that were rolled back, in both periods. `certain`: more than chance gives."""
+    """Share of transactions that were rolled back in both periods; `certain` if the rise is more than chance gives."""
 
     before: float
     after: float
@@ -59,7 +67,7 @@ class Failed:
 
 
 def blocked(looked: Sequence[ActiveRates | None], kind: str = LOCK) -> Blocked | None:
-    """Return the time of two periods in waits of a class; None where sessions were not sampled in both."""
+    """Return the time of two periods in waits of one class, or None if sessions were not sampled in both."""
     old, new = looked
     if old is None or new is None:
         return None
@@ -74,7 +82,7 @@ def _in_database(looked: ActiveRates) -> float:
 
 
 def _more(old: Floats, new: Floats) -> bool:
-    """Whether waits in the second period are more than those of the first by more than chance."""
+    """Return True if waits in the second period exceed those of the first by more than chance."""
     if new.mean() > BEYOND * max(float(old.max(initial=0.0)), 1e-9) and old.size >= 2:
         return True
     if min(old.size, new.size) < 2:
@@ -84,7 +92,10 @@ def _more(old: Floats, new: Floats) -> bool:
 
 
 def failed(values: Sequence[Mapping[str, Sequence[float | None]]]) -> Failed | None:
-    """Return the failed work of two periods from their metrics `tps` and `rollbacks`; None without these."""
+    """Return the failed transactions of two periods from the metrics `tps` and `rollbacks`.
+
+    The result is None if a period lacks these metrics or has fewer than two sub-intervals with transactions.
+    """
     import numpy as np
 
     shares = []

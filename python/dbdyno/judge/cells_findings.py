@@ -1,8 +1,8 @@
-"""What stands out of a recording, in words: a sentence each, the worst first.
+"""Findings of a recording of cells: one sentence each, the worst first.
 
-`bad` is to be looked at, `doubt` limits what the recording says, `good` and `even` are facts that
-somebody will ask for. A finding never rests on one unlucky minute: siblings are tested over rounds,
-the rest are counts of what the cells themselves said.
+Level `bad` needs attention, `doubt` limits what the recording says, `good` and `even` are facts that users will ask
+for. A finding never depends on one unlucky minute: siblings are tested over rounds, and the other findings are counts
+of what the cells reported.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAMED_MOST = 6
 ALERTS_MOST = 5
 LEVELS = ("bad", "doubt", "good", "even")
 BYPASS_SHARE = 0.01
-"""Redo writes past the flash log beyond this share are to be looked at."""
+"""Share of redo writes that bypass the flash log from which on they need attention."""
 _IN_ROUNDS = re.compile(r" \(in \d+ rounds\)$")
 _CLOCK_NEXT = "date -u; chronyc tracking # on the cell, and here"
 _SILENT_NEXT = "cellcli -e list cell attributes msStatus, cellsrvStatus"
@@ -33,7 +33,7 @@ Objects = Sequence[tuple[str, str, str, str, float, float, float]]
 
 
 def findings(found: Measured, covered: Coverage, skew: SkewPage, log: Row | None, objects: Objects) -> list[Row]:
-    """All findings: {code, level, text, next}; in order of level, then as they are found."""
+    """Return all findings as rows of code, level, text and next step: dead cells first, then by level."""
     said = [
         *_dead(covered),
         *_clocks(covered),
@@ -52,8 +52,10 @@ def _finding(code: str, level: str, text: str, step: str = "") -> Row:
 
 
 def _dead(covered: Coverage) -> Iterator[Row]:
-    """Cells that gave nothing at all, and those that gave nothing any more: before anything else, since every
-    number of the page is without them."""
+    """Report cells that returned nothing at all or stopped returning anything; they come first.
+
+    Every number of the page excludes them.
+    """
     rounds = covered["rounds"]
     for cell in covered["cells"]:
         first = _first_silent(cell["states"], covered["states"].index("no answer"))
@@ -71,7 +73,7 @@ def _dead(covered: Coverage) -> Iterator[Row]:
 
 
 def _first_silent(states: Sequence[int], nothing: int) -> int:
-    """The first of the rounds without an answer that last to the end."""
+    """Return the first round of the silence that lasts to the end; the number of rounds if there is none."""
     first = len(states)
     while first and states[first - 1] == nothing:
         first -= 1
@@ -79,7 +81,7 @@ def _first_silent(states: Sequence[int], nothing: int) -> int:
 
 
 def _clocks(covered: Coverage) -> Iterator[Row]:
-    """Clocks that are off: the cells' times then fit neither each other nor anything else."""
+    """Report clocks that are off; the times of such a cell match neither those of other cells nor ours."""
     alike: dict[tuple[str, bool], list[str]] = {}
     for cell in covered["cells"]:
         if cell["clock"]["words"]:
@@ -95,7 +97,7 @@ def _clocks(covered: Coverage) -> Iterator[Row]:
 
 
 def _alerts(found: Measured) -> Iterator[Row]:
-    """What the cells alerted to, kept by the recording."""
+    """Report the alerts of the cells that the recording kept."""
     told: dict[str, list[dict[str, str]]] = {}
     for cell, alert in recorded_alerts(found.run):
         if alert.get("severity", "").lower() != "clear":
@@ -118,7 +120,7 @@ def _alerts(found: Measured) -> Iterator[Row]:
 
 
 def _configuration(run: Any) -> Iterator[Row]:
-    """What a cell is, where it was another thing at the end than at the beginning."""
+    """Report cells whose configuration at the end differs from that at the start."""
     first, last = ((run.manifest.configuration or {}).get(end) or {} for end in ("first", "last"))
     for cell, now in last.items():
         changed = [
@@ -131,7 +133,7 @@ def _configuration(run: Any) -> Iterator[Row]:
 
 
 def _errors(objects: Objects) -> Iterator[Row]:
-    """Counters of errors that rose."""
+    """Report error counters that rose."""
     for _, name, cell, item, delta, _, _ in objects:
         if delta > 0 and "ERRS" in name.split("_"):
             yield _finding(
@@ -144,7 +146,7 @@ def _errors(objects: Objects) -> Iterator[Row]:
 
 def _coverage(covered: Coverage) -> Iterator[Row]:
     rounds, nothing = covered["rounds"], covered["states"].index("no answer")
-    cells = [cell for cell in covered["cells"] if _first_silent(cell["states"], nothing)]  # of dead ones all is said
+    cells = [cell for cell in covered["cells"] if _first_silent(cell["states"], nothing)]  # dead cells: see `_dead`
     began = [
         f"{cell['name']} before round {restart['round']} ({restart['how']})"
         for cell in cells
@@ -225,8 +227,10 @@ def _skew(skew: SkewPage) -> Iterator[Row]:
 
 
 def _told_otherwise(metric: str, siblings: str, groups: Mapping[tuple[str, str], Any]) -> bool:
-    """Whether another group says the same: megabytes of requests, grid disks of their cell disks.
-    A CD covers every GD on it."""
+    """Return True if another group already says the same: requests for megabytes, cell disks for their grid disks.
+
+    A cell disk (CD) covers every grid disk (GD) on it.
+    """
     head, _, rest = metric.partition("_")
     if "BY" in rest.split("_") and (f"{head}_{rest.replace('BY', 'RQ', 1)}", siblings) in groups:
         return True
@@ -234,7 +238,7 @@ def _told_otherwise(metric: str, siblings: str, groups: Mapping[tuple[str, str],
 
 
 def _severity(row: Sibling) -> tuple[bool, float]:
-    """Latencies before rates, the farthest first."""
+    """Sort latencies before rates, and the largest difference first."""
     return not row["metric"].endswith("_RQ"), -abs(math.log(row["ratio"]))
 
 

@@ -1,8 +1,8 @@
-"""The flash log's and the flash cache's part of a recording: per cell and over all cells.
+"""Flash log and flash cache of a recording, by cell and over all cells.
 
-The share of flash first has its interval over the rounds where they can give one (`stats.ratios`,
-as two recordings are compared), since writes of one minute depend on each other. Else it is
-Wilson's over writes, which is too narrow; the page says which it is.
+The share of writes for which flash was first has its interval over the rounds if the rounds allow one (`stats.ratios`,
+as for the comparison of two recordings), because writes of one minute depend on each other. Otherwise it is Wilson's
+interval over writes, which is too narrow; the page names the interval that it uses.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Row = dict[str, Any]
 
 
 def flash_log(found: Measured) -> Row | None:
-    """Who was first, per cell and over all; None where no redo write was seen at all."""
+    """Return counts and shares of the flash log by cell and over all cells; None if no redo write was seen."""
     lines = _counted(found, "flash log", _LOG)
     if not any(line["writes"] or line["requests"] for line in lines):
         return None
@@ -65,7 +65,7 @@ def flash_log(found: Measured) -> Row | None:
 
 
 def flash_cache(found: Measured) -> Row | None:
-    """What the flash cache answered and took, per cell and over all; None where it did nothing."""
+    """Return hits, misses and writes of the flash cache by cell and over all cells; None if it did nothing."""
     lines = _counted(found, "flash cache", _CACHE)
     if not any(line["hits"] or line["misses"] or line["writes"] for line in lines):
         return None
@@ -84,7 +84,7 @@ def flash_cache(found: Measured) -> Row | None:
 
 
 def _counted(found: Measured, family: str, names: dict[str, str]) -> list[Row]:
-    """By cell what each counter rose by, None where it was never seen; then over all."""
+    """Return for each cell by how much each counter rose (None if it was never seen), then the sums over all cells."""
     lines: list[Row] = []
     for cell in found.cells:
         line: Row = {"cell": cell}
@@ -100,7 +100,7 @@ def _counted(found: Measured, family: str, names: dict[str, str]) -> list[Row]:
 
 
 def _by_round(cells: dict[str, list[Step]]) -> list[Step]:
-    """The steps of all cells put together by their place: the cells' minutes are not the same."""
+    """Add up the steps of all cells by their position; the minutes of the cells do not coincide."""
     longest = max((len(own) for own in cells.values()), default=0)
     found = []
     for at in range(longest):
@@ -110,8 +110,11 @@ def _by_round(cells: dict[str, list[Step]]) -> list[Step]:
 
 
 def share_of(steps: Sequence[Step]) -> Row:
-    """Share, 95 % interval and what it stands on: 'rounds' or 'writes'; 'burst': too few rounds
-    carry the part for any interval. All None without writes."""
+    """Return the share of the steps' parts in their wholes, its 95 % interval, and the basis of the interval.
+
+    The basis is 'rounds', 'writes', or 'burst' if too few rounds contribute the part for any interval. All are None
+    without writes.
+    """
     from dbdyno.stats.ratios import ROUNDS_LEAST, ratio_of
 
     used = [step for step in steps if step[3]]
@@ -130,7 +133,7 @@ def share_of(steps: Sequence[Step]) -> Row:
 
 
 def log_section(log: Row | None) -> Row | None:
-    """The flash log's tables and notes; None without writes."""
+    """Return the flash log's tables and notes as a page section; None without writes."""
     if log is None:
         return None
     over = {line["interval_over"] for line in log["cells"]} - {None}
@@ -185,7 +188,7 @@ def _passed_table(log: Row) -> Row:
 
 
 def cache_section(cache: Row | None) -> Row | None:
-    """The flash cache's table and notes; None where it did nothing."""
+    """Return the flash cache's table and notes as a page section; None if it did nothing."""
     if cache is None:
         return None
     heads = {
@@ -216,7 +219,7 @@ def cache_section(cache: Row | None) -> Row | None:
 
 
 def _page_table(title: str, heads: dict[str, tuple[str, str]], rows: Sequence[Row]) -> Row:
-    """A page's table of those columns that any row has a value for."""
+    """Return a page table with the columns for which any row has a value."""
     shown = {name: head for name, head in heads.items() if any(row.get(name) is not None for row in rows)}
     return {
         "title": title,

@@ -1,8 +1,8 @@
-"""The flash log of two recordings: who was first, what it spared, and why writes passed it by.
+"""Comparison of the flash log in two recordings: who was first, what it prevented, and why writes bypassed it.
 
-The interval of a share is by rounds: writes of one round depend on each other, so the round is the
-observation. Beside it stands Wilson's, which takes every write as independent; where it is the
-narrower, the writes were not.
+The interval of a share is over rounds: writes of one round depend on each other, so the round is the observation.
+Wilson's interval is shown beside it, which assumes independent writes; if it is narrower, the writes were not
+independent.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dbdyno.judge.cells_rates import SKIP, Row
 
 
 def log_section(rows: Sequence[Row], names: tuple[str, str]) -> list[Section]:
-    """The sections of shares: the flash log's, and the flash cache's; none without counters."""
+    """Return the sections with the shares of the flash log and of the flash cache; none without counters."""
     shares = [row for row in rows if row.measure == "share"]
     log = [row for row in shares if row.name != "cache_hits" and row.decision != "none in either"]
     cache = [row for row in shares if row.name == "cache_hits"]
@@ -45,7 +45,7 @@ def log_section(rows: Sequence[Row], names: tuple[str, str]) -> list[Section]:
 
 
 def log_sentences(rows: Sequence[Row], names: tuple[str, str]) -> list[str]:
-    """The flash log in words: the load, the share, what was prevented."""
+    """Return sentences on the flash log: the load, the share of flash first, and the prevented outliers."""
     found = {row.name: row for row in rows if not row.cell}
     told = []
     load = found.get("FL_RQ_W") or found.get("FL_IO_W")
@@ -70,7 +70,7 @@ def log_sentences(rows: Sequence[Row], names: tuple[str, str]) -> list[str]:
 
 
 def _said(row: Row) -> str:
-    """The decision of a row in a few words."""
+    """Return the decision of a row in a few words."""
     if row.decision not in DIFFERENT:
         return {"same": "no difference that matters"}.get(row.decision, row.decision)
     if math.isnan(row.ratio):
@@ -81,8 +81,10 @@ def _said(row: Row) -> str:
 
 
 def _counts(rows: Sequence[Row]) -> list[Counted]:
-    """Events of the flash log over the intervals that count: from the shares' own sums, so that
-    parts and wholes are of the same intervals."""
+    """Return the events of the flash log over the intervals that count.
+
+    They come from the sums of the shares, so that parts and wholes cover the same intervals.
+    """
     found = {row.name: row for row in rows if not row.cell}
     told = []
     share, passed = found.get("flash_first"), found.get("passed_by")
@@ -111,7 +113,7 @@ def _counts(rows: Sequence[Row]) -> list[Counted]:
 
 
 class Counted(TypedDict):
-    """How often something happened in each recording."""
+    """Number of occurrences of an event in each recording."""
 
     what: str
     first: int
@@ -161,7 +163,7 @@ def _changes(rows: Sequence[Row]) -> Table:
 
 
 def _identity(rows: Sequence[Row]) -> list[str]:
-    """What is amiss where disk first + flash first is not what was served."""
+    """Return a note if disk first + flash first differs from the number of writes served."""
     found = {row.name: row for row in rows if not row.cell}
     parts = [found.get(name) for name in ("FL_IO_W", "FL_DISK_FIRST", "FL_FLASH_FIRST")]
     rates = [(row.a.value, row.b.value) for row in parts if row is not None]

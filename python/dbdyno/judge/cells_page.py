@@ -1,9 +1,8 @@
-"""The page of two recordings laid side by side: what is comparable, what differs, in words.
+"""Page that compares two recordings of cells: whether they are comparable, what differs, and sentences.
 
-Recordings of other cells, other software or another configuration are not comparable: the numbers
-are shown, nothing is decided, unless the user says that this is what is being compared. The model
-has the shape of every comparison's page (facts, verdict, sections with tables), and `rows` with
-everything that was computed.
+Recordings of other cells, other software or another configuration are not comparable: the numbers are shown, but
+nothing is decided unless the user says that this difference is under test. The model has the shape of every comparison
+page (facts, verdict, sections with tables), and `rows` with everything that was computed.
 """
 
 from __future__ import annotations
@@ -52,25 +51,29 @@ _LOST = {
 
 @dataclass(frozen=True)
 class Recording:
-    """One side: its name, its series, and the facts of its cells at the first and last round."""
+    """One side of the comparison: its name, its intervals, and the facts of its cells in the first and last round."""
 
     name: str
     found: Intervals
     first: Facts
     last: Facts
     silent: tuple[str, ...] = ()
-    """Cells that were asked and gave nothing in any round."""
+    """Cells that were asked but returned nothing in any round."""
 
     @property
     def facts(self) -> Facts:
-        """What is known of each cell: at the end where that is known."""
+        """Return the facts of each cell: at the end if they are known there, otherwise at the start."""
         return {cell: self.last.get(cell) or known for cell, known in self.first.items()}
 
 
 def recordings(
     runs: tuple[Run, Run], names: tuple[str, str], *, mask: str | None = None
 ) -> tuple[Recording, Recording]:
-    """Two runs of kind `cells` as sides; raises `CellsError` where one has no two rounds."""
+    """Return two runs of kind `cells` as the two sides of a comparison.
+
+    Raises:
+        CellsError: A run has fewer than two rounds (with metrics that match `mask`).
+    """
     rounds = [_rounds(run, mask) for run in runs]
     facts = [run.manifest.configuration or {} for run in runs]
     found = []
@@ -110,8 +113,15 @@ def compare_page(
     decide: bool = False,
     everything: bool = False,
 ) -> dict[str, Any]:
-    """The model. `decide`: even where cells, software or configuration differ; `everything`: show
-    also what does not differ."""
+    """Return the model of the comparison page.
+
+    Args:
+        one: The first recording.
+        other: The second recording, which is compared with the first.
+        threshold: Smallest relative difference that matters.
+        decide: True to decide even if cells, software or configuration differ.
+        everything: True to show also what does not differ.
+    """
     unlike = differences(one, other)
     allowed = decide or not unlike
     one, other, shared = _of_both(one, other)
@@ -146,8 +156,10 @@ def compare_page(
 
 
 def _of_both(one: Recording, other: Recording) -> tuple[Recording, Recording, list[Warned]]:
-    """Where the cells differ, only those that both have, and the warning that says so: sums over
-    three cells and over two differ for that alone. All of each where they share none."""
+    """Restrict both recordings to the cells that both have, with a warning if that leaves any out.
+
+    Sums over three cells and over two would differ for that reason alone. If no cell is shared, both stay complete.
+    """
     cells = [cell for cell in one.found.cells if cell in other.found.cells]
     if not cells or one.found.cells == other.found.cells:
         return one, other, []
@@ -169,8 +181,10 @@ def _configuration(unlike: Sequence[Unlike]) -> Section:
 
 
 def _drawn(rows: Sequence[Row]) -> list[dict[str, object]]:
-    """What the figure draws: rows over all cells that have an interval, those that differ before
-    others; grid disks, which cell disks cover, are left to the tables."""
+    """Return the rows of the figure: rows over all cells that have an interval, those that differ first.
+
+    Grid disks are only in the tables, because cell disks cover them.
+    """
     known = [row for row in rows if not row.cell and not math.isnan(row.low) and not row.name.startswith("GD_")]
     ranked = sorted(known, key=_by_weight)[:DRAWN]
     ranked.sort(key=lambda row: (row.measure == "rate", _by_weight(row)))
@@ -178,7 +192,7 @@ def _drawn(rows: Sequence[Row]) -> list[dict[str, object]]:
 
 
 def differences(one: Recording, other: Recording) -> list[Unlike]:
-    """What makes two recordings unlike, or one unlike itself: cells, software, configuration."""
+    """Return the differences in cells, software and configuration between two recordings, and within each of them."""
     found: list[Unlike] = []
     if one.found.cells != other.found.cells:
         found.append(
@@ -223,7 +237,7 @@ def _end(side: Recording) -> End:
 
 
 def _verdict(rows: Sequence[Row], allowed: bool) -> Verdict:
-    """What the rows over all cells say."""
+    """Return the verdict from the rows over all cells."""
     if not allowed:
         return {"word": "not comparable", "why": _UNLIKE}
     whole = sorted((row for row in rows if not row.cell), key=_by_weight)
@@ -252,7 +266,7 @@ def _leading(rows: Sequence[Row], what: str) -> str:
 
 
 def _words(rows: Sequence[Row], sides: tuple[Recording, Recording], allowed: bool, threshold: float) -> Section:
-    """The verdict in sentences."""
+    """Return the section with the verdict in sentences."""
     whole = [row for row in rows if not row.cell]
     tested = [row for row in whole if not math.isnan(row.p)]
     found = [row for row in whole if row.decision in DIFFERENT]
@@ -289,7 +303,7 @@ _COLUMNS = (
 
 
 def _tables(rows: Sequence[Row], everything: bool) -> list[Section]:
-    """Latencies and rates over all cells, then single cells and objects."""
+    """Return the tables of latencies and rates over all cells, then those of single cells and objects."""
     whole = [row for row in rows if not row.cell and row.measure != "share"]
     made = []
     for measure, title in (("latency", "Latencies, over all cells"), ("rate", "Rates per second, over all cells")):
@@ -300,8 +314,10 @@ def _tables(rows: Sequence[Row], everything: bool) -> list[Section]:
 
 
 def _objects(rows: Sequence[Row]) -> Section:
-    """Single cells and objects, a line per metric and decision, with the surest of them: often a
-    whole rack moves at once. Every row is in `rows` of the model."""
+    """Return single cells and objects that differ, one line per metric and decision with its most certain object.
+
+    Often a whole rack changes at once. All rows are in `rows` of the model.
+    """
     tested = Counter(row.label for row in rows if not math.isnan(row.p))
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in sorted(rows, key=_by_weight):
@@ -331,7 +347,7 @@ def _objects(rows: Sequence[Row]) -> Section:
 def _measured(name: str, title: str, rows: Sequence[Row], everything: bool) -> Section:
     moved = [row for row in rows if row.decision != "none in either"]
     shown = moved if everything else [row for row in moved if row.decision in DIFFERENT]
-    if not shown and moved and not everything:  # nothing differs: the busiest say how it was
+    if not shown and moved and not everything:  # nothing differs: show the busiest
         shown = sorted(moved, key=lambda row: -row.b.moved)[:5]
     left = len(moved) - len(shown)
     still = len(rows) - len(moved)
@@ -342,7 +358,7 @@ def _measured(name: str, title: str, rows: Sequence[Row], everything: bool) -> S
 
 
 def _by_weight(row: Row) -> tuple[int, float, float]:
-    """What differs first, and in each kind the surest first."""
+    """Sort rows that differ first, and within each decision the most certain first."""
     q = row.q if not math.isnan(row.q) else 2.0
     change = 0.0 if math.isnan(row.ratio) else -abs(math.log(row.ratio))
     return _ORDER.get(row.decision, 3), q, change

@@ -1,4 +1,4 @@
-"""What the parts of a comparison's page are made of: sections, tables, rows as plain values."""
+"""Parts of a comparison page: sections, tables, and rows as plain values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dbdyno.cells.page import Heading, Section, Table
 from dbdyno.judge.cells_rates import Row
 
 TOP = 40
-"""Lines of a long table."""
+"""Largest number of lines of a long table."""
 DIFFERENT = ("worse", "better", "more", "less")
 
 
@@ -24,13 +24,13 @@ def section(
     about: str = "",
     notes: Sequence[str] = (),
 ) -> Section:
-    """A section of a page; tables without rows are left out."""
+    """Return a section of a page, without its empty tables."""
     kept = [one for one in tables if one["rows"]]
     return {"name": name, "title": title, "about": about, "tables": kept, "not_measured": [], "notes": list(notes)}
 
 
 def table(title: str, columns: str, rows: Sequence[Mapping[str, object]], *, top: int | None = None) -> Table:
-    """A table with columns from words `name:unit:label` (a count where no unit is named)."""
+    """Return a table whose columns are words of the form `name:unit:label`; without a unit it is a count."""
     words = [[*word.split(":"), "", ""][:3] for word in columns.split()]
     shown: list[Heading] = [
         {"name": name, "unit": unit or "count", "label": (label or name).replace("_", " ")}
@@ -41,13 +41,13 @@ def table(title: str, columns: str, rows: Sequence[Mapping[str, object]], *, top
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:
-    """Names in a row; of many only the first."""
+    """Return names joined by commas; beyond `most`, the number of further names."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def as_dict(row: Row) -> dict[str, Any]:
-    """A row as plain values, in its unit."""
+    """Return a row as plain values in its unit."""
     ends: dict[str, Any] = {}
     for side, own in (("first", row.a), ("second", row.b)):
         found = own.interval()
@@ -75,8 +75,7 @@ def as_dict(row: Row) -> dict[str, Any]:
 
 
 def levels_section(one: Intervals, other: Intervals, threshold: float, everything: bool) -> Section:
-    """Space, loads, temperatures: their means over time. They wander slowly, so nothing is
-    tested."""
+    """Return the means over time of space, loads and temperatures; they change too slowly to be tested."""
     rows = []
     for name in sorted({n for n, _, _ in one.levels} & {n for n, _, _ in other.levels}):
         values = [_level(side, name) for side in (one, other)]
@@ -95,7 +94,7 @@ def levels_section(one: Intervals, other: Intervals, threshold: float, everythin
 
 
 def _level(side: Intervals, name: str) -> float:
-    """The mean over time of a level: summed over objects where it may be, else their mean."""
+    """Return the mean over time of a level, summed over objects if the metric allows it, otherwise averaged."""
     means = []
     for (own, _, _), row in side.levels.items():
         known = [value for value in row if not math.isnan(value)]

@@ -1,13 +1,12 @@
-"""Two recordings of cells: per metric, what differs, by how much, and how sure that is.
+"""Comparison of two recordings of cells by metric: what differs, by how much, and how certain that is.
 
-A row is a rate (a counter over the seconds), a latency (a time over its requests) or a share (a
-part over its whole), in the first recording and the second: see `dbdyno.stats.ratios` for the
-estimate, its interval and its test. The rounds of two recordings are no pairs; they may differ in
-number and length.
+A row is a rate (a counter divided by seconds), a latency (a time divided by its requests) or a share (a part divided by
+its whole), in the first and the second recording; `dbdyno.stats.ratios` has the estimate, its interval and its test.
+The rounds of two recordings are not paired; they may differ in number and length.
 
-Rows over all cells stand under one false-discovery control (Benjamini and Hochberg, 5 %), the
-shares among them; rows of single cells and objects under another. A time with a latency is judged
-as the latency. A round in which a cell has no difference does not count for that cell, nor for all.
+The false discovery rate (Benjamini and Hochberg, 5 %) is controlled over all rows of all cells together, including the
+shares, and separately over the rows of single cells and objects. A time that has a latency is judged as the latency. A
+round in which a cell has no difference does not count for that cell, nor for all cells.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Both = tuple[Intervals, Intervals]
 
 @dataclass(frozen=True)
 class Share:
-    """A part of a whole, both sums of counters over all cells (names match whole)."""
+    """A part and its whole, both sums of counters over all cells; `part` and `whole` are patterns for full names."""
 
     name: str
     label: str
@@ -56,8 +55,11 @@ SKIP = "FL_IO_W_SKIP_"
 
 @dataclass
 class Row:
-    """One comparison. `a` and `b` are in `unit`, after `scale`; `measure` is rate, latency or
-    share; `cell` and `object` are '' where it is over all of them."""
+    """One comparison.
+
+    `a` and `b` are in `unit` after multiplication by `scale`. `measure` is rate, latency or share. `cell` and `object`
+    are empty if the row is over all of them.
+    """
 
     name: str
     label: str
@@ -79,7 +81,7 @@ class Row:
 
 
 def compare(one: Intervals, other: Intervals, *, threshold: float = THRESHOLD) -> list[Row]:
-    """Every row that both recordings have: those over all cells first, in the order of names."""
+    """Return all rows that both recordings have: those over all cells first, in the order of names."""
     shared = [cell for cell in one.cells if cell in other.cells]
     both = (one, other)
     whole = [
@@ -99,7 +101,7 @@ def compare(one: Intervals, other: Intervals, *, threshold: float = THRESHOLD) -
 
 
 def judge(rows: Sequence[Row], threshold: float) -> None:
-    """Gives rows of one family their q and their decision."""
+    """Set q and the decision of the rows of one family."""
     from dbdyno.stats import benjamini_hochberg
 
     for row, q in zip(rows, benjamini_hochberg([row.p for row in rows]), strict=True):
@@ -108,7 +110,7 @@ def judge(rows: Sequence[Row], threshold: float) -> None:
 
 
 def _decision(row: Row, threshold: float) -> str:
-    """Better or worse where the metric has a good side, more or less where it has none."""
+    """Return better or worse if the metric has a good direction, otherwise more or less."""
     if row.a.above == row.b.above == 0:
         return "none in either"
     if math.isnan(row.a.value) or math.isnan(row.b.value):
@@ -128,7 +130,7 @@ def _names(both: Both) -> list[str]:
 
 
 def _objects(both: Both, name: str, cell: str) -> list[str | None]:
-    """A cell's objects that both have, and None (the whole cell) where several of them moved."""
+    """Return the objects of a cell that both recordings have; first None (the whole cell) if several changed."""
     found = [set(side.counters[name].get(cell, ())) for side in both]
     items: list[str | None] = [*sorted(found[0] & found[1])]
     moved = [item for item in items if any(value > 0 for side in both for value in side.deltas[name, cell, item or ""])]
@@ -136,7 +138,7 @@ def _objects(both: Both, name: str, cell: str) -> list[str | None]:
 
 
 def _over(both: Both, name: str, cell: str, item: str | None) -> Iterator[Row]:
-    """The rate of a counter, or its latency, over what is named."""
+    """Yield the row of a counter over a cell and object: its latency if it has one, otherwise its rate."""
     requests = request_counters(f"{name}_RQ")
     latency = bool(requests) and all(one in side.counters for one in requests for side in both)
     unit = both[0].units.get(name) or metric(name).unit
@@ -159,7 +161,7 @@ def _over(both: Both, name: str, cell: str, item: str | None) -> Iterator[Row]:
 
 
 def _shares(both: Both) -> Iterator[Row]:
-    """The shares that both recordings have counters for; each reason to pass by is one."""
+    """Yield the shares for which both recordings have counters; each reason for a bypass is one share."""
     reasons = sorted({n for side in both for n in side.counters if n.startswith(SKIP)})
     more = [Share(name.lower(), f"past the flash log, {name.removeprefix(SKIP)}", name, "FL_RQ_W") for name in reasons]
     for share in (*SHARES, *more):
@@ -199,14 +201,17 @@ def _keys(side: Intervals, name: str, cell: str, item: str | None) -> list[Key]:
 
 
 def _total(side: Intervals, matches: Callable[[str], object]) -> Floats | None:
-    """The sum over all counters of matching names, per interval; None where there is none."""
+    """Return the sum over all counters with matching names for each interval; None if there are none."""
     keys = [key for name in side.counters if matches(name) for key in _keys(side, name, "", None)]
     return _added(side, keys, side.deltas) if keys else None
 
 
 def _sums(side: Intervals, keys: Sequence[Key], requests: Sequence[str]) -> tuple[Floats, Floats]:
-    """What stands above and below, per interval: of a latency times and requests of the same
-    objects; of a rate the cells' own rates added, times their mean seconds."""
+    """Return numerator and denominator for each interval.
+
+    For a latency these are times and requests of the same objects. For a rate they are the sum of the cells' rates,
+    multiplied by their mean seconds, and the mean seconds.
+    """
     if requests:
         of = {key: [(name, key[1], key[2]) for name in requests] for key in keys}
         both = [key for key in keys if all(one in side.deltas for one in of[key])]
@@ -228,7 +233,7 @@ def _sums(side: Intervals, keys: Sequence[Key], requests: Sequence[str]) -> tupl
 
 
 def _added(side: Intervals, keys: Iterable[Key], values: dict[Key, Floats]) -> Floats:
-    """The sum over keys per interval; NaN where a cell that has any of them has none of them."""
+    """Return the sum over the keys for each interval; NaN if a cell with any of them has no value for any."""
     found = list(keys)
     cells = {key[1] for key in found}
     sums = []

@@ -1,11 +1,10 @@
-"""The report of a recording: every number, sentence and picture's data that its page shows.
+"""Report of a recording of cells: the numbers, sentences and chart data that its page shows.
 
-Sections in the order of an administrator's questions: what stands out, what was recorded of whom,
-the flash log, the flash cache, the disks one by one, every family of metrics over time, and which
-sibling differs. Renderers add nothing.
+Sections follow the questions of an administrator: what is unusual, what was recorded on which cells, the flash log, the
+flash cache, each disk, every family of metrics over time, and which sibling differs. Renderers add nothing.
 
-Limits: a cell tells once a minute, so nothing shorter than a minute is seen; times are the cells'
-own clocks; pictures of long recordings show the means of several steps, tables and findings do not.
+Limits: a cell reports once a minute, so nothing shorter than a minute is visible. Times are those of the cells' own
+clocks. Charts of long recordings show means of several steps; tables and findings do not.
 """
 
 from __future__ import annotations
@@ -29,14 +28,17 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 COLUMNS_MOST = 6
-"""Cells beyond this share columns: least, mean and most."""
+"""Largest number of cells with a column each; for more cells the columns are least, mean and most."""
 Row = dict[str, Any]
 
 
 def report_page(run: Run, *, threshold: float = THRESHOLD) -> dict[str, Any]:
-    """The model of a recording's report; raises `CellsError` where it holds no metrics of cells.
+    """Return the model of a recording's report.
 
     `threshold` is the smallest difference between siblings that matters, as a share.
+
+    Raises:
+        CellsError: The recording has no metrics of cells.
     """
     with measured(run) as found:
         covered = coverage(found)
@@ -101,7 +103,7 @@ def _moment(at_ns: int) -> str:
 
 
 def _verdict(said: Sequence[Row]) -> Verdict:
-    """What to look at, if there is anything."""
+    """Return the verdict: whether there are findings that need attention."""
     number = sum(one["level"] == "bad" for one in said)
     if number:
         first = next(str(one["text"]) for one in said if one["level"] == "bad").rstrip(".")
@@ -171,7 +173,7 @@ def _slug(name: str) -> str:
 
 
 def _table(found: Measured, family: str) -> Table:
-    """A family's measures that were not all zero: means over the recording."""
+    """Return the means over the recording of a family's measures that were not all zero."""
     wide = len(found.cells) > COLUMNS_MOST
     heads = ["least", "mean", "most"] if wide else found.cells
     rows: list[Mapping[str, object]] = []
@@ -229,7 +231,7 @@ def _skew_section(skew: SkewPage) -> Row:
 
 
 def skew_table(rows: Sequence[Sibling]) -> Table:
-    """Siblings as a table: which, how many times the median, interval, q."""
+    """Return siblings as a table: name, ratio to the median, interval and q."""
     return {
         "title": "",
         "columns": [

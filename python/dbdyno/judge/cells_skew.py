@@ -1,14 +1,13 @@
-"""Which cell, disk or flash module differs from its siblings.
+"""Test of which cell, disk or flash module differs from its siblings.
 
-Siblings are cells (each metric put together over a cell's objects), and objects of one kind: all
-hard disks, all flash disks, all grid disks of one group. In every round of a recording
-each sibling's rate or latency is laid against the median of all siblings of that round; over the
-rounds the mean log ratio is tested against that of the middle sibling (Student's t, one round one
-observation, its error widened for what the rounds have in common with the next). All tests of a
-page stand under one false-discovery control (Benjamini and Hochberg). Said is what is both
-significant and larger than a threshold.
+Siblings are cells (each metric combined over a cell's objects), and objects of one kind: all hard disks, all flash
+disks, all grid disks of one group. In every round of a recording, each sibling's rate or latency is divided by the
+median of all siblings of that round. The mean log ratio over the rounds is tested against that of the middle sibling:
+Student's t, one round is one observation, and the error is widened for the autocorrelation of the rounds. All tests of
+a page share one false discovery rate (Benjamini and Hochberg). A difference is reported if it is both significant and
+larger than a threshold.
 
-With fewer than 4 rounds nothing can be tested: the siblings are shown, and no finding is claimed.
+With fewer than 4 rounds nothing can be tested: the siblings are shown, without a finding.
 """
 
 from __future__ import annotations
@@ -24,13 +23,26 @@ THRESHOLD = 0.25
 LEVEL = 0.05
 
 Series = dict[tuple[str, str, str], dict[int, float]]
-"""(metric, kind of siblings, sibling) to its value by round."""
+"""Value by round for each (metric, kind of siblings, sibling)."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One sibling of one metric: its mean ratio to the median of its siblings over the rounds, the
-    95 % interval, p, and q after false-discovery control. `differs`: q and the ratio say so."""
+    """Test of one sibling on one metric.
+
+    Attributes:
+        metric: Name of the metric.
+        siblings: Kind of the siblings.
+        name: Name of the sibling.
+        n_siblings: Number of siblings.
+        rounds: Number of rounds with a value.
+        ratio: Mean ratio to the median of the siblings over the rounds.
+        low: Lower end of the 95 % interval of `ratio`.
+        high: Upper end of the 95 % interval of `ratio`.
+        p: p of no difference.
+        q: p after control of the false discovery rate.
+        differs: True if q is significant and the ratio is beyond the threshold.
+    """
 
     metric: str
     siblings: str
@@ -46,7 +58,7 @@ class Finding:
 
 
 class Sibling(TypedDict):
-    """A `Finding` on the page."""
+    """A `Finding` as it is on the page."""
 
     metric: str
     siblings: str
@@ -62,7 +74,7 @@ class Sibling(TypedDict):
 
 
 class SkewPage(TypedDict):
-    """Siblings that differ; `enough` rounds to test anything."""
+    """Model of the siblings; `enough` says whether there are enough rounds for a test."""
 
     schema: int
     kind: str
@@ -75,7 +87,7 @@ class SkewPage(TypedDict):
 
 
 def skew_page(series: Series, rounds: int, *, threshold: float = THRESHOLD) -> SkewPage:
-    """The page of a recording's series over so many intervals (`Measured.siblings`)."""
+    """Return the model for a recording's series (`Measured.siblings`) over this number of intervals."""
     found = findings(series, threshold=threshold)
     return {
         "schema": SCHEMA,
@@ -94,7 +106,7 @@ def _by_size(one: Finding) -> tuple[bool, float, str, str]:
 
 
 def findings(series: Series, *, threshold: float = THRESHOLD) -> list[Finding]:
-    """Every sibling with enough rounds, tested; q over all of them."""
+    """Test every sibling that has enough rounds; q is over all of them."""
     import numpy as np
     from scipy import special
 
@@ -138,10 +150,10 @@ def findings(series: Series, *, threshold: float = THRESHOLD) -> list[Finding]:
 
 
 def _ratios(own: dict[str, dict[int, float]]) -> list[tuple[str, int, float, float]]:
-    """(name, rounds, mean log ratio, its standard error) of each sibling.
+    """Return name, rounds, mean log ratio and its standard error of each sibling.
 
-    The mean log ratios are laid against their own median: where load comes in bursts, the mean of
-    logarithms lies off the logarithm of the median for every sibling, and none of them differs.
+    The median of the siblings' mean log ratios is subtracted from each of them: if load comes in bursts, the mean of
+    the logs is off the log of the median for every sibling, although none of them differs.
     """
     import numpy as np
 
@@ -164,8 +176,10 @@ def _ratios(own: dict[str, dict[int, float]]) -> list[tuple[str, int, float, flo
 
 
 def _widening(logs: Any) -> float:
-    """How much a mean's error grows for the correlation of neighbouring rounds: sqrt((1 + r) /
-    (1 - r)) for lag-1 correlation r, as of a first-order autoregression; never below 1."""
+    """Return the factor, at least 1, by which autocorrelation of the rounds widens the standard error of a mean.
+
+    It is sqrt((1 + r) / (1 - r)) with the lag-1 autocorrelation r, as for a first-order autoregression.
+    """
     centred = logs - logs.mean()
     power = float(centred @ centred)
     r = float(centred[1:] @ centred[:-1]) / power if power > 0 else 0.0

@@ -1,10 +1,11 @@
-"""Why disks of storage cells are busy, and why more so than in another recording.
+"""Explanation of why disks of storage cells are busy, and why they are busier than in another recording.
 
-The amount is the I/O time of all cell disks in a second: by Little's law the requests that are under way. It is cut by
-kind of disk and of request; what a disk that differs from its siblings takes longer than they is a part of its own. Of
-two recordings the difference of each part is more requests at the old time and the old requests at more time, each at
-the mean of both ends, so that the parts add up. Intervals are over rounds (jackknife), wider where neighbours resemble
-each other. Redo writes wait for the flash log, which has its own section.
+The explained amount is the I/O time of all cell disks per second, which by Little's law is the number of requests in
+flight. It is divided by kind of disk and kind of request; the extra time of a disk that differs from its siblings is a
+separate part. Between two recordings, the difference of each part is divided into more requests at the old time per
+request and the old requests at more time per request, each at the mean of both recordings, so that the parts add up.
+Intervals are over rounds (jackknife), widened for autocorrelation. Redo writes wait for the flash log, which has its
+own section.
 
     >>> part_words("R_SM", "hard disks")
     'small reads from hard disks'
@@ -33,7 +34,7 @@ ROUNDS_LEAST = 4
 LEVEL = 0.95
 MICROSECOND_NS = 1e3
 MOST_OF = 0.5
-"""The share of a slowdown that one disk must have to be named for it."""
+"""Share of a slowdown from which on a single disk is named as its cause."""
 LEAST_OF_HITS = 0.02
 CLASSES = {"R_SM": "small reads from", "R_LG": "large reads from", "W_SM": "small writes to", "W_LG": "large writes to"}
 _TIME = "CD_IO_TM_{}"
@@ -43,14 +44,17 @@ Row = Mapping[str, Any]
 
 
 def part_words(part: str, kind: str) -> str:
-    """A kind of request on a kind of disk."""
+    """Return words for a kind of request on a kind of disk."""
     return f"{CLASSES[part]} {kind}"
 
 
 @dataclass(frozen=True)
 class Work:
-    """What every disk did, round by round (NaN where that is not known): a row of each array is a disk and a kind of
-    request, `keys` says which (class, kind of disk, cell, disk)."""
+    """Work of every disk by round; NaN if unknown.
+
+    A row of each array is a disk and a kind of request, identified by `keys` (kind of request, kind of disk, cell,
+    disk).
+    """
 
     keys: tuple[tuple[str, str, str, str], ...]
     time_ns: Array
@@ -61,20 +65,20 @@ class Work:
 
     @property
     def rounds(self) -> int:
-        """Rounds of the recording."""
+        """Return the number of rounds of the recording."""
         return int(self.time_ns.shape[1]) if self.keys else 0
 
     @property
     def parts(self) -> list[tuple[str, str]]:
-        """The kinds of requests and disks that are there."""
+        """Return the kinds of requests and disks that occur."""
         return sorted({key[:2] for key in self.keys})
 
     def rows(self, part: tuple[str, str]) -> list[int]:
-        """The rows of a part."""
+        """Return the rows of a part."""
         return [at for at, key in enumerate(self.keys) if key[:2] == part]
 
     def each(self, keep: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """Time and requests of each row in a second, over some of the rounds."""
+        """Return time [ns] and requests of each row per second, over the rounds in `keep`."""
         seconds = np.nansum(np.where(np.isnan(self.time_ns), np.nan, self.seconds)[:, keep], axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = [np.nansum(one[:, keep], axis=1) / seconds for one in (self.time_ns, self.requests)]
@@ -82,13 +86,13 @@ class Work:
         return time, requests
 
     def hit_share(self) -> float | None:
-        """The share of reads that the flash cache answered."""
+        """Return the share of reads that the flash cache answered; None if there were none."""
         hits, misses = float(np.nansum(self.hits)), float(np.nansum(self.misses))
         return hits / (hits + misses) if hits + misses > 0 else None
 
 
 def work_of(deltas: Mapping[Key, Sequence[float]], seconds: Mapping[Key, Sequence[float]]) -> Work:
-    """The work of disks from differences of counters by round."""
+    """Return the work of disks from differences of counters by round."""
     keys, times, counts, spans = [], [], [], []
     for (name, cell, item), values in sorted(deltas.items()):
         part = next((one for one in CLASSES if name == _TIME.format(one)), None)
@@ -111,7 +115,7 @@ def work_of(deltas: Mapping[Key, Sequence[float]], seconds: Mapping[Key, Sequenc
 
 
 def work_of_recording(found: Measured) -> Work:
-    """The work of disks in a recording, of the steps that its report is made of."""
+    """Return the work of disks in a recording, from the steps that its report uses."""
     names = [_TIME.format(one) for one in CLASSES]
     names += [one for name in names for one in request_counters(f"{name}_RQ")] + [HITS, MISSES]
     rows = found.connection.execute(
@@ -129,7 +133,7 @@ def work_of_recording(found: Measured) -> Work:
 
 
 def why_busy(work: Work, skew: Sequence[Row]) -> Why:
-    """What the disks spend their time on."""
+    """Explain on what the disks spend their time."""
     whole = Why("I/O time of the disks in a second", "ns", None, level=LEVEL, blocks=work.rounds)
     if lack := _lack(work):
         return replace(whole, withheld=lack[0], next=lack[1])
@@ -164,7 +168,7 @@ def why_busy(work: Work, skew: Sequence[Row]) -> Why:
 
 
 def why_busier(one: Work, other: Work, names: tuple[str, str], withheld: str = "") -> Why:
-    """Why the disks of the second recording are busier, or less so, than those of the first."""
+    """Explain why the disks of the second recording are busier or less busy than those of the first."""
     whole = Why(f"{names[1]} against {names[0]}, I/O time of the disks", "ns", None, level=LEVEL)
     lack = (withheld, "") if withheld else _lack(one) or _lack(other)
     if lack:
@@ -204,7 +208,7 @@ def why_busier(one: Work, other: Work, names: tuple[str, str], withheld: str = "
 
 
 def why_of_intervals(one: Intervals, other: Intervals, names: tuple[str, str], withheld: str = "") -> Why:
-    """The same of two recordings as they are compared."""
+    """Explain why the disks of the second of two compared recordings are busier, as `why_busier` does."""
     return why_busier(work_of(one.deltas, one.seconds), work_of(other.deltas, other.seconds), names, withheld)
 
 
@@ -217,7 +221,7 @@ def _lack(work: Work) -> tuple[str, str] | None:
 
 
 def _interval(work: Work, figures: Any) -> tuple[Array, Array, Array]:
-    """Figures over all rounds and their intervals."""
+    """Return figures over all rounds with both ends of their intervals."""
     from dbdyno.stats.blocks import independence
     from dbdyno.stats.jackknife import half_width, jackknife
 
@@ -229,7 +233,7 @@ def _interval(work: Work, figures: Any) -> tuple[Array, Array, Array]:
 
 
 def slow_disks(work: Work, skew: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """Disks that take longer than their siblings, with what they take and the excess in a second."""
+    """Yield disks that take longer than their siblings, with their time per request and the excess per second [ns]."""
     time, requests = work.each(np.ones(work.rounds, dtype=bool))
     tested = {(row["metric"], row["name"]): row for row in skew if row["siblings"] != "cells"}
     for at in _slow(work, skew):
@@ -248,13 +252,13 @@ def slow_disks(work: Work, skew: Sequence[Row]) -> Iterator[dict[str, Any]]:
 
 
 def _usual(work: Work, at: int, time: Array, requests: Array) -> float:
-    """The time of a request of the median disk of its kind."""
+    """Return the time of a request [ns] on the median disk of the same kind."""
     rows = [row for row in work.rows(work.keys[at][:2]) if requests[row] > 0]
     return float(np.median(time[rows] / requests[rows])) if rows else 0.0
 
 
 def _slow(work: Work, skew: Sequence[Row]) -> list[int]:
-    """Rows of disks that take longer than their siblings, by the test of the report."""
+    """Return the rows of disks that take longer than their siblings by the test of the report."""
     told = {
         (row["metric"], row["name"])
         for row in skew
@@ -268,7 +272,7 @@ def _slow(work: Work, skew: Sequence[Row]) -> list[int]:
 
 
 def _excess(work: Work, at: int, time: Array, requests: Array) -> float:
-    """What a disk's requests take longer than the median disk's of its kind."""
+    """Return the time [ns] that a disk's requests take beyond those of the median disk of its kind, at least 0."""
     return max(float(time[at] - requests[at] * _usual(work, at, time, requests)), 0.0)
 
 
@@ -312,10 +316,10 @@ def _cause(code: str, about: str, words: str, end: End, total: float, evidence: 
 def _differences(
     works: tuple[Work, Work], part: tuple[str, str], ends: tuple[Array, Array], whole: float
 ) -> Iterator[Cause]:
-    """More requests and longer ones of a part: two causes that add up to its difference."""
+    """Yield two causes for a part that add up to its difference: more requests, and longer ones."""
     (time1, rate1), (time2, rate2) = ends
     each1, each2 = (float(t / r) if r else 0.0 for t, r in ((time1, rate1), (time2, rate2)))
-    # A part that one side has not has no time of a request there: all of it is requests.
+    # If one side lacks the part, its time per request is unknown, and the whole difference counts as requests.
     each1, each2 = each1 or each2, each2 or each1
     words, name = part_words(*part), _TIME.format(part[0])
     more = float(rate2 - rate1) * (each1 + each2) / 2
@@ -343,7 +347,7 @@ def _differences(
 
 
 def _one_disk(works: tuple[Work, Work], part: tuple[str, str], longer: float) -> tuple[str, str] | None:
-    """The disk that most of a part's longer times are of, and its times; None where no single one has most."""
+    """Return the disk with at least half of a part's change in time per request, and its times, or None."""
     sides = []
     for work in works:
         time, requests = work.each(np.ones(work.rounds, dtype=bool))

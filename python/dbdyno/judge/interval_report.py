@@ -1,8 +1,8 @@
-"""The report of an interval with its finding: what changed inside it, judged as two periods are; else where time went.
+"""Report of an interval with its finding: what changed inside it, judged like two periods, otherwise where time went.
 
-The interval is cut where it changed most. Because the place of the cut was chosen by the same numbers, a change of
-the same work counts as certain below p = 0.01. What is not certain is no title; the causes of the cut stay in the
-section *What happened*, where they are called what they are: the largest difference inside.
+The interval is cut where it changed most. The position of the cut was chosen from the same numbers, so a change of the
+same work counts as certain only below p = 0.01. An uncertain change is not used as the title; its causes remain in the
+section *What happened* as the largest difference inside.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from dbdyno.snapshot.wording import span
 
 LEVEL = 0.01
 THRESHOLD = 0.05
-"""A change inside an interval below this is no finding: nobody asked about it."""
+"""Smallest change inside an interval that is a finding, since nobody asked about it."""
 
 
 def judged_report(interval: Interval, top: int) -> dict[str, Any]:
-    """Return the model of an interval's report, its verdict with a title that is the finding."""
+    """Return the model of an interval's report, whose verdict has the finding as its title."""
     model = report(interval, top)
     verdict, inside = model["verdict"], _inside(interval)
     is_whole = verdict["word"] == WHOLE
@@ -40,7 +40,7 @@ def judged_report(interval: Interval, top: int) -> dict[str, Any]:
 
 
 def _inside(interval: Interval) -> Verdict | None:
-    """The verdict of a change inside of an interval; None where there is none that is certain."""
+    """Return the verdict on a change inside an interval, or None if no change is certain."""
     at = cut_of(interval)
     if at is None:
         return None
@@ -64,7 +64,7 @@ def _inside(interval: Interval) -> Verdict | None:
 
 
 def _where_time_went(interval: Interval) -> str:
-    """How much statement time, and the statement with most of it; empty where it was not read."""
+    """Return the statement time per second and the statement with most of it; empty if statements were not read."""
     if interval.before.engine not in ENGINES:
         return ""
     change = change_of(interval, interval)

@@ -1,4 +1,4 @@
-"""Metrics of two periods: medians, ratio, chance, p, and what they decide. All rows of a kind are computed at once."""
+"""Tests of metrics between two periods: medians, ratio, probability, p and decision, for all rows of a kind at once."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 LEAST = 5
-"""Sub-intervals that a period needs to be judged by."""
+"""Smallest number of sub-intervals in a period that allows a decision."""
 AT_ONCE = 400_000
-"""So many values of both periods are worked on at once: what that needs of memory does not grow with the periods."""
+"""Number of values of both periods that are processed at once, so that memory does not grow with the periods."""
 
 
 def compared(metric: Metric, a: list[float], b: list[float]) -> dict[str, Any]:
-    """A row of a comparison: the values of each sub-interval of both, beside each other."""
+    """Return the comparison row of a metric from its values in the sub-intervals of both periods."""
     import numpy as np
 
     return compared_rows([metric], np.array([a], dtype=float), np.array([b], dtype=float))[0]
 
 
 def compared_rows(metrics: Sequence[Metric], a: Floats, b: Floats) -> list[dict[str, object]]:
-    """As `compared`, a row of the arrays for each metric."""
+    """Return a comparison row for each metric; a row of each array holds its values."""
     rows = [_unknown(metric) for metric in metrics]
     if not a.shape[1] or not b.shape[1]:
         return [{**row, "decision": "not measured"} for row in rows]
@@ -39,7 +39,7 @@ def compared_rows(metrics: Sequence[Metric], a: Floats, b: Floats) -> list[dict[
 
 
 def _unknown(metric: Metric) -> dict[str, object]:
-    """A row of which nothing is known yet."""
+    """Return a row without any result."""
     sides = ("a", "a_low", "a_high", "b", "b_low", "b_high", "ratio", "low", "high", "chance", "p", "q")
     return {
         "metric": metric.label,
@@ -51,7 +51,7 @@ def _unknown(metric: Metric) -> dict[str, object]:
 
 
 def _fill(rows: list[dict[str, object]], a: Floats, b: Floats) -> None:
-    """Puts into rows what their values say."""
+    """Set the results of rows from their values."""
     import numpy as np
 
     from dbdyno.stats.rows import medians, ratios, second_larger
@@ -79,8 +79,11 @@ def _put(rows: list[dict[str, object]], name: str, values: Floats) -> None:
 
 
 def decision(row: dict[str, Any], q: float, threshold: float) -> str:
-    """Return `more`, `less`, `same` or `cannot tell`: a metric is a finding, and its direction is no verdict. What is
-    usually 0 in both, and now and then was not, decides nothing."""
+    """Return `more`, `less`, `same` or `cannot tell`.
+
+    A change of a metric is a finding, and its direction is not a verdict. A metric whose median is 0 in both periods
+    decides nothing, even if it was not always 0.
+    """
     low, high = row["low"], row["high"]
     if not row["a"] and not row["b"]:
         return "cannot tell"

@@ -1,9 +1,9 @@
 """Work that was added between two periods: new statements, and statements whose calls grew out of proportion.
 
-How often the statements of an application are called follows its load: when the load doubles, so do they all. A
-statement that is new, or that is called far more often than the others have become, is work that a release added. A
-rare statement may be missing in the first period by chance, so it counts only where chance would have shown it; and
-its share of all calls must differ between the sub-intervals of the periods by more than chance, p < 0.001.
+The number of calls of an application's statements follows its load: if the load doubles, all of them double. A
+statement that is new, or whose calls grew far more than those of the others, is work that a release added. A rare
+statement may be missing in the first period by chance, so it counts only if chance would have shown it. Its share of
+all calls must also differ between the sub-intervals of the periods by more than chance, p < 0.001.
 """
 
 from __future__ import annotations
@@ -15,17 +15,24 @@ from dbdyno.snapshot.reading.statement_costs import StatementCosts
 from dbdyno.stats.two_stretches import difference
 
 EXPECTED = 10.0
-"""So many calls the first period would have had at the second's rate, for their absence to say something."""
+"""Number of calls that the first period must have had at the second's rate, so that their absence means something."""
 OUT_OF_PROPORTION, CERTAIN = 1.5, 0.001
-"""Calls of so many times the others' growth, with such a p, are out of proportion."""
+"""Growth of calls, as a multiple of the others', from which on they are out of proportion, and the p that it needs."""
 MATERIAL = 0.01
-"""Work below such a part of the first period's database time is not told."""
+"""Added work below this share of the first period's database time is not reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """Work that came or went, in milliseconds of statement time a second. `statement`: the one with most of it.
-    `is_new`: it was not called before. `usual`: how many times as often the other statements are called."""
+    """Work that was added, minus work that ended.
+
+    Attributes:
+        ms: Statement time of that work [ms per second].
+        statement: The statement with most of it.
+        is_new: True if the statement was not called before.
+        usual: How many times more often the other statements are called than before.
+        share: Share of the statement in all added work.
+    """
 
     ms: float
     statement: Pair
@@ -35,7 +42,7 @@ class Added:
 
 
 def added(change: Change, costs: tuple[StatementCosts, StatementCosts]) -> Added | None:
-    """Return the work that was added, less what new statements replaced; None below what matters."""
+    """Return the work that was added, minus what new statements replaced; None if it is immaterial or uncertain."""
     usual = usual_growth(change)
     parts = {key: _extra(change, one, usual) for key, one in change.statements.items()}
     more = {key: ms for key, ms in parts.items() if ms > 0}
@@ -52,7 +59,7 @@ def added(change: Change, costs: tuple[StatementCosts, StatementCosts]) -> Added
 
 
 def usual_growth(change: Change) -> float:
-    """How many times as often statements of both periods are called: the median, each weighted by its time."""
+    """Return how many times more often statements of both periods are called: the median, weighted by their time."""
     both = [one for one in change.statements.values() if one.before.get("calls") and one.after.get("calls")]
     ratios = sorted((one.after["calls"] / one.before["calls"], one.before.get("ms", 0.0)) for one in both)
     half, passed = sum(weight for _, weight in ratios) / 2, 0.0
@@ -64,7 +71,7 @@ def usual_growth(change: Change) -> float:
 
 
 def _extra(change: Change, one: Pair, usual: float) -> float:
-    """Milliseconds a second of calls beyond what the load explains; below zero where a statement is gone."""
+    """Return the time of calls beyond what the load explains [ms per second]; below zero if a statement is gone."""
     lengths = change.before.seconds, change.after.seconds
     old, new = (side.get("calls", 0.0) * length for side, length in zip((one.before, one.after), lengths, strict=True))
     expected_old, expected_new = (new / lengths[1] * lengths[0], old / lengths[0] * lengths[1] * usual)
@@ -78,7 +85,7 @@ def _extra(change: Change, one: Pair, usual: float) -> float:
 
 
 def _certain(statement: Key, costs: tuple[StatementCosts, StatementCosts]) -> bool:
-    """Whether a statement's calls, beside all others of their sub-intervals, grew by more than chance."""
+    """Return True if a statement's share of all calls grew by more than chance, tested over sub-intervals."""
     shares = []
     for side in costs:
         own = side.weighed("ms", [(str(statement), 0.0, 1.0)])

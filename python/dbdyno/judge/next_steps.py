@@ -1,4 +1,4 @@
-"""What to do next, by kind of cause: one imperative sentence, safe to follow."""
+"""Next step for each kind of cause: one imperative sentence that is safe to follow."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ NEXT_STEPS = {
 
 
 def next_step(code: str) -> str:
-    """Return what to do about a cause of this kind."""
+    """Return the next step for a cause of this kind; a general one if the kind is unknown."""
     return NEXT_STEPS.get(code, NEXT_STEPS[""])

@@ -1,9 +1,9 @@
-"""Two periods by wait class, statement, table, index, database and role: which of them changed for certain?
+"""Tests of two periods by wait class, statement, table, index, database and role: which of them certainly changed.
 
-Each sub-interval gives one rate of each measure of each object, zero where nothing was counted; one in
-which the object's counters were lost gives none. Wait classes, and the active sessions of databases and users, are
-from samples; a sub-interval in which nobody looked gives none. The tests are those of the metrics, and all rows of
-all objects share one false-discovery rate. What did not change is counted, not shown.
+Each sub-interval gives one rate per measure and object: zero if nothing was counted, none if the object's counters were
+lost. Wait classes, and the active sessions of databases and users, come from samples; a sub-interval without samples
+gives no value. The tests are the same as for metrics, and all rows of all objects share one false discovery rate. What
+did not change is counted, not shown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dbdyno.judge.metric_tests import Floats
 
 MOST = 150
-"""So many objects of a kind are tested: those whose rate changed most."""
+"""Largest number of objects of a kind that are tested: those whose rate changed most."""
 
 _SHOWN = (
     "measure:text decision:text a:number:first b:number:second ratio:change:change low:change:from"
@@ -37,7 +37,7 @@ _NOT_SHOWN = ("same", "cannot tell", "none in either", "not measured")
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of object: its view, the columns that name it, and what is measured, as SQL."""
+    """A kind of object: its view, the columns that name it, and its measures (label, column names, factor)."""
 
     title: str
     view: str
@@ -150,7 +150,7 @@ ORACLE = (
 )
 KINDS = {"postgres": POSTGRES, "mariadb": MARIADB, "oracle": ORACLE}
 _TEXTS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
-"""What identifies a statement's text."""
+"""The column that identifies a statement's text, by engine."""
 
 
 def by_object(
@@ -162,7 +162,16 @@ def by_object(
     allowed: bool,
     hourly: bool,
 ) -> Part:
-    """The section of what changed, by kind of object."""
+    """Return the section of what changed, by kind of object.
+
+    Args:
+        before: The first period.
+        after: The second period.
+        looked: Active sessions of both periods; None for a period that was not sampled.
+        threshold: Smallest relative difference that matters.
+        allowed: False if the periods are not comparable, so that nothing is decided.
+        hourly: True for one value per hour instead of per sub-interval.
+    """
     texts = _texts(before) | _texts(after)
     found: dict[str, list[Row]] = {}
     own = {key for key, text in texts.items() if is_ours(text)}
@@ -242,7 +251,7 @@ def _rows(kind: Kind, before: Interval, after: Interval, left_out: AbstractSet[s
 
 
 def _sampled(dimension: str, looked: Sequence[ActiveRates | None]) -> Iterable[Row]:
-    """Active sessions of each name of a dimension."""
+    """Yield a row with the active sessions of each name of a dimension."""
     old, new = looked
     if old is None or new is None:
         return
@@ -253,13 +262,13 @@ def _sampled(dimension: str, looked: Sequence[ActiveRates | None]) -> Iterable[R
 
 
 def _most(was: Mapping[str, float], now: Mapping[str, float], left_out: AbstractSet[str]) -> list[str]:
-    """The names whose mean changed most."""
+    """Return the names whose mean changed most."""
     names = sorted((was.keys() | now.keys()) - left_out)
     return sorted(names, key=lambda name: -abs(now.get(name, 0.0) - was.get(name, 0.0)))[:MOST]
 
 
 def _judged(label: str, names: Sequence[str], a: Floats, b: Floats, moved: Sequence[float]) -> Iterable[Row]:
-    """A row for each name, by its values in both periods."""
+    """Yield a row for each name from its values in both periods."""
     found = compared_rows([Metric(name, label, "number") for name in names], a, b)
     for at, row in enumerate(found):
         in_a, in_b = (bool(side[at].max(initial=0) > 0) for side in (a, b))

@@ -1,4 +1,4 @@
-"""What a verdict of two stretches of one server rests on, collected from their counters and samples."""
+"""Facts for a verdict on two stretches of one server, collected from counters and samples."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ def facts_of(
     """Return the facts of a change.
 
     Args:
-        looked: Active sessions of both stretches, as sampled; None where nobody sampled.
-        values: Metrics of both stretches, a value for each sub-interval.
-        counts: Sub-intervals of both stretches.
-        closed: What throughput says, where the load is a closed loop.
+        change: The change between the two stretches.
+        looked: Active sessions of both stretches, as sampled; None for a stretch that was not sampled.
+        values: Metrics of both stretches, one value for each sub-interval.
+        counts: Number of sub-intervals of both stretches.
+        by_hour: True for one value per hour.
+        closed: Decision on throughput if the load is a closed loop; empty otherwise.
     """
     told = told_once(change, causes(change))
     costs = [statement_costs(change, one, hourly=by_hour) for one in (change.before, change.after)]
@@ -51,13 +53,13 @@ def facts_of(
 
 
 def _mean(values: Sequence[Mapping[str, Sequence[float | None]]], name: str) -> tuple[float, float]:
-    """A metric's mean in both stretches; 0 where it is not known."""
+    """Return the mean of a metric in both stretches; 0 if it is unknown."""
     known = [[one for one in side.get(name, ()) if one is not None] for side in values]
     means = [sum(side) / len(side) if side else 0.0 for side in known]
     return (means[0], means[1]) if len(means) == 2 else (0.0, 0.0)
 
 
 def _calls(change: Change) -> tuple[float, float]:
-    """Statements a second, before and after."""
+    """Return the statements per second, before and after."""
     every = change.statements.values()
     return sum(one.before.get("calls", 0.0) for one in every), sum(one.after.get("calls", 0.0) for one in every)

@@ -1,12 +1,12 @@
-"""Database time for the same work: what the statements that ran in both periods cost in the second.
+"""Database time for the same work: what the statements that ran in both periods cost in the second period.
 
-Each statement's mean time is taken in both periods and weighted by its calls in the first (an index of Laspeyres). So
-more calls, other statements and another mix change nothing here: only what a call of the same statement takes does.
+Each statement's mean time is taken in both periods and weighted by its calls in the first (a Laspeyres index). More
+calls, other statements or another mix therefore change nothing; only the time per call of the same statement does.
 
-The interval comes from the sub-intervals: each one's influence on the logarithm of the index is a pseudo-value (the
-infinitesimal jackknife), and the pseudo-values of the two periods are compared as `stats.two_stretches` does, which
-allows for neighbours in time that resemble each other. A statement with few calls says nothing of its spread, so it is
-left out; how much of the first period's statement time the index covers is said.
+The interval comes from the sub-intervals: the influence of each on the logarithm of the index is a pseudo-value (the
+infinitesimal jackknife), and the pseudo-values of the two periods are compared as in `stats.two_stretches`, which
+allows for autocorrelation. A statement with few calls says nothing about its spread, so it is left out; the result
+includes the share of the first period's statement time that the index covers.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from dbdyno.snapshot.reading.statement_costs import StatementCosts, Total
 from dbdyno.stats.two_stretches import difference
 
 CALLS_LEAST, SLOTS_LEAST = 5.0, 3
-"""Calls in each period, and sub-intervals with any, that a statement needs to be part of the index."""
+"""Calls in each period, and sub-intervals with calls, that a statement needs to be part of the index."""
 Pairs = Mapping[str, tuple[Total, Total]]
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The second period over the first: `ratio` with its 95 % interval, and the two-sided p."""
+    """Second period over first: `ratio` with its 95 % interval, and the two-sided p."""
 
     ratio: float
     low: float
@@ -38,11 +38,14 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class SameWork:
-    """What the same calls cost in the second period, over the first.
+    """Cost of the same calls in the second period, relative to the first.
 
-    `time`: of statement time. `effort`: of the blocks or rows that the calls read, None where these are not counted;
-    equal effort in more time is the machine. `covered`: the share of the first period's statement time that both are
-    about. `counts`: sub-intervals of the periods.
+    Attributes:
+        time: Index of statement time.
+        effort: Index of the blocks or rows that the calls read; None if these are not counted. Equal effort in more
+            time points to the machine.
+        covered: Share of the first period's statement time that both indexes cover.
+        counts: Number of sub-intervals of the periods.
     """
 
     time: Index
@@ -52,7 +55,10 @@ class SameWork:
 
 
 def same_work(change: Change, old: StatementCosts, new: StatementCosts) -> SameWork | None:
-    """Return the index of the second period against the first; None where no statement ran often enough in both."""
+    """Return the cost of the same work in the second period relative to the first.
+
+    The result is None if a period has fewer than two sub-intervals, or no statement ran often enough in both.
+    """
     if min(old.slots, new.slots) < 2:
         return None
     names = renumbered(old.totals, new.totals, fingerprints(change.before, change.after))
@@ -70,13 +76,13 @@ def same_work(change: Change, old: StatementCosts, new: StatementCosts) -> SameW
 def _index(
     what: Literal["ms", "work"], old: StatementCosts, new: StatementCosts, both: Pairs, names: Mapping[str, str]
 ) -> Index | None:
-    """The first period's calls at the second's means, over what they cost in the first; None where that is nothing."""
+    """Return the cost of the first period's calls at the second's means, relative to the first; None if it is 0."""
     means = {key: getattr(b, what) / b.calls for key, (_, b) in both.items()}
     expected = sum(a.calls * means[key] for key, (a, _) in both.items())
     spent = sum(getattr(a, what) for a, _ in both.values())
     if spent <= 0 or expected <= 0:
         return None
-    # The influence of a sub-interval on log(expected / spent) is linear in the calls and the cost of each statement.
+    # The influence of a sub-interval on log(expected / spent) is linear in the calls and in the cost of each statement.
     first = {key: (-1 / spent, means[key] / expected) for key in both}
     scale = {key: a.calls / b.calls / expected for key, (a, b) in both.items()}
     second = {key: (scale[key], -scale[key] * means[key]) for key in both}
@@ -87,7 +93,7 @@ def _index(
 
 
 def _spread(weights: Mapping[str, tuple[float, float]], names: Mapping[str, str]) -> list[tuple[str, float, float]]:
-    """The weights by every identifier under which a statement was counted."""
+    """Return the weights for every identifier under which a statement was counted."""
     others: dict[str, list[str]] = {}
     for name, stands_for in names.items():
         others.setdefault(stands_for, []).append(name)
@@ -95,7 +101,7 @@ def _spread(weights: Mapping[str, tuple[float, float]], names: Mapping[str, str]
 
 
 def _joined(totals: Mapping[str, Total], names: Mapping[str, str]) -> dict[str, Total]:
-    """Totals of statements that count under several identifiers, added up under one."""
+    """Add up the totals of statements that were counted under several identifiers."""
     found: dict[str, Total] = {}
     for name, one in totals.items():
         key = names.get(name, name)

@@ -1,13 +1,13 @@
-"""Two periods of snapshots compared: verdict, what happened, metrics, objects, what changed on the server.
+"""Comparison of two periods of snapshots: verdict, what happened, metrics, objects, and changes of the server.
 
 Each period is cut at its snapshots; every sub-interval gives one value of each metric. The verdict is about what users
-wait for (`verdict.py`); metrics and objects are findings below it. The median of a period has the interval between
-order statistics. The ratio of a metric and its interval come from Welch's t on the logarithms, widened where neighbours
-in time resemble each other; where a metric can be zero, the rank test speaks alone. Beside it stands the chance that a
-value of the second period is the larger (Mann and Whitney), and all metrics share one false-discovery rate.
+wait for (`verdict.py`); metrics and objects are findings below it. The median of a period has an order-statistic
+interval. The ratio of a metric and its interval come from Welch's t on the logarithms, widened for autocorrelation; if
+a metric can be zero, only the rank test is used. Beside it is the probability that a value of the second period is
+larger (Mann and Whitney). All metrics share one false discovery rate.
 
-A changed setting, version, index or plan is a candidate cause. Only two different servers are not comparable: their
-numbers are shown, nothing is decided, unless the user says that this is what is being compared.
+A changed setting, version, index or plan is a candidate cause. Two different servers are not comparable: their numbers
+are shown, but nothing is decided unless the user says that the two servers are under test.
 """
 
 from __future__ import annotations
@@ -38,13 +38,19 @@ from dbdyno.snapshot.store.folder import Store
 
 _OF_SERVER = {"version": "version", "databases read": "databases", "standby": "in_recovery"}
 LONG_S = 2 * 86400
-"""Where both periods are as long, an hour is one value: minutes of days repeat each other."""
+"""Length of both periods [s] from which on values are per hour, because the minutes of a day are too much alike."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """How two periods are compared: what counts as no difference, whether anything is decided, values by the hour,
-    and whether the load is a closed loop."""
+    """Options of a comparison.
+
+    Attributes:
+        threshold: Smallest relative difference that matters.
+        allowed: True if anything is decided.
+        by_hour: True for one value per hour instead of per sub-interval.
+        closed_loop: True if the load is a closed loop.
+    """
 
     threshold: float
     allowed: bool
@@ -54,8 +60,7 @@ class _Asked:
 
 @dataclass(slots=True)
 class _Found:
-    """What the intervals of two periods say: the opening section, the rows by object, the events of both, and what
-    the verdict rests on."""
+    """Results from two periods: the first section, the section by object, all events, and the verdict's facts."""
 
     first: list[Part]
     objects: list[Part]
@@ -72,14 +77,18 @@ def compare(
     decide: bool = False,
     closed_loop: bool = False,
 ) -> dict[str, Any]:
-    """Return the model of a comparison.
+    """Return the model of a comparison of two periods.
 
     Args:
-        threshold: A change of database time for the same work within this counts as none.
-        decide: Decide even where the periods are of two servers.
-        closed_loop: The load came from sessions that never pause, so that throughput is an answer of the server.
+        store: The store of the snapshots.
+        one: The first period.
+        other: The second period.
+        threshold: A change of database time for the same work within this share counts as none.
+        decide: True to decide even if the periods are of two servers.
+        closed_loop: True if the load came from sessions that never pause, so that throughput is a result of the server.
 
-    Raises `SnapshotError` where the periods are of two engines.
+    Raises:
+        SnapshotError: The periods are of two engines.
     """
     if one.chain[0].engine != other.chain[0].engine:
         raise SnapshotError(
@@ -87,7 +96,7 @@ def compare(
             next_step="compare two periods of one engine",
         )
     differing = differences(one, other)
-    sums = [Chain(store, part.chain, Interval) for part in (one, other)]  # read once, for all
+    sums = [Chain(store, part.chain, Interval) for part in (one, other)]  # read once for all uses
     by_hour = all(_seconds(part_sums) >= LONG_S for part_sums in sums)
     given = (_series(store, one, sums[0], by_hour=by_hour), _series(store, other, sums[1], by_hour=by_hour))
     two_servers = one.chain[0].target != other.chain[0].target
@@ -124,7 +133,7 @@ def compare(
 
 
 def _warnings(parts: tuple[Period, Period], counts: tuple[int, int]) -> list[dict[str, str]]:
-    """That a period has too few sub-intervals."""
+    """Return a warning for each period that has too few sub-intervals."""
     return [
         {
             "code": "snapshot.few",
@@ -137,7 +146,7 @@ def _warnings(parts: tuple[Period, Period], counts: tuple[int, int]) -> list[dic
 
 
 def _changes(store: Store, one: Period, other: Period, differing: list[Differs]) -> Part:
-    """Objects, settings and versions that came, went or differ."""
+    """Return the section with objects, settings and versions that were added, removed or changed."""
     of_server = [row for row in differing if row["what"] in _OF_SERVER]
     rows: list[Row] = [{"kind": "server", "change": "differs", **row} for row in of_server]
     notes: list[str] = []
@@ -157,7 +166,7 @@ def _changes(store: Store, one: Period, other: Period, differing: list[Differs])
 
 
 def _drawn(parts: tuple[Period, Period], given: tuple[Series, Series], events: list[Row]) -> dict[str, object]:
-    """Both periods for the figure over the clock."""
+    """Return the data of both periods for the chart over time."""
     thin = [thinned(one, POINTS // 2) for one in given]
     spans = [
         {
@@ -173,7 +182,7 @@ def _drawn(parts: tuple[Period, Period], given: tuple[Series, Series], events: l
 
 
 def _seconds(sums: Chain) -> float:
-    """How long the sub-intervals are together."""
+    """Return the total length of the sub-intervals [s]."""
     return float(sum(part["elapsed_ns"] for part in sums.parts())) / 1e9
 
 
@@ -191,8 +200,11 @@ def _found(
     counts: tuple[int, int],
     rows: list[Row],
 ) -> _Found:
-    """What changed from the one to the other, and why; then by object; the events of both. Without rules for the
-    engine, and across servers, whose objects have other numbers, only what metrics say."""
+    """Collect what changed between the periods and why, by object, with the events of both.
+
+    If there are no rules for the engine, or the periods are of two servers (whose objects have other identifiers), only
+    the metrics are used.
+    """
     one, other = parts
     closed = _closed(rows) if asked.closed_loop else ""
     if one.chain[0].engine not in ENGINES or one.chain[0].target != other.chain[0].target:
@@ -215,13 +227,13 @@ def _found(
 
 
 def _closed(rows: list[Row]) -> str:
-    """What throughput says of a closed loop: better, worse or nothing."""
+    """Return the decision on the throughput of a closed loop: "better", "worse" or empty."""
     found = next((row["decision"] for row in rows if row["name"] == "tps"), "")
     return {"more": "better", "less": "worse"}.get(found, "")
 
 
 def _times(part: Period) -> str:
-    """From when to when, and of whom."""
+    """Return the target, start and end of a period as text."""
     first, last = part.chain[0], part.chain[-1]
     day = "" if first.at.date() == last.at.date() else f"{last.at:%Y-%m-%d} "
     return f"{first.target} from {first.at:%Y-%m-%d %H:%M:%S} to {day}{last.at:%H:%M:%S} UTC"
@@ -278,7 +290,7 @@ def _usable(part: Series) -> int:
 
 
 class Differs(TypedDict):
-    """A setting, a version or the databases, in two periods."""
+    """A setting, a version or the list of databases that differs between two periods."""
 
     what: str
     first: str | None
@@ -286,7 +298,7 @@ class Differs(TypedDict):
 
 
 def _incomparable(one: Period, other: Period) -> Verdict:
-    """Two servers: what may be read all the same."""
+    """Return the verdict on two servers, with what can be read nevertheless."""
     names = f"{one.chain[0].target} and {other.chain[0].target}"
     said = (
         "Metrics of both are shown beside each other; their statements and objects are not matched.",
@@ -297,7 +309,7 @@ def _incomparable(one: Period, other: Period) -> Verdict:
 
 
 def differences(one: Period, other: Period) -> list[Differs]:
-    """What differs between two periods, or inside one of them."""
+    """Return the version, databases, role and settings that differ between two periods."""
     found: list[Differs] = []
     seen = [{tuple(str(facts.get(n)) for n in _OF_SERVER.values()) for facts in _facts(part)} for part in (one, other)]
     for at, label in enumerate(_OF_SERVER):

@@ -1,12 +1,11 @@
-"""The verdict of two periods: what users wait for, in one word and one title.
+"""Verdict on two periods: what users wait for, in one word and one title.
 
-It rests on database time for the same work (`same_work.py`), blocked time, commits that wait and failed work
-(`waiting.py`), and work that was added (`more_work.py`). Everything else that changed is a finding, and no verdict.
-Throughput is the load that is offered, so more or less of it is neither better nor worse, unless the load comes from a
-closed loop.
+It depends on database time for the same work (`same_work.py`), blocked time, waiting commits and failed transactions
+(`blocked_time.py`), and added work (`more_work.py`). All other changes are findings, not verdicts. Throughput is the
+offered load, so more or less of it is neither better nor worse, unless the load comes from a closed loop.
 
 A difference counts from 1 % of database time on (blocked time, added work) or from the threshold on (the same work).
-What is called equal is bounded: "no change larger than 5 %" holds the whole 95 % interval. Where the interval reaches
+What is called equal has a bound: "no change larger than 5 %" covers the whole 95 % interval. If the interval reaches
 beyond 20 %, the verdict is withheld.
 """
 
@@ -24,32 +23,49 @@ from dbdyno.snapshot.causes import Told
 from dbdyno.snapshot.wording import span, three
 
 MATERIAL = 0.01
-"""From such a part of database time on a difference counts in the verdict."""
+"""Share of database time from which on a difference counts in the verdict."""
 BOUNDS = (0.01, 0.02, 0.05, 0.1, 0.2)
-"""What "no change larger than" may say; beyond the last the verdict is withheld."""
+"""Bounds that "no change larger than" may name; beyond the last one the verdict is withheld."""
 SMALL = 0.05
-"""A change within this bound is told as none, whether it is certain or not."""
+"""A change within this bound is reported as none, whether it is significant or not."""
 APART = 1.5
-"""From so many times the time for the same work on, a direct cause with half of it is enough for a verdict."""
+"""Growth of the time for the same work from which on a direct cause of half of it is enough for a verdict."""
 UNEXPLAINED, ALIKE, STRICT = 1.25, 1.05, 0.01
-"""A smaller change of time in which the same calls read about as much (`ALIKE`), with no cause, may be the machine's;
-what reads more or less, or is larger, needs such a p where no cause was found."""
+"""Limits for a change without a known cause.
+
+A smaller change of time (`UNEXPLAINED`) in which the same calls read about as much (`ALIKE`) may be the machine's. Any
+other change without a cause needs a p below `STRICT`.
+"""
 LEAST_BLOCKED = 0.01
-"""Sessions that wait for a lock, on average, below which blocked time counts for nothing."""
+"""Average number of waiting sessions below which blocked time is ignored."""
 OF_COMMITS = ("device", "standby")
-"""Causes that commits wait for."""
+"""Causes for which commits wait."""
 CHANGED = ("setting", "cache", "version", "sessions")
-"""Causes that are told as what changed where nothing became slower."""
+"""Causes that are reported as a change if nothing became slower."""
 LEAST, LEAST_CHOSEN = 5, 3
-"""Sub-intervals that a period needs to be judged by, and either part of an interval that was cut where it changed."""
+"""Smallest number of sub-intervals of a period, and of each part of an interval that was cut where it changed most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a verdict of two periods rests on. `unread`: why the time of statements is not known, where it is not;
-    `spent_ms`: statement time a second; `calls`: statements a second; `closed`: the decision on throughput, where
-    the load is a closed loop; `level`: below which p a change of the same work is certain; `least`:
-    sub-intervals that either period needs; `commits`: sessions that wait in a commit."""
+    """Facts on which a verdict on two periods is based.
+
+    Attributes:
+        counts: Number of sub-intervals of both periods.
+        work: Database time for the same work.
+        blocked: Sessions that wait for locks.
+        failed: Transactions that were rolled back.
+        added: Work that was added.
+        causes: Causes that were found, the main one first.
+        spent_ms: Statement time of both periods [ms per second].
+        calls: Statements per second of both periods.
+        unread: Why the time of statements is unknown; empty if it is known.
+        closed: Decision on throughput if the load is a closed loop; empty otherwise.
+        level: p below which a change of the same work is certain.
+        least: Smallest number of sub-intervals that each period needs.
+        commits: Sessions that wait in a commit.
+        commits_a_second: Commits per second of both periods.
+    """
 
     counts: tuple[int, int]
     work: SameWork | None = None
@@ -69,7 +85,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A word, a title that is the finding, sentences below it, and what to do next."""
+    """A word, a title with the finding, further sentences, and the next step."""
 
     word: str
     title: str
@@ -77,7 +93,7 @@ class Verdict:
     next: str = ""
 
     def as_dict(self) -> dict[str, object]:
-        """As it is in a model; `why` is the title without its first word."""
+        """Return the verdict as it is in a model; `why` is the title without its first word."""
         why = self.title.partition(": ")[2] or self.title
         return {
             "word": self.word,
@@ -89,7 +105,7 @@ class Verdict:
 
 
 def judge(facts: Facts, threshold: float) -> Verdict:
-    """Return the verdict: the gravest that holds."""
+    """Return the verdict: that of the gravest rule that applies."""
     for rule in (_slower, _blocked, _slow_commits, _failed, _more_work, _closed_loop):
         found = rule(facts, threshold)
         if found is not None:
@@ -104,7 +120,7 @@ def judge(facts: Facts, threshold: float) -> Verdict:
 
 
 def _slower(facts: Facts, threshold: float) -> Verdict | None:
-    """The same work takes longer: for certain; or much longer, with a direct cause of half of it."""
+    """Judge whether the same work takes longer: certainly, or much longer with a direct cause for half of it."""
     work = facts.work
     if work is None:
         return None
@@ -117,7 +133,7 @@ def _slower(facts: Facts, threshold: float) -> Verdict | None:
 
 
 def _blocked(facts: Facts, threshold: float) -> Verdict | None:
-    """Sessions wait for locks that did not before."""
+    """Judge whether sessions wait for locks for longer than before."""
     del threshold
     blocked = facts.blocked
     if blocked is None or not blocked.certain:
@@ -133,8 +149,10 @@ def _blocked(facts: Facts, threshold: float) -> Verdict | None:
 
 
 def _slow_commits(facts: Facts, threshold: float) -> Verdict | None:
-    """Commits wait longer than they did, for the log or for a standby: that is in no statement's time. More commits
-    that wait as long each are more load."""
+    """Judge whether commits wait longer than before for the log or a standby, which is in no statement's time.
+
+    More commits that each wait as long as before are only more load.
+    """
     del threshold
     cause = next((one for one in facts.causes if one.cause.code in OF_COMMITS and not one.cause.statements), None)
     commits = facts.commits
@@ -153,7 +171,7 @@ def _slow_commits(facts: Facts, threshold: float) -> Verdict | None:
 
 
 def _per_commit(commits: Blocked, facts: Facts) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Sessions that wait and commits a second, before and after."""
+    """Return waiting sessions and commits per second, before and after."""
     return (commits.before, facts.commits_a_second[0]), (commits.after, facts.commits_a_second[1])
 
 
@@ -172,7 +190,7 @@ def _failed(facts: Facts, threshold: float) -> Verdict | None:
 
 
 def _more_work(facts: Facts, threshold: float) -> Verdict | None:
-    """Statements that are new or called out of proportion take time that nobody asked for before."""
+    """Judge whether new statements, or statements called out of proportion, take additional time."""
     added = facts.added
     if added is None or added.ms < max(threshold, MATERIAL) * facts.spent_ms[0]:
         return None
@@ -184,7 +202,7 @@ def _more_work(facts: Facts, threshold: float) -> Verdict | None:
 
 
 def _closed_loop(facts: Facts, threshold: float) -> Verdict | None:
-    """In a closed loop throughput is an answer of the server."""
+    """Judge the throughput of a closed loop, where it is a result of the server."""
     del threshold
     if facts.closed != "worse":
         return None
@@ -206,7 +224,7 @@ def _faster(facts: Facts, threshold: float) -> Verdict | None:
 
 
 def _equal(facts: Facts, work: SameWork) -> Verdict:
-    """No change larger than a bound; withheld where the bound is wide, or where the machine may have changed."""
+    """Return "no change larger than" a bound; withheld if the bound is wide or the machine may have changed."""
     time = work.time
     reach = max(time.high - 1, 1 - time.low)
     bound = next((one for one in BOUNDS if reach <= one), None)
@@ -233,8 +251,11 @@ def _machine(work: SameWork) -> tuple[str, ...]:
 
 
 def _is_certain(facts: Facts, work: SameWork) -> bool:
-    """Whether a change of the same work is more than chance, and more than the machine: by its time; or by the blocks
-    or rows that the same calls read, which no neighbour changes, where time moved the same way."""
+    """Return True if a change of the same work is more than chance and more than the machine.
+
+    It is judged by its time; or by the blocks or rows that the same calls read, which other programs on the machine do
+    not change, if time moved in the same direction.
+    """
     if min(facts.counts) < facts.least:
         return False
     by_effort = work.effort is not None and work.effort.p < STRICT and _together(work.effort, work.time)
@@ -244,28 +265,28 @@ def _is_certain(facts: Facts, work: SameWork) -> bool:
 
 
 def _together(effort: Index, time: Index) -> bool:
-    """Whether both moved by a quarter and more, the same way."""
+    """Return True if both moved by at least a quarter in the same direction."""
     return min(effort.ratio, time.ratio) >= UNEXPLAINED or max(effort.ratio, time.ratio) <= 1 / UNEXPLAINED
 
 
 def _may_be_the_machine(work: SameWork) -> bool:
-    """Whether the same calls read about as much, and take not much longer or less time."""
+    """Return True if the same calls read about as much, and their time changed by less than a quarter."""
     alike = work.effort is not None and 1 / ALIKE <= work.effort.ratio <= ALIKE
     return alike and 1 / UNEXPLAINED < work.time.ratio < UNEXPLAINED
 
 
 def _candidates(facts: Facts) -> list[Told]:
-    """Causes that are events or states of the server, not merely a statement that takes longer or is called more."""
+    """Return causes that are events or states of the server, not just a statement that is slower or more frequent."""
     return [one for one in facts.causes if one.cause.direct]
 
 
 def _explained(facts: Facts) -> float:
-    """The share of the first direct cause that has one."""
+    """Return the share of the first direct cause that has one, else 0."""
     return next((one.share for one in _candidates(facts) if one.share is not None), 0.0)
 
 
 def _titled(word: str, facts: Facts, grown_ms: float) -> str:
-    """The first cause with its share of the change; empty without a cause."""
+    """Return a title with the first cause and its share of the change; empty without a cause."""
     if not facts.causes:
         return ""
     first, share = facts.causes[0].cause, facts.causes[0].share
@@ -285,7 +306,7 @@ def _text(added: Added) -> str:
 
 
 def _who(facts: Facts) -> tuple[str, ...]:
-    """What is seen of the first cause, since when, and settings that changed beside it."""
+    """Return the evidence for the first cause, since when, and settings that changed besides it."""
     if not facts.causes:
         return ("No rule found a cause.",)
     first = facts.causes[0]
@@ -295,7 +316,7 @@ def _who(facts: Facts) -> tuple[str, ...]:
 
 
 def _changed(facts: Facts, beside: Told | None = None) -> tuple[str, ...]:
-    """Settings that changed between the periods, and a restart."""
+    """Return a sentence on settings that changed between the periods, and on a restart."""
     some = (one.cause for one in facts.causes if one is not beside)
     names = [one.words.removeprefix("setting ") for one in some if one.code in CHANGED]
     return (f"Changed between the periods: {'; '.join(names[:3])}",) if names else ()
@@ -336,7 +357,7 @@ def _load(facts: Facts) -> tuple[str, ...]:
 
 
 def _to_tell(work: SameWork) -> str:
-    """How many sub-intervals would bound the change by the largest bound."""
+    """Return a sentence on the number of sub-intervals that would bound the change by the largest bound."""
     half = math.log(work.time.high / work.time.low) / 2
     wanted = math.log(1 + BOUNDS[-1])
     count = math.ceil(min(work.counts) * max(half / wanted, 1.2) ** 2)

@@ -1,9 +1,9 @@
 """Statistics on evidence: pure functions from numbers to estimates, intervals and verdicts.
 
-The unit of inference is the block. `compare_blocks` turns one value per block and arm into an
-estimate with its interval, `decide` turns the comparisons of a run into a verdict. The classical
-tests over all waits are here too; they assume independence, and say so. So are descriptions of any
-column (`describe`), correlation, regression and scalability. Nothing here knows an engine.
+The unit of inference is the block. `compare_blocks` turns one value per block and arm into an estimate with its
+interval, and `decide` turns the comparisons of a run into a verdict. The classical tests over all waits are here too;
+they assume independence, and say so. Further functions describe any column (`describe`) and compute correlation,
+regression and scalability. Nothing here depends on an engine.
 
     >>> from dbdyno.stats import compare_blocks
     >>> base = [100.0, 103.0, 98.0, 101.0, 99.0, 104.0]

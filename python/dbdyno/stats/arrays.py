@@ -1,8 +1,8 @@
-"""Columns as the statistics take them: anything that holds numbers, brought into numpy.
+"""Conversion of columns of numbers from other libraries to numpy arrays.
 
-numpy arrays, lists, Arrow arrays and whatever speaks Arrow's C protocols, columns of polars and
-pandas. Nothing of these is imported here; pyarrow is used only where an object offers nothing but
-Arrow's protocol. A missing value (NULL, NaN, a masked element) becomes NaN and is left out later.
+Accepted are numpy arrays, lists, Arrow arrays, objects with Arrow's C protocols, and columns of polars and pandas. None
+of these libraries is imported here, except pyarrow for an object that offers nothing but Arrow's protocol. A missing
+value (NULL, NaN, a masked element) becomes NaN and is left out later.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ Floats = NDArray[np.float64]
 
 
 def column(data: Any) -> NDArray[np.int64] | Floats:
-    """A column of numbers as int64 (whole numbers without missing ones) or float64.
+    """Return a column of numbers as int64 if all are whole and none is missing, otherwise as float64.
 
-    Raises `StatsError` when it is no column of numbers.
+    Unsigned integers of 2^63 and above become float64; booleans become int64.
+
+    Raises:
+        StatsError: The data has more than one dimension, or holds no numbers.
     """
     array = _array(data)
     if array.ndim != 1:
@@ -49,7 +52,7 @@ def _array(data: Any) -> NDArray[Any]:
         return _from_arrow(data)
     try:
         return np.asarray(data.to_numpy())
-    except Exception:  # pyarrow refuses a copy unless it is allowed
+    except Exception:  # pyarrow copies only with zero_copy_only=False
         return np.asarray(data.to_numpy(zero_copy_only=False))
 
 
@@ -69,8 +72,10 @@ def _from_arrow(data: Any) -> NDArray[Any]:
 
 
 def labels(data: Any) -> tuple[NDArray[np.uint32], list[str]]:
-    """A grouping column as numbers into a list of names: in natural order, numbers by value, text
-    by letter. A missing value is named NULL."""
+    """Return a grouping column as indexes into a list of group names in natural order.
+
+    A missing value is named "NULL".
+    """
     values = data.to_pylist() if hasattr(data, "to_pylist") else _array(data).tolist()
     words = ["NULL" if _missing(value) else str(value) for value in values]
     names = ordered(set(words))
@@ -83,7 +88,7 @@ def _missing(value: Any) -> bool:
 
 
 def ordered(names: set[str] | Sequence[str]) -> list[str]:
-    """Names in natural order: by value when all are numbers, else by letter."""
+    """Return names in natural order: by value if all are numbers, else alphabetically."""
     try:
         return sorted(names, key=float)
     except ValueError:
@@ -91,9 +96,10 @@ def ordered(names: set[str] | Sequence[str]) -> list[str]:
 
 
 def complete(*columns: Any) -> list[Floats]:
-    """Several columns as floats, without the rows in which one has no value.
+    """Return several columns as floats, without the rows in which a column has no finite value.
 
-    Raises `StatsError` when their lengths differ.
+    Raises:
+        StatsError: The columns differ in length, or one holds no numbers.
     """
     arrays = [column(data).astype(np.float64, copy=False) for data in columns]
     if len({array.size for array in arrays}) > 1:

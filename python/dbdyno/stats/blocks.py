@@ -1,28 +1,25 @@
-"""Two arms, block by block: the estimate, its interval, and the decision.
+"""Comparison of two arms block by block: the estimate, its interval, and the decision.
 
-The unit of inference is the block, not the wait: waits inside a block depend on each other. Each
-block gives one number per arm; the log of their ratio is one observation.
+The unit of inference is the block, not the wait, because waits within a block depend on each other. Each block gives
+one number per arm; the logarithm of their ratio is one observation.
 
-Why that holds the stated level even when the machine drifts: the order of the arms is drawn afresh
-in each block, so without a true difference the sign of each block's log ratio is a coin toss of
-its own. Whatever the noise does from block to block, the log ratios are then uncorrelated with
-mean zero. A true difference that changes slowly does correlate them; the interval then speaks of
-the mean difference over the blocks that were run, and the gate `independent_blocks` says so. Where
-the order was not randomised (two runs one after the other), `independence` widens the interval.
+The stated level holds even if the machine drifts: the order of the arms is randomised in each block, so without a true
+difference the sign of each block's log ratio is an independent coin toss. However the noise changes from block to
+block, the log ratios are then uncorrelated with mean zero. A true difference that changes slowly does correlate them;
+the interval then describes the mean difference over the blocks of this run, and the gate `independent_blocks` says so.
+If the order was not randomised (two runs one after the other), `independence` widens the interval.
 
-Decision of one metric (`decide_one`), with margin = [1 / (1 + threshold), 1 + threshold]:
+The decision on one metric (`decide_one`), with margin = [1 / (1 + threshold), 1 + threshold]:
 
-1. the whole interval lies within the margin -> "same": no difference larger than the threshold,
-   even when a small one is significant (the words give it). This is two one-sided tests
-   (Schuirmann 1987) at half of 1 - level each;
-2. else, q at most 1 - level -> "faster" or "slower"; where the interval reaches into the margin,
-   the words add "perhaps by less than the threshold";
-3. else -> "unclear", with the number of blocks that would tell, as an interval.
+1. If the whole interval is within the margin: "same", no difference larger than the threshold, even if a small one is
+   significant (the words say so). This is the same as two one-sided tests (Schuirmann 1987), each at half of 1 - level.
+2. Else, if q is at most 1 - level: "faster" or "slower". If the interval overlaps the margin, the words add "perhaps by
+   less than the threshold".
+3. Else: "unclear", with the number of blocks that would decide, as an interval.
 
-From fewer blocks than chance alone can be ruled out with (`chance`), 1 and 2 are "provisional".
+Cases 1 and 2 become "provisional" if there are too few blocks to rule out chance alone (see `least_blocks`).
 
-The margin is symmetric in the log, so that naming the other arm the baseline gives the mirrored
-answer.
+The margin is symmetric on the log scale, so that exchanging base and arm gives the mirrored answer.
 """
 
 from __future__ import annotations
@@ -41,7 +38,7 @@ from dbdyno.stats.metrics import Metric
 from dbdyno.stats.samples import autocorrelation
 from dbdyno.stats.wording import describe, is_within
 
-#: Below this many blocks the bootstrap interval is not given: too few distinct resamples.
+#: Smallest number of blocks for a bootstrap interval; fewer blocks have too few distinct resamples.
 BOOTSTRAP_BLOCKS_MIN = 6
 
 Floats = NDArray[np.float64]
@@ -49,28 +46,24 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Independence:
-    """How far the blocks repeat each other: lag-1 autocorrelation, and blocks per independent
-    block."""
+    """Dependence of successive blocks: lag-1 autocorrelation, and the number of blocks worth one independent block."""
 
     lag1: float
     inflation: float
 
 
 def independence(log_ratios: Floats, *, randomised: bool = True) -> Independence:
-    """Variance inflation (1 + r) / (1 - r) of the mean of an AR(1) series (Bayley and Hammersley
-    1946).
+    """Return the variance inflation (1 + r) / (1 - r) of the mean of an AR(1) series (Bayley and Hammersley 1946).
 
-    r is the lag-1 autocorrelation with its bias removed, r + (1 + 3 r) / n (Marriott and Pope
-    1954), at most 0.9. With a randomised order no inflation is needed, see the file's head: 1.
-    Otherwise it is used whenever it is above the -1 / n that independent blocks give.
+    r is the lag-1 autocorrelation with its bias removed, r + (1 + 3 r) / n (Marriott and Pope 1954), at most 0.9. The
+    inflation is 1 if the order was randomised (see the module docstring), below 6 blocks (too few for an estimate), and
+    if the raw autocorrelation is at most the -1 / n that independent blocks give. Otherwise it is at most n / 2.
 
-    False alarms of the 5 % test in 4,000 simulated runs of AR(1) log ratios, that is, where the
-    order was not randomised, at autocorrelation 0 / 0.2 / 0.4 / 0.6:
+    False alarms of the 5 % test in 4,000 simulated runs of AR(1) log ratios whose order was not randomised, at
+    autocorrelation 0 / 0.2 / 0.4 / 0.6:
 
     - no correction, any number of blocks: 5 / 10 / 19 / 33 %;
-    - whenever positive: 20 blocks 3.6 / 5 / 6 / 9 %, 40 blocks 4 / 5 / 6.5 / 7 %.
-
-    Below 6 blocks nothing can be said of it: 1.
+    - corrected whenever positive: 20 blocks 3.6 / 5 / 6 / 9 %, 40 blocks 4 / 5 / 6.5 / 7 %.
     """
     n = log_ratios.size
     lag1 = autocorrelation(log_ratios)
@@ -81,7 +74,11 @@ def independence(log_ratios: Floats, *, randomised: bool = True) -> Independence
 
 
 def _usable(base: ArrayLike, other: ArrayLike) -> tuple[Floats, Floats, int]:
-    """The blocks in which both arms gave a positive number, and how many did not."""
+    """Return the values of the blocks in which both arms gave a positive number, and the number of other blocks.
+
+    Raises:
+        StatsError: The arms differ in the number of values.
+    """
     a = np.asarray(base, dtype=np.float64)
     b = np.asarray(other, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape:
@@ -95,7 +92,7 @@ def _usable(base: ArrayLike, other: ArrayLike) -> tuple[Floats, Floats, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Estimate:
-    """Mean log ratio with its spread, standard error, half interval and p; the effective blocks."""
+    """Mean log ratio with its spread, standard error, half width of the interval, p, and effective number of blocks."""
 
     mean: float
     sd: float
@@ -107,8 +104,7 @@ class _Estimate:
 
 
 def _estimate(log_ratios: Floats, level: float, randomised: bool) -> _Estimate:
-    """Student's t on the log ratios, with the effective number of blocks for the number of
-    blocks."""
+    """Estimate the mean log ratio by Student's t, with the effective number of blocks as the sample size."""
     from scipy import special
 
     n = log_ratios.size
@@ -119,7 +115,7 @@ def _estimate(log_ratios: Floats, level: float, randomised: bool) -> _Estimate:
     mean, sd = float(log_ratios.mean()), float(log_ratios.std(ddof=1))
     depends = independence(log_ratios, randomised=randomised)
     f = depends.inflation
-    if f > 1.0:  # an AR(1) series shows too little of its spread: E s^2 = var (n - f) / (n - 1)
+    if f > 1.0:  # the sample variance of an AR(1) series is biased low: E s^2 = var (n - f) / (n - 1)
         sd *= math.sqrt((n - 1) / max(n - f, 1.0))
     error = sd * math.sqrt(f / n)
     df = max(n / f - 1, 1.0)
@@ -141,16 +137,15 @@ def compare_blocks(
     label: str = "",
     unit: str = "",
 ) -> BlockComparison:
-    """Compares two arms on one metric.
+    """Compare two arms on one metric, block by block, by Student's t on the log ratios.
 
-    `base` and `other` hold one positive value per block, in time order; NaN (or a value that is
-    not positive) means that the block cannot give the metric, and leaves the block out. The
-    interval is Student's t on the log ratios. `randomised` says that the order of the arms was
-    drawn by lot in each block (see `independence`). `resamples` and `seed` belong to the
-    bootstrap; below 100 there is none.
+    `base` and `other` hold one value per block in time order; a block with a value that is NaN or not positive is left
+    out. `randomised` means that the order of the arms was random in each block (see `independence`). Below 100
+    `resamples` there is no bootstrap. With fewer than two usable blocks all results are NaN and the decision is
+    "unclear".
 
-    With fewer than two usable blocks everything is NaN and the decision "unclear". Raises
-    `StatsError` when the lengths differ, or `level` or `threshold` make no sense.
+    Raises:
+        StatsError: The lengths differ, `level` is not between 0.5 and 1, or `threshold` is not above 0.
     """
     if not 0.5 < level < 1.0 or not threshold > 0.0:
         raise StatsError(
@@ -209,7 +204,11 @@ def compare_metric(
     resamples: int = 9999,
     seed: int = 0,
 ) -> BlockComparison:
-    """`compare_blocks` with the names and the direction of a `Metric`."""
+    """Compare two arms as `compare_blocks` does, with the names and the direction of `metric`.
+
+    Raises:
+        StatsError: As in `compare_blocks`.
+    """
     return compare_blocks(
         base,
         other,
@@ -226,8 +225,7 @@ def compare_metric(
 
 
 def decide_one(c: BlockComparison, q: float) -> BlockComparison:
-    """The comparison with `q`, and the decision and words that follow from it (see the file's
-    head)."""
+    """Return the comparison with `q`, the decision and the words set by the rules in the module docstring."""
     decision: Decision = "unclear"
     if c.blocks >= 2:
         if is_within(c):
@@ -241,11 +239,11 @@ def decide_one(c: BlockComparison, q: float) -> BlockComparison:
 
 
 ROW = tuple(ComparisonRow.__annotations__)
-"""What an analysis keeps of a comparison."""
+"""Names of the fields of a comparison that an analysis keeps."""
 
 
 def row_of(c: BlockComparison) -> ComparisonRow:
-    """A comparison as an analysis holds it."""
+    """Return the fields of a comparison that an analysis keeps, as a dictionary."""
     return cast("ComparisonRow", {name: getattr(c, name) for name in ROW})
 
 
@@ -258,7 +256,7 @@ def _exp(log_ratio: float) -> float:
 
 
 def _p(mean: float, error: float, df: float) -> float:
-    """Two-sided p of the mean log ratio; 0 or 1 where the blocks do not vary at all."""
+    """Return the two-sided p of the mean log ratio; 1 (equal) or 0 (different) if the blocks do not vary at all."""
     from scipy import special
 
     if math.isnan(mean) or math.isnan(error):
@@ -271,9 +269,11 @@ def _p(mean: float, error: float, df: float) -> float:
 def _studentised(
     log_ratios: Floats, mean: float, error: float, *, level: float, resamples: int, seed: int
 ) -> tuple[float, float]:
-    """Bootstrap-t interval of the mean log ratio (Efron and Tibshirani 1993, section 12.5): blocks
-    drawn with replacement; resamples that happen not to vary are left out. `error` carries the
-    inflation."""
+    """Return the bootstrap-t interval of the mean log ratio (Efron and Tibshirani 1993, section 12.5), or NaN.
+
+    Blocks are drawn with replacement; resamples without variation are left out. `error` includes the variance
+    inflation.
+    """
     n = log_ratios.size
     if n < BOOTSTRAP_BLOCKS_MIN or resamples < 100 or not error > 0.0:
         return math.nan, math.nan

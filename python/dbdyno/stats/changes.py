@@ -1,21 +1,21 @@
-"""Where a series changed its level, and whether it drifts: what neither chance nor a wandering machine explains.
+"""Level changes and drift of a series, reported only if neither chance nor an unsteady machine explains them.
 
 Runs of one plan on one machine are not independent: neighbours are alike, single runs are far off, some machines jump
-between two modes. A change is reported only where three explanations without one are refused, each by simulation
-(`level_chances`), so the level holds for the worst of them:
+between two modes. A change is reported only if three explanations without one are rejected. Each is tested by
+simulation (`level_chances`), so the level holds for the worst of them:
 
-1. a steady level with noise whose neighbours are alike to any degree (AR(1)), or that jumps between two modes;
-2. a drift along a straight line over the whole series, as strong as the one that would be seen in it;
+1. a steady level with noise that is autocorrelated to any degree (AR(1)), or that jumps between two modes;
+2. a drift along a straight line over the whole series, as strong as the one estimated from the series;
 3. for two changes at once (up and down again), also a single step.
 
-Where the first is refused and the second is not, the level moved, but the runs cannot tell whether at once: this is a
-`Drift`, with the step that may explain it as well. Parts between changes are searched again, each by itself.
+If the first is rejected and the second is not, the level moved, but the runs cannot show whether it moved at once: this
+is a `Drift`, with the step that may explain it as well. The parts between changes are searched again, each separately.
 
-Where a change began is known within an interval: the places at which a permutation test does not refuse it. If a change
-is at a place, the values before it are exchangeable among themselves, and so are those after it, once the likeness of
-neighbours is removed; their orders say how much clearer than that place the clearest split is by chance alone. Of n
-values on a side the last is the odd one by chance once in n, so the neighbours of a place are ruled out only by some
-twenty or more.
+The start of a change is known as an interval: all positions that a permutation test does not reject. If a change is at
+a position, the values before it are exchangeable among themselves, and so are those after it, once the autocorrelation
+is removed. Permuting them shows how much clearer than that position the clearest split is by chance alone. Of n values
+on a side, the last one is the most extreme by chance once in n, so the neighbours of a position are ruled out only with
+about twenty values or more.
 
     >>> row = [10.1, 9.9, 10.0, 10.2, 9.8, 10.0, 9.9, 10.1, 12.1, 11.9, 12.0, 12.2, 11.8, 12.0, 11.9, 12.1]
     >>> moves = level_moves(row, level=0.95)
@@ -38,16 +38,25 @@ from dbdyno.stats.level_chances import answer, chances_steady
 from dbdyno.stats.level_models import SIDE_LEAST, clean, evidence
 
 LEAST = 8
-"""Fewer values than this have no trend."""
+"""Smallest number of values in which a change or a drift is searched for."""
 TRIALS = 199
-"""Orders in a simulation of what would be found."""
+"""Number of random orders in each simulation here."""
 RHO_MOST, OFF_MOST = 0.9, 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """From value `at` on the level is `ratio` times what it was before, with the ends of its interval (Welch); it began
-    with one of the values `first` to `last`."""
+    """A lasting change of level.
+
+    Attributes:
+        at: Index of the first value on the new level.
+        ratio: New level divided by the old one.
+        low: Lower end of the interval of `ratio` (Welch).
+        high: Upper end of the interval of `ratio` (Welch).
+        p: p of a series without this change.
+        first: Index of the first value at which the change may have begun.
+        last: Index of the last value at which the change may have begun.
+    """
 
     at: int
     ratio: float
@@ -60,8 +69,15 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The level moved from the first value to the last by `ratio` along a straight line; or at once, by `step`, which
-    is None where a step is refused."""
+    """A change of level that may have been gradual.
+
+    Attributes:
+        ratio: Level at the last value divided by the level at the first, along a straight line.
+        low: Lower end of the interval of `ratio`.
+        high: Upper end of the interval of `ratio`.
+        p: p of a series with a steady level.
+        step: A single step that explains the series as well, or None if a step is rejected.
+    """
 
     ratio: float
     low: float
@@ -72,7 +88,7 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """The changes of a series in its order, or its drift."""
+    """The changes of a series in time order, or its drift."""
 
     changes: list[Change]
     drift: Drift | None
@@ -81,7 +97,8 @@ class Moves:
 def level_moves(values: ArrayLike, *, level: float, seed: int = 0) -> Moves:
     """Return the changes and the drift of a series of numbers above 0.
 
-    Raises `StatsError` below `LEAST` values, or for values not above 0.
+    Raises:
+        StatsError: There are fewer than `LEAST` values, or one is not above 0.
     """
     logs = _logs(values)
     if float(np.ptp(logs)) == 0:
@@ -103,17 +120,26 @@ def level_moves(values: ArrayLike, *, level: float, seed: int = 0) -> Moves:
 
 
 def change_points(values: ArrayLike, *, level: float, seed: int = 0) -> list[Change]:
-    """Return the changes of a series; see `level_moves`."""
+    """Return the changes of a series; see `level_moves`.
+
+    Raises:
+        StatsError: As in `level_moves`.
+    """
     return level_moves(values, level=level, seed=seed).changes
 
 
 def detectable_step(values: ArrayLike, *, level: float, power: float = 0.8, seed: int = 0) -> float:
-    """The ratio of a lasting step in the middle of a series that scatters like this one, which holds none, from which
-    on `level_moves` would find it with this chance: 1.05 for 5 %; infinite where it would find none of any size.
+    """Return the smallest lasting step that `level_moves` finds with probability `power`, as a ratio (1.05: 5 %).
 
-    By simulation: the step is added to random orders of the series (of its innovations, where neighbours are alike),
-    and tested as `level_moves` tests. How the series scatters is taken from its own values, so the answer is rough for
-    few of them. Raises as `level_moves`.
+    The step is in the middle of a series that scatters like this one, which must hold no change. The result is infinite
+    if no step of any size would be found, and 1 if the values do not vary.
+
+    It is estimated by simulation: the step is added to random orders of the series (of its innovations, if neighbours
+    are alike), which are tested as `level_moves` does. The scatter is estimated from the series itself, so the result
+    is rough for few values.
+
+    Raises:
+        StatsError: As in `level_moves`.
     """
     rng, logs = np.random.default_rng(seed), _logs(values)
     spread = float(logs.std(ddof=1))
@@ -148,8 +174,12 @@ def _logs(values: ArrayLike) -> Floats:
 def _search(
     logs: Floats, begin: int, end: int, share: float
 ) -> tuple[dict[int, float], tuple[int, float, bool] | None]:
-    """The places of changes with their p between two borders; or, where the level moved but a drift is not refused, the
-    likeliest place of a step, p, and whether a step is not refused either."""
+    """Search the values between two borders for changes.
+
+    Returns:
+        The positions of changes with their p, and None. If the level moved but a drift is not rejected: no positions,
+        and the likeliest position of a step, its p, and whether a step is not rejected either.
+    """
     n = end - begin
     if n < LEAST or float(np.ptp(logs[begin:end])) == 0:
         return {}, None
@@ -168,7 +198,7 @@ def _search(
 
 
 def _settled(logs: Floats, places: list[int]) -> list[int]:
-    """Each place where the cleaned values are divided best between its neighbours."""
+    """Move each position to where the cleaned values between its neighbours are divided best."""
     cleaned, borders = clean(logs[None, :])[0], [0, *places, logs.size]
     for number in range(1, len(borders) - 1):
         before, after = borders[number - 1], borders[number + 1]
@@ -177,7 +207,7 @@ def _settled(logs: Floats, places: list[int]) -> list[int]:
 
 
 def _clean_sides(logs: Floats, borders: list[int]) -> Floats:
-    """The values between borders, those more than five scales from their median moved to that distance."""
+    """Return the values clipped to five scaled MADs from the median of the values between the same borders."""
     parts = []
     for one, other in pairwise(borders):
         part, middle = logs[one:other], float(np.median(logs[one:other]))
@@ -187,7 +217,10 @@ def _clean_sides(logs: Floats, borders: list[int]) -> Floats:
 
 
 def _likeness(logs: Floats, borders: list[int]) -> float:
-    """The lag-1 autocorrelation about the level between borders, freed of its bias (Marriott and Pope 1954)."""
+    """Return the lag-1 autocorrelation about the means between borders, without bias, in 0..0.9.
+
+    The bias is removed as by Marriott and Pope (1954).
+    """
     rest = np.concatenate([logs[one:other] - logs[one:other].mean() for one, other in pairwise(borders)])
     squares, n = float(rest @ rest), logs.size
     r = float(rest[1:] @ rest[:-1]) / squares if squares > 0 else 0.0
@@ -195,7 +228,7 @@ def _likeness(logs: Floats, borders: list[int]) -> float:
 
 
 def _orders(part: Floats, rho: float, count: int, rng: np.random.Generator) -> Floats:
-    """Random orders of what each value adds to its neighbour's share, put together again."""
+    """Return `count` series with the innovations of an AR(1) process in random order, each put together again."""
     rest = part - part.mean()
     added = np.concatenate([rest[:1] * math.sqrt(1 - rho**2), rest[1:] - rho * rest[:-1]])
     rows = rng.permuted(np.tile(added, (count, 1)), axis=1)
@@ -206,7 +239,7 @@ def _orders(part: Floats, rho: float, count: int, rng: np.random.Generator) -> F
 
 
 def _split_t(rows: Floats) -> Floats:
-    """|t| at all splits of each row that leave `SIDE_LEAST` on either side."""
+    """Return |t| at all splits of each row that leave at least `SIDE_LEAST` values on either side."""
     n = rows.shape[1]
     sizes = np.arange(SIDE_LEAST, n - SIDE_LEAST + 1)
     centred = rows - rows.mean(axis=1, keepdims=True)
@@ -216,7 +249,7 @@ def _split_t(rows: Floats) -> Floats:
 
 
 def _begun(part: Floats, at: int, level: float, rho: float, rng: np.random.Generator) -> tuple[int, int]:
-    """The first and the last place of a part at which its change may have begun."""
+    """Return the first and the last position within a part at which its change may have begun."""
     here, found = [at], float(_split_t(part[None, :]).max()) * (1 - 1e-9)
     for place in range(SIDE_LEAST, part.size - SIDE_LEAST + 1):
         orders = np.hstack([_orders(side, rho, TRIALS, rng) for side in (part[:place], part[place:])])

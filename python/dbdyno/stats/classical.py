@@ -1,9 +1,8 @@
-"""The classical two-sample tests over all waits: shown beside the verdict, never the verdict.
+"""The classical two-sample tests over all waits; they are shown beside the verdict and never decide it.
 
-They assume that waits are independent. Waits of one session are not: on a server compared with
-itself, turn after turn, Welch cried "different" in 95 % of the cases and Mann-Whitney in 100 %.
-Each result therefore carries a note that says so. In every test the sign is that of other minus
-base.
+They assume that waits are independent, which waits of one session are not: on a server compared with itself, turn after
+turn, Welch's test found a difference in 95 % of the cases and Mann-Whitney's in 100 %. Each result therefore carries a
+note that says so. In every test the sign is that of other minus base.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from dbdyno.stats.samples import Counts, Moments, Sample, counts_of, moments
 from dbdyno.stats.wording import duration
 
 NOTE = "assumes independent waits"
-#: Largest product of the sample sizes for which Kolmogorov-Smirnov's p is counted out.
+#: Largest product of the sample sizes for which the Kolmogorov-Smirnov p is computed exactly.
 _KS_EXACT_PAIRS = 10_000
-#: R's rule for the exact Mann-Whitney p: both samples below 50, no ties.
+#: R's rule: the Mann-Whitney p is exact if both samples have fewer than 50 values and there are no ties.
 _MWU_EXACT_BELOW = 50
 
 
@@ -34,11 +33,18 @@ INFINITE = "some values are infinite, or too large to be squared"
 
 @dataclass(frozen=True, slots=True)
 class ClassicalTest:
-    """A test over all waits.
+    """Result of a classical test over all waits.
 
-    `statistic` and `df` (None where the test has none), `log10_p` two-sided, `effect` in words
-    with `effect_value` as a number and its interval `low`..`high` (NaN where the test gives none),
-    and the `note` that must be shown with it.
+    Attributes:
+        test: Name of the test.
+        statistic: Value of the test statistic.
+        df: Degrees of freedom; None if the test has none.
+        log10_p: log10 of the two-sided p.
+        effect: The effect in words.
+        effect_value: The effect as a number.
+        low: Lower end of the interval of `effect_value`; NaN if the test gives none.
+        high: Upper end of the interval of `effect_value`; NaN if the test gives none.
+        note: Assumption of the test, which must be shown with the result.
     """
 
     test: str
@@ -53,15 +59,18 @@ class ClassicalTest:
 
     @property
     def p(self) -> float:
-        """The two-sided p; 0.0 below about 1e-308, for which `log10_p` is there."""
+        """Return the two-sided p; it is 0.0 below about 1e-308, where `log10_p` still has a value."""
         return float(10.0**self.log10_p)
 
 
 def welch(base: Moments | NDArray[Any], other: Moments | NDArray[Any], *, level: float = 0.95) -> ClassicalTest:
-    """Welch's t test on the means (Welch 1947), from moments or from the values [ns].
+    """Compare two means by Welch's t test (Welch 1947), from moments or from the values [ns].
 
     `effect_value`, `low` and `high` are the difference of the means, other minus base.
-    Raises `StatsError` below two values in an arm, or when neither arm varies.
+
+    Raises:
+        StatsError: An arm has fewer than two values, neither arm varies, or values are infinite or too large to be
+            squared.
     """
     from scipy import special
 
@@ -97,7 +106,7 @@ def welch(base: Moments | NDArray[Any], other: Moments | NDArray[Any], *, level:
 
 
 def _together(base: Counts, other: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Counts of both samples over the union of their values."""
+    """Return the counts of both samples for each value of the union of their values."""
     values = np.union1d(base.values, other.values)
     counts = []
     for side in (base, other):
@@ -108,17 +117,20 @@ def _together(base: Counts, other: Counts) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def mann_whitney(base: Sample, other: Sample, *, continuity: bool = True) -> ClassicalTest:
-    """Mann-Whitney's U of other against base: pairs in which other is the longer, ties one half.
+    """Compare two samples by Mann-Whitney's U: the number of pairs in which other is larger, ties counted as one half.
 
-    p exact below 50 values each without ties (as R), else by the normal approximation with the
-    variance corrected for ties (Lehmann, Nonparametrics, 1.5) and, unless turned off, for
-    continuity. `effect_value` is U over all pairs: the chance that a wait of other is longer than
-    one of base. Raises `StatsError` when a sample is empty or unsorted.
+    p is exact if both samples have fewer than 50 values and there are no ties (as in R). Otherwise it comes from the
+    normal approximation with the variance corrected for ties (Lehmann, Nonparametrics, 1.5) and, if `continuity` is
+    set, with a continuity correction. `effect_value` is U divided by the number of pairs: the probability that a wait
+    of other is longer than a wait of base.
+
+    Raises:
+        StatsError: A sample is empty or not sorted.
     """
     a, b = counts_of(base), counts_of(other)
     in_a, in_b = _together(a, b)
     n, m = a.total, b.total
-    # Doubled, so that it stays whole; Python integers where a product could pass 2^63.
+    # U is doubled so that it stays a whole number. Python integers are used if a product could exceed 2^63.
     pairs = 2 * (np.cumsum(in_a) - in_a) + in_a
     if n * m < 2**61:
         doubled = int(np.dot(in_b, pairs))
@@ -130,8 +142,15 @@ def mann_whitney(base: Sample, other: Sample, *, continuity: bool = True) -> Cla
 
 
 def mann_whitney_of(doubled: int, n: int, m: int, tie_term: float, *, continuity: bool = True) -> ClassicalTest:
-    """`mann_whitney` from 2 U of other (`m` values) against base (`n` values) and the sum of
-    t^3 - t over the tied groups."""
+    """Return the result of `mann_whitney` from its summary statistics.
+
+    Args:
+        doubled: Twice the U of other against base.
+        n: Number of values of base.
+        m: Number of values of other.
+        tie_term: Sum of t^3 - t over the groups of tied values.
+        continuity: True to apply the continuity correction.
+    """
     u = doubled / 2
     chance = u / (n * m)
     if tie_term == 0 and max(n, m) < _MWU_EXACT_BELOW:
@@ -152,16 +171,18 @@ def mann_whitney_of(doubled: int, n: int, m: int, tie_term: float, *, continuity
 
 
 def _mwu_exact(u: int, n: int, m: int) -> float:
-    """log10 of the exact two-sided p without ties: the number of orders with each U is the
-    Gaussian binomial coefficient (Mann and Whitney 1947), here as a product of polynomials in
-    whole numbers."""
+    """Return log10 of the exact two-sided p of U without ties.
+
+    The number of orders with each U is a coefficient of the Gaussian binomial (Mann and Whitney 1947), computed here as
+    a product of polynomials in whole numbers.
+    """
     tail = _mwu_tails(n, m)[min(u, n * m - u)]
     return min(math.log10(2 * tail) - math.log10(math.comb(n + m, n)), 0.0)
 
 
 @lru_cache(maxsize=16)
 def _mwu_tails(n: int, m: int) -> tuple[int, ...]:
-    """How many orders of n and m values have a U of at most 0, 1, 2 ..."""
+    """Return the numbers of orders of n and m values whose U is at most 0, 1, 2 ..."""
     ways = [1] + [0] * (n * m)
     for i in range(1, n + 1):
         for k in range(n * m, m + i - 1, -1):
@@ -172,11 +193,13 @@ def _mwu_tails(n: int, m: int) -> tuple[int, ...]:
 
 
 def kolmogorov_smirnov(base: Sample, other: Sample) -> ClassicalTest:
-    """Kolmogorov-Smirnov's D: the largest distance between the two distribution functions.
+    """Compare two samples by Kolmogorov-Smirnov's D, the largest distance between their distribution functions.
 
-    p exact, given the ties (Schroer and Trenkler 1995), while the samples are small (product of
-    the sizes to 10,000); Kolmogorov's asymptotic series beyond. Raises `StatsError` when a sample
-    is empty or unsorted.
+    p is exact for the given ties (Schroer and Trenkler 1995) while the product of the sample sizes is at most 10,000;
+    beyond that it comes from Kolmogorov's asymptotic series.
+
+    Raises:
+        StatsError: A sample is empty or not sorted.
     """
     a, b = counts_of(base), counts_of(other)
     in_a, in_b = _together(a, b)
@@ -190,8 +213,14 @@ def kolmogorov_smirnov(base: Sample, other: Sample) -> ClassicalTest:
 
 
 def kolmogorov_smirnov_of(largest: int, n: int, m: int, tied: NDArray[np.int64] | None = None) -> ClassicalTest:
-    """`kolmogorov_smirnov` from D times n m; `tied` says how often each distinct value occurs in
-    both samples together, and is needed for an exact p only."""
+    """Return the result of `kolmogorov_smirnov` from D times n m.
+
+    Args:
+        largest: D times n m.
+        n: Number of values of base.
+        m: Number of values of other.
+        tied: Number of occurrences of each distinct value in both samples together; needed only for an exact p.
+    """
     d = largest / (n * m)
     if tied is not None and n * m <= _KS_EXACT_PAIRS:
         log10_p = _ks_exact(tied, n, m, largest)
@@ -208,8 +237,11 @@ def kolmogorov_smirnov_of(largest: int, n: int, m: int, tied: NDArray[np.int64] 
 
 
 def _ks_exact(tied: NDArray[np.int64], n: int, m: int, largest: int) -> float:
-    """log10 P(D >= d) given the ties: the share of the paths from (0, 0) to (n, m) that are
-    anywhere, at the end of a tied group, at least `largest` / (n m) away from the diagonal."""
+    """Return log10 P(D >= d) for the given ties.
+
+    This is the share of the paths from (0, 0) to (n, m) that, at the end of any tied group, are at least `largest` / (n
+    m) away from the diagonal.
+    """
     if largest == 0:
         return 0.0
     ends = np.zeros(n + m + 1, dtype=bool)

@@ -1,4 +1,4 @@
-"""What a comparison of two arms found for one metric: made by `blocks`, worded by `words`."""
+"""Result of comparing two arms on one metric; `blocks` computes it and `wording` puts it into words."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ Decision = Literal["faster", "slower", "same", "unclear", "provisional", "no ver
 
 @dataclass(frozen=True, slots=True)
 class BlockComparison:
-    """One metric of two arms over the blocks. Ratios are other / base; NaN where not defined.
+    """Comparison of two arms on one metric over the blocks. Ratios are other / base; values are NaN if not defined.
 
-    - `base_value`, `value`: geometric means over the blocks (unit of the metric); their ratio is
-      `ratio`.
-    - `low`, `high`: t interval of the ratio; `boot_low`, `boot_high`: studentised bootstrap over
-      blocks.
-    - `p`: two-sided t; `q`: after false-discovery control (equals `p` until `decide` has run).
-    - `sd_log`: standard deviation of the per-block log ratios; `standard_error`: of their mean.
-    - `lag1`: autocorrelation of the log ratios; `inflation`: blocks that are worth one independent
-      block; `effective_blocks` = blocks / inflation.
-    - `smallest_visible`: the ratio minus 1 that these blocks show with 80 % power.
-    - `least_p`: the least p that chance alone could give with these blocks; `blocks_least`: how many
-      it takes for the level (of sets that are not paired: in each). See `chance`.
-    - `blocks_needed`: blocks that show a difference of `threshold` with 80 % power, by the spread as
-      estimated (None: over 100,000).
-    - `tell_low`, `tell_high`: blocks in all that tell a difference of `threshold` from none (see
-      `power.blocks_to_tell`; None: over 1,000, or not known).
+    - `base_value`, `value`: geometric means over the blocks, in the unit of the metric; their ratio is `ratio`.
+    - `low`, `high`: t interval of the ratio. `boot_low`, `boot_high`: studentised bootstrap interval over blocks.
+    - `p`: two-sided p of the t test. `q`: p after control of the false discovery rate (equal to `p` until `decide` has
+      run).
+    - `sd_log`: standard deviation of the per-block log ratios. `standard_error`: standard error of their mean.
+    - `lag1`: autocorrelation of the log ratios. `inflation`: number of blocks worth one independent block.
+      `effective_blocks` = blocks / inflation.
+    - `smallest_visible`: smallest difference (ratio minus 1) that these blocks show with 80 % power.
+    - `least_p`: least p that chance alone could give with these blocks. `blocks_least`: least number of blocks for the
+      level (in each set, if the sets are not paired). See `least_blocks`.
+    - `blocks_needed`: number of blocks that show a difference of `threshold` with 80 % power at the estimated spread;
+      None above 100,000.
+    - `tell_low`, `tell_high`: interval of the total number of blocks that distinguishes a difference of `threshold`
+      from none (see `power.blocks_to_tell`); None above 1,000 or if unknown.
     """
 
     metric: str
@@ -62,7 +61,7 @@ class BlockComparison:
 
 
 class ComparisonRow(TypedDict, total=False):
-    """What an analysis keeps of a comparison."""
+    """The fields of a `BlockComparison` that an analysis keeps."""
 
     metric: str
     label: str

@@ -1,7 +1,6 @@
-"""Correlation of two columns: Pearson, Spearman, Kendall, each with its p as R's cor.test gives it.
+"""Pearson's, Spearman's and Kendall's correlation of two columns, with the p values of R's cor.test.
 
-All of them take the pairs as independent; each result says so. `prob_r` gives the significance from
-r and n alone.
+All of them assume independent pairs; each result says so. `prob_r` computes the significance from r and n alone.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from dbdyno.stats import tails
 from dbdyno.stats.arrays import complete
 
 NOTE = "assumes independent pairs"
-#: R's limits: Spearman's p by the exact orders, by the Edgeworth series; Kendall's exact p.
+#: R's limits on the number of pairs: exact p of Spearman; Edgeworth series for Spearman; exact p of Kendall.
 _ORDERS_UP_TO = 9
 _EDGEWORTH_UP_TO = 1290
 _KENDALL_EXACT_BELOW = 50
@@ -25,9 +24,22 @@ _KENDALL_EXACT_BELOW = 50
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """One correlation: `value` in -1..1 over `n` pairs, the test's `statistic` with its name and
-    `df` (None where it has none), `log10_p` two-sided and how it was found, the interval
-    `low`..`high` at `level` (NaN where there is none), and the `note` to be shown with it."""
+    """One correlation coefficient with its test.
+
+    Attributes:
+        method: Name of the coefficient.
+        value: The coefficient, -1 to 1.
+        n: Number of pairs.
+        statistic_name: Name of the test statistic.
+        statistic: Value of the test statistic.
+        df: Degrees of freedom; None if the test has none.
+        log10_p: log10 of the two-sided p.
+        how: How p was computed.
+        low: Lower end of the interval of `value`; NaN if there is none.
+        high: Upper end of the interval of `value`; NaN if there is none.
+        level: Confidence level of the interval.
+        note: Assumption of the test, to be shown with the result.
+    """
 
     method: str
     value: float
@@ -44,18 +56,27 @@ class Correlation:
 
     @property
     def p(self) -> float:
-        """The two-sided p; 0.0 below about 1e-308."""
+        """Return the two-sided p; it is 0.0 below about 1e-308."""
         return float(10.0**self.log10_p)
 
 
 def prob_r(r: float, n: int) -> float:
-    """Two-sided p of a correlation `r` over `n` pairs: Student's t at r sqrt((n-2)/(1-r^2)) with
-    n - 2 degrees of freedom. Raises `StatsError` below three pairs or outside -1..1."""
+    """Return the two-sided p of a correlation `r` over `n` pairs.
+
+    It is Student's t at r sqrt((n-2)/(1-r^2)) with n - 2 degrees of freedom.
+
+    Raises:
+        StatsError: There are fewer than three pairs, or `r` is outside -1..1.
+    """
     return float(10.0 ** prob_r_log10(r, n))
 
 
 def prob_r_log10(r: float, n: int) -> float:
-    """log10 of `prob_r`, which underflows for many pairs."""
+    """Return log10 of `prob_r`, which itself underflows for many pairs.
+
+    Raises:
+        StatsError: `n` is below 3 or not below 2^63, or `r` is outside -1..1.
+    """
     found = _core.prob_r_log10(r, n) if 0 <= n < 2**63 else None
     if found is None:
         raise StatsError(
@@ -66,8 +87,10 @@ def prob_r_log10(r: float, n: int) -> float:
 
 
 def fisher_interval(r: float, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Fisher's interval: atanh r +- z / sqrt(n - 3), back by tanh (Fisher 1921). NaN below four
-    pairs."""
+    """Return Fisher's interval of a correlation `r` over `n` pairs; NaN below four pairs.
+
+    The interval is tanh of atanh r +- z / sqrt(n - 3) (Fisher 1921).
+    """
     from scipy import special
 
     if n <= 3:
@@ -79,10 +102,12 @@ def fisher_interval(r: float, n: int, level: float = 0.95) -> tuple[float, float
 
 
 def correlate(x: Any, y: Any, *, level: float = 0.95, tau: bool = False) -> tuple[Correlation, ...]:
-    """Pearson and Spearman (and with `tau` Kendall) of two columns; rows in which one has no value
-    are left out.
+    """Return Pearson's and Spearman's correlation of two columns, and Kendall's if `tau` is set.
 
-    Raises `StatsError` below three pairs, or when a column does not vary.
+    Rows in which a column has no value are left out.
+
+    Raises:
+        StatsError: There are fewer than three pairs, a column does not vary, or the columns differ in length.
     """
     a, b = complete(x, y)
     found = _core.stats_pairs(a, b, tau)
@@ -98,18 +123,31 @@ def correlate(x: Any, y: Any, *, level: float = 0.95, tau: bool = False) -> tupl
 
 
 def pearson(x: Any, y: Any, *, level: float = 0.95) -> Correlation:
-    """Pearson's r with Fisher's interval."""
+    """Return Pearson's r with Fisher's interval.
+
+    Raises:
+        StatsError: As in `correlate`.
+    """
     return correlate(x, y, level=level)[0]
 
 
 def spearman(x: Any, y: Any) -> Correlation:
-    """Spearman's rho; without ties p is exact up to 9 pairs, by the Edgeworth series up to 1290,
-    else by Student's t, as in R."""
+    """Return Spearman's rho with p computed as in R.
+
+    Without ties p is exact up to 9 pairs and comes from the Edgeworth series up to 1290; otherwise from Student's t.
+
+    Raises:
+        StatsError: As in `correlate`.
+    """
     return correlate(x, y)[1]
 
 
 def kendall(x: Any, y: Any) -> Correlation:
-    """Kendall's tau-b; p exact below 50 pairs without ties, else by the normal, as in R."""
+    """Return Kendall's tau-b with p as in R: exact below 50 pairs without ties, else by the normal approximation.
+
+    Raises:
+        StatsError: As in `correlate`.
+    """
     return correlate(x, y, tau=True)[2]
 
 
@@ -139,7 +177,7 @@ def _orders(n: int) -> tuple[int, ...]:
 
 
 def _spearman_exact(s: int, n: int) -> float:
-    """Two-sided p over all n! orders: twice the smaller tail, that of S or beyond."""
+    """Return the two-sided p over all n! orders: twice the smaller tail, which includes S itself."""
     orders = _orders(n)
     low = sum(orders[: s // 2 + 1])
     high = sum(orders[s // 2 :])
@@ -147,8 +185,10 @@ def _spearman_exact(s: int, n: int) -> float:
 
 
 def _spearman_edgeworth(s: float, n: int) -> float:
-    """Two-sided p by Best and Roberts' series (1975, algorithm AS 89). As R does it: the lower tail
-    is P(S < s + 2), the upper P(S >= s), S being even."""
+    """Return the two-sided p by Best and Roberts' series (1975, algorithm AS 89).
+
+    As in R, the lower tail is P(S < s + 2) and the upper P(S >= s), because S is even.
+    """
     from scipy import special
 
     upper = s > (n**3 - n) / 6
@@ -175,8 +215,11 @@ def _kendall(found: dict[str, Any], n: int, level: float) -> Correlation:
 
 
 def _kendall_exact(concordant: int, n: int) -> float:
-    """log10 of twice the smaller tail over all orders: those with k inversions are the
-    coefficients of the product of (1 + x + ... + x^(i-1)) for i = 1..n (Kendall 1938)."""
+    """Return log10 of the exact two-sided p: twice the smaller tail over all orders.
+
+    The numbers of orders with k inversions are the coefficients of the product of (1 + x + ... + x^(i-1)) for i = 1..n
+    (Kendall 1938).
+    """
     ways = [1]
     for i in range(2, n + 1):
         longer = [0] * (len(ways) + i - 1)
@@ -192,7 +235,7 @@ def _kendall_exact(concordant: int, n: int) -> float:
 
 
 def _kendall_variance(n: int, ties_x: list[int], ties_y: list[int]) -> float:
-    """Variance of the score with ties on both sides (Kendall, Rank Correlation Methods, 1970)."""
+    """Return the variance of the score with ties on both sides (Kendall, Rank Correlation Methods, 1970)."""
 
     def total(ties: list[int], of: Any) -> float:
         return float(sum(of(t) for t in ties))

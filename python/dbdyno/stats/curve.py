@@ -1,19 +1,18 @@
-"""The curve of commit time over redo size: constant, line, broken line, or sawtooth?
+"""Shape of the commit time as a function of redo size: constant, straight line, broken line, or sawtooth.
 
-The points are reduced to bins of redo size: each block's level is divided out (a slow minute must
-not look like a slow size), each bin becomes the median of its points, and the shapes of `shapes`
-are fitted to the bins. "A sawtooth is there" is said only when all of these hold:
+The points are reduced to bins of redo size: each block's level is divided out (a slow minute must not look like a slow
+size), each bin becomes the median of its points, and the shapes of `shapes` are fitted to the bins. A sawtooth is
+reported only if all of these hold:
 
-1. its BIC is lower than that of every shape without teeth by at least 6 ("strong", Kass and
-   Raftery 1995);
-2. the gain is larger than what the search for a period finds in noise: the residuals of the best
-   shape without teeth are permuted over the bins, and the whole search is repeated on each (p at
-   most 0.01); trying a hundred periods is a hundred looks at the data;
-3. it predicts blocks that it was not fitted to better than the best shape without teeth (five
-   folds of whole blocks);
+1. its BIC is lower than that of every shape without teeth by at least 6 ("strong", Kass and Raftery 1995);
+2. the gain is larger than what the search for a period finds in noise: the residuals of the best shape without teeth
+   are permuted over the bins, and the whole search is repeated on each permutation (p at most 0.01), because trying a
+   hundred periods is a hundred tests on the same data;
+3. it predicts blocks that were left out of the fit better than the best shape without teeth does (five folds of whole
+   blocks);
 4. its teeth are at least 5 % of the typical commit time high;
-5. its falls are seen one by one: at least two of them, and two thirds of those inside the range.
-   One step somewhere is not a sawtooth.
+5. its falls are visible individually: at least two of them, and two thirds of those within the range. A single step is
+   not a sawtooth.
 
 Limits: periods from 64 KiB (and four bins) to half the range of redo sizes.
 """
@@ -46,8 +45,15 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A shape as fitted: number of parameters, BIC over the bins, mean weighted squared error on
-    blocks left out (`cv_error`, relative to the commit time), and whether it was chosen."""
+    """A fitted shape.
+
+    Attributes:
+        name: Name of the shape.
+        parameters: Number of parameters.
+        bic: BIC over the bins.
+        cv_error: Mean weighted squared error on left-out blocks, relative to the commit time.
+        chosen: True for the shape that describes the points best.
+    """
 
     name: str
     parameters: int
@@ -58,8 +64,15 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Points of about one redo size: median redo size, median time with its 95 % interval over the
-    blocks (NaN with fewer than two blocks), number of points."""
+    """Points of about the same redo size.
+
+    Attributes:
+        redo_bytes: Median redo size [bytes].
+        median_ns: Median time [ns].
+        low_ns: Lower end of the 95 % interval of the median over the blocks; NaN with fewer than two blocks.
+        high_ns: Upper end of that interval; NaN with fewer than two blocks.
+        n: Number of points.
+    """
 
     redo_bytes: float
     median_ns: float
@@ -70,13 +83,13 @@ class Bin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveFit:
-    """What the points say.
+    """Result of the fit: the chosen shape and whether it is a sawtooth.
 
-    - `found`: a sawtooth is there (see the file's head); then `period_bytes` and `amplitude_ns`
-      (height of a tooth) and `phase_bytes` (first fall at phase + period) are numbers, else None.
-    - `p`: share of permuted data in which the search finds as much.
-    - `fit_redo_bytes`, `fit_elapsed_ns`: the chosen model's line, for drawing.
-    - `reasons`: what speaks against a sawtooth, empty when it was found.
+    - `found`: True if there is a sawtooth (see the module docstring). Then `period_bytes`, `amplitude_ns` (height of a
+      tooth) and `phase_bytes` (the first fall is at phase + period) are numbers, else None.
+    - `p`: share of permuted data sets in which the search finds a gain as large.
+    - `fit_redo_bytes`, `fit_elapsed_ns`: line of the chosen model, for drawing.
+    - `reasons`: reasons against a sawtooth; empty if one was found.
     """
 
     found: bool
@@ -94,7 +107,7 @@ class CurveFit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Binned:
-    """Points with their bin and their time freed of the block's level."""
+    """Points with the number of their bin, and their time with the level of their block divided out."""
 
     bin_of: NDArray[np.intp]
     block: Integers
@@ -105,8 +118,7 @@ class _Binned:
 
 @dataclass(frozen=True, slots=True)
 class _Gains:
-    """What teeth gain over the best shape without: in BIC, the p of the search, in
-    cross-validation."""
+    """Gain of the best sawtooth over the best other shape: in BIC, as p of the search, in cross-validation error."""
 
     bic: float
     p: float
@@ -121,10 +133,12 @@ def fit_curve(
     permutations: int = 499,
     seed: int = 0,
 ) -> CurveFit:
-    """Fits the shapes to (redo size [bytes], commit time [ns]) pairs with their block number.
+    """Fit all shapes to pairs of redo size [bytes] and commit time [ns] with their block number.
 
-    Pairs with a negative redo size (not known) or a time of zero or less are left out. Raises
-    `StatsError` with fewer than 120 pairs, 4 blocks, or 12 distinct sizes.
+    Pairs with a negative redo size (unknown) or a time of zero or less are left out.
+
+    Raises:
+        StatsError: The lengths differ, or there are fewer than 120 pairs, 4 blocks, or 12 distinct sizes.
     """
     binned = _bin(*_points(redo_bytes, elapsed_ns, block))
     everything = np.ones(binned.time.size, dtype=bool)
@@ -189,8 +203,14 @@ def _points(redo_bytes: ArrayLike, elapsed_ns: ArrayLike, block: ArrayLike) -> t
 
 
 def _bin(x: Floats, y: Floats, block: Integers) -> _Binned:
-    """Equal-width bins over the range, those with fewer than 3 points left out with their points;
-    the level of each block (median of time over its bin's median) divided out."""
+    """Cut the redo sizes into equal-width bins, and divide out the level of each block.
+
+    Bins with fewer than 3 points are left out with their points. The level of a block is the median of its times, each
+    divided by the median of its bin.
+
+    Raises:
+        StatsError: Fewer than 12 bins are left.
+    """
     wanted = min(BINS_MAX, max(2 * BINS_MIN, x.size // 8))
     low, high = float(x.min()), float(x.max())
     number = np.minimum(((x - low) / max(high - low, 1.0) * wanted).astype(np.intp), wanted - 1)
@@ -214,7 +234,7 @@ def _bin(x: Floats, y: Floats, block: Integers) -> _Binned:
 
 
 def _group_medians(group: NDArray[np.intp], values: Floats, groups: int) -> Floats:
-    """Median of the values of each group; NaN for a group without values."""
+    """Return the median of the values of each group; NaN for a group without values."""
     order = np.lexsort((values, group))
     ordered = values[order]
     count = np.bincount(group, minlength=groups)
@@ -230,21 +250,24 @@ def _medians(binned: _Binned, points: NDArray[np.bool_]) -> Floats:
 
 
 def _weights(count: NDArray[np.int64], y: Floats) -> Floats:
-    """Points over squared time: noise of a commit grows with its length, that of a median falls
-    with the number of points. The time is a running median of nine bins, lest a bin that is low by
-    chance count for more; no bin counts for more than four usual ones."""
+    """Return weights of the bins: the number of points divided by the squared time.
+
+    The noise of a commit grows with its length, and that of a median falls with the number of points. The time is a
+    running median of nine bins, so that a bin that is low by chance does not weigh more. No bin weighs more than four
+    typical ones.
+    """
     padded = np.pad(y, 4, mode="reflect")
     level = np.median(np.lib.stride_tricks.sliding_window_view(padded, 9), axis=1)
     return np.asarray(np.minimum(count, 4 * np.median(count)) / level**2, dtype=np.float64)
 
 
 def _bic(fit: Fit, bins: int, floor: float) -> float:
-    """n log(RSS / n) + k log n (Schwarz 1978), over the bins."""
+    """Return n log(RSS / n) + k log n (Schwarz 1978), over the bins."""
     return bins * math.log(max(fit.rss, floor) / bins) + fit.shape.parameters * math.log(bins)
 
 
 def _cross_validated(binned: _Binned, searches: list[Search], weights: Floats, y: Floats) -> list[float]:
-    """Mean weighted squared error per shape, on whole blocks left out of the fit in turn."""
+    """Return the mean weighted squared error of each shape on whole blocks that were left out of the fit in turn."""
     blocks = np.unique(binned.block)
     errors = np.zeros(len(searches))
     share = weights / weights.sum()
@@ -261,9 +284,11 @@ def _cross_validated(binned: _Binned, searches: list[Search], weights: Floats, y
 
 
 def _permuted(searches: list[Search], plain: Fit, y: Floats, *, permutations: int, seed: int) -> float:
-    """Share of data sets without teeth in which the search gains as much: the weighted residuals
-    of the best shape without teeth, in random order, added back to its curve. The measure is the
-    log ratio of the least residual sum of squares without and with teeth."""
+    """Return the share of data sets without teeth in which the search for a sawtooth gains as much.
+
+    The data sets are the curve of the best shape without teeth plus its weighted residuals in random order. The gain is
+    the log ratio of the least residual sums of squares without and with teeth.
+    """
     root = searches[0].root
     curve = plain.at(searches[0].x)
     residuals = (y - curve) * root
@@ -279,7 +304,7 @@ def _permuted(searches: list[Search], plain: Fit, y: Floats, *, permutations: in
 
 
 def _refine(fit: Fit, x: Floats, weights: Floats, y: Floats) -> Fit:
-    """The best sawtooth near the one found on the coarse grid."""
+    """Return the best sawtooth near the one found on the coarse grid."""
     period, phase = fit.place
     if period <= 0:
         return fit
@@ -289,8 +314,11 @@ def _refine(fit: Fit, x: Floats, weights: Floats, y: Floats) -> Fit:
 
 
 def _falls(fit: Fit, x: Floats, y: Floats) -> tuple[int, int]:
-    """How many falls lie inside the range with bins on both sides, and how many of them are seen:
-    the last third of a tooth above the first third of the next by a quarter of its height."""
+    """Return the number of falls within the range that have bins on both sides, and how many of them are visible.
+
+    A fall is visible if the last third of a tooth is above the first third of the next by at least a quarter of its
+    height.
+    """
     period, phase = fit.place
     rest = y - fit.intercept - fit.slope * x
     inside = seen = 0
@@ -306,7 +334,7 @@ def _falls(fit: Fit, x: Floats, y: Floats) -> tuple[int, int]:
 
 
 def _against(gains: _Gains, saw: Fit, x: Floats, y: Floats) -> list[str]:
-    """What speaks against a sawtooth; the rules of the file's head in their order."""
+    """Return the reasons against a sawtooth, by the rules in the module docstring in their order."""
     if saw.height <= 0.0:
         return ["no period rises and falls"]
     reasons = []
@@ -328,7 +356,7 @@ def _against(gains: _Gains, saw: Fit, x: Floats, y: Floats) -> list[str]:
 
 
 def _bins(binned: _Binned, y: Floats) -> tuple[Bin, ...]:
-    """The bins for a picture; the interval is Student's t on the log of the blocks' medians."""
+    """Return the bins for drawing; the interval is Student's t on the logarithms of the blocks' medians."""
     from scipy import special
 
     blocks, block_of = np.unique(binned.block, return_inverse=True)
@@ -355,7 +383,7 @@ def _bins(binned: _Binned, y: Floats) -> tuple[Bin, ...]:
 
 
 def _sentence(line: Fit, found: bool, p: float, x: Floats) -> str:
-    """The curve in words."""
+    """Describe the chosen curve in a sentence."""
     mib = 1024.0 * 1024.0
     place = size(line.place[0])
     if found:

@@ -1,15 +1,14 @@
-"""From comparisons to a verdict: which metric speaks, and what several looks at the data cost.
+"""From comparisons of metrics to a verdict: which metric decides, and the correction for multiple comparisons.
 
-The headline metric is named before the run (throughput in a closed loop, the median latency in an
-open one, unless the plan says otherwise). Being one question asked once, it is tested at the level
-by itself; with several arms against one baseline, its p-values are adjusted over the arms. All
-other metrics of an arm are adjusted together. The adjustment is Benjamini and Hochberg's (1995):
-of all metrics called faster or slower, at most 1 - level are expected to be false; when nothing
-differs at all, that is the chance of any false call.
+The headline metric is fixed before the run: throughput in a closed loop, the median latency in an open loop, unless the
+plan names another one. It is one question asked once, so it is tested at the full level; with several arms against one
+baseline, its p values are adjusted over the arms. All other metrics of an arm are adjusted together. The adjustment is
+Benjamini and Hochberg's (1995): of all metrics called faster or slower, an expected share of at most 1 - level is
+false; if nothing differs at all, that is the probability of any false call.
 
-An arm whose comparison does not answer the question (half of its transactions failed, say) has its
-verdict withheld: its decision is "no verdict", or "failed" where nothing of it went well, and its
-sentence is the reason. Its estimates stay, without a decision; it takes no part in the adjustment.
+The verdict of an arm is withheld if its comparison does not answer the question, for example because half of its
+transactions failed: its decision is "no verdict", or "failed" if no transaction succeeded, and its sentence is the
+reason. Its estimates are kept without a decision, and it takes no part in the adjustment.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from dbdyno.stats.wording import change, interval, is_multiple, is_within, to_te
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """Why an arm has no verdict, as a sentence; `decision` is "no verdict" or "failed"."""
+    """Reason why an arm has no verdict, as a sentence; `decision` is "no verdict" or "failed"."""
 
     reason: str
     decision: Decision = "no verdict"
@@ -34,8 +33,15 @@ class Withheld:
 
 @dataclass(frozen=True, slots=True)
 class ArmVerdict:
-    """What the blocks say of one arm against the baseline: its decision is that of `headline`, or
-    why there is none; `comparisons` are all metrics, with their q values, in the order given."""
+    """Verdict on one arm against the baseline.
+
+    Attributes:
+        arm: Name of the arm.
+        decision: Decision on `headline`, or "no verdict" or "failed" if the verdict is withheld.
+        headline: Comparison on the headline metric.
+        comparisons: Comparisons on all metrics with their q values, in the order in which they were passed.
+        sentence: The verdict as a sentence, or why there is none.
+    """
 
     arm: str
     decision: Decision
@@ -46,7 +52,7 @@ class ArmVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer to the question of the run: a decision, one sentence, and further sentences."""
+    """Answer to the question of a run: a decision, its sentence, further sentences, and the verdicts on all arms."""
 
     decision: Decision
     headline: str
@@ -55,8 +61,10 @@ class Verdict:
 
 
 def benjamini_hochberg(p: Sequence[float]) -> list[float]:
-    """q values, in the order of `p` (Benjamini and Hochberg 1995; R's p.adjust, method "BH"):
-    the least of p[j] * m / rank(j) over all p[j] >= p[i]. NaN stays NaN and is not counted."""
+    """Return q values in the order of `p` (Benjamini and Hochberg 1995; R's p.adjust, method "BH").
+
+    A q value is the least of p[j] * m / rank(j) over all p[j] >= p[i]. NaN stays NaN and is not counted in m.
+    """
     known = sorted((value, i) for i, value in enumerate(p) if not math.isnan(value))
     q = [math.nan] * len(p)
     least = 1.0
@@ -75,15 +83,20 @@ def decide(
     bases: Mapping[str, str] | None = None,
     withheld: Mapping[str, Withheld] | None = None,
 ) -> Verdict:
-    """The verdict over all arms.
+    """Return the verdict over all arms.
 
-    `arms` maps the name of each arm but the baseline to its comparisons (one per metric),
-    `headline` is the name of the metric that carries the verdict, `bases` names what an arm was
-    compared with where that is not the baseline, `withheld` the arms that get none. With several
-    arms the verdict is the best arm's if one is faster, else the worst's if one is slower, else
-    "same" if all are, else "unclear" or "provisional"; withheld if all are.
+    With several arms the verdict is the best arm's if one is faster, else the worst arm's if one is slower. Else it is
+    the first of "unclear", "provisional", "same", "failed" and "no verdict" that an arm has.
 
-    Raises `StatsError` without arms, or when an arm lacks the headline metric.
+    Args:
+        arms: Comparisons of each arm except the baseline, one per metric.
+        baseline: Name of the baseline.
+        headline: Name of the metric that decides.
+        bases: Name of the arm with which an arm was compared, if that is not the baseline.
+        withheld: Arms that get no verdict, with the reason.
+
+    Raises:
+        StatsError: There are no arms, or an arm lacks the headline metric.
     """
     if not arms:
         raise StatsError("no arm to compare", next_step="give the plan at least two arms")
@@ -126,14 +139,14 @@ def _arm(
 
 
 def _without(arm: str, comparisons: Sequence[BlockComparison], lead: BlockComparison, withheld: Withheld) -> ArmVerdict:
-    """An arm whose verdict is withheld: its estimates without a decision."""
+    """Return the verdict on an arm whose verdict is withheld: its estimates without a decision."""
     words = "no verdict" if withheld.decision == "no verdict" else "every transaction failed"
     bare = {id(c): replace(c, decision=withheld.decision, words=words) for c in comparisons}
     return ArmVerdict(arm, withheld.decision, bare[id(lead)], tuple(bare.values()), withheld.reason)
 
 
 def _benefit(verdict: ArmVerdict) -> float:
-    """Log ratio with the sign of the user's interest; above zero is better."""
+    """Return the log ratio signed so that a value above zero is better."""
     c = verdict.headline
     if c.blocks < 1:
         return 0.0
@@ -141,7 +154,11 @@ def _benefit(verdict: ArmVerdict) -> float:
 
 
 def _speaker(verdicts: Sequence[ArmVerdict]) -> ArmVerdict:
-    """The arm whose verdict stands for the run."""
+    """Return the arm whose verdict becomes the verdict of the run.
+
+    Raises:
+        StatsError: There are no arms.
+    """
     faster = [v for v in verdicts if v.decision == "faster"]
     if faster:
         return max(faster, key=_benefit)
@@ -186,7 +203,7 @@ def _sentence(arm: str, baseline: str, c: BlockComparison) -> str:
 
 
 def _others(verdict: ArmVerdict, name_it: bool) -> list[str]:
-    """The other metrics that show something, those against the headline first and with a "But"."""
+    """Return sentences on the other metrics that differ; those that contradict the headline come first with a "But"."""
     opposite = {"faster": "slower", "slower": "faster"}.get(verdict.decision)
     shown = [
         c for c in verdict.comparisons if c.metric != verdict.headline.metric and c.decision in ("faster", "slower")

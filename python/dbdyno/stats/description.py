@@ -1,8 +1,8 @@
-"""A column of numbers in groups: R's summary and more, from arrays or files.
+"""Summary of a column of numbers in groups, like R's summary and more, from arrays or files.
 
-The core gives counts, moments, quantiles with their order-statistic intervals, a histogram and the
-longest; here they become named fields. The same fields come from Parquet files (`of_parquet`), from
-arrays (`describe`) and from Spark, and every test of `groups` starts from them.
+The core computes counts, moments, quantiles with their order-statistic intervals, a histogram and the longest values;
+this module turns them into named fields. The same fields come from Parquet files (`of_parquet`), from arrays
+(`describe`) and from Spark, and every test of `group_tests` starts from them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ NOTE = "intervals assume independent values"
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """A type 7 quantile with the order statistics around it; NaN where too few values lie
-    beyond."""
+    """A type 7 quantile with its order-statistic interval; NaN if too few values lie beyond it."""
 
     q: float
     value: float
@@ -36,16 +35,21 @@ class Quantile:
 
     @property
     def name(self) -> str:
-        """`p99.9` for 0.999."""
+        """Return the quantile's name, such as `p99.9` for 0.999."""
         return f"p{self.q * 100:.10g}"
 
 
 @dataclass(frozen=True, slots=True)
 class Fences:
-    """Values far out: `ends` are Tukey's fences (Q1 - 3 IQR, Q1 - 1.5 IQR, Q3 + 1.5 IQR, Q3 + 3
-    IQR), `beyond` how many lie outside each; `mad` the median absolute deviation; `modified_z` how
-    many have 0.6745 |x - median| / mad above 3.5 (Iglewicz and Hoaglin 1993); `six_sigma` how many
-    lie more than six standard deviations above the mean (Gregg)."""
+    """Counts of outliers.
+
+    Attributes:
+        ends: Tukey's fences: Q1 - 3 IQR, Q1 - 1.5 IQR, Q3 + 1.5 IQR, Q3 + 3 IQR.
+        beyond: Number of values outside each fence.
+        mad: Median absolute deviation.
+        modified_z: Number of values with 0.6745 |x - median| / mad above 3.5 (Iglewicz and Hoaglin 1993).
+        six_sigma: Number of values more than six standard deviations above the mean (Gregg).
+    """
 
     ends: tuple[float, float, float, float]
     beyond: tuple[int, int, int, int]
@@ -56,9 +60,12 @@ class Fences:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """One group. `mean` is `shift + offset`; differences of means are formed from the offsets,
-    which keep more digits. `histogram` holds (low, high, count) with low <= value < high. With
-    infinite values, or some so large that their squares are, mean and deviation are not defined."""
+    """Summary of one group.
+
+    `mean` is `shift + offset`; differences of means are computed from the offsets, which keep more digits. `histogram`
+    holds (low, high, count) with low <= value < high. Mean and deviation are not defined if values are infinite or too
+    large to be squared.
+    """
 
     name: str
     n: int
@@ -74,32 +81,32 @@ class Group:
 
     @property
     def mean(self) -> float:
-        """The mean; NaN without values."""
+        """Return the mean; NaN without values."""
         return self.shift + self.offset if self.n else math.nan
 
     @property
     def variance(self) -> float:
-        """The variance, n - 1 below; NaN below two values."""
+        """Return the variance with denominator n - 1; NaN below two values."""
         return self.m2 / (self.n - 1) if self.n > 1 else math.nan
 
     @property
     def sd(self) -> float:
-        """The standard deviation, n - 1 below; NaN below two values."""
+        """Return the standard deviation with denominator n - 1; NaN below two values."""
         return math.sqrt(self.variance) if self.n > 1 else math.nan
 
     @property
     def has_moments(self) -> bool:
-        """Whether mean and deviation are numbers, as far as there are values enough."""
+        """Return True if mean and deviation are finite, or if there are no values."""
         return not self.n or math.isfinite(self.shift + self.offset + self.m2)
 
     def quantile(self, q: float) -> Quantile:
-        """The quantile `q`, which must have been asked for."""
+        """Return the quantile `q`, which must be one of those computed; otherwise `StopIteration` is raised."""
         return next(found for found in self.quantiles if found.q == q)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockValue:
-    """A group within a block: count, mean, and quantiles by q."""
+    """One group within one block: count, mean, and quantiles by q."""
 
     group: int
     block: str
@@ -110,7 +117,7 @@ class BlockValue:
 
 @dataclass(frozen=True, slots=True)
 class Longest:
-    """One of the largest values, and where it was found (None where that is not known)."""
+    """One of the largest values with the group, file and row where it was found; file and row are None if unknown."""
 
     value: float
     group: str
@@ -120,10 +127,16 @@ class Longest:
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """Rank statistics. Of two groups: `u_doubled` is twice Mann-Whitney's U of the second against
-    the first, `above` and `below` the largest distances of the distribution functions times n m,
-    `tied` how often each distinct value occurs where the groups are small. Of more groups:
-    `sums_doubled` are twice the rank sums. `tie_term` is the sum of t^3 - t over ties."""
+    """Rank statistics of two or more groups.
+
+    Attributes:
+        tie_term: Sum of t^3 - t over groups of tied values.
+        u_doubled: Two groups: twice Mann-Whitney's U of the second against the first.
+        above: Two groups: largest distance of the distribution functions in one direction, times n m.
+        below: Two groups: largest distance in the other direction, times n m.
+        tied: Two small groups: number of occurrences of each distinct value.
+        sums_doubled: More groups: twice the rank sums.
+    """
 
     tie_term: int
     u_doubled: int = 0
@@ -135,8 +148,18 @@ class Ranks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Described:
-    """A column in its groups. `integer` says that all values are whole; `level` is that of the
-    intervals; `approximate` says how exact ranks and quantiles are where they are not."""
+    """Summary of a column in its groups.
+
+    Attributes:
+        groups: Summary of each group.
+        ranks: Rank statistics; None if they were not computed.
+        blocks: Values of each group within each block.
+        longest: The largest values.
+        integer: True if all values are whole numbers.
+        level: Confidence level of the intervals.
+        approximate: How exact ranks and quantiles are; empty if they are exact.
+        note: Assumption of the intervals.
+    """
 
     groups: tuple[Group, ...]
     ranks: Ranks | None
@@ -161,11 +184,22 @@ def describe(
     longest: int = 0,
     fences: bool = False,
 ) -> Described:
-    """Describes a column, whole or in the groups of `by`, and by blocks where `block` says to which
-    each value belongs.
+    """Summarise a column, as a whole or by groups, and by blocks if `block` is set.
 
-    Columns may be numpy arrays, Arrow arrays, columns of polars or pandas, lists. Missing values
-    are left out and counted. Raises `StatsError` when the columns differ in length.
+    Columns may be numpy arrays, Arrow arrays, columns of polars or pandas, or lists. Missing values are left out and
+    counted.
+
+    Args:
+        values: The column of numbers.
+        by: Column of group names; None for one group.
+        block: Column with the block of each value.
+        quantiles: Quantiles to compute, 0 to 1.
+        level: Confidence level of the intervals.
+        longest: Number of largest values to return.
+        fences: True to count outliers.
+
+    Raises:
+        StatsError: The columns differ in length, or a quantile or the level is out of range.
     """
     array = column(values)
     group_numbers, groups = labels(by) if by is not None else (None, [])
@@ -177,9 +211,10 @@ def describe(
 
 
 def question(*, quantiles: Sequence[float], level: float, longest: int, fences: bool) -> dict[str, object]:
-    """The part of a request to the core that does not say what to read.
+    """Return the options of a request to the core that do not depend on the source of the data.
 
-    Raises `StatsError` when a quantile or the level makes no sense.
+    Raises:
+        StatsError: A quantile is outside 0..1, or the level is not between 0 and 1.
     """
     if not all(0.0 <= q <= 1.0 for q in quantiles) or not 0.0 < level < 1.0:
         raise StatsError(
@@ -206,11 +241,25 @@ def of_parquet(
     longest: int = 0,
     fences: bool = False,
 ) -> Described | str:
-    """Describes a column of Parquet files, read by the core.
+    """Summarise a column of Parquet files, which the core reads.
 
-    `sets` are (label, files); without `by` each set is a group. `first` names the group that
-    stands first. Returns the reason instead where the core does not read such files. Raises
-    `EvidenceError` when a file cannot be read.
+    Args:
+        sets: Pairs of a label and its files. Without `by` each set is a group.
+        value: Name of the column of numbers.
+        by: Name of the grouping column.
+        block: Name of the block column.
+        first: Name of the group that comes first.
+        quantiles: Quantiles to compute, 0 to 1.
+        level: Confidence level of the intervals.
+        longest: Number of largest values to return.
+        fences: True to count outliers.
+
+    Returns:
+        The summary, or the reason as text if the core does not support such files.
+
+    Raises:
+        EvidenceError: A file cannot be read.
+        StatsError: A quantile or the level is out of range.
     """
     asked = question(quantiles=quantiles, level=level, longest=longest, fences=fences)
     asked |= {
@@ -228,7 +277,7 @@ def of_parquet(
 
 
 def described(found: dict[str, Any], level: float, files: Sequence[str] = ()) -> Described:
-    """The core's answer in named fields; `files` are those that it numbers."""
+    """Return the core's answer as named fields; `files` are the files whose indexes the core uses."""
     shift = _number(found["shift"])
     groups = tuple(_group(entry, shift) for entry in found["groups"])
     names = [group.name for group in groups]
@@ -269,7 +318,7 @@ def _ranks(found: dict[str, Any]) -> Ranks | None:
 
 
 def _number(value: float | str | None) -> float:
-    """A number of the core's: an infinite one crosses as a word."""
+    """Return a number of the core as a float: None becomes NaN, and text such as "inf" is parsed."""
     return math.nan if value is None else float(value) if isinstance(value, str) else value
 
 

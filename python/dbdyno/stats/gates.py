@@ -1,10 +1,9 @@
-"""Validity gates: whether the numbers may be compared at all.
+"""Validity gates: checks whether the numbers of a run may be compared at all.
 
-Each gate is a pure check on numbers and gives a `Gate`: `ok` True, False, or None where the
-numbers do not allow the check; a text that says what was found; and the next step. What a failure
-does to the verdict follows from the gate's code (`dbdyno.base.decisions`). The limits are named constants with
-their reason. What time may do to a run is checked in `gates_in_time`, what was lost on the way in
-`gates_lost`.
+Each gate is a pure function of numbers that returns a `Gate`: `ok` is True, False, or None if the numbers do not allow
+the check; `text` says what was found; `next` is the next step. The effect of a failure on the verdict follows from the
+gate's code (`dbdyno.base.decisions`). The limits are named constants with their reason. Effects of time on a run are
+checked in `gates_in_time`, lost transactions and arrivals in `gates_lost`.
 """
 
 from __future__ import annotations
@@ -22,26 +21,34 @@ from dbdyno.stats import least_blocks
 from dbdyno.stats.quantiles import VALUES_BEYOND_MIN, supported
 from dbdyno.stats.wording import duration, percent
 
-#: Work per operation may differ by this much between arms before a comparison of times is doubtful.
+#: Relative difference in work per operation between arms up to which their times may be compared.
 WORK_TOLERANCE = 0.01
-#: Share of arrivals that the generator itself may start late.
+#: Largest share of arrivals that may start late because of the load generator.
 LAG_SHARE_MAX = 0.01
-#: Transactions of a session in a slice below which the slice is too short. Sessions that end early
-#: wait for the last one, on average half a transaction or more: with 5 in a slice the load falls
-#: short of its sessions for about a tenth of the time, and the slice overruns by about as much.
+#: Smallest number of transactions per session in a slice. Sessions that finish early wait for the last one, on average
+#: half a transaction or more: with 5 transactions in a slice, some sessions are idle for about a tenth of the time, and
+#: the slice overruns by about as much.
 OPERATIONS_MIN = 5
-#: Values in the topmost hundredth of the range above the median that make a wall. An exponential
-#: tail has 0.1 to 0.2 there, a normal one fewer than 1, however many values there are.
+#: Number of values in the topmost hundredth of the range above the median from which on latencies look cut off. An
+#: exponential tail has 0.1 to 0.2 values there and a normal one fewer than 1, for any number of values.
 WALL_VALUES = 10
-#: Gregg (2013), "Frequency Trails: Modes and Modality": beyond this there are several modes.
+#: Largest mvalue of a distribution with one mode: Gregg (2013), "Frequency Trails: Modes and Modality".
 MVALUE_MAX = 2.4
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One check: its name, whether it holds (None: not known), what was found, what to do. `code`
-    is that of its rule; `arm` the arm that it concerns, empty for the whole run; `because` says in a
-    clause why there is no verdict, where that is not the text."""
+    """Result of one check.
+
+    Attributes:
+        name: Name of the check.
+        ok: True if the check passed, False if it failed, None if the result is unknown.
+        text: What was found.
+        next: What to do; empty if nothing.
+        code: Code of the rule that decides what a failure does to the verdict.
+        arm: The arm concerned; empty if the gate concerns the whole run.
+        because: Clause that says why there is no verdict, if that differs from `text`.
+    """
 
     name: str
     ok: bool | None
@@ -53,21 +60,26 @@ class Gate:
 
     @property
     def withholds(self) -> bool:
-        """Whether it failed and takes the verdict away."""
+        """Return True if the gate failed and its rule withholds the verdict."""
         return self.ok is False and self.code in WITHHOLDING
 
     @property
     def reason(self) -> str:
-        """Why there is no verdict, as a sentence."""
+        """Return the reason for withholding the verdict, as a sentence."""
         said = self.because or self.text
         begins_with_name = bool(self.arm) and said.startswith(self.arm)
         return (said if begins_with_name else said[:1].upper() + said[1:]) + "."
 
 
 def equal_work(what: str, arm: str, value: float, base: str, base_value: float) -> Gate:
-    """Whether an arm did the same work per operation as its base.
+    """Check whether an arm did the same work per operation as its base, within 1 %.
 
-    `what` names it ("rows", "redo bytes", "statements"); NaN where it is not known.
+    Args:
+        what: Name of the work in the plural, such as "rows", "redo bytes" or "statements".
+        arm: Name of the arm.
+        value: Work per operation of the arm; NaN if unknown.
+        base: Name of the base.
+        base_value: Work per operation of the base; NaN if unknown.
     """
     name = f"equal {what} per operation"
     if math.isnan(value) or math.isnan(base_value):
@@ -86,9 +98,19 @@ def equal_work(what: str, arm: str, value: float, base: str, base_value: float) 
 
 
 def operations_enough(arm: str, per_slice: float, stretch: str, *, counted: bool = False, waiting: bool = True) -> Gate:
-    """Whether a slice or turn (`stretch`) holds enough transactions of each session. One that lasts for a `counted`
-    number of them does not overrun, and the wait at its end is in no number: there one of each session is enough.
-    So it is in a turn where nobody is `waiting` at its end, since there is one session."""
+    """Check whether a slice or turn holds enough transactions per session.
+
+    The minimum is `OPERATIONS_MIN`. One transaction per session is enough in two cases: the slice or turn ends after a
+    fixed number of transactions (it does not overrun, and no measured value contains the wait at its end), or it is a
+    turn with a single session, so that no session waits at its end.
+
+    Args:
+        arm: Name of the arm.
+        per_slice: Transactions per session in a slice or turn; NaN if none counts.
+        stretch: "slice" or "turn".
+        counted: True if it ends after a fixed number of transactions instead of a duration.
+        waiting: True if sessions wait for each other at the end of a turn.
+    """
     name = f"transactions enough in a {stretch}"
     if math.isnan(per_slice):
         return Gate(name, None, f"{arm} has no {stretch} that counts", code="operations", arm=arm)
@@ -112,8 +134,13 @@ def operations_enough(arm: str, per_slice: float, stretch: str, *, counted: bool
 
 
 def generator_lag(late: int, arrivals: int, *, worst_ns: float = math.nan) -> Gate:
-    """Whether the load generator kept its own schedule (open loop): `late` of `arrivals` started
-    late for want of the generator, not of the engine."""
+    """Check whether the load generator kept its schedule in an open loop.
+
+    Args:
+        late: Number of arrivals that started late because of the generator, not because of the engine.
+        arrivals: Number of all arrivals.
+        worst_ns: Longest delay [ns]; NaN if unknown.
+    """
     name = "generator keeps its schedule"
     if arrivals <= 0:
         return Gate(name, None, "no arrivals", code="generator")
@@ -126,13 +153,15 @@ def generator_lag(late: int, arrivals: int, *, worst_ns: float = math.nan) -> Ga
 
 
 def truncation(arms: Mapping[str, NDArray[Any]]) -> Gate:
-    """Whether latencies look cut off at a limit.
+    """Check whether latencies look cut off at a limit.
 
-    `arms` maps each arm to its latencies [ns] in rising order. Two signs: a wall, where ten or
-    more values crowd into the topmost hundredth of the range above the median; or maxima of two
-    arms that agree to half a thousandth though each tail is long (maximum over thrice the median).
-    The waits of a known published comparison stop at 3,999 and 3,998 us in its two arms, while
-    waits of 291,780 us occur.
+    There are two signs. One is a wall: ten or more values are in the topmost hundredth of the range above the median.
+    The other is that the maxima of two arms agree within 0.05 % although each tail is long (maximum above three times
+    the median). In a known published comparison the waits of the two arms stop at 3,999 and 3,998 us, while waits of
+    291,780 us occur.
+
+    Args:
+        arms: Latencies of each arm [ns], in rising order.
     """
     name = "latencies not cut off"
     long_enough = {arm: v for arm, v in arms.items() if len(v) >= 1000}
@@ -154,7 +183,7 @@ def truncation(arms: Mapping[str, NDArray[Any]]) -> Gate:
 
 
 def enough_blocks(blocks: int, level: float) -> Gate:
-    """Whether chance alone could be ruled out with so many blocks."""
+    """Check whether chance alone can be ruled out at `level` with this number of blocks."""
     least = least_blocks.blocks_least(level)
     if blocks >= least:
         return Gate("enough blocks", True, f"{blocks} blocks", code="blocks")
@@ -168,7 +197,10 @@ def enough_blocks(blocks: int, level: float) -> Gate:
 
 
 def blocks_missing(blocks: int, missing: int) -> Gate:
-    """Whether most blocks gave a number: those that did not may be those that mattered."""
+    """Check whether blocks without a number are rare: at most a tenth of the blocks with one.
+
+    Blocks that gave no number may be the ones that mattered.
+    """
     text = f"{missing} of {blocks + missing} blocks gave no number"
     if missing <= blocks / 10:
         return Gate("blocks without a gap", True, text, code="missing")
@@ -176,9 +208,12 @@ def blocks_missing(blocks: int, missing: int) -> Gate:
 
 
 def tail_support(label: str, q: float, counts: Sequence[int]) -> Gate:
-    """Whether each block has values enough for a tail quantile: n (1 - q) at least 10.
+    """Check whether each block has enough values for the tail quantile `q`: n (1 - q) of at least 10.
 
-    `counts` are the operations per block and arm.
+    Args:
+        label: Name of the metric.
+        q: The quantile, 0 to 1.
+        counts: Number of operations of each block and arm.
     """
     name = f"values enough for {label}"
     if not counts:
@@ -197,7 +232,7 @@ def tail_support(label: str, q: float, counts: Sequence[int]) -> Gate:
 
 
 def has_tail(base: str, longest_ns: float, median_ns: float, times: float) -> Gate:
-    """Whether the base has the tail that a question presumes: its longest operation takes `times` its median."""
+    """Check whether the longest operation of the base takes at least `times` its median, as the question presumes."""
     from dbdyno.stats.wording import duration
 
     name = "a tail to judge"
@@ -218,10 +253,12 @@ def has_tail(base: str, longest_ns: float, median_ns: float, times: float) -> Ga
 
 
 def modality(arm: str, values: NDArray[Any], *, bins: int = 40) -> Gate:
-    """Whether a distribution has more than one mode, by Gregg's mvalue on log-spaced bins between
-    the 0.5 and 99.5 % quantiles: sum of the steps between neighbouring bins over the highest bin;
-    2 for a single mode. The bins are smoothed over three, so that noise does not count as
-    modes."""
+    """Check whether a distribution has one mode, by Gregg's mvalue.
+
+    The mvalue is the sum of the absolute steps between neighbouring bins divided by the highest bin; it is 2 for a
+    single mode. The bins are log-spaced between the 0.5 and 99.5 % quantiles, and smoothed over three so that noise
+    does not count as modes.
+    """
     name = f"one mode in {arm}"
     positive = np.asarray(values, dtype=np.float64)
     positive = positive[positive > 0]

@@ -1,9 +1,8 @@
-"""What time may do to a run: drift, a difference that moves, stalls, a clock that is stepped.
+"""Gates for effects of time on a run: drift, a difference that changes, stalls, and steps of the clock.
 
-A line of the log on time has a slope with a standard error, so each of these checks knows what it
-could have seen: its smallest visible change, with 80 % power at 99 %. A check that could not have
-seen a change by half says "not known", not "holds"; and a change by half or more fails whether it
-is certain or not.
+The slope of a regression of log values on time has a standard error, so each of these checks knows its smallest visible
+change, with 80 % power at 99 %. A check that could not have seen a change by half returns "not known" instead of
+"passed". A change by half or more fails whether it is significant or not.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from dbdyno.stats.regression import lm
 from dbdyno.stats.samples import autocorrelation
 from dbdyno.stats.wording import percent
 
-#: A change over the run below this is not worth a warning, however certain.
+#: Smallest change over the run that is worth a warning, even if a smaller one is significant.
 DRIFT_MIN = 0.05
-#: From this change on (half more, a third less) the run saw two states of the machine.
+#: Change (half more, a third less) from which on the run measured two states of the machine.
 DRIFT_LARGE = 0.5
-#: A gap without any answer is a stall from here on [s], if it is also so many times as long as
-#: nine of ten transactions.
+#: Shortest gap without any answer that is a stall [s], and how many times longer than nine of ten transactions it must
+#: also be.
 STALL_S = 0.5
 STALL_TIMES = 20.0
-#: A step of the wall clock below this [s] is what keeping time takes.
+#: Smallest step of the wall clock that matters [s]; smaller ones are normal time synchronisation.
 STEP_S = 0.1
-#: Share of the processors that others may use beside programs: of two cores a fifth of one.
+#: Largest share of all processors that other processes may use beside programs: a fifth of one core of two.
 OTHERS_SHARE_MAX = 0.1
 
 _LEVEL = 0.99
@@ -42,9 +41,16 @@ _ADVICE = "lengthen the warm-up, or look for what else ran"
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """A straight line through logs over time, over the whole run: `change` and the least change
-    that would have been seen, both logs; `p` that of no change; `mean` is the logs' own; `end_error` the standard
-    error of the line at an end of the run."""
+    """A straight line through log values over time, over the whole run.
+
+    Attributes:
+        blocks: Number of known blocks.
+        mean: Mean of the logs.
+        change: Change of the line over the run, as a log.
+        visible: Smallest change that would have been seen, as a log.
+        p: p of no change.
+        end_error: Standard error of the line at an end of the run.
+    """
 
     blocks: int
     mean: float
@@ -55,12 +61,11 @@ class Trend:
 
     @property
     def certain(self) -> bool:
-        """Whether there is a change, at 99 %."""
+        """Return True if the change is significant at 99 %."""
         return self.p <= 1 - _LEVEL
 
     def span(self, level: float) -> tuple[float, float]:
-        """The least and the most that the line is at either end of the run: both ends of an interval of that level at
-        each."""
+        """Return the lowest and highest end of the intervals of the line at the two ends of the run."""
         from scipy import special
 
         reach = float(special.stdtrit(self.blocks - 2, 0.5 + level / 2)) * self.end_error
@@ -69,7 +74,7 @@ class Trend:
 
 
 def trend(logs: ArrayLike, at_s: ArrayLike) -> Trend | None:
-    """The line; None below five known blocks, or where they are of one moment."""
+    """Return the regression line of logs over time [s]; None below five known blocks or if all have the same time."""
     from scipy import special
 
     y, x = np.asarray(logs, dtype=np.float64), np.asarray(at_s, dtype=np.float64)
@@ -86,13 +91,18 @@ def trend(logs: ArrayLike, at_s: ArrayLike) -> Trend | None:
 
 
 def drift(label: str, values: ArrayLike, at_s: ArrayLike, *, is_level: bool = False) -> Gate:
-    """Whether a metric drifted over the run; `values` per block (NaN left out), `at_s` the blocks'
-    begins [s].
+    """Check whether a metric drifted over the run.
 
-    Fails when the change is certain and at least 5 %, or by half or more, certain or not. Blocks in
-    random order keep the sign of a comparison right all the same. Of the metric that says how fast
-    the base was (`is_level`), a change by half that is certain takes the verdict away: the run saw
-    two states of the machine, and the mean ratio belongs to neither.
+    It fails if the change is significant at 99 % and at least 5 %, or if it is by half or more, significant or not.
+    Because arms alternate in random order, the sign of a comparison remains valid even then. For the metric that says
+    how fast the base was (`is_level`), a significant change by half withholds the verdict: the run measured two states
+    of the machine, and the mean ratio belongs to neither.
+
+    Args:
+        label: Name of the metric.
+        values: Value of each block; NaN values are left out.
+        at_s: Start of each block [s].
+        is_level: True for the metric that says how fast the base was.
     """
     name, y = f"no drift of {label}", np.asarray(values, dtype=np.float64)
     found = trend(np.log(np.where(y > 0, y, np.nan)), at_s)
@@ -113,11 +123,16 @@ def drift(label: str, values: ArrayLike, at_s: ArrayLike, *, is_level: bool = Fa
 
 
 def level(label: str, values: ArrayLike, at_s: ArrayLike, ratios: Mapping[str, str]) -> Iterator[Gate]:
-    """The drift of the metric that says how fast the base was, where arms are compared within blocks. `ratios` has for
-    each such arm why its ratio does not stand (`not_still`), empty where it does.
+    """Check the drift of the metric that says how fast the base was, if arms are compared within blocks.
 
-    A drift of the base by half takes the verdict away only from arms whose ratio moved with it, or may have; beside
-    ratios that held still it is told, and is no more than that. Without any ratio it is of the whole run.
+    A drift of the base by half withholds the verdict only of arms whose ratio moved with it, or may have moved. If
+    ratios held still, it is reported only. Without any ratio it concerns the whole run.
+
+    Args:
+        label: Name of the metric.
+        values: Value of the base in each block.
+        at_s: Start of each block [s].
+        ratios: For each such arm, the reason why its ratio is not valid (`not_still`); empty if it is valid.
     """
     gate = drift(label, values, at_s, is_level=True)
     if not gate.withholds or not ratios:
@@ -132,10 +147,10 @@ def level(label: str, values: ArrayLike, at_s: ArrayLike, ratios: Mapping[str, s
 
 
 def not_still(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLike, threshold: float) -> str:
-    """Why a ratio within blocks does not stand for a run whose base drifted, as a clause; empty where it does.
+    """Return why a ratio within blocks is not valid for a run whose base drifted, as a clause; empty if valid.
 
-    It stands where its line over time has one sign at both ends of the run, or lies within 5 % (within the threshold,
-    where that is more) of none at both, at 95 %; and where it did not certainly move as far as `moved` says.
+    The ratio is valid if it did not move in the sense of `moved`, and if its line over time has, at 95 %, the same sign
+    at both ends of the run, or is within 5 % of no difference at both (within the threshold, if that is larger).
     """
     found = trend(log_ratios, at_s)
     if found is None:
@@ -149,8 +164,10 @@ def not_still(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLike, thres
 
 
 def moved(arm: str, base: str, found: Trend, threshold: float, *, tests: int = 1) -> str:
-    """What a ratio did that certainly moved by more than half of itself, and by 5 % and the threshold, as a clause;
-    empty where it did not. The level is shared by so many `tests`."""
+    """Return a clause if a ratio certainly moved by more than half its mean, 5 % and the threshold; else "".
+
+    The significance level is divided by the number of `tests`.
+    """
     least = max(abs(found.mean) / 2, _MOVES_MIN, math.log1p(threshold))
     if found.p > (1 - _LEVEL) / tests or abs(found.change) <= least:
         return ""
@@ -159,12 +176,12 @@ def moved(arm: str, base: str, found: Trend, threshold: float, *, tests: int = 1
 
 
 def steady_difference(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLike, threshold: float) -> Gate:
-    """Whether the difference between two arms is one difference.
+    """Check whether the difference between two arms is constant over the run.
 
-    Fails when it certainly moved over the run, and so far that it changes its sign: half the move
-    is larger than the mean difference, and than the threshold. The mean then describes no part of
-    the run. Where it keeps its sign, and certainly moved by more than half of the mean difference (a
-    leak, a table that grows), the mean belongs to this length of run alone: a failure that warns.
+    It fails with code "difference" if the difference moved significantly and so far that it changes its sign: half the
+    move is larger than the mean difference and than the threshold. The mean then describes no part of the run. If the
+    difference keeps its sign but moved significantly by more than half of the mean (a leak, a table that grows), the
+    mean is valid only for this length of run: it fails with code "moving", which warns.
     """
     name = "one difference over the run"
     found = trend(log_ratios, at_s)
@@ -192,9 +209,10 @@ def steady_difference(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLik
 
 
 def independent_blocks(log_ratios: ArrayLike, arm: str = "") -> Gate:
-    """Whether the blocks' log ratios follow each other: lag-1 autocorrelation above 2 / sqrt n.
+    """Check whether the blocks' log ratios are autocorrelated: lag-1 autocorrelation above 2 / sqrt n.
 
-    It is seen with 80 % power from about 2.8 / sqrt n on; where that is above 0.9, nothing is known.
+    Below 10 blocks the result is unknown: an autocorrelation is seen with 80 % power only from about 2.8 / sqrt n on,
+    and below 10 blocks that is about 0.9 or more.
     """
     name = "blocks independent of each other"
     values: NDArray[np.float64] = np.asarray(log_ratios, dtype=np.float64)
@@ -217,7 +235,7 @@ def independent_blocks(log_ratios: ArrayLike, arm: str = "") -> Gate:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """A gap in which no session got an answer: in which block, from when on in the run, how long."""
+    """A gap in which no session got an answer: its block, its start since the start of the run [s], its length [s]."""
 
     block: int
     at_s: float
@@ -225,12 +243,12 @@ class Stall:
 
 
 def stall_limit_s(usual_ns: float) -> float:
-    """From which gap on it is a stall, where nine of ten transactions take `usual_ns` at most."""
+    """Return the shortest gap [s] that is a stall if nine of ten transactions take at most `usual_ns`."""
     return max(STALL_S, STALL_TIMES * usual_ns / 1e9)
 
 
 def no_stall(stalls: Sequence[Stall], limit_s: float) -> Gate:
-    """Whether the engine, or the load generator, stood still for a while."""
+    """Check whether the engine or the load generator stalled; `limit_s` is the shortest gap that counts [s]."""
     name = "no stall"
     if not stalls:
         return Gate(name, True, f"no gap of {limit_s:.3g} s without an answer", code="stall")
@@ -250,7 +268,7 @@ def no_stall(stalls: Sequence[Stall], limit_s: float) -> Gate:
 
 
 def clock_kept(steps: Sequence[tuple[int, float]]) -> Gate:
-    """Whether the wall clock was left alone; `steps` are (block, step [s]) as it was seen."""
+    """Check whether the wall clock was stepped; `steps` are pairs of block and observed step [s]."""
     large = [(block, step) for block, step in steps if abs(step) >= STEP_S]
     if not large:
         return Gate("the clock was not stepped", True, "wall clock and monotonic clock agree", code="clock")
@@ -265,7 +283,7 @@ def clock_kept(steps: Sequence[tuple[int, float]]) -> Gate:
 
 
 def processors_free(share: float, count: int) -> Gate:
-    """Whether the processors were there for the programs; `share` is what others used of all `count` of them."""
+    """Check whether the processors were free for the programs; `share` is what others used of all `count`."""
     free = share <= OTHERS_SHARE_MAX
     return Gate(
         "the processors were free",

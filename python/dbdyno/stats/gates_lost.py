@@ -1,12 +1,12 @@
-"""What was lost on the way: transactions that failed, arrivals that were given up.
+"""Gates for lost work: transactions that failed, and arrivals that were dropped.
 
-They count in no latency and no throughput, so an arm that loses its expensive operations looks
-fast. Two limits:
+Lost work counts in no latency and no throughput, so an arm that loses its expensive operations looks fast. There are
+two limits:
 
 - a share above 5 % in an arm: what was compared is no longer the workload;
-- a difference between the arms above half the threshold: a share f that is lost can move a rate by
-  f and a mean by more, so beyond half of what matters the loss may be the whole difference. Few
-  losses differ by chance; it counts if Fisher's exact test agrees at 95 %.
+- a difference between the arms above half the threshold: a lost share f can change a rate by f and a mean by more, so
+  above half of what matters the loss may explain the whole difference. A few losses differ by chance, so the difference
+  counts only if Fisher's exact test confirms it at 95 %.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from dbdyno.stats.gates import Gate
 from dbdyno.stats.wording import percent
 
-#: Share of an arm's operations that may be lost.
+#: Largest share of an arm's operations that may be lost.
 SHARE_MOST = 0.05
 _ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """An arm's losses: how many of how many; `kinds` names them where that is known."""
+    """Losses of an arm: the number lost and the number tried; `kinds` names the kinds of loss if they are known."""
 
     arm: str
     lost: int
@@ -33,13 +33,13 @@ class Lost:
 
     @property
     def share(self) -> float:
-        """Lost of tried; 0 where nothing was tried."""
+        """Return the share of lost operations; 0 if none was tried."""
         return self.lost / self.tried if self.tried else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """How a kind of loss is told: its gate's code and name, what is counted, what became of it."""
+    """Words for a kind of loss: code and name of its gate, what is counted, what happened to it, and the next step."""
 
     code: str
     name: str
@@ -65,8 +65,7 @@ ARRIVALS = Words(
 
 
 def lost_alone(arm: Lost, words: Words, others: Sequence[Lost] = ()) -> Gate:
-    """Whether an arm by itself lost too much to speak for the workload; `others` are named beside
-    it."""
+    """Check whether an arm lost at most 5 %; the shares of `others` are named in the text of a failure."""
     name = f"{words.name}: {arm.arm}"
     if not arm.tried:
         return Gate(name, None, f"no {words.noun} of {arm.arm}", code=words.code, arm=arm.arm)
@@ -80,7 +79,10 @@ def lost_alone(arm: Lost, words: Words, others: Sequence[Lost] = ()) -> Gate:
 
 
 def lost_alike(arm: Lost, base: Lost, words: Words, threshold: float) -> Gate:
-    """Whether an arm and its base lost about the same share."""
+    """Check whether an arm and its base lost about the same share: within half the threshold.
+
+    A larger difference that Fisher's exact test does not confirm is reported as unknown.
+    """
     name = f"{words.name} alike: {arm.arm} and {base.arm}"
     text = f"{_share(arm, words)} {words.verb}, {_percent(base)} % of {base.arm}'s"
     if not (arm.tried and base.tried):
@@ -112,13 +114,21 @@ def _certain(arm: Lost, base: Lost) -> bool:
     return float(stats.fisher_exact(table).pvalue) <= _ALPHA
 
 
-#: Share of the answers of a replayed capture that may be others than then.
+#: Largest share of the answers to a replayed capture that may differ from the captured ones.
 ANSWERS_MOST = 0.01
 
 
 def answers_as_captured(arm: str, differing: int, answers: int, first: str | None) -> Gate:
-    """Whether an arm that replays a capture was answered as its clients were then: other rows, errors, or round trips
-    that were not run are other work. `first`: one of them, in words."""
+    """Check whether an arm that replays a capture got the captured answers, except for at most 1 % of them.
+
+    Other rows, errors, or round trips that were not executed mean that the arm did other work.
+
+    Args:
+        arm: Name of the arm.
+        differing: Number of statements with another answer.
+        answers: Number of all statements answered.
+        first: One of the differing statements, in words.
+    """
     name = "answers as captured"
     text = f"{differing:,} of {answers:,} statements of {arm} ended otherwise than when they were captured"
     if not answers:

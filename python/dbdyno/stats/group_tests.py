@@ -1,9 +1,8 @@
-"""Do groups differ? Tests from a description: two groups, several, and published figures alone.
+"""Tests for differences between groups, from descriptions: two groups, several groups, or published figures alone.
 
-The leading answer comes from blocks where there are any (`compare_in_blocks`): waits of one session
-depend on each other, blocks much less. The classical tests over single values stand beside it, each
-with the note that it assumes independent values. In every test of two groups the sign is that of
-the second less the first.
+If there are blocks, the answer comes from them (`compare_in_blocks`): waits of one session depend on each other, blocks
+much less. The classical tests over single values are shown beside it, each with the note that it assumes independent
+values. In every test of two groups the sign is that of the second minus the first.
 """
 
 from __future__ import annotations
@@ -33,10 +32,15 @@ NOTE = "assumes independent values"
 
 
 def compare_groups(described: Described) -> list[ClassicalTest]:
-    """The classical tests between all groups with values: Welch, Mann-Whitney and
-    Kolmogorov-Smirnov for two; one-way and Welch's analysis of variance and Kruskal-Wallis for
-    more. A test that is not defined for such values stands there without figures, with the reason.
-    Raises `StatsError` below two groups."""
+    """Return the classical tests between all groups.
+
+    These are Welch, Mann-Whitney and Kolmogorov-Smirnov for two groups; one-way and Welch's analysis of variance and
+    Kruskal-Wallis for more. A test that is not defined for the values is returned without figures, with the reason as
+    its note.
+
+    Raises:
+        StatsError: There are fewer than two groups with values, or one group has none.
+    """
     groups = [group for group in described.groups if group.n]
     if len(groups) < 2:
         raise StatsError(
@@ -56,7 +60,7 @@ def compare_groups(described: Described) -> list[ClassicalTest]:
 
 
 def _where_defined(name: str, test: Callable[[], ClassicalTest]) -> ClassicalTest:
-    """The test, or its name and why it is not defined."""
+    """Return the result of the test, or its name with the reason why it is not defined."""
     try:
         return test()
     except StatsError as error:
@@ -76,7 +80,11 @@ def _two(described: Described, a: Group, b: Group) -> list[ClassicalTest]:
 
 
 def welch_of(a: Group, b: Group, *, level: float = 0.95) -> ClassicalTest:
-    """Welch's t of b less a, from the offsets of their means; raises `StatsError` where it has none."""
+    """Compare the means of two groups by Welch's t, b minus a, from the offsets of their means.
+
+    Raises:
+        StatsError: The test is not defined for these groups (see `classical.welch`).
+    """
     moments = (Moments(group.n, group.offset, group.sd) for group in (a, b))
     found = welch(*moments, level=level)
     pooled = math.sqrt((a.variance + b.variance) / 2)
@@ -87,9 +95,10 @@ def welch_of(a: Group, b: Group, *, level: float = 0.95) -> ClassicalTest:
 def from_summary(
     first: tuple[int, float, float], second: tuple[int, float, float], *, level: float = 0.95
 ) -> ClassicalTest:
-    """Welch's t from published figures alone: (n, mean, sd) of two groups, second less first.
+    """Compare two groups by Welch's t from published figures alone: (n, mean, sd) of each, second minus first.
 
-    Raises `StatsError` below two values, for a negative sd, or when neither varies.
+    Raises:
+        StatsError: A group has fewer than two values or a negative or infinite figure, or neither varies.
     """
     for n, mean, sd in (first, second):
         if n < 2 or sd < 0 or not math.isfinite(mean + sd):
@@ -104,8 +113,13 @@ def from_summary(
 
 
 def one_way(groups: Sequence[Group]) -> ClassicalTest:
-    """One-way analysis of variance: F of the spread between groups over that within (Fisher
-    1925). `effect_value` is eta squared, the share of the spread that lies between."""
+    """Compare groups by one-way analysis of variance: F of the spread between groups over that within (Fisher 1925).
+
+    `effect_value` is eta squared, the share of the squared deviations that is between the groups.
+
+    Raises:
+        StatsError: Values are infinite, do not vary, or no group has two of them.
+    """
     n, k = sum(group.n for group in groups), len(groups)
     grand = math.fsum(group.n * group.offset for group in groups) / n
     between = math.fsum(group.n * (group.offset - grand) ** 2 for group in groups)
@@ -128,7 +142,13 @@ def one_way(groups: Sequence[Group]) -> ClassicalTest:
 
 
 def welch_anova(groups: Sequence[Group]) -> ClassicalTest:
-    """Welch's one-way test, without equal spreads (Welch 1951)."""
+    """Compare groups by Welch's one-way test, which does not assume equal spreads (Welch 1951).
+
+    `effect_value` is the degrees of freedom within the groups.
+
+    Raises:
+        StatsError: Values are infinite, or a group has fewer than two values or does not vary.
+    """
     if not all(group.has_moments for group in groups):
         raise StatsError(INFINITE)
     if any(group.n < 2 or not group.variance > 0 for group in groups):
@@ -155,15 +175,18 @@ def welch_anova(groups: Sequence[Group]) -> ClassicalTest:
 
 
 def kruskal_wallis(described: Described) -> ClassicalTest:
-    """Kruskal and Wallis's H (1952) over mid-ranks, corrected for ties; chi squared.
+    """Compare groups by Kruskal and Wallis's H (1952) over mid-ranks, corrected for ties, with p from chi squared.
 
     `effect_value` is epsilon squared, H / (n - 1).
+
+    Raises:
+        StatsError: The description has no rank sums, or the values do not vary.
     """
     groups, ranks = described.groups, described.ranks
     if ranks is None or len(ranks.sums_doubled) != len(groups):
         raise StatsError("no rank sums in this description")
     n = sum(group.n for group in groups)
-    # Each rank sum less what it is expected to be: the digits of the difference are kept.
+    # Subtract the expected rank sum first, so that the digits of the difference are kept.
     apart = [(doubled - group.n * (n + 1)) / 2 for doubled, group in zip(ranks.sums_doubled, groups, strict=True)]
     h = 12 / (n * (n + 1)) * math.fsum(a * a / g.n for a, g in zip(apart, groups, strict=True))
     tied = 1 - ranks.tie_term / (n**3 - n)
@@ -183,10 +206,19 @@ def kruskal_wallis(described: Described) -> ClassicalTest:
 
 @dataclass(frozen=True, slots=True)
 class BlockAnswer:
-    """What the blocks say of one number (`mean`, `p50`, ...): the second group over the first.
+    """Comparison of two groups over blocks in one number (`mean`, `p50`, ...): the second group over the first.
 
-    `ratio` with its interval `low`..`high` and `p`; `blocks` are pairs of blocks where `paired`,
-    else the smaller number of blocks of a group; `sentence` says it in words.
+    Attributes:
+        metric: Name of the number.
+        first: Its value in the first group.
+        second: Its value in the second group.
+        ratio: Second over first.
+        low: Lower end of the interval of `ratio`.
+        high: Upper end of the interval of `ratio`.
+        p: Two-sided p of no difference.
+        blocks: Number of pairs of blocks if `paired`, else the smaller number of blocks of a group.
+        paired: True if blocks that hold both groups were compared.
+        sentence: The answer as a sentence.
     """
 
     metric: str
@@ -202,12 +234,18 @@ class BlockAnswer:
 
 
 def compare_in_blocks(described: Described, *, randomised: bool = False) -> list[BlockAnswer]:
-    """Compares two groups block by block: mean, and each quantile that the blocks support.
+    """Compare two groups block by block: the mean, and each quantile from the median on that the blocks support.
 
-    Blocks that hold both groups are pairs; where there are fewer than two such blocks, those of
-    one group are compared with those of the other (Welch's t on the logs). `randomised` says that
-    the order of the groups was drawn by lot in each block; else the interval is widened by the
-    blocks' autocorrelation. Empty without blocks, or where a block value is not positive.
+    Blocks that hold both groups are pairs. If there are fewer than two such blocks, the blocks of one group are
+    compared with those of the other (Welch's t on the logs).
+
+    Args:
+        described: Description of exactly two groups with block values; otherwise the result is empty.
+        randomised: True if the order of the groups was randomised in each block. Otherwise the interval is widened by
+            the blocks' autocorrelation.
+
+    Returns:
+        One answer per number whose block values are all positive, if each group has two blocks or more.
     """
     if len(described.groups) != 2:
         return []
@@ -225,7 +263,7 @@ def compare_in_blocks(described: Described, *, randomised: bool = False) -> list
 
 
 def _supported(described: Described) -> list[float]:
-    """The quantiles from the median on for which every block has ten values beyond."""
+    """Return the quantiles from the median on beyond which every block has ten values."""
     if not described.blocks:
         return []
     least = min(value.n for value in described.blocks)

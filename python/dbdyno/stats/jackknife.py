@@ -1,8 +1,8 @@
-"""The spread of any figure of pooled blocks: leave each block out in turn (Quenouille 1956, Tukey 1958).
+"""Jackknife error of any figure of pooled blocks: leave out each block in turn (Quenouille 1956, Tukey 1958).
 
-A ratio of sums over blocks (time per transaction, times the share of an event) has no mean over blocks where some
-block has no transaction or no sample. The jackknife asks how the pooled figure moves when a block is left out; its
-interval is Student's with as many degrees of freedom as there are blocks but one.
+A ratio of sums over blocks (time per transaction, multiplied by the share of an event) has no mean over blocks if some
+block has no transaction or no sample. The jackknife measures how the pooled figure changes when a block is left out.
+Its interval is Student's t interval with the number of blocks minus 1 degrees of freedom.
 
     >>> import numpy as np
     >>> values = np.array([1.0, 2.0, 3.0])
@@ -22,8 +22,14 @@ Array = NDArray[np.float64]
 
 
 def jackknife(figure: Callable[[NDArray[np.bool_]], Array | float], blocks: int) -> tuple[Array, Array]:
-    """The figure (a number or an array) over all blocks, and its standard error; `figure` is given which blocks to
-    keep. With fewer than two blocks the error is not a number."""
+    """Return a figure (a number or an array) over all blocks, and its standard error.
+
+    With fewer than two blocks the error is NaN.
+
+    Args:
+        figure: Function that computes the figure from a mask of the blocks to use.
+        blocks: Number of blocks.
+    """
     whole = np.asarray(figure(np.ones(blocks, dtype=bool)), dtype=float)
     if blocks < 2:
         return whole, np.full_like(whole, np.nan)
@@ -38,7 +44,7 @@ def jackknife(figure: Callable[[NDArray[np.bool_]], Array | float], blocks: int)
 
 
 def half_width(error: Array, blocks: int, level: float) -> Array:
-    """Half of the interval at this level."""
+    """Return half the width of the interval at `level`; NaN with fewer than two blocks."""
     from scipy import special
 
     if blocks < 2:

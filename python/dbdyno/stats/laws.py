@@ -1,17 +1,18 @@
-"""Which simple law a curve follows: constant, linear, saturating, or the Universal Scalability Law.
+"""Selection of the simple law that a curve follows: constant, linear, saturating, or the Universal Scalability Law.
 
     constant     y = c
     linear       y = a + b x
-    saturating   y = m x / (x + h)       half of the most, m, is reached at h (Michaelis and Menten, 1913)
-    USL          y = g x / (1 + s (x - 1) + k x (x - 1))       where x counts sessions, processes or threads
+    saturating   y = m x / (x + h)       half of the maximum, m, is reached at h (Michaelis and Menten, 1913)
+    USL          y = g x / (1 + s (x - 1) + k x (x - 1))       if x counts sessions, processes or threads
 
-Fitted to the geometric means of the levels by least squares of relative residuals. The law is the one with the least
-Akaike information criterion, corrected for few points (Hurvich and Tsai, 1989), with the scatter of the blocks as
-the known variance; `farthest` says how far it misses a level, and a law that misses by more than a tenth is none,
-unless that level's mean is itself not known so well: then up to a quarter is let pass.
-Intervals by the jackknife over blocks (Tukey, 1958): each block is left out once, Student's t with n - 1 degrees.
-Contention or coherence that is found to be 0 lies on its bound, where leaving out a block moves nothing: its interval
-is that of the fit without bounds, as far as it is not below 0.
+The laws are fitted to the geometric means of the levels by least squares of relative residuals. The selected law has
+the least Akaike information criterion, corrected for few points (Hurvich and Tsai, 1989), with the scatter of the
+blocks as the known variance. `farthest` is the largest relative deviation from a level. A law that deviates by more
+than 10 % is rejected, unless the mean of that level is itself not known that well; then up to 25 % is accepted.
+
+Intervals come from the jackknife over blocks (Tukey, 1958): each block is left out once, Student's t with n - 1 degrees
+of freedom. If contention or coherence is estimated as 0, it is at its bound, where leaving out a block changes nothing:
+its interval is then that of the fit without bounds, cut at 0.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from dbdyno.stats.scalability import usl
 
 LEVELS_LEAST = 4
 FARTHEST = 0.1
-"""A law that surely misses a level by more than this is not told as one."""
+"""Largest relative deviation from a level, beyond the uncertainty of that level, at which a law is accepted."""
 FARTHEST_UNSURE = 0.25
-"""Nor is one that misses a level by more than this, however little is known of that level."""
+"""Largest relative deviation from a level at which a law is accepted, however uncertain that level is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,15 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """A law: its name, its parameters (see the module), and how far it is from the level that it misses most, as a
-    share; `surely` is by how much it misses one at least, as the level's own mean is only known within an interval.
-    `peak` of USL is where the throughput is greatest and `most` how large it is there."""
+    """A fitted law.
+
+    Attributes:
+        law: Name of the law: "constant", "linear", "saturating" or "usl".
+        parameters: The parameters (see the module docstring). For USL also `peak`, the load with the greatest
+            throughput, and `most`, the throughput there.
+        farthest: Largest relative deviation from a level.
+        surely: The largest deviation that remains after the uncertainty of each level's mean is subtracted.
+    """
 
     law: str
     parameters: dict[str, Estimate]
@@ -56,11 +63,11 @@ class Law:
 
     @property
     def holds(self) -> bool:
-        """Whether it describes every level."""
+        """Return True if the law describes every level well enough."""
         return self.surely <= FARTHEST and self.farthest <= FARTHEST_UNSURE
 
     def at(self, x: ArrayLike) -> Floats:
-        """What it says of these places."""
+        """Return the values of the law at `x`."""
         plain = {name: one.value for name, one in self.parameters.items()}
         return np.asarray(_AT[self.law](plain, np.asarray(x, dtype=np.float64)))
 
@@ -105,7 +112,7 @@ def _usl(x: Floats, y: Floats) -> dict[str, float]:
 
 
 def _usl_without_bounds(x: Floats, y: Floats) -> dict[str, float]:
-    """Contention and coherence from the law made linear, x / y = (1 + s (x - 1) + k x (x - 1)) / g; may be below 0."""
+    """Fit contention and coherence by the linearised law x / y = (1 + s (x - 1) + k x (x - 1)) / g; may be below 0."""
     design = np.column_stack([np.ones_like(x), x - 1, x * (x - 1)])
     (one, two, three), *_ = np.linalg.lstsq(design * (y / x)[:, None], np.ones_like(y), rcond=None)
     return {"s": float(two / one), "k": float(three / one)}
@@ -120,9 +127,17 @@ _LAWS: tuple[tuple[str, int, _Fit], ...] = (
 
 
 def fit_law(x: ArrayLike, values: ArrayLike, *, is_load: bool, level: float) -> Law | None:
-    """The law of `values`, an array of (blocks, levels) of numbers above 0, over the levels' `x`; `is_load` where
-    `x` counts what works at once. Blocks with a gap are left out. None below four levels or two blocks: a law of two
-    parameters through three points says nothing."""
+    """Fit each law and return the best one, or None if there are fewer than four levels or two blocks.
+
+    A law of two parameters through three points says nothing. Blocks with a gap are left out. The result is also None
+    if levels repeat or are not above 0, or if no law can be fitted.
+
+    Args:
+        x: The levels.
+        values: Array of (blocks, levels) of numbers above 0.
+        is_load: True if `x` counts concurrent sessions, processes or threads, so that USL applies.
+        level: Confidence level of the intervals.
+    """
     at, given = np.asarray(x, dtype=np.float64), np.asarray(values, dtype=np.float64)
     given = given[(np.isfinite(given) & (given > 0)).all(axis=1)]
     if at.size < LEVELS_LEAST or given.shape[0] < 2 or np.unique(at).size < at.size or (at <= 0).any():
@@ -149,7 +164,7 @@ def fit_law(x: ArrayLike, values: ArrayLike, *, is_load: bool, level: float) -> 
 
 
 def _jackknifed(fit: _Fit, x: Floats, logs: Floats, reach: float) -> dict[str, Estimate]:
-    """The parameters of a fit, with intervals of `reach` standard errors."""
+    """Return the parameters of a fit, with intervals of `reach` standard errors."""
     n, without = logs.shape[0], []
     for block in range(n):
         try:

@@ -1,11 +1,12 @@
-"""How often a steady, drifting or stepping series looks as one that is given does, by simulation.
+"""Simulated chances that a steady, drifting or stepping series looks like an observed series.
 
-A series of n values is held against thousands of normal ones of the same length, drawn once with a fixed seed:
+A series of n values is compared with thousands of simulated normal series of the same length, drawn once with a fixed
+seed:
 
-- steady ones whose neighbours are alike to any degree (AR(1) coefficients of 0 to 0.95). The chance of a movement as
-  clear as the one seen is the largest of all coefficients, so it need not be known which is true;
-- ones that drift along a straight line, by as much as the one given seems to; and
-- ones with a step, as large as the one given seems to have.
+- Steady series with autocorrelation of any degree (AR(1) coefficients of 0 to 0.95). The chance of a movement as clear
+  as the observed one is the largest over all coefficients, so the true coefficient need not be known.
+- Series that drift along a straight line, by as much as the observed one seems to.
+- Series with a step as large as the observed one seems to have.
 
     >>> import numpy as np
     >>> noise = np.resize([0.1, -0.2, 0.15, -0.1, 0.05, 0, -0.05], 24)
@@ -13,8 +14,8 @@ A series of n values is held against thousands of normal ones of the same length
     >>> answer(rows, level=0.95).kinds()
     ['steady', 'drift', 'step']
 
-Limits: drifting and stepping series have independent noise. A drift in noise whose neighbours are much alike is taken
-for a step more often than the level says, the more the longer the series.
+Limits: drifting and stepping series are simulated with independent noise. A drift in strongly autocorrelated noise is
+mistaken for a step more often than the level says, the more so the longer the series.
 """
 
 from __future__ import annotations
@@ -30,19 +31,27 @@ from dbdyno.stats.level_models import SIDE_LEAST, Evidence, evidence
 
 DEGREES = (0.0, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9, 0.95)
 EACH, EACH_LEAST, EACH_VALUES = 1_999, 399, 100_000
-"""Steady series of each degree: fewer of them where they are long, but at least so many."""
+"""Steady series per AR(1) coefficient: usual number, least number, and number of values that limits long series."""
 MOVING, MOVING_LEAST, MOVING_VALUES = 12_000, 4_000, 600_000
-"""Drifting and stepping series in all."""
+"""Drifting and stepping series: usual number, least number, and number of values that limits long series."""
 ALIKE = 12
-"""One in so many of them has the most alike size, and is what a series is held against."""
+"""A series is compared with the simulated series of the most similar size: one in this number of them."""
 SEED = 20_261_127
 Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What is told of each row: the largest chance of what is refused, and one of four flags; none where the row may
-    be steady. `either`: a step or a drift, which of the two cannot be told."""
+    """Classification of each row.
+
+    Attributes:
+        seen: Evidence of each row.
+        p: Largest chance among the rejected explanations.
+        two: True for two steps. At most one of the four flags of a row is set; none is set if the row may be steady.
+        step: True for one step.
+        drift: True for a drift.
+        either: True for a step or a drift, if the two cannot be told apart.
+    """
 
     seen: Evidence
     p: Floats
@@ -52,15 +61,15 @@ class Answers:
     either: Flags
 
     def kinds(self) -> list[str]:
-        """Return what is told of each row as a word."""
+        """Return the class of each row: "two", "step", "drift", "either" or "steady"."""
         flags = {"two": self.two, "step": self.step, "drift": self.drift, "either": self.either}
         return [next((word for word, rows in flags.items() if rows[at]), "steady") for at in range(self.p.size)]
 
 
 def answer(rows: Floats, *, level: float) -> Answers:
-    """Return what is told of rows of logarithms in the order of time.
+    """Classify rows of logarithms in time order as steady, drifting or stepping.
 
-    Two steps, and a drift without one, are further questions about rows that moved: each has half of the share.
+    Two steps, and a drift without a step, are additional tests on rows that moved; each gets half of 1 - `level`.
     """
     seen, n, share = evidence(rows), rows.shape[1], 1 - level
     steady = chances_steady(seen, n)
@@ -85,25 +94,25 @@ def alike_noise(rng: np.random.Generator, rhos: Floats, n: int) -> Floats:
 
 
 def chances_steady(given: Evidence, n: int) -> Floats:
-    """Return the chance of so clear a movement in a steady series, by row."""
+    """Return, for each row, the chance of a movement at least as clear in a steady series of `n` values."""
     largest: Floats = np.stack([_tail(table, given.moved) for table in _steady(n)]).max(axis=0)
     return largest
 
 
 def chances_drifting(given: Evidence, n: int) -> Floats:
-    """Return the chance that a series that drifts looks so much more like one with a step than like a drift."""
+    """Return, for each row, the chance that a drifting series favours a step over a drift at least as strongly."""
     table = _drifting(n)
     return _near(given.step - given.drift, given.drift_size, table.step - table.drift, table.drift_size)
 
 
 def chances_stepping(given: Evidence, n: int) -> Floats:
-    """Return the chance that a series with a step looks so much more like a drift than like one with a step."""
+    """Return, for each row, the chance that a stepping series favours a drift over a step at least as strongly."""
     table = _stepping(n)
     return _near(given.drift - given.step, given.step_size, table.drift - table.step, table.step_size)
 
 
 def chances_not_two(given: Evidence, n: int) -> Floats:
-    """Return the chance that a series with a drift or a single step looks so much more like one with two steps."""
+    """Return, for each row, the chance that a drift or a single step favours two steps at least as strongly."""
     clearer, drifting, stepping = _beyond(given), _drifting(n), _stepping(n)
     one = _near(clearer, given.drift_size, _beyond(drifting), drifting.drift_size)
     other = _near(clearer, given.step_size, _beyond(stepping), stepping.step_size)
@@ -143,12 +152,12 @@ def _moving(n: int) -> int:
 
 
 def _tail(table: Floats, values: Floats) -> Floats:
-    """The share of a sorted table, and of the value itself, that is as large."""
+    """Return the share of a sorted table, the value itself included, that is at least as large as each value."""
     return (1 + table.size - np.searchsorted(table, values * (1 - 1e-12))) / (table.size + 1)
 
 
 def _near(values: Floats, sizes: Floats, table: Floats, of_size: Floats) -> Floats:
-    """The share of those in a table with the most alike sizes that is as large, by value."""
+    """Return, for each value, the share of the simulated series of most similar size with a value at least as large."""
     order, alike = np.argsort(of_size), table.size // ALIKE
     begin = np.clip(np.searchsorted(of_size[order], sizes) - alike // 2, 0, table.size - alike)
     rows = table[order][begin[:, None] + np.arange(alike)]

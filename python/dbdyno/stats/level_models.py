@@ -1,14 +1,14 @@
-"""How well a series is explained by a steady level, a drift along a straight line, one step, or two steps.
+"""Evidence that a series is explained by a steady level, a drift along a straight line, one step, or two steps.
 
-Each explanation has normal noise in which neighbours may be alike (an AR(1) process). Its evidence is the likelihood,
-integrated over level and scale, and averaged over places of steps and coefficients of the noise. A steady level or a
-drift may have noise of any coefficient, all equally likely beforehand; a step has noise that is nearly independent,
-since a step in noise that wanders by itself is no finding. A steady series may also jump between two modes and stay in
-each for a while. How large the evidence has to be is taken from simulated series (`level_chances`), so these choices
-decide what is found, and not how often something is found where nothing is.
+Each explanation has normal noise that may be autocorrelated (an AR(1) process). Its evidence is the likelihood,
+integrated over level and scale, and averaged over positions of steps and coefficients of the noise. A steady level or a
+drift may have noise of any coefficient, all equally likely a priori. A step has noise that is nearly independent, since
+a step in noise that wanders by itself is no finding. A steady series may also jump between two modes and stay in each
+for a while. The required size of the evidence is taken from simulated series (`level_chances`), so these priors decide
+what is found, and not how often something is found in a series without a change.
 
-Rows are cleaned first: a value more than three scales off the median of the five around it is moved to that distance,
-so that one outlier cannot make a step; a lasting step stays as it is, from its third value on.
+Rows are cleaned first: a value more than three scales away from the median of the five values around it is moved to
+that distance, so that one outlier cannot make a step. A lasting step is kept as it is from its third value on.
 
     >>> import numpy as np
     >>> row = np.r_[np.zeros(12), np.ones(12)] + np.resize([0.1, -0.1, 0.05, -0.05, 0], 24)
@@ -28,30 +28,42 @@ from numpy.typing import NDArray
 from dbdyno.stats.arrays import Floats
 
 SIDE_LEAST = 3
-"""The fewest values on either side of a step."""
+"""Smallest number of values on either side of a step."""
 PAIR_PLACES_MOST = 20
-"""About as many places are looked at in pairs; the best pair is then moved to where it explains most."""
+"""Approximate number of positions that are searched in pairs; the best pair is then moved to where it explains most."""
 WINDOW, OFF_MOST = 5, 3.0
 RHOS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
 STEP_RHO = 0.15
-"""Before the series is seen, the chance of a coefficient of the noise beside a step falls e-fold with each 0.15."""
+"""Prior of the noise beside a step: the probability of a coefficient falls e-fold with each 0.15."""
 PAIR_RHOS = (0.0, 0.1, 0.2, 0.4)
 STEP_SHARE, DRIFT_SHARE, TWO_SHARE = 0.87, 0.09, 0.04
-"""How likely each kind of movement is beforehand."""
+"""Prior probability of each kind of movement."""
 MODES_ODDS, MODES_AT, MODES_ODDS_MOST = 13.0, 40, 99.0
-"""The odds beforehand that a steady series of 40 values jumps between two modes. They grow with the cube of the number:
-modes of a few values cannot be told from steps."""
+"""Prior odds that a steady series of 40 values jumps between two modes, that number of values, and the largest odds.
+
+The odds grow with the cube of the number of values: modes of a few values cannot be told from steps.
+"""
 STAYS = (0.5, 0.6, 0.7, 0.8, 0.9)
-"""How likely the next value is of the same mode; above 0.9 a jump between modes and a step are the same."""
+"""Probabilities that the next value is in the same mode; above 0.9, jumps between modes cannot be told from a step."""
 JUMPS_LEAST = 4
-"""Fewer jumps are no modes: a level that rises, falls and rises again has three."""
+"""Smallest number of jumps between modes; a level that rises, falls and rises again has three."""
 Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """By row the logs of the evidence, the likeliest place or places of steps, and how large the drift and the step
-    are in units of the noise that each leaves."""
+    """Evidence of each row.
+
+    Attributes:
+        steady: Log evidence of a steady level.
+        drift: Log evidence of a drift.
+        step: Log evidence of one step.
+        two: Log evidence of two steps.
+        at: Likeliest position of one step.
+        pair: Likeliest positions of two steps.
+        drift_size: Size of the drift in units of the noise that it leaves.
+        step_size: Size of the step in units of the noise that it leaves.
+    """
 
     steady: Floats
     drift: Floats
@@ -64,16 +76,24 @@ class Evidence:
 
     @property
     def moved(self) -> Floats:
-        """The log of how much better any movement explains a row than a steady level does."""
+        """Return the log of how much better any movement explains each row than a steady level does."""
         moving = np.stack([self.step, self.drift, self.two]) + np.log([[STEP_SHARE], [DRIFT_SHARE], [TWO_SHARE]])
         return np.asarray(_log_sum(moving, 0) - self.steady, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
 class _Noise:
-    """Rows freed of noise of one coefficient: by row the sum of squares about the level, and the parts of it that a
-    drift and a step at each place explain; the length of the step at each place along its own direction, the level's
-    share of it, and the log of the factor before the likelihood."""
+    """Rows with the AR(1) noise of one coefficient removed.
+
+    Attributes:
+        rho: The AR(1) coefficient.
+        rest: Sum of squares about the level, by row.
+        drift: Part of that sum that a drift explains, by row.
+        along: Projection of each row on a step at each position.
+        lengths: Length of the step vector at each position, without its part along the level.
+        level: Part of the step vector at each position that is along the level.
+        factor: Log of the factor in front of the likelihood.
+    """
 
     rho: float
     rest: Floats
@@ -85,12 +105,12 @@ class _Noise:
 
     @property
     def steps(self) -> Floats:
-        """The parts of the sum of squares that a step at each place explains."""
+        """Return the part of the sum of squares that a step at each position explains."""
         explained: Floats = (self.along / self.lengths) ** 2
         return explained
 
     def pairs(self, rows: Places, one: Places, other: Places) -> Floats:
-        """The parts that steps at two places explain together, by indices of rows and places."""
+        """Return the part of the sum of squares that two steps explain together; the arguments are indexes."""
         after = self.lengths.size - 1 + SIDE_LEAST - 1 - other
         shared = (1 - self.rho) + (1 - self.rho) ** 2 * after - self.level[one] * self.level[other]
         shared = shared / (self.lengths[one] * self.lengths[other])
@@ -112,7 +132,7 @@ def clean(rows: Floats) -> Floats:
 
 
 def evidence(rows: Floats) -> Evidence:
-    """Return the evidence of each row, cleaned."""
+    """Return the evidence of each row, after cleaning."""
     centred = clean(rows)
     centred = centred - centred.mean(axis=1, keepdims=True)
     centred /= np.sqrt(np.maximum((centred**2).mean(axis=1), 1e-30))[:, None]
@@ -137,7 +157,7 @@ def evidence(rows: Floats) -> Evidence:
 
 
 def _likely(noise: _Noise) -> float:
-    """The factor before the likelihood of a step, with how likely its noise is beforehand."""
+    """Return the log factor in front of the likelihood of a step, including the prior of its noise."""
     return noise.factor - noise.rho / STEP_RHO - math.log(sum(math.exp(-rho / STEP_RHO) for rho in RHOS))
 
 
@@ -150,7 +170,7 @@ def _without(rows: Floats, rho: float) -> _Noise:
     ones[0] = math.sqrt(1 - rho**2)
     length = float(np.linalg.norm(ones))
     ones /= length
-    # What is centred and freed of its level has no part along it; so no direction but the steps' own needs its share.
+    # The rows have no part along the level any more, so only the step vectors need theirs subtracted.
     white -= (white @ ones)[:, None] * ones
     line = np.arange(n) - (n - 1) / 2
     drift = np.append(math.sqrt(1 - rho**2) * line[0], line[1:] - rho * line[:-1])
@@ -167,7 +187,11 @@ def _without(rows: Floats, rho: float) -> _Noise:
 
 
 def _modes(rows: Floats) -> Floats:
-    """The evidence of two modes: the values divided in two where that leaves least, and how often they change sides."""
+    """Return the log evidence of two modes.
+
+    The values are divided in two where that leaves the least sum of squares; the evidence also uses how often they
+    change sides.
+    """
     n, ordered = rows.shape[1], np.sort(rows, axis=1)
     count = np.arange(2, n - 1)
     gain = np.cumsum(ordered, axis=1)[:, 1:-2] ** 2 * n / (count * (n - count))
@@ -181,7 +205,7 @@ def _modes(rows: Floats) -> Floats:
 
 
 def _two(noises: list[_Noise], n: int) -> tuple[Floats, Places]:
-    """The evidence of two steps at the pair of places that explains most with independent noise, and these places."""
+    """Return the log evidence of two steps and their positions: the pair that explains most with independent noise."""
     count, most = noises[0].rest.size, n - 2 * SIDE_LEAST
     stride = max(1, -(-most // PAIR_PLACES_MOST))
     coarse = np.arange(0, most + 1, stride)
@@ -216,7 +240,7 @@ def _log_left(rest: Floats, explained: Floats) -> Floats:
 
 
 def _size(explained: Floats, n: int) -> Floats:
-    """How long a movement is, in units of the noise that it leaves, of rows with n for their sum of squares."""
+    """Return the size of a movement in units of the noise that it leaves, for rows whose sum of squares is n."""
     size: Floats = np.sqrt(n * explained / np.maximum(n - explained, 1e-9 * n))
     return size
 

@@ -1,18 +1,18 @@
-"""A factor's levels side by side: which is best, where the knee lies, whether more is ever less.
+"""Comparison of the levels of a factor: the best level, the knee, and whether a higher level is ever worse.
 
-Given is one number per block and level, the blocks in common: differences are taken within blocks. All intervals of
-one curve hold together with the level asked for: each pair has Student's interval at 1 - (1 - level) / m, m pairs
-(Bonferroni; Miller, Simultaneous Statistical Inference, 1981, section 1.2).
+The input is one number per block and level; differences are computed within blocks. All intervals of one curve hold
+jointly at the requested level: with m pairs, each pair has Student's interval at 1 - (1 - level) / m (Bonferroni;
+Miller, Simultaneous Statistical Inference, 1981, section 1.2).
 
-The knee is the smallest level that no other beats by more than the threshold. `knee_low` is the first level that
-none beats by more than the threshold for certain; `knee_high` the first that for certain none does or, without one,
-the last that may be it. The true knee lies between them with the level asked for, because it is left out only where
-an interval missed.
+The knee is the smallest level that no other beats by more than the threshold. `knee_low` is the first level that no
+other certainly beats by more than the threshold. `knee_high` is the first level that certainly no other beats by more
+than the threshold or, if there is none, the last level that may be the knee. The true knee is between them at the
+requested level, because it is left out only if an interval is wrong.
 
-Where the base drifted (`at_s` is given) a mean over the run may belong to no part of it. There an interval reaches over
-both ends of the run: over the mean's, and over those of the straight line through the differences at its beginning and
-at its end. Two levels are then called different, or alike, only where they are so from the beginning to the end; since
-both ends must agree, no further correction is needed (an intersection-union test; Berger, Technometrics 24, 1982).
+If the base drifted (`at_s` is not None), a mean over the run may describe no part of it. An interval then covers the
+interval of the mean and those of the regression line through the differences at the start and at the end of the run.
+Two levels are then called different, or alike, only if they are so from the start to the end. Both ends must agree, so
+no further correction is needed (an intersection-union test; Berger, Technometrics 24, 1982).
 """
 
 from __future__ import annotations
@@ -31,14 +31,22 @@ from dbdyno.stats.gates_in_time import trend
 from dbdyno.stats.means import mean_interval
 
 Course = Literal["flat", "rises", "falls", "peak", "dip", "unclear"]
-"""`flat`: all levels alike within the threshold; `rises`, `falls`: over the whole range, with no step back by more
-than the threshold; `peak`: certainly better in the middle than at both ends; `dip`: certainly worse."""
+"""Shape of the curve over the levels.
+
+`flat`: all levels are alike within the threshold. `rises`, `falls`: over the whole range, with no step back by more
+than the threshold. `peak`: certainly better in the middle than at both ends. `dip`: certainly worse. `unclear`: none of
+these.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Levels:
-    """What the levels of one factor say; logs of what is better the larger it is. `low[j, k]` and `high[j, k]` are
-    the ends of the interval of how much `j` is above `k`."""
+    """Comparison of the levels of one factor, on the log scale with larger values better.
+
+    `mean[j, k]` is the mean difference of level `j` minus level `k`; `low[j, k]` and `high[j, k]` are the ends of its
+    interval. `best`, `knee`, `knee_low` and `knee_high` are indexes of levels; `blocks` is the smallest number of
+    blocks that a pair has in common.
+    """
 
     means: Floats
     mean: Floats
@@ -55,22 +63,25 @@ class Levels:
 
     @property
     def pairs(self) -> int:
-        """The comparisons that the level was held over."""
+        """Return the number of pairs of levels, over which the level is held jointly."""
         return self.means.size * (self.means.size - 1) // 2
 
     def share(self, at: int) -> float:
-        """A level as a share of the best."""
+        """Return the value of a level as a share of the best level."""
         return math.exp(float(self.means[at] - self.means[self.best]))
 
     def against(self, at: int, base: int) -> tuple[float, float, float]:
-        """How many times as good one level is as another, with both ends."""
+        """Return how many times better level `at` is than level `base`, with both ends of the interval."""
         found = (self.mean[at, base], self.low[at, base], self.high[at, base])
         ratio, low, high = (math.exp(min(float(one), 700.0)) for one in found)
         return ratio, low, high
 
     def blocks_to_tell(self, at: int, other: int) -> int | None:
-        """How many blocks in all would show in four of five runs that a level is better than another by more than the
-        threshold, if they are as far apart as they were found; None where that is nearer than the threshold."""
+        """Return the total number of blocks that shows level `at` to be better than `other` by more than the threshold.
+
+        It does so in four of five runs if the levels differ by as much as observed. The result is None if they differ
+        by less than the threshold, and at most `BLOCKS_MOST`.
+        """
         from scipy import special
 
         from dbdyno.stats.power import BLOCKS_MOST, blocks_needed
@@ -85,11 +96,17 @@ class Levels:
 
 
 def compare_levels(values: ArrayLike, *, threshold: float, level: float, at_s: ArrayLike | None = None) -> Levels:
-    """Compares levels; `values` is an array of (blocks, levels) of numbers above 0, the larger the better, NaN where
-    a block has none: such a block is left out of the pairs that need it. `at_s`, the blocks' begins [s], is given
-    where the base drifted.
+    """Compare the levels of a factor.
 
-    Raises `StatsError` below two levels, or where a pair has fewer than two blocks in common (five with `at_s`).
+    Args:
+        values: Array of (blocks, levels) of numbers above 0, larger is better. NaN means that a block has no value; the
+            block is left out of the pairs that need it.
+        threshold: Smallest relative difference that matters.
+        level: Joint confidence level of all intervals.
+        at_s: Start of each block [s] if the base drifted, else None.
+
+    Raises:
+        StatsError: There are fewer than two levels, or a pair has fewer than two blocks in common (five with `at_s`).
     """
     given = np.asarray(values, dtype=np.float64)
     if given.ndim != 2 or given.shape[1] < 2:
@@ -108,7 +125,7 @@ def compare_levels(values: ArrayLike, *, threshold: float, level: float, at_s: A
     limit = math.log1p(threshold)
     best = int(np.argmax(means))
     may_be = np.flatnonzero(low.max(axis=0) <= limit)
-    # Column k: by how much any other is above level k.
+    # In column k: the difference of each other level minus level k.
     return Levels(
         means=means,
         mean=mean,
@@ -126,8 +143,13 @@ def compare_levels(values: ArrayLike, *, threshold: float, level: float, at_s: A
 
 
 def _apart(differences: Floats, alpha: float, at_s: ArrayLike | None) -> tuple[float, float, float]:
-    """The mean of differences of logs by block, with its interval at 1 - `alpha`; with the times of blocks one that
-    holds from the beginning to the end."""
+    """Return the mean of differences of logs over blocks, and its interval at 1 - `alpha`.
+
+    With `at_s` the interval holds from the start to the end of the run.
+
+    Raises:
+        StatsError: There are fewer than two blocks (five with `at_s`).
+    """
     mean, low, high = mean_interval(differences, 1.0 - alpha)
     if math.isnan(low):
         raise StatsError("two levels have fewer than two blocks in common", next_step="run more blocks")
@@ -141,7 +163,7 @@ def _apart(differences: Floats, alpha: float, at_s: ArrayLike | None) -> tuple[f
 
 
 def _centred(mean: Floats) -> Floats:
-    """The mean log of each level, from the means of its differences: blocks with gaps count where they can."""
+    """Return the mean log of each level from its mean differences, so that blocks with gaps count where possible."""
     centred: Floats = mean.mean(axis=1)
     return centred
 
@@ -170,9 +192,19 @@ def _course(low: Floats, high: Floats, limit: float) -> Course:
 
 @dataclass(frozen=True, slots=True)
 class Interaction:
-    """How differently one factor acts at the levels of another. `effects[i]` is how many times as good `to` is as
-    `base` of the one at level `i` of the other; `apart` is the greatest ratio of two of them with its ends, between
-    the levels `least` and `most`."""
+    """Difference of the effect of a second factor between the levels of a first factor.
+
+    Attributes:
+        base: Level of the second factor with which it is compared.
+        to: Level of the second factor whose effect is measured.
+        effects: How many times better `to` is than `base`, for each level of the first factor.
+        least: Level of the first factor with the smaller effect of the most different pair.
+        most: Level of the first factor with the larger effect of that pair.
+        apart: The ratio of these two effects, the greatest of all pairs.
+        low: Lower end of the interval of `apart`.
+        high: Upper end of the interval of `apart`.
+        threshold: Smallest relative difference that matters.
+    """
 
     base: int
     to: int
@@ -186,20 +218,29 @@ class Interaction:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the factors surely act on each other by more than the threshold."""
+        """Return True if the factors certainly interact by more than the threshold."""
         return self.low > 1 + self.threshold
 
     @property
     def is_none(self) -> bool:
-        """Whether they surely do not."""
+        """Return True if the factors certainly do not interact by more than the threshold."""
         return self.high <= 1 + self.threshold
 
 
 def interaction(values: ArrayLike, *, threshold: float, level: float, at_s: ArrayLike | None = None) -> Interaction:
-    """Two factors: `values` is an array of (blocks, levels of the one, levels of the other), larger is better. The
-    effect is that of the second factor, from its first level to the one that is best over all levels of the first.
+    """Compare the effect of a second factor between the levels of a first factor.
 
-    The interval holds over all pairs of levels of the first; `at_s` and `StatsError` are as of `compare_levels`.
+    The effect is measured from the second factor's first level to the level that differs most from it, over all levels
+    of the first. The interval holds jointly over all pairs of levels of the first factor.
+
+    Args:
+        values: Array of (blocks, levels of the first, levels of the second), larger is better.
+        threshold: Smallest relative difference that matters.
+        level: Joint confidence level.
+        at_s: Start of each block [s] if the base drifted, else None.
+
+    Raises:
+        StatsError: A factor has fewer than two levels, or a pair has too few blocks in common (see `compare_levels`).
     """
     given = np.asarray(values, dtype=np.float64)
     if given.ndim != 3 or min(given.shape[1:]) < 2:

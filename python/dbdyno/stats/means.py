@@ -1,4 +1,4 @@
-"""The mean of a few independent values, with its interval."""
+"""Mean of a few independent values, with its interval."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 
 def mean_interval(values: Iterable[float], level: float) -> tuple[float, float, float]:
-    """Mean, low and high end of Student's t interval; values that are not finite are left out.
+    """Return the mean and the low and high end of Student's t interval; values that are not finite are left out.
 
-    All three are NaN without a value, both ends with one. `scipy.special` alone is loaded:
-    `scipy.stats` would double the start of a report.
+    All three are NaN without a value; both ends are NaN with one value. Only `scipy.special` is loaded, because
+    `scipy.stats` would double the start-up time of a report.
     """
     from scipy import special
 

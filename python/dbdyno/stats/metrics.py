@@ -1,4 +1,4 @@
-"""The metrics of a comparison, declared once: name, label, unit, and which way is better."""
+"""The metrics of a comparison: name, label, unit, and whether higher is better."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dbdyno.stats.quantiles import supported
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A number that each arm gives in each block.
+    """A number that each arm has in each block.
 
-    `q` is the quantile it stands for, None for throughput and mean. `unit` is "ns" or "1/s".
+    `unit` is "ns" or "1/s". `q` is the quantile that the metric stands for, or None for throughput and mean.
     """
 
     name: str
@@ -39,7 +39,11 @@ METRICS: tuple[Metric, ...] = (
 
 
 def metric_named(name: str) -> Metric:
-    """The metric of that name; `StatsError` with the known names when there is none."""
+    """Return the metric with this name.
+
+    Raises:
+        StatsError: There is no such metric; the error lists the known names.
+    """
     for metric in METRICS:
         if metric.name == name:
             return metric
@@ -48,18 +52,24 @@ def metric_named(name: str) -> Metric:
 
 
 def default_headline(loop: Literal["closed", "open"]) -> str:
-    """The metric that carries the verdict unless the plan names another: throughput in a closed
-    loop (as many operations as the engine can do), the median in an open one (the rate is
-    given)."""
+    """Return the name of the metric that decides the verdict unless the plan names another one.
+
+    This is throughput in a closed loop (the engine determines the number of operations), and the median latency in an
+    open loop (the rate is set by the plan).
+    """
     return "throughput" if loop == "closed" else "p50"
 
 
 def block_values(count: int, mean_ns: float, quantiles_ns: Mapping[str, float], seconds: float) -> dict[str, float]:
-    """The metrics of one arm in one block, from its summary.
+    """Return the metrics of one arm in one block, computed from its summary.
 
-    `quantiles_ns` by metric name ("p50"); `seconds` is the time the arm's slices took. NaN where
-    the block cannot give the metric: no operations, or a quantile with fewer than ten values
-    beyond it.
+    A metric is NaN if the block has no operations, or fewer than ten values beyond a quantile.
+
+    Args:
+        count: Number of operations.
+        mean_ns: Mean latency [ns].
+        quantiles_ns: Quantiles of the latency [ns] by metric name, such as "p50".
+        seconds: Total duration of the arm's slices [s].
     """
     values = {}
     for metric in METRICS:
@@ -76,7 +86,7 @@ def block_values(count: int, mean_ns: float, quantiles_ns: Mapping[str, float], 
 
 
 def block_values_of(elapsed_ns: NDArray[Any], seconds: float) -> dict[str, float]:
-    """The same from the latencies themselves (any order)."""
+    """Return the metrics of one arm in one block, computed from its latencies in any order; see `block_values`."""
     if len(elapsed_ns) == 0:
         return block_values(0, math.nan, {}, seconds)
     wanted = {m.name: m.q for m in METRICS if m.q is not None}

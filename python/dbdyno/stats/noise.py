@@ -1,4 +1,4 @@
-"""The noise floor: one arm against itself, and what this set-up could see of a true difference."""
+"""The noise floor: one arm compared with itself, and the differences that this set-up can detect."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from dbdyno.stats.blocks import compare_blocks
 from dbdyno.stats.comparison import BlockComparison
 from dbdyno.stats.wording import interval, percent
 
-#: Differences for which the number of blocks is given.
+#: Differences for which the required number of blocks is reported.
 TARGETS = (0.01, 0.02, 0.05, 0.10)
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseFloor:
-    """What an A/A run says of one metric.
+    """Result of an A/A run for one metric.
 
-    - `comparison`: the arm against itself; its ratio should be 1 within the interval.
+    - `comparison`: the arm compared with itself; its interval should contain a ratio of 1.
     - `spread`: standard deviation of the per-block ratio, as a share (0.03 is 3 %).
-    - `smallest_visible`: the difference that this many blocks show with 80 % power, as a share.
-    - `blocks_needed`: pairs (difference, blocks with 80 % power by the spread as estimated; None when
-      over 100,000); `blocks_to_tell`: pairs (difference, interval of the blocks that tell it from
-      none, as the spread is known from these blocks only).
-    - `false_alarm`: the interval excludes "no difference"; expected in 1 - level of A/A runs.
+    - `smallest_visible`: the difference that this number of blocks shows with 80 % power, as a share.
+    - `blocks_needed`: pairs of a difference and the number of blocks that shows it with 80 % power at the estimated
+      spread; None above 100,000.
+    - `blocks_to_tell`: pairs of a difference and the interval of the number of blocks that distinguishes it from none,
+      which allows for the spread being known from these blocks only.
+    - `false_alarm`: True if the interval excludes "no difference"; expected in a share 1 - level of A/A runs.
     """
 
     comparison: BlockComparison
@@ -51,9 +52,10 @@ def noise_floor(
     label: str = "",
     unit: str = "",
 ) -> NoiseFloor:
-    """The noise floor from the two labels of an A/A run (one value per block each, in time order).
+    """Compute the noise floor from the two labels of an A/A run, each with one value per block in time order.
 
-    Raises `StatsError` below three usable blocks: a spread from fewer says nothing.
+    Raises:
+        StatsError: There are fewer than three usable blocks; a spread from fewer says nothing.
     """
     c = compare_blocks(
         first,
@@ -91,7 +93,7 @@ def noise_floor(
 
 
 def wanted(ranges: tuple[tuple[float, power.BlockRange], ...]) -> str:
-    """The blocks that each difference takes, in words; empty where none is within reach."""
+    """Return the number of blocks for each difference in words; empty if none is within reach."""
     known = [(target, blocks) for target, blocks in ranges if blocks.low is not None]
     return ", ".join(f"{_range(blocks)} for {target * 100:g} %" for target, blocks in known)
 

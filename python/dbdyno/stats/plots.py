@@ -1,4 +1,4 @@
-"""What the figures of `dbdyno stats plot` show, as plain data: the renderers compute nothing."""
+"""Data of the figures of `dbdyno stats plot`, as plain values; the renderers compute nothing."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
 
 def coarse(described: Described, most: int) -> list[tuple[float, float, list[int]]]:
-    """At most `most` buckets over all groups as (low, high, count per group): even steps of the
-    logarithm where all values are above 0 and span a decade, else even steps. A bucket of the fine
-    histogram goes, whole, where its middle lies. No buckets where the ends of the values are no numbers."""
+    """Return at most `most` buckets over all groups, as tuples of low, high, and the count of each group.
+
+    The buckets are equally wide, on the log scale if all values are above 0 and span a factor of ten. A bucket of the
+    fine histogram is counted as a whole in the bucket that contains its middle. There are no buckets if a minimum or
+    maximum is not finite, or if there are no values.
+    """
     groups = [group for group in described.groups if group.n]
     if not all(math.isfinite(group.max - group.min) for group in groups) or not groups:
         return []
@@ -29,7 +32,7 @@ def coarse(described: Described, most: int) -> list[tuple[float, float, list[int
         return math.log10(value) if logarithmic else value
 
     first, span = place(low), place(high) - place(low)
-    # Few values, few buckets: twice the cube root of their number (Rice's rule).
+    # Rice's rule: the number of buckets is twice the cube root of the number of values.
     fitting = round(2 * max(group.n for group in groups) ** (1 / 3))
     steps = max(min(most, fitting), 1) if span > 0 else 1
     edges = [first + span * at / steps for at in range(steps + 1)]
@@ -45,16 +48,25 @@ def coarse(described: Described, most: int) -> list[tuple[float, float, list[int
 
 
 def spans_decades(low: float, high: float) -> bool:
-    """Whether a range is better shown on a logarithmic axis."""
+    """Return True if a range is better shown on a logarithmic axis: above 0 and a factor of 30 or more."""
     return low > 0 and high >= 30 * low
 
 
 def scatter(x: Floats, y: Floats, *, log: bool | None = None, cells: int = 64, points: int = 2000) -> dict[str, object]:
-    """A scatter plot: the points themselves up to `points`, else counts in `cells` x `cells`; the
-    least squares line (in the logs where both axes are logarithmic).
+    """Return the data of a scatter plot with its least squares line.
 
-    `log` chooses both axes; None decides each by its range. Raises `StatsError` without rows, or
-    when a logarithmic axis meets values not above 0.
+    The points themselves are returned up to `points`; more are counted in `cells` x `cells`. The line is fitted to the
+    logs on logarithmic axes.
+
+    Args:
+        x: Values of the x axis.
+        y: Values of the y axis.
+        log: True or False for both axes; None decides for each axis by its range.
+        cells: Number of cells along each axis.
+        points: Largest number of points that are returned one by one.
+
+    Raises:
+        StatsError: There are no rows, or a logarithmic axis has values not above 0.
     """
     from dbdyno.stats.arrays import complete
 
@@ -89,7 +101,7 @@ def scatter(x: Floats, y: Floats, *, log: bool | None = None, cells: int = 64, p
 
 
 def _line(x: Floats, y: Floats, logs: list[bool]) -> list[list[float]]:
-    """The fitted line over the range of x, as points in the units of the data."""
+    """Return the fitted line over the range of x as points, in the units of the data."""
     from dbdyno.stats.regression import lm
 
     if x.size < 3 or not float(np.ptp(x)) > 0:
@@ -106,7 +118,7 @@ def _line(x: Floats, y: Floats, logs: list[bool]) -> list[list[float]]:
 
 
 def histogram(described: Described, *, bins: int = 60) -> dict[str, Any]:
-    """The share of each group in each of `bins` steps."""
+    """Return the share of each group in each of at most `bins` buckets."""
     rows = coarse(described, bins)
     groups = [
         {
@@ -120,12 +132,11 @@ def histogram(described: Described, *, bins: int = 60) -> dict[str, Any]:
 
 
 def density(described: Described, *, places: int = 400) -> dict[str, Any]:
-    """A smooth density of each group, over the logarithm where the axis is logarithmic.
+    """Return a smooth density of each group at `places` points, over the logarithm if the axis is logarithmic.
 
-    A Gaussian kernel over the buckets of the fine histogram; its width is Silverman's (1986, 3.31):
-    0.9 min(sd, IQR / 1.34) n^(-1/5), and at least that of a bucket and of a step of the curve. The
-    density is per unit of what the axis shows (per decade where it is logarithmic), so areas under
-    the curves are 1.
+    It is a Gaussian kernel over the buckets of the fine histogram. Its width is Silverman's (1986, 3.31), 0.9 min(sd,
+    IQR / 1.34) n^(-1/5), but at least that of a bucket and 1.5 steps of the curve. The density is per unit of the axis
+    (per decade on a logarithmic axis), so the areas under the curves are 1.
     """
     logarithmic = _logarithmic(described)
     shapes = []
@@ -169,7 +180,7 @@ def _logarithmic(described: Described) -> bool:
 
 
 def longest(described: Described) -> dict[str, Any]:
-    """The longest by rank, 1 the largest."""
+    """Return the longest values by rank; rank 1 is the largest."""
     points = [[at, e.value, e.group] for at, e in enumerate(described.longest, 1)]
     low = min((e.value for e in described.longest), default=0.0)
     high = max((e.value for e in described.longest), default=0.0)
@@ -178,7 +189,7 @@ def longest(described: Described) -> dict[str, Any]:
 
 
 def scaling(fit: UslFit, load: Floats, throughput: Floats) -> dict[str, object]:
-    """Measured points, the fitted law to a quarter beyond them, and its peak."""
+    """Return the measured points, the fitted law up to 1.25 times the largest load, and its peak within that range."""
     at = np.linspace(float(load.min()), float(load.max()) * 1.25, 120)
     peak = fit.peak.estimate
     return {

@@ -1,8 +1,8 @@
-"""How many blocks show how small a difference.
+"""Power of the comparison over blocks: the number of blocks that shows a difference of a given size.
 
-The t test on per-block log ratios is a one-sample test, so its power at a true log ratio d, spread
-s and n blocks is that of the noncentral t with n - 1 degrees of freedom and noncentrality d
-sqrt(n) / s (Cohen 1988, chapter 2). Everything here works on the log of the ratio.
+The t test on per-block log ratios is a one-sample test, so its power at a true log ratio d, spread s and n blocks is
+that of the noncentral t with n - 1 degrees of freedom and noncentrality d sqrt(n) / s (Cohen 1988, chapter 2).
+Everything here works on the log of the ratio.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from functools import cache, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-#: Beyond this number of blocks the answer is "not affordable" (None).
+#: Largest number of blocks that is reported; beyond it the result is None.
 BLOCKS_MOST = 100_000
 DEFAULT_POWER = 0.8
-#: Points of the Gauss-Legendre rule; 128 are good for five digits.
+#: Number of points of the Gauss-Legendre rule; 128 give five correct digits.
 _NODES = 128
 
 
 @cache
 def _rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Places and weights of the Gauss-Legendre rule on 0..1."""
+    """Return the points and weights of the Gauss-Legendre rule on 0..1."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     return (nodes + 1) / 2, weights / 2
 
 
 @lru_cache(maxsize=4096)
 def _spreads(df: float) -> NDArray[np.float64]:
-    """Estimated over true spread at the places of the rule: quantiles of the chi distribution."""
+    """Return the estimated over the true spread at the points of the rule: quantiles of the chi distribution."""
     from scipy import special
 
     spreads: NDArray[np.float64] = np.sqrt(2.0 * special.gammaincinv(df / 2, _rule()[0]) / df)
@@ -38,8 +38,16 @@ def _spreads(df: float) -> NDArray[np.float64]:
 
 
 def power_of(blocks: float, sd_log: float, effect: float, *, level: float = 0.95) -> float:
-    """Power to show a true difference `effect` (0.05 is 5 %) with `blocks` blocks whose log ratios
-    have standard deviation `sd_log`; two-sided at `level`."""
+    """Return the power to show a true difference `effect` (0.05 is 5 %), two-sided at `level`.
+
+    It is 0 below two blocks, and 1 if `sd_log` is 0.
+
+    Args:
+        blocks: Number of blocks.
+        sd_log: Standard deviation of the per-block log ratios.
+        effect: True difference, as a share.
+        level: Confidence level of the test.
+    """
     from scipy import special
 
     if blocks < 2:
@@ -49,8 +57,8 @@ def power_of(blocks: float, sd_log: float, effect: float, *, level: float = 0.95
     df = blocks - 1
     away = math.log1p(effect) * math.sqrt(blocks) / sd_log
     critical = float(special.stdtrit(df, 0.5 + level / 2))
-    # The noncentral t is a normal over an estimated spread: average over that spread, which stays
-    # accurate where the library's series does not.
+    # The noncentral t is a normal divided by an estimated spread. Averaging over that spread stays accurate where the
+    # library's series does not.
     weights, spread = _rule()[1], _spreads(df)
     shown = special.ndtr(away - critical * spread) + special.ndtr(-away - critical * spread)
     return float(np.dot(weights, shown))
@@ -59,8 +67,16 @@ def power_of(blocks: float, sd_log: float, effect: float, *, level: float = 0.95
 def smallest_visible(
     blocks: float, standard_error: float, *, level: float = 0.95, power: float = DEFAULT_POWER
 ) -> float:
-    """The ratio minus 1 that `blocks` (effective) blocks show with `power`, given the standard
-    error of the mean log ratio: exp((t[1 - a/2] + t[power]) se) - 1. NaN below two blocks."""
+    """Return the smallest difference (ratio minus 1) that a number of blocks shows with `power`; NaN up to one block.
+
+    It is exp((t[1 - a/2] + t[power]) se) - 1.
+
+    Args:
+        blocks: Effective number of blocks.
+        standard_error: Standard error of the mean log ratio.
+        level: Confidence level of the test.
+        power: Probability of showing the difference.
+    """
     from scipy import special
 
     if blocks <= 1 or math.isnan(standard_error):
@@ -81,10 +97,10 @@ def blocks_needed(
     power: float = DEFAULT_POWER,
     inflation: float = 1.0,
 ) -> int | None:
-    """The least number of blocks that shows a difference `effect` (0.05 is 5 %) with `power`.
+    """Return the least number of blocks that shows a difference `effect` (0.05 is 5 %) with `power`.
 
-    `inflation` (at least 1) is the number of blocks that are worth one independent block. None when
-    more than 100,000 would be needed, or when `sd_log` is NaN.
+    The result is None above 100,000, or if `sd_log` or `inflation` is NaN. `inflation` (at least 1) is the number of
+    blocks that are worth one independent block.
     """
     if math.isnan(sd_log) or math.isnan(inflation):
         return None
@@ -104,17 +120,16 @@ def blocks_needed(
     return needed if needed <= BLOCKS_MOST else None
 
 
-#: Beyond this number of blocks no promise is made: less noise helps more than more blocks.
+#: Largest number of blocks that is promised to decide; beyond it, less noise helps more than more blocks.
 PROMISED_MOST = 1_000
-#: Power at which both ends of a question are met: a difference is shown with 90 %, and none is
-#: shown to be none (two one-sided tests, each with 90 %) with at least 80 %.
+#: Power at which both outcomes are decided: a difference is shown with 90 %, and the absence of one (two one-sided
+#: tests, each with 90 %) with at least 80 %.
 TELLING_POWER = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class BlockRange:
-    """How many blocks a question takes, from the least to the most that the spread allows. None:
-    over 1,000."""
+    """Range of the number of blocks that a question takes, given an uncertain spread; None for an end above 1,000."""
 
     low: int | None
     high: int | None
@@ -123,12 +138,11 @@ class BlockRange:
 def blocks_to_tell(
     sd_log: float, blocks: float, effect: float, *, level: float = 0.95, inflation: float = 1.0
 ) -> BlockRange:
-    """The number of blocks, in all, that tell a difference `effect` from none in four of five runs,
-    whichever is true.
+    """Return the total number of blocks that distinguishes a difference `effect` from none in four of five runs.
 
-    The spread is known from `blocks` (effective) blocks only, so the number is an interval: that of
-    the variance, (n - 1) s^2 over the chi-square quantiles at `level`, put through the number of
-    blocks. In a share `level` of cases the number for the true spread lies in it.
+    This holds whether or not there is a difference. The spread is known only from `blocks` (effective) blocks, so the
+    result is an interval: the interval of the variance, (n - 1) s^2 over the chi-square quantiles at `level`, converted
+    to numbers of blocks. In a share `level` of cases it contains the number for the true spread.
     """
     from scipy import special
 

@@ -1,4 +1,4 @@
-"""Quantiles of sorted values, and the interval that independent values would give."""
+"""Quantiles of sorted values, with the interval that assumes independent values."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import numpy as np
 from dbdyno.base.errors import StatsError
 from dbdyno.stats.samples import Counts, Sample, counts_of
 
-#: A quantile is given only when at least this many values are expected beyond it.
+#: Smallest number of values that must be expected beyond a quantile for it to be reported.
 VALUES_BEYOND_MIN = 10
 
 
 @dataclass(frozen=True, slots=True)
 class QuantileInterval:
-    """A quantile with its distribution-free interval (units of the values).
+    """A quantile with its distribution-free interval, in the units of the values.
 
-    `low` or `high` is NaN when too few values lie on that side to give a bound. The interval
-    assumes independent values (`note` says so): on latencies of one session it is far too narrow.
+    `low` or `high` is NaN if there are too few values on that side for a bound. The interval assumes independent
+    values, as `note` says: for latencies of one session it is far too narrow.
     """
 
     q: float
@@ -35,16 +35,17 @@ class QuantileInterval:
 
 
 def supported(count: int, q: float) -> bool:
-    """Whether `count` values reach far enough into the tail for quantile `q`: at least ten values
-    are expected beyond it."""
+    """Return True if at least ten of `count` values are expected beyond quantile `q`."""
     return count * min(q, 1.0 - q) >= VALUES_BEYOND_MIN * (1 - 1e-9)
 
 
 def quantile(sample: Sample, q: float) -> float:
-    """The type 7 quantile (Hyndman and Fan 1996; the default of R and numpy).
+    """Return the type 7 quantile (Hyndman and Fan 1996; the default of R and numpy).
 
-    `sample` is in rising order, or counts. Raises `StatsError` when it is empty or `q` is not
-    within 0..1.
+    `sample` is in rising order, or counts.
+
+    Raises:
+        StatsError: The sample is empty, or `q` is not within 0..1.
     """
     if not 0.0 <= q <= 1.0:
         raise StatsError(f"a quantile of {q}", next_step="ask for one between 0 and 1")
@@ -61,7 +62,7 @@ def quantile(sample: Sample, q: float) -> float:
 
 
 def _at(sample: Sample, rank: int) -> float:
-    """The value at a 0-based rank."""
+    """Return the value at a 0-based rank."""
     if isinstance(sample, Counts):
         place = int(np.searchsorted(np.cumsum(sample.counts), rank, side="right"))
         return float(sample.values[place])
@@ -69,11 +70,13 @@ def _at(sample: Sample, rank: int) -> float:
 
 
 def quantile_interval(sample: Sample, q: float, level: float = 0.95) -> QuantileInterval:
-    """The interval between two order statistics: the number of values below the true quantile is
-    binomial(n, q) (David and Nagaraja, Order Statistics, section 7.1). At most (1 - level)/2 lies
-    beyond each end.
+    """Return a quantile with its interval between two order statistics.
 
-    Raises `StatsError` when the sample is empty, or `q` or `level` not strictly within 0..1.
+    The number of values below the true quantile is binomial(n, q) (David and Nagaraja, Order Statistics, section 7.1).
+    The probability beyond each end is at most (1 - level) / 2.
+
+    Raises:
+        StatsError: The sample is empty, or `q` or `level` is not strictly within 0..1.
     """
     if not (0.0 < q < 1.0 and 0.0 < level < 1.0):
         raise StatsError(
@@ -102,8 +105,11 @@ def quantile_interval(sample: Sample, q: float, level: float = 0.95) -> Quantile
 
 @lru_cache(maxsize=256)
 def interval_ranks(count: int, q: float, level: float) -> tuple[int, int]:
-    """The 1-based ranks between which quantile `q` of `count` values lies at `level`; 0 and `count` + 1 where they
-    do not reach so far. The largest r with P(B < r) and the smallest s with P(B >= s) at most (1 - level) / 2."""
+    """Return the 1-based ranks between which quantile `q` of `count` values is at `level`.
+
+    They are the largest r with P(B < r) and the smallest s with P(B >= s) at most (1 - level) / 2, with B
+    binomial(count, q). If there is no such rank, they are 0 and `count` + 1.
+    """
     from scipy import special
 
     tail = (1.0 - level) / 2.0

@@ -1,29 +1,27 @@
-"""Rates, latencies and shares of counters, each with its error: the ratio of two sums over rounds.
+"""Rates, latencies and shares from counters, each with its error, as ratios of two sums over rounds.
 
-A rate is what a counter grew by over the seconds, a latency the growth of a time over the growth of
-its requests, a share that of a part over its whole. All are sums over rounds (clusters), divided:
+A rate is the growth of a counter divided by seconds, a latency the growth of a time divided by the growth of its
+requests, a share the growth of a part divided by that of its whole. All are sums over rounds (clusters), divided:
 
     R = (d1 + ... + dn) / (s1 + ... + sn)
 
-so that R over a whole recording is what its first and its last collection give, however long the
-rounds were. Its error comes from the residuals d - R s (the ratio estimator's, Cochran, Sampling
-Techniques, 1977, 6.4): events inside a round may depend on each other in any way. Rounds that
-resemble the next widen it as in `blocks.independence`. Two more guards, for counters that seldom
-move:
+so that R over a whole recording depends only on its first and last collection, whatever the length of the rounds. Its
+error comes from the residuals d - R s (the ratio estimator, Cochran, Sampling Techniques, 1977, 6.4): events within a
+round may depend on each other in any way. Autocorrelated rounds widen it as in `blocks.independence`. There are two
+more corrections for counters that seldom change:
 
-- Events: a number of events N is not known better than by its Poisson error, 1 / sqrt(N) of it;
-  of a share R, sqrt((1 - R) / N).
-- Degrees of freedom: rounds count as far as they carry the sum, (sum d)^2 / sum d^2 (Kish 1965),
-  so that one burst in a long recording decides nothing.
+- Events: a number of events N is known no better than its Poisson error, 1 / sqrt(N) of it; a share R no better than
+  sqrt((1 - R) / N).
+- Degrees of freedom: rounds count as far as they contribute to the sum, (sum d)^2 / sum d^2 (Kish 1965), so that one
+  burst in a long recording decides nothing.
 
-Two ratios are compared on the log scale with Welch's t. Where one round carries a side's sum, there
-is no interval, and p is that of the plain difference with one degree of freedom. Where one side
-never moved there is no ratio; were both alike, the k rounds that moved (divided by their inflation)
-would all be on the other side with a chance of at most share^k, its share of the rounds; twice that
-is p.
+Two ratios are compared on the log scale with Welch's t. If a single round contributes one side's sum, there is no
+interval, and p is that of the plain difference with one degree of freedom. If one side never changed, there is no
+ratio. If both sides were alike, the k rounds that changed (divided by their inflation) would all be on the other side
+with a probability of at most share^k, where share is that side's share of the rounds; p is twice that.
 
-Limits: needs rounds of one kind of load. A load that drifts through one recording and not the other
-makes differences that are real, yet not the change that is being looked for.
+Limits: the rounds need the same kind of load. A load that drifts through only one of the recordings produces
+differences that are real, but not the change that is looked for.
 """
 
 from __future__ import annotations
@@ -38,15 +36,25 @@ from dbdyno.base.errors import StatsError
 from dbdyno.stats.blocks import independence
 
 ROUNDS_LEAST = 6
-"""Below this nothing can be said of how far neighbouring rounds resemble each other."""
+"""Smallest number of rounds from which the autocorrelation of neighbouring rounds can be estimated."""
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A ratio of sums. `value` is NaN where the sum below is 0; `error` is relative to it (NaN with
-    fewer than two rounds or at 0); `moved` counts the rounds in which the sum above grew;
-    `effective` the rounds behind the error; `inflation` rounds that are worth one."""
+    """A ratio of two sums over rounds.
+
+    Attributes:
+        value: The ratio; NaN if the sum of the denominator is not above 0.
+        above: Sum of the numerator.
+        below: Sum of the denominator.
+        rounds: Number of known rounds.
+        moved: Number of rounds in which the numerator grew.
+        error: Relative standard error of the ratio; NaN with fewer than two rounds or at a ratio of 0.
+        effective: Effective number of rounds behind the error.
+        inflation: Number of rounds worth one independent round.
+        by_round: The ratio of each round whose denominator is above 0.
+    """
 
     value: float
     above: float
@@ -59,7 +67,7 @@ class Ratio:
     by_round: tuple[float, ...] = ()
 
     def interval(self, level: float = 0.95) -> tuple[float, float] | None:
-        """The interval of the value, on the log scale; None where it has none."""
+        """Return the interval of the ratio, computed on the log scale; None if there is none."""
         from scipy import special
 
         df = self.effective - 1
@@ -71,8 +79,17 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class RatioComparison:
-    """Two ratios, other over base: `ratio` with its interval (NaN where one is 0), p (NaN where
-    nothing can be said), and `larger`, the chance that a round of other has the larger value."""
+    """Comparison of two ratios, other over base.
+
+    Attributes:
+        base: The ratio of the base.
+        other: The other ratio.
+        ratio: other divided by base; NaN if one of them is 0.
+        low: Lower end of the interval of `ratio`; NaN if there is none.
+        high: Upper end of the interval of `ratio`; NaN if there is none.
+        p: Two-sided p of no difference; NaN if unknown.
+        larger: Probability that a round of other has the larger value.
+    """
 
     base: Ratio
     other: Ratio
@@ -84,11 +101,16 @@ class RatioComparison:
 
 
 def ratio_of(above: ArrayLike, below: ArrayLike, *, events: bool = False, share: bool = False) -> Ratio:
-    """The ratio of the sums of `above` and `below`, one value of each per round, in order of time;
-    rounds where one is not known (NaN) are left out. `events`: `above` counts events; `share`: they
-    are some of those that `below` counts.
+    """Return the ratio of the sums of `above` and `below`; rounds in which one is NaN are left out.
 
-    Raises `StatsError` for unequal lengths.
+    Args:
+        above: Numerator of each round, in time order.
+        below: Denominator of each round.
+        events: True if `above` counts events.
+        share: True if `above` counts some of the events that `below` counts.
+
+    Raises:
+        StatsError: The lengths differ.
     """
     d, s = (np.asarray(values, dtype=np.float64) for values in (above, below))
     if d.ndim != 1 or d.shape != s.shape:
@@ -111,7 +133,7 @@ def ratio_of(above: ArrayLike, below: ArrayLike, *, events: bool = False, share:
     residuals = d - value * s
     inflation = independence(residuals, randomised=False).inflation
     variance = n / (n - 1) * float(residuals @ residuals) * inflation
-    if inflation > 1.0:  # as in `unpaired`: a series that repeats itself shows too little spread
+    if inflation > 1.0:  # as in `unpaired`: the sample variance of an autocorrelated series is biased low
         variance *= (n - 1) / max(n - inflation, 1.0)
     error2 = variance / top**2
     if events or share:
@@ -122,7 +144,7 @@ def ratio_of(above: ArrayLike, below: ArrayLike, *, events: bool = False, share:
 
 
 def compare_ratios(base: Ratio, other: Ratio, *, level: float = 0.95) -> RatioComparison:
-    """`other` against `base`. With fewer than `ROUNDS_LEAST` rounds on a side p is NaN."""
+    """Compare ratio `other` with `base`; p is NaN if a side has fewer than `ROUNDS_LEAST` rounds."""
     from scipy import special
 
     larger = _larger(base.by_round, other.by_round)
@@ -149,7 +171,7 @@ def compare_ratios(base: Ratio, other: Ratio, *, level: float = 0.95) -> RatioCo
 
 
 def _df(base: Ratio, other: Ratio) -> float:
-    """Welch and Satterthwaite's degrees of freedom."""
+    """Return Welch and Satterthwaite's degrees of freedom; NaN if an error is unknown, 0 if a side has no spread."""
     sides = (base, other)
     if any(math.isnan(side.error) for side in sides):
         return math.nan
@@ -163,9 +185,11 @@ def _df(base: Ratio, other: Ratio) -> float:
 
 
 def _of_difference(base: Ratio, other: Ratio) -> float:
-    """p of the difference itself, with one degree of freedom: what is left to say where one round
-    carries a side's sum. A steady rate against one that all but ceased still differs. NaN where
-    neither side has any spread: a single read has none, and says nothing of the next."""
+    """Return p of the plain difference, with one degree of freedom; NaN if neither side has any spread.
+
+    It is used if a single round contributes a side's sum: a steady rate compared with one that almost ceased still
+    differs. A single read has no spread and says nothing about the next.
+    """
     from scipy import special
 
     error = math.hypot(base.error * base.value, other.error * other.value)
@@ -175,7 +199,7 @@ def _of_difference(base: Ratio, other: Ratio) -> float:
 
 
 def _one_sided(base: Ratio, other: Ratio) -> float:
-    """p where a side never moved; NaN where neither did."""
+    """Return p if one side never changed; NaN if neither did."""
     moving, still = (base, other) if other.above <= 0 else (other, base)
     if not moving.moved:
         return math.nan
@@ -184,7 +208,7 @@ def _one_sided(base: Ratio, other: Ratio) -> float:
 
 
 def _larger(base: tuple[float, ...], other: tuple[float, ...]) -> float:
-    """The share of pairs in which other's round is the larger, ties one half (Mann and Whitney)."""
+    """Return the share of pairs in which the round of other is larger, ties counted as one half (Mann and Whitney)."""
     if not base or not other:
         return math.nan
     ordered = np.sort(np.asarray(base))

@@ -1,8 +1,8 @@
 """Linear regression with the table that R's summary(lm) prints.
 
-The fit is made by the core: Householder's QR, for small data with twice a double's digits, so that
-near-collinear columns (NIST's Filip, Longley, Wampler) keep the digits that the data carry. Errors,
-t and p assume independent rows with normal errors of one spread; the note says so.
+The core computes the fit by Householder's QR, for small data with twice the digits of a double, so that near-collinear
+columns (NIST's Filip, Longley, Wampler) keep the digits that the data carry. Errors, t and p assume independent rows
+with normal errors of one spread; the note says so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ INTERCEPT = "(Intercept)"
 
 @dataclass(frozen=True, slots=True)
 class Coefficient:
-    """One line of the table: estimate, standard error, t, two-sided log10 p, interval."""
+    """One line of the table: estimate, standard error, t, log10 of the two-sided p, and interval."""
 
     name: str
     estimate: float
@@ -36,17 +36,17 @@ class Coefficient:
 
     @property
     def p(self) -> float:
-        """The two-sided p; 0.0 below about 1e-308."""
+        """Return the two-sided p; it is 0.0 below about 1e-308."""
         return float(10.0**self.log10_p)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearFit:
-    """A fit over `n` rows with `df` degrees of freedom left.
+    """A fit over `n` rows with `df` residual degrees of freedom.
 
-    `residual_error` is the residual standard deviation; `f` with `f_df` and `f_log10_p` tests all
-    coefficients but the intercept; `residual_quartiles` are minimum, Q1, median, Q3, maximum.
-    Without an intercept R2 and F are about zero, as in R.
+    `residual_error` is the residual standard deviation; `f` with `f_df` and `f_log10_p` tests all coefficients except
+    the intercept; `residual_quartiles` are minimum, Q1, median, Q3, maximum. Without an intercept R2 and F refer to
+    zero instead of the mean, as in R.
     """
 
     coefficients: tuple[Coefficient, ...]
@@ -77,10 +77,20 @@ def lm(
     degree: int = 1,
     level: float = 0.95,
 ) -> LinearFit:
-    """Least squares of `y` on one or several columns, or on the powers of one up to `degree`.
+    """Fit `y` by least squares on one or several columns, or on the powers of one column up to `degree`.
 
-    Rows in which a column has no value are left out. Raises `StatsError` when there are fewer rows
-    than coefficients, or a column is a linear combination of others.
+    Rows in which a column has no value are left out.
+
+    Args:
+        y: Dependent column.
+        xs: Independent columns.
+        names: Names of the columns in the table; x1, x2 ... if None.
+        intercept: True to fit an intercept.
+        degree: Highest power of a single column.
+        level: Confidence level of the intervals.
+
+    Raises:
+        StatsError: There are fewer rows than coefficients, or a column is a linear combination of others.
     """
     from scipy import special
 
@@ -123,7 +133,7 @@ def _coefficient(name: str, estimate: float, error: float, df: int, reach: float
 
 
 def _whole(rss: float, explained: float, df: int, terms: int, total: int) -> dict[str, Any]:
-    """R2, its adjusted form and the F test of the fit as a whole."""
+    """Return R2, adjusted R2 and the F test of the whole fit, as fields of `LinearFit`."""
     all_squares = rss + explained
     r2 = explained / all_squares if all_squares > 0 else math.nan
     adjusted, f = math.nan, math.nan

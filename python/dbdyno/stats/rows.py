@@ -1,8 +1,8 @@
-"""Many pairs of samples at once: row i of `a` against row i of `b`.
+"""Comparison of many pairs of samples at once: row i of `a` with row i of `b`.
 
-The same tests as for one pair (`quantile_interval`, `mann_whitney`, `compare_unpaired` in order), as array
-operations over all rows: a comparison of hundreds of objects over a day has a thousand pairs of a thousand
-values each. All rows of an array are of one length.
+These are the tests for one pair (`quantile_interval`, `mann_whitney`, `compare_unpaired` with `in_order`) as array
+operations over all rows: a comparison of hundreds of objects over a day has a thousand pairs of a thousand values each.
+All rows of an array have the same length.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Ratios:
-    """Per row: the ratio b / a of the geometric means, its interval, and the two-sided p."""
+    """For each row: the ratio b / a of the geometric means, its interval, and the two-sided p."""
 
     ratio: Floats
     low: Floats
@@ -32,7 +32,7 @@ class Ratios:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """Per row, on the log scale: mean, the square of its error, values that are worth an independent one."""
+    """For each row, on the log scale: the mean, its squared standard error, and the effective number of values."""
 
     mean: Floats
     error2: Floats
@@ -40,7 +40,11 @@ class _Side:
 
 
 def medians(rows: Floats, level: float = 0.95) -> tuple[Floats, Floats, Floats]:
-    """The median of each row, with the interval between order statistics; NaN for an end beyond the values."""
+    """Return the median of each row with its order-statistic interval; an end beyond the values is NaN.
+
+    Raises:
+        StatsError: The array does not have two dimensions with values in each row.
+    """
     _refuse(rows, 1)
     ordered = np.sort(rows, axis=1)
     count = rows.shape[1]
@@ -54,7 +58,13 @@ def medians(rows: Floats, level: float = 0.95) -> tuple[Floats, Floats, Floats]:
 
 
 def second_larger(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """Per row, the chance that a value of b is the larger, ties one half, and p (Mann and Whitney)."""
+    """Return, for each row, the probability that a value of b is larger, and its p (Mann and Whitney).
+
+    Ties count as one half.
+
+    Raises:
+        StatsError: An array does not have two dimensions with values in each row.
+    """
     _refuse(a, 1)
     _refuse(b, 1)
     n, m = a.shape[1], b.shape[1]
@@ -76,7 +86,11 @@ def second_larger(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 
 def ratios(a: Floats, b: Floats, *, level: float = 0.95) -> Ratios:
-    """Welch's t on the logarithms of positive values that follow each other in time, as `compare_unpaired`."""
+    """Compare each row by Welch's t on the logarithms of positive values in time order, as `compare_unpaired` does.
+
+    Raises:
+        StatsError: An array does not have two dimensions with at least two values in each row.
+    """
     from scipy import special
 
     _refuse(a, 2)
@@ -103,7 +117,7 @@ def _side(logs: Floats) -> _Side:
 
 
 def _inflation(logs: Floats) -> Floats:
-    """As `blocks.independence` of values in order."""
+    """Return the variance inflation of each row, as `blocks.independence` of values in time order."""
     n = logs.shape[1]
     if n < BOOTSTRAP_BLOCKS_MIN:
         return np.ones(len(logs))

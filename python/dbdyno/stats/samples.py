@@ -1,7 +1,7 @@
 """Samples as the tests take them: whole numbers in rising order, or distinct values with counts.
 
-Latencies are whole nanoseconds with many ties, so millions of values shrink to far fewer counts,
-and every rank statistic comes out of one pass over them, exactly.
+Latencies are whole nanoseconds with many ties, so millions of values shrink to far fewer counts, and every rank
+statistic is computed exactly in one pass over them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
-    """Distinct values in rising order, and how often each occurs (same length, counts > 0)."""
+    """Distinct values in rising order, and the number of occurrences of each (same length, counts > 0)."""
 
     values: Integers
     counts: Integers
 
     @property
     def total(self) -> int:
-        """Number of values, repeats included."""
+        """Return the number of values, repeats included."""
         return int(self.counts.sum())
 
 
@@ -35,9 +35,10 @@ Sample = Integers | Counts
 
 
 def counts_of(sample: Sample) -> Counts:
-    """The counts of a sorted array; a `Counts` comes back as it is.
+    """Return the counts of a sorted array; a `Counts` is returned unchanged.
 
-    Raises `StatsError` when the array is empty, not one-dimensional, or not in rising order.
+    Raises:
+        StatsError: The array is empty, not one-dimensional, or not in rising order.
     """
     if isinstance(sample, Counts):
         if sample.total == 0:
@@ -66,10 +67,13 @@ class Moments:
 
 
 def moments(values: NDArray[Any]) -> Moments:
-    """Moments of an array, or of sorted whole numbers; two passes, so that no digits are lost where
-    the spread is small beside the mean (Chan, Golub and LeVeque 1983, the corrected two-pass form).
+    """Return the moments of an array of numbers, computed in two passes.
 
-    Raises `StatsError` when the array is empty.
+    The corrected two-pass form (Chan, Golub and LeVeque 1983) loses no digits if the spread is small compared with the
+    mean.
+
+    Raises:
+        StatsError: The array is empty.
     """
     floats = np.asarray(values, dtype=np.float64)
     if floats.size == 0:
@@ -85,8 +89,9 @@ def moments(values: NDArray[Any]) -> Moments:
 
 
 def autocorrelation(values: NDArray[Any], lag: int = 1) -> float:
-    """Sample autocorrelation at a lag, in the form that NIST certifies:
-    sum (y[t] - mean)(y[t+lag] - mean) / sum (y[t] - mean)^2. NaN when it is not defined.
+    """Return the sample autocorrelation at a lag, in the form that NIST certifies; NaN if it is not defined.
+
+    It is sum (y[t] - mean)(y[t+lag] - mean) / sum (y[t] - mean)^2.
     """
     floats = np.asarray(values, dtype=np.float64)
     if lag < 0 or lag >= floats.size:

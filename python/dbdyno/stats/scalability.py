@@ -1,11 +1,11 @@
-"""The Universal Scalability Law: throughput over load, with contention and coherency.
+"""The Universal Scalability Law: throughput as a function of load, with contention and coherency.
 
     X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1))
 
-(Gunther, Guerrilla Capacity Planning, 2007.) `gamma` is the throughput of one, `alpha` the share
-that queues for something serial, `beta` what it costs to keep all in step. With beta above 0 the
-throughput has a peak at N* = sqrt((1 - alpha) / beta). Fitted by least squares within alpha, beta
->= 0. Intervals are those of the linear approximation at the fit, and assume independent rows.
+(Gunther, Guerrilla Capacity Planning, 2007.) `gamma` is the throughput at a load of 1, `alpha` the serial share
+(contention), `beta` the cost of keeping all consistent (coherency). With beta above 0 the throughput has a peak at N* =
+sqrt((1 - alpha) / beta). The law is fitted by least squares with alpha, beta >= 0. Intervals come from the linear
+approximation at the fit, and assume independent rows.
 """
 
 from __future__ import annotations
@@ -36,8 +36,11 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UslFit:
-    """The fit. `peak` is N* (infinite when beta is 0) with its interval, `peak_throughput` what it
-    gives; `limit` the throughput that contention alone would allow, gamma / alpha."""
+    """A fitted law.
+
+    `peak` is N* (infinite if beta is 0) with its interval, and `peak_throughput` the throughput there. `limit` is the
+    throughput that contention alone would allow, gamma / alpha.
+    """
 
     alpha: Parameter
     beta: Parameter
@@ -53,7 +56,7 @@ class UslFit:
     note: str = NOTE
 
     def predict(self, load: Any) -> Floats:
-        """X(N) at these loads."""
+        """Return X(N) at these loads."""
         at = np.asarray(load, dtype=np.float64)
         parameters = (self.alpha.estimate, self.beta.estimate, self.gamma.estimate)
         return _model(np.array(parameters), at)
@@ -73,7 +76,7 @@ def _jacobian(parameters: Floats, n: Floats) -> Floats:
 
 
 def _start(n: Floats, x: Floats) -> Floats:
-    """From the law made linear: N / X = (1 + alpha (N - 1) + beta N (N - 1)) / gamma."""
+    """Return start values from the linearised law N / X = (1 + alpha (N - 1) + beta N (N - 1)) / gamma."""
     design = np.column_stack([np.ones_like(n), n - 1, n * (n - 1)])
     q, r = np.linalg.qr(design * (x / n)[:, None])
     first, second, third = np.linalg.solve(r, q.T @ np.ones_like(n))
@@ -83,9 +86,10 @@ def _start(n: Floats, x: Floats) -> Floats:
 
 
 def usl(load: Any, throughput: Any, *, level: float = 0.95) -> UslFit:
-    """Fits the law to loads (processors, sessions; > 0) and their throughputs (> 0).
+    """Fit the law to loads (processors, sessions; > 0) and their throughputs (> 0).
 
-    Raises `StatsError` below four rows, below three different loads, or for values not above 0.
+    Raises:
+        StatsError: There are fewer than four rows or three different loads, or values are not above 0.
     """
     from scipy import optimize, special
 
@@ -139,8 +143,10 @@ def usl(load: Any, throughput: Any, *, level: float = 0.95) -> UslFit:
 
 
 def _polished(at: Floats, n: Floats, x: Floats) -> Floats:
-    """A parameter that the search left a hair above its bound is put on it where that fits no
-    worse; the rest follow by Gauss and Newton."""
+    """Refine the fit by Gauss-Newton steps.
+
+    A parameter that the search left slightly above its bound is first set to the bound, unless that fits worse.
+    """
     best, tiny = at.copy(), np.array([1e-9, 1e-9, 0.0])
 
     def squares(p: Floats) -> float:
@@ -174,7 +180,7 @@ def _parameter(name: str, value: float, error: float, reach: float) -> Parameter
 
 
 def _peak(alpha: float, beta: float, covariance: Floats, reach: float) -> Parameter:
-    """N* = sqrt((1 - alpha) / beta); its interval on the log, by the delta method."""
+    """Return N* = sqrt((1 - alpha) / beta) with its interval on the log scale, by the delta method."""
     if beta <= 0 or alpha >= 1:
         return Parameter("peak", math.inf if alpha < 1 else 1.0, math.nan, math.nan, math.nan)
     value = math.sqrt((1 - alpha) / beta)

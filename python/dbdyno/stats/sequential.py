@@ -1,14 +1,14 @@
-"""Racing arms: after every block, which are surely worse, with the level held over the whole race.
+"""Race of arms: after every block, which arms are certainly worse, with the level held over the whole race.
 
-Two arms are compared by their differences within blocks, x_1 ... x_n. The Bayes factor of "a difference, of size
-sigma times N(0, g)" against "none", with the right Haar prior on sigma, is
+Two arms are compared by their differences within blocks, x_1 ... x_n. The Bayes factor of "a difference, of size sigma
+times N(0, g)" against "none", with the right Haar prior on sigma, is
 
     B_n = (1 + n g)^(-1/2) ((1 + t^2 / v) / (1 + t^2 / ((1 + n g) v)))^(n / 2)        v = n - 1
 
-with Student's t of the differences. Without a difference the chance that it ever exceeds 1 / alpha, however long one
-looks, is at most alpha, whatever sigma is (Hendriksen, de Heide and Gruenwald, Bayesian Analysis 16, 2021). So it may
-be looked at after every block. Turned round it gives intervals that hold at all times together. Each of the m (m - 1)
-/ 2 pairs has its share of 1 - level. `G` = 30 costs little late in a race and can decide after five blocks.
+with Student's t of the differences. Without a difference the probability that it ever exceeds 1 / alpha, however long
+the race, is at most alpha for any sigma (Hendriksen, de Heide and Gruenwald, Bayesian Analysis 16, 2021). It may
+therefore be checked after every block. Inverted, it gives intervals that hold at all times jointly. Each of the m (m -
+1) / 2 pairs gets an equal share of 1 - level. `G` = 30 costs little late in a race and can decide after five blocks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BLOCKS_LEAST = 3
 
 
 def t_limit(n: int, alpha: float, g: float = G) -> float:
-    """The t of `n` differences from which on the Bayes factor exceeds 1 / alpha; infinite where none does."""
+    """Return the t of `n` differences from which on the Bayes factor exceeds 1 / alpha; infinite if it never does."""
     if n < 2:
         return math.inf
     k = 1 + n * g
@@ -36,7 +36,7 @@ def t_limit(n: int, alpha: float, g: float = G) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """How many times as good one arm is as another: the mean over the blocks they share, with its interval."""
+    """How many times better one arm is than another: the mean over the blocks that they share, with its interval."""
 
     ratio: float
     low: float
@@ -46,7 +46,7 @@ class Apart:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """An arm that left: after how many blocks, and which arm was surely better by how much."""
+    """An arm that left the race: after how many blocks, which arm was certainly better, and by how much."""
 
     arm: int
     after: int
@@ -56,7 +56,7 @@ class Dropped:
 
 @dataclass
 class Race:
-    """A race of `arms` arms. `see` takes what each arm that is still in gave in a block."""
+    """State of a race of `arms` arms; call `see` with the values of each block."""
 
     arms: int
     level: float
@@ -72,12 +72,14 @@ class Race:
 
     @property
     def alpha(self) -> float:
-        """What is left to each pair."""
+        """Return the error probability of each pair."""
         return (1 - self.level) / (self.arms * (self.arms - 1) / 2)
 
     def see(self, values: Mapping[int, float]) -> list[Dropped]:
-        """Takes the numbers of a block, the larger the better, NaN or none where an arm gave none; returns who
-        leaves."""
+        """Record the values of a block and return the arms that are dropped.
+
+        `values` maps arms to numbers, larger is better; an arm without a number is missing or NaN.
+        """
         self.blocks += 1
         for arm in range(self.arms):
             value = values.get(arm, math.nan)
@@ -95,11 +97,14 @@ class Race:
         return leaving
 
     def leave(self, arm: int) -> None:
-        """Takes an arm out that cannot be judged."""
+        """Remove an arm that cannot be judged."""
         self.alive = [other for other in self.alive if other != arm]
 
     def apart(self, arm: int, base: int) -> Apart:
-        """One arm against another, over the blocks that both were in."""
+        """Compare one arm with another over the blocks that both took part in.
+
+        With fewer than three such blocks the interval is 0 to infinity; with none the ratio is NaN.
+        """
         pairs = zip(self.logs[arm], self.logs[base], strict=True)
         apart = [mine - yours for mine, yours in pairs if math.isfinite(mine) and math.isfinite(yours)]
         n = len(apart)
@@ -115,7 +120,7 @@ class Race:
 
     @property
     def leader(self) -> int:
-        """The arm that is ahead: of those still in, the one that the others are behind by the means."""
+        """Return the arm that is ahead of all others in the race by its means."""
         return max(
             self.alive,
             key=lambda arm: min((self.apart(arm, other).ratio for other in self.alive if other != arm), default=1.0),
@@ -123,7 +128,7 @@ class Race:
 
     @property
     def rest_is_equal(self) -> bool:
-        """Whether all that are still in lie within the threshold of each other, surely."""
+        """Return True if all remaining arms are certainly within the threshold of each other."""
         limit = 1 + self.threshold
         return all(
             max(one.high, 1 / one.low if one.low else math.inf) <= limit
@@ -132,5 +137,5 @@ class Race:
 
     @property
     def is_over(self) -> bool:
-        """Whether one is left, or the rest are equal."""
+        """Return True if one arm remains, or the remaining arms are equal."""
         return len(self.alive) == 1 or self.rest_is_equal

@@ -1,9 +1,9 @@
-"""The shapes a curve is held against, and their fit by weighted least squares.
+"""The shapes that are fitted to a curve by weighted least squares.
 
-A shape is a constant or a straight line, plus at most one further column that depends on a
-searched place: a bend, a plateau, a step, or teeth. For each candidate place the fit is linear, so
-a search over all places, for many data vectors at once, is one matrix product: the column's part
-that the constant and the line cannot explain, times the residuals (Frisch and Waugh 1933).
+A shape is a constant or a straight line, plus at most one further column that depends on a searched position: a bend, a
+plateau, a step, or teeth. For each candidate position the fit is linear, so a search over all positions, for many data
+vectors at once, is one matrix product: the part of the column that the constant and the line cannot explain, multiplied
+by the residuals (Frisch and Waugh 1933).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-#: Phases tried per period of a sawtooth, and the step between periods tried.
+#: Number of phases per period of a sawtooth, and factor between successive periods in the search.
 PHASES = 16
 PERIOD_STEP = 1.03
-#: A tooth needs at least this many bins, and the range at least this many teeth.
+#: Smallest number of bins per tooth, and of teeth in the range.
 BINS_PER_TOOTH_MIN = 4
 TEETH_MIN = 2
 
 
 def teeth(x: Floats, period: float, phase: float) -> Floats:
-    """(x - phase) mod period: rises from 0 to the period, then falls back."""
+    """Return (x - phase) mod period: it rises from 0 to the period, then falls back."""
     return np.mod(x - phase, period)
 
 
@@ -43,10 +43,15 @@ def _step(x: Floats, at: float, _: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A family of curves: `slope` with a straight line, `column` the searched one (None: none).
+    """A family of curves.
 
-    `parameters` counts the searched places too. `rising` lets the column only in with a positive
-    sign; `sawtooth` marks the shapes that have teeth.
+    Attributes:
+        name: Name of the shape.
+        parameters: Number of parameters, searched positions included.
+        slope: True if it has a straight line.
+        column: The column that depends on a searched position; None if there is none.
+        rising: True if the column may have only a positive coefficient.
+        sawtooth: True if the shape has teeth.
     """
 
     name: str
@@ -80,7 +85,7 @@ class Fit:
     place: tuple[float, float]
 
     def at(self, x: Floats) -> Floats:
-        """The fitted curve at x."""
+        """Return the fitted curve at x."""
         y = self.intercept + self.slope * x
         if self.shape.column is not None:
             y = y + self.height * self.shape.column(x, *self.place)
@@ -88,10 +93,10 @@ class Fit:
 
 
 class Search:
-    """All candidates of one shape over fixed places x and weights w, ready for any data vectors."""
+    """All candidates of one shape over fixed x values and weights, ready for any data vectors."""
 
     def __init__(self, shape: Shape, x: Floats, weights: Floats, places: Floats) -> None:
-        """`places` has one row (place, phase) per candidate; empty for a shape without a column."""
+        """Prepare the candidates; `places` has one row (place, phase) for each, none for a shape without a column."""
         self.shape, self.x, self.places = shape, x, places
         self.root = np.sqrt(weights)
         base = np.vstack([np.ones_like(x), x]) if shape.slope else np.ones((1, x.size))
@@ -101,14 +106,17 @@ class Search:
             raw = np.array([shape.column(x, at, phase) for at, phase in places]) * self.root
             left = raw - (raw @ self.basis) @ self.basis.T
             norms = np.sqrt((left**2).sum(axis=1))
-            # A column that the line explains already cannot be told from it.
+            # Leave out columns that the line already explains.
             good = norms > 1e-6 * np.sqrt((raw**2).sum(axis=1))
             self.places = places[good]
             self.columns = left[good] / norms[good, None]
 
     def least(self, whitened: Floats) -> tuple[Floats, NDArray[np.intp]]:
-        """Least residual sum of squares over the candidates for each column of `whitened` (data
-        times root weights), and which candidate gives it (-1: the column does not help)."""
+        """Return the least residual sum of squares over the candidates for each data vector, and the best candidate.
+
+        `whitened` has a column for each data vector, multiplied by the root of the weights. A candidate of -1 means
+        that the column does not help.
+        """
         left = whitened - self.basis @ (self.basis.T @ whitened)
         rss = (left**2).sum(axis=0)
         best = np.full(rss.shape, -1, dtype=np.intp)
@@ -122,7 +130,7 @@ class Search:
         return np.maximum(rss, 0.0), best
 
     def fit(self, y: Floats) -> Fit:
-        """The best candidate for one data vector, with its coefficients."""
+        """Return the best candidate for one data vector, with its coefficients."""
         whitened = (y * self.root)[:, None]
         rss, best = self.least(whitened)
         place = (0.0, 0.0)
@@ -144,8 +152,11 @@ class Search:
 
 
 def places_for(shape: Shape, x: Floats, least_period: float) -> Floats:
-    """Candidate places of a shape over x (rising): bins but the outermost three for a bend,
-    plateau or step; periods in steps of 3 % times 16 phases for teeth."""
+    """Return the candidate positions of a shape over x (rising).
+
+    These are the bins except the outermost three on each side for a bend, plateau or step; for teeth, periods in steps
+    of 3 % with 16 phases each.
+    """
     if shape.column is None:
         return np.zeros((0, 2))
     if not shape.sawtooth:
@@ -162,5 +173,5 @@ def places_for(shape: Shape, x: Floats, least_period: float) -> Floats:
 
 
 def around(periods: Floats, phases: Floats) -> Floats:
-    """All pairs of a period and a phase, the phase given as a share of the period."""
+    """Return all pairs of a period and a phase; `phases` are shares of the period."""
     return np.column_stack([np.repeat(periods, phases.size), np.outer(periods, phases % 1.0).ravel()])

@@ -1,13 +1,12 @@
-"""The same description made by Spark, where the evidence is larger than a machine.
+"""Summary of a column computed by Spark, for evidence that is larger than one machine.
 
-What is asked of Spark is the mergeable summary, as SQL: counts and moments by group and block,
-counts per log bucket (those of `dyno_stats::signed`, to the bucket), the K largest. It is finished
-here by the functions that finish the core's own. Counts, moments, extremes, buckets and the largest
-are exact; quantiles and rank statistics are those of the buckets' middles, within 1/256 of each
-value.
+Spark computes the mergeable summary in SQL: counts and moments by group and block, counts per log bucket (the same
+buckets as `dyno_stats::signed`), and the K largest values. The functions that finish the core's summary finish this
+one, too. Counts, moments, extremes, buckets and the largest values are exact; quantiles and rank statistics use the
+middles of the buckets, within 1/256 of each value.
 
-A session that is already there is used; else one is started, on SPARK_MASTER or local[*], bound to
-this machine alone when local.
+An existing session is used. Otherwise one is started on SPARK_MASTER or local[*]; a local one is bound to this machine
+alone.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ _ZERO = 1 << 18
 _STEPS = 128
 _BIAS = 1023
 
-# The bucket of a value: sign, exponent and seven binary digits of its fraction. The logarithm may
-# miss a power of two by a hair, so the exponent is set right by exact powers.
+# The bucket of a value: sign, exponent and seven binary digits of its fraction. The logarithm may be slightly off at a
+# power of two, so the exponent is corrected with exact powers.
 _BUCKET = f"""
 select g, b, count(*) as n, bucket from (
   select g, b, case when v = 0 then {_ZERO}
@@ -70,7 +69,7 @@ from picked group by g, b
 
 
 def bounds(bucket: int) -> tuple[float, float]:
-    """Lower and upper end of a bucket; that of zero is 0 to 0."""
+    """Return the lower and upper end of a bucket; the bucket of zero is 0 to 0."""
     if bucket == _ZERO:
         return 0.0, 0.0
     place = bucket - _ZERO if bucket > _ZERO else _ZERO - 1 - bucket
@@ -81,7 +80,11 @@ def bounds(bucket: int) -> tuple[float, float]:
 
 
 def session() -> Any:
-    """The Spark session; raises `StatsError` without pyspark."""
+    """Return the active Spark session, or start one.
+
+    Raises:
+        StatsError: pyspark is not installed.
+    """
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
@@ -114,10 +117,24 @@ def describe_by_spark(
     level: float = 0.95,
     longest: int = 0,
 ) -> tuple[Described, str, str | None]:
-    """Describes a column of Parquet or CSV files; returns the column and the block column, too.
+    """Summarise a column of Parquet or CSV files.
 
-    `block` None takes the column `block` where there is one. `where` is an expression of Spark's
-    SQL. Raises `StatsError`.
+    Args:
+        files: The files.
+        form: "parquet", or anything else for CSV.
+        column: Name of the column of numbers.
+        by: Name of the grouping column.
+        block: Name of the block column; None for the column `block` if there is one.
+        where: Filter as an expression of Spark SQL.
+        first: Name of the group that comes first.
+        level: Confidence level of the intervals.
+        longest: Number of largest values to return.
+
+    Returns:
+        The summary, the column, and the block column or None.
+
+    Raises:
+        StatsError: Spark is not installed or reports an error, or a column is missing or not a number.
     """
     spark = session()
     from pyspark.errors import PySparkException
@@ -185,7 +202,7 @@ def finish(
     by_block: bool,
     level: float,
 ) -> Described:
-    """The description from rows of the three queries."""
+    """Return the summary made from the rows of the three queries."""
     cells: dict[str, list[Any]] = {name: [] for name in names}
     counts: dict[tuple[str, str], dict[int, int]] = {}
     for row in moments:
@@ -224,7 +241,7 @@ def finish(
 
 
 def _merged(cells: Sequence[Any]) -> dict[str, object]:
-    """The moments of several blocks as one (Chan, Golub and LeVeque 1983)."""
+    """Return the moments of several blocks merged into one (Chan, Golub and LeVeque 1983)."""
     found: dict[str, Any] = {"n": 0, "missing": 0, "mean": 0.0, "m2": 0.0}
     found |= {"low": math.nan, "high": math.nan}
     for row in cells:
@@ -242,7 +259,7 @@ def _merged(cells: Sequence[Any]) -> dict[str, object]:
 
 
 def _sample(buckets: dict[int, int], low: float = -math.inf, high: float = math.inf) -> Counts:
-    """The middles of the buckets with their counts, for quantiles never outside the extremes."""
+    """Return the middles of the buckets with their counts, clipped to `low` and `high`."""
     numbers = sorted(buckets)
     middles = np.array([sum(bounds(bucket)) / 2 for bucket in numbers])
     counts = np.array([buckets[bucket] for bucket in numbers], dtype=np.int64)
@@ -273,7 +290,7 @@ def _group(name: str, merged: dict[str, Any], buckets: dict[int, int], level: fl
 
 
 def _ranks(samples: Sequence[Counts]) -> Ranks | None:
-    """Rank statistics of the buckets: all values of a bucket are ties."""
+    """Return rank statistics of the buckets; all values of a bucket are treated as ties. None below two groups."""
     if len(samples) < 2:
         return None
     values = np.unique(np.concatenate([sample.values for sample in samples]))

@@ -1,7 +1,7 @@
-"""When something that is written again and again is steady: the rule of SNIA's Solid State Storage Performance Test.
+"""Steady state of a repeated write load, by the rule of SNIA's Solid State Storage Performance Test.
 
-The last five rounds are steady when their highest and lowest value lie no further apart than 20 % of their mean, and
-the straight line of least squares through them rises or falls by no more than 10 % of it from the first to the last.
+The last five rounds are steady if their highest and lowest value differ by at most 20 % of their mean, and the least
+squares line through them rises or falls by at most 10 % of the mean from the first to the last.
 
     >>> steadiness([100, 90, 70, 69, 71, 70, 70]).steady
     True
@@ -31,7 +31,7 @@ class Steadiness:
 
 
 def steadiness(values: Sequence[float]) -> Steadiness | None:
-    """The last `WINDOW` of these values; None of fewer, or where their mean is not above 0."""
+    """Return the steadiness of the last `WINDOW` values; None if there are fewer or their mean is not above 0."""
     last = [float(value) for value in values[-WINDOW:]]
     mean = sum(last) / len(last) if last else 0.0
     if len(last) < WINDOW or mean <= 0:
@@ -44,7 +44,7 @@ def steadiness(values: Sequence[float]) -> Steadiness | None:
 
 
 def steady_after(values: Sequence[float]) -> int | None:
-    """The number of rounds after which the last five were steady for the first time; None: never."""
+    """Return the number of rounds after which the last five were steady for the first time, or None if never."""
     for count in range(WINDOW, len(values) + 1):
         found = steadiness(values[:count])
         if found is not None and found.steady:

@@ -1,19 +1,22 @@
-"""Two totals that are made of many kinds of parts: the time of one batch against that of another.
+"""Comparison of two totals that consist of many kinds of parts, such as the elapsed times of two batches.
 
-One run of a program is one total, and the spread of totals over runs is not known from it. What one
-run does show is how much the parts of each kind vary: the executions of one statement, the fetches
-of another, the round trips. So the total is taken as a stratified sum: within each stratum the
-parts, in order, are cut into batches of about equal number; the spread of the batches' means,
-widened for their autocorrelation (`blocks.independence`), gives the error of the stratum's sum
-(batch means: Law and Kelton 2000, section 9.5.3), and the errors of the strata add up. The number
-of parts is taken as given. The totals are compared by Welch's t on their difference, with
-Satterthwaite's degrees of freedom over all strata of both sides, and the interval of their ratio is
-Fieller's (1954), which agrees with it. On logarithms one long wait among sixty short parts would
-count as proof: its total has an error as large as itself.
+One run of a program gives one total, which says nothing about the spread of totals over runs. One run does show how
+much the parts of each kind vary: the executions of one statement, the fetches of another, the round trips. The total is
+therefore estimated as a stratified sum:
 
-So the interval says where the ratio would be if the same parts were done again under the same
-conditions. It says nothing about what differs from one run to the next, and nothing about parts
-that were done once: what they take is in the total, not in its error (`once`).
+- Within each stratum the parts, in time order, are cut into batches of about equal size. The spread of the batch means,
+  widened for their autocorrelation (`blocks.independence`), gives the standard error of the stratum's sum (batch means:
+  Law and Kelton 2000, section 9.5.3).
+- The variances of the strata add up. The number of parts is treated as a constant.
+- The totals are compared by Welch's t on their difference, with Satterthwaite's degrees of freedom over all strata of
+  both sides. The interval of their ratio is Fieller's (1954), which is consistent with that test.
+
+The test does not use logarithms: on logarithms one long wait among sixty short parts would count as proof, although the
+total then has an error as large as itself.
+
+The interval therefore says where the ratio would be if the same parts were executed again under the same conditions. It
+does not cover differences between runs. Parts that occurred only once count in the total but not in its error (see
+`once`).
 """
 
 from __future__ import annotations
@@ -31,12 +34,12 @@ from dbdyno.stats.comparison import BlockComparison
 
 Floats = NDArray[np.float64]
 RATIO_LEAST = 1e-3
-"""Ends of an interval are not told beyond this, either way."""
+"""Intervals of a ratio are cut at this value and at its reciprocal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Parts of one kind, cut into batches in their order: the sum and the number of each."""
+    """Parts of one kind, cut into batches in time order: the sum and the number of parts of each batch."""
 
     sums: Floats
     sizes: Floats
@@ -44,7 +47,7 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class _Total:
-    """A total with the variance of its sum, its degrees of freedom, and the largest inflation."""
+    """A total with the variance of the sum, its degrees of freedom, and the largest inflation of its strata."""
 
     value: float
     variance: float
@@ -53,7 +56,7 @@ class _Total:
 
 
 def once(strata: Sequence[Stratum]) -> float:
-    """The part of a total whose spread is not known: strata with a single part."""
+    """Return the part of a total whose spread is unknown: the sum of strata that have a single batch."""
     return sum(float(s.sums.sum()) for s in strata if s.sums.size < 2)
 
 
@@ -68,12 +71,11 @@ def compare_totals(
     label: str = "",
     unit: str = "",
 ) -> BlockComparison:
-    """Compares two totals, each times its scale; less is better.
+    """Compare two totals, each multiplied by its scale; less is better.
 
-    `blocks` of the result is the degrees of freedom plus one, rounded down: so many independent
-    blocks would tell as much, and from fewer than `least_blocks.blocks_least` a verdict is provisional.
-    Where nothing was done twice on one side, or a total is not above 0, the interval is NaN and the
-    decision "unclear".
+    `blocks` of the result is the degrees of freedom plus one, rounded down, because that number of independent blocks
+    would carry as much information. Below `least_blocks.blocks_least` blocks a verdict is provisional. If nothing was
+    repeated on one side, or a total is not above 0, the interval is NaN and the decision is "unclear".
     """
     from scipy import special
 
@@ -125,14 +127,16 @@ def compare_totals(
 
 
 def _df(variances: tuple[float, float], own: tuple[float, float]) -> float:
-    """Welch and Satterthwaite's degrees of freedom, at least 1."""
+    """Return Welch and Satterthwaite's degrees of freedom, at least 1; their sum if both variances are 0."""
     below = sum(v**2 / df for v, df in zip(variances, own, strict=True))
     return max(sum(variances) ** 2 / below, 1.0) if below > 0 else sum(own)
 
 
 def fieller(totals: tuple[float, float], variances: tuple[float, float], reach: float) -> tuple[float, float]:
-    """The ratios r for which totals[1] - r totals[0] is within `reach` standard errors of 0, cut at
-    a thousandth and a thousandfold (where the base itself may be 0 there is no upper end)."""
+    """Return the range of ratios r for which totals[1] - r totals[0] is within `reach` standard errors of 0.
+
+    The ends are cut at 0.001 and 1,000. If the base total may be 0, the range is 0.001 to 1,000.
+    """
     first = totals[0] ** 2 - reach**2 * variances[0]
     last = totals[1] ** 2 - reach**2 * variances[1]
     middle = totals[0] * totals[1]

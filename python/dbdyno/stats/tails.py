@@ -1,8 +1,8 @@
-"""Tail probabilities as logarithms.
+"""Tail probabilities as base 10 logarithms, so that p values below the range of a float keep their size.
 
-With millions of waits every p-value underflows: Welch on the flash-log post's 4,000,000 waits per
-arm has log10 p = -15,046.8, and a library prints 0. Here each p is a base 10 logarithm, by the
-exact function while that is above the underflow, and by its own expansion beyond.
+With millions of waits every p value underflows: Welch's test on the 4,000,000 waits per arm of the flash-log post has
+log10 p = -15,046.8, where a library prints 0. Each function uses the exact distribution while p is above the underflow,
+and a series or continued fraction for smaller p.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _SAFE = 1e-280
 
 
 def t_log10_p(t: float, df: float) -> float:
-    """log10 of the two-sided p of Student's t.
+    """Return log10 of the two-sided p of Student's t; NaN if `t` or `df` is NaN or `df` is not above 0.
 
-    P(|T| > t) = I_x(df/2, 1/2) with x = df / (df + t^2); far out, the incomplete beta by its
-    continued fraction (DLMF 8.17.22) with the leading factor kept as a logarithm.
+    P(|T| > t) = I_x(df/2, 1/2) with x = df / (df + t^2). For tiny p the incomplete beta function is computed by its
+    continued fraction (DLMF 8.17.22), with the leading factor kept as a logarithm.
     """
     from scipy import special
 
@@ -28,14 +28,14 @@ def t_log10_p(t: float, df: float) -> float:
     p = 2.0 * float(special.stdtr(df, -abs(t)))
     if p > _SAFE:
         return min(math.log10(p), 0.0)
-    # log x by log1p, because x is close to 1 when df is in the millions.
+    # log x is computed by log1p because x is close to 1 when df is in the millions.
     log_x = -math.log1p(t * t / df)
     log_rest = 2 * math.log(abs(t)) - math.log(df) + log_x
     return _beta_log10(df / 2.0, 0.5, log_x, log_rest)
 
 
 def f_log10_p(f: float, between: float, within: float) -> float:
-    """log10 of the upper p of Fisher's F with `between` and `within` degrees of freedom.
+    """Return log10 of the upper-tail p of Fisher's F with `between` and `within` degrees of freedom; NaN if undefined.
 
     P(F > f) = I_x(within/2, between/2) with x = within / (within + between f).
     """
@@ -56,8 +56,11 @@ def f_log10_p(f: float, between: float, within: float) -> float:
 
 
 def chi2_log10_p(x: float, df: float) -> float:
-    """log10 of the upper p of chi squared; far out by the continued fraction of the incomplete
-    gamma function (DLMF 8.9.2, in the contracted form of its even part)."""
+    """Return log10 of the upper-tail p of chi squared with `df` degrees of freedom; NaN if undefined.
+
+    Tiny p are computed by the continued fraction of the incomplete gamma function (DLMF 8.9.2, in the contracted form
+    of its even part).
+    """
     from scipy import special
 
     if math.isnan(x) or df <= 0:
@@ -81,7 +84,7 @@ def chi2_log10_p(x: float, df: float) -> float:
 
 
 def _beta_log10(a: float, b: float, log_x: float, log_rest: float) -> float:
-    """log10 I_x(a, b) where it underflows, from log x and log (1 - x)."""
+    """Return log10 I_x(a, b) from log x and log (1 - x), for values that underflow as a float."""
     from scipy import special
 
     front = a * log_x + b * log_rest - math.log(a) - float(special.betaln(a, b))
@@ -89,8 +92,7 @@ def _beta_log10(a: float, b: float, log_x: float, log_rest: float) -> float:
 
 
 def _beta_fraction(a: float, b: float, x: float) -> float:
-    """1 + d1/(1 + d2/(1 + ...)) of DLMF 8.17.22 by Lentz's method; converges as x <
-    (a+1)/(a+b+2)."""
+    """Return 1 + d1/(1 + d2/(1 + ...)) of DLMF 8.17.22 by Lentz's method; it converges for x < (a+1)/(a+b+2)."""
     tiny = 1e-300
     value, c, d = 1.0, 1.0, 0.0
     for step in range(1, 200_000):
@@ -108,17 +110,17 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
 
 
 def normal_log10_p(z: float) -> float:
-    """log10 of the two-sided p of a standard normal value."""
+    """Return log10 of the two-sided p of a standard normal value."""
     from scipy import special
 
     return min((math.log(2.0) + float(special.log_ndtr(-abs(z)))) / LN10, 0.0)
 
 
 def kolmogorov_log10_p(d: float, n: float, m: float) -> float:
-    """log10 of the asymptotic two-sided p of the two-sample Kolmogorov-Smirnov D.
+    """Return log10 of the asymptotic two-sided p of the Kolmogorov-Smirnov D of samples of `n` and `m` values.
 
-    2 sum (-1)^(k-1) exp(-2 k^2 l^2) with l = D sqrt(n m / (n + m)) (Kolmogorov 1933); far out its
-    first term alone.
+    2 sum (-1)^(k-1) exp(-2 k^2 l^2) with l = D sqrt(n m / (n + m)) (Kolmogorov 1933). For tiny p only the first term is
+    used.
     """
     from scipy import special
 

@@ -1,11 +1,12 @@
-"""Two stretches of one series, each a few values that follow each other in time: the difference of their means.
+"""Difference of the means of two stretches of one series, each of a few values in time order.
 
-Neighbours in time resemble each other, and eight values cannot say how much. So the lag-1 autocorrelation is estimated
-from both stretches together, each around its own mean, and corrected for its bias, -(1 + 3 r) / n a stretch (Marriott
-and Pope 1954). The error of a mean is widened by (1 + r) / (1 - r), and the degrees of freedom of Welch's t shrink by
-the same factor.
+Neighbouring values are autocorrelated, and eight values are too few to estimate by how much. The lag-1 autocorrelation
+is therefore estimated from both stretches together, each around its own mean, and corrected for its bias, -(1 + 3 r) /
+n per stretch (Marriott and Pope 1954). The variance of a mean is widened by (1 + r) / (1 - r), and the degrees of
+freedom of Welch's t are divided by the same factor.
 
-Limits: with an autocorrelation of 0.6 and 8 values a stretch, 10 of 100 intervals at 95 % miss; of 0.3 and less, 6.
+Limits: with 8 values per stretch, 10 of 100 intervals at 95 % miss the true value at an autocorrelation of 0.6, and 6
+of 100 at 0.3 and less.
 """
 
 from __future__ import annotations
@@ -36,7 +37,11 @@ class Difference:
 
 
 def difference(a: Floats, b: Floats, *, level: float = 0.95) -> Difference:
-    """Return the mean of `b` less that of `a`. Raises `StatsError` with fewer than two values on a side."""
+    """Return the mean of `b` minus the mean of `a`, with its interval.
+
+    Raises:
+        StatsError: A side has fewer than two values.
+    """
     from scipy import special
 
     if min(a.size, b.size) < 2:
@@ -57,7 +62,7 @@ def difference(a: Floats, b: Floats, *, level: float = 0.95) -> Difference:
 
 
 def _widened(a: Floats, b: Floats) -> float:
-    """By how much autocorrelation widens the variance of a mean: at least 1."""
+    """Return the factor, at least 1, by which autocorrelation widens the variance of a mean."""
     apart = [side - side.mean() for side in (a, b)]
     whole = sum(float((side**2).sum()) for side in apart)
     if whole == 0:

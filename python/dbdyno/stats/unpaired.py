@@ -1,12 +1,12 @@
-"""Two sets of blocks that have nothing to do with each other: sessions of two traces, say.
+"""Comparison of two independent sets of blocks, such as the sessions of two traces.
 
-`compare_blocks` pairs the arms block by block. Where there are no pairs, each block's value is one
-observation of its own set, and the sets are compared by Welch's t on the logarithms (Welch 1947):
-the sets may have different numbers of blocks and different spreads. The result is the same
-`BlockComparison`, so that words, decisions and false-discovery control are the same.
+`compare_blocks` pairs the arms block by block. If there are no pairs, each block's value is one observation of its set,
+and the sets are compared by Welch's t on the logarithms (Welch 1947): the sets may differ in number of blocks and in
+spread. The result is the same `BlockComparison`, so that words, decisions and control of the false discovery rate are
+the same.
 
-Blocks that follow each other in time (slices of one trace) repeat each other; `in_order` widens
-each set's standard error by the inflation of `blocks.independence`.
+Blocks in time order (slices of one trace) are autocorrelated; `in_order` widens each set's standard error by the
+inflation of `blocks.independence`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dbdyno.stats.comparison import BlockComparison
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One set on the log scale: its values' number, mean, spread, and the square of its error."""
+    """One set on the log scale: the number of values, mean, spread, squared standard error and effective number."""
 
     n: int
     missing: int
@@ -50,16 +50,16 @@ def compare_unpaired(
     label: str = "",
     unit: str = "",
 ) -> BlockComparison:
-    """Compares two independent sets of blocks on one metric.
+    """Compare two independent sets of blocks on one metric.
 
-    `base` and `other` hold one positive value per block, NaN (or not positive) where a block has
-    none; they may differ in length. `blocks` of the result is the smaller number of usable blocks,
-    `effective_blocks` the degrees of freedom plus one. `sd_least` is the least spread of the logs:
-    values that are known by a grain only (ten or eleven events in a slice) may not vary at all, and
-    would then make any difference certain. There is no bootstrap interval. With fewer
-    than two usable blocks in a set everything is NaN and the decision "unclear".
+    `base` and `other` hold one positive value per block and may differ in length; NaN and values not above 0 are left
+    out. `blocks` of the result is the smaller number of usable blocks, `effective_blocks` the degrees of freedom plus
+    one. `sd_least` is the least spread of the logs: coarse values (ten or eleven events in a slice) may not vary at
+    all, which would make any difference significant. There is no bootstrap interval. With fewer than two usable blocks
+    in a set all results are NaN and the decision is "unclear".
 
-    Raises `StatsError` when `level` or `threshold` make no sense.
+    Raises:
+        StatsError: `level` is not between 0.5 and 1, or `threshold` is not above 0.
     """
     from scipy import special
 
@@ -128,7 +128,7 @@ def _side(values: ArrayLike, in_order: bool, sd_least: float) -> _Side:
     depends = independence(logs, randomised=not in_order)
     f = depends.inflation
     sd = float(logs.std(ddof=1))
-    if f > 1.0:  # as in blocks: a series that repeats itself shows too little of its spread
+    if f > 1.0:  # as in blocks: the sample variance of an autocorrelated series is biased low
         sd *= math.sqrt((n - 1) / max(n - f, 1.0))
     sd = max(sd, sd_least)
     return _Side(
@@ -144,8 +144,10 @@ def _side(values: ArrayLike, in_order: bool, sd_least: float) -> _Side:
 
 
 def _welch_df(a: _Side, b: _Side) -> float:
-    """Welch and Satterthwaite's degrees of freedom, with effective blocks for blocks; at least 1.
-    NaN where a set has fewer than two blocks."""
+    """Return Welch and Satterthwaite's degrees of freedom from effective blocks, at least 1.
+
+    The result is NaN if a set has fewer than two blocks.
+    """
     if math.isnan(a.error2) or math.isnan(b.error2):
         return math.nan
     total = a.error2 + b.error2

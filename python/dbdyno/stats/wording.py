@@ -1,9 +1,9 @@
-"""Numbers as words: durations, sizes, percentages, and the sentence of a comparison.
+"""Words for numbers: durations, sizes, percentages, and the sentence of a comparison.
 
-One convention for percentages: the change of the metric itself against the baseline, |ratio - 1|,
-and the word says which way it is for the user. A latency ratio of 1.066 is "6.6 % slower"; a
-throughput ratio of 0.94 is "6.0 % slower". From twice on it is a multiple, in time or in rate
-alike: a latency ratio of 0.4 is "2.50 times as fast".
+Percentages have one convention: they are the change of the metric itself from the baseline, |ratio - 1|, and the word
+says which way it is for the user. A latency ratio of 1.066 is "6.6 % slower"; a throughput ratio of 0.94 is "6.0 %
+slower". From a factor of two on, it is a multiple, for times and rates alike: a latency ratio of 0.4 is "2.50 times as
+fast".
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dbdyno.stats.comparison import BlockComparison
 from dbdyno.stats.power import PROMISED_MOST
 
 FACTOR_FROM = 2.0
-"""From this change on it is told as a multiple."""
+"""Factor from which on a change is reported as a multiple."""
 FACTOR_MAX = 10.0
-"""Ends of an interval that crosses no change are not told beyond this."""
+"""Factor from which on an end of an interval that includes no change is reported as "many times"."""
 
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
 _PLAIN = {"faster": "fast", "slower": "slow"}
@@ -25,7 +25,7 @@ _SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")
 
 
 def duration(ns: float) -> str:
-    """Nanoseconds with three digits and a fitting unit: 12300 is "12.3 us"."""
+    """Return nanoseconds as text with three digits and a suitable unit: 12300 is "12.3 us"."""
     for size, unit in _TIMES:
         if abs(ns) >= size * 0.9995:
             return f"{_digits(ns / size)} {unit}"
@@ -33,7 +33,7 @@ def duration(ns: float) -> str:
 
 
 def size(number_of_bytes: float) -> str:
-    """Bytes with three digits and a fitting binary unit: 1048576 is "1.00 MiB"."""
+    """Return bytes as text with three digits and a suitable binary unit: 1048576 is "1.00 MiB"."""
     for unit_size, unit in _SIZES:
         if abs(number_of_bytes) >= unit_size * 0.9995:
             return f"{_digits(number_of_bytes / unit_size)} {unit}"
@@ -46,24 +46,24 @@ def _digits(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage, without its sign: one decimal up to 100 %, two below 0.1 %."""
+    """Return a share as a percentage without its sign: one decimal below 100 %, two below 0.1 %, none from 100 % on."""
     value = abs(share) * 100
     places = 0 if value >= 99.95 else 2 if value < 0.095 else 1
     return f"{value:.{places}f}"
 
 
 def direction(ratio: float, higher_is_better: bool) -> str:
-    """ "slower" or "faster", from the user's point of view."""
+    """Return "slower" or "faster", from the user's point of view."""
     return "faster" if (ratio > 1.0) == higher_is_better else "slower"
 
 
 def factor(ratio: float) -> float:
-    """How many times as fast or slow: at least 1, whichever way the ratio points."""
+    """Return how many times faster or slower: at least 1, whichever way the ratio points."""
     return max(ratio, 1.0 / ratio)
 
 
 def is_multiple(c: BlockComparison) -> bool:
-    """Whether the change is better told as a multiple than as a percentage: twice or more."""
+    """Return True if the change is reported as a multiple instead of a percentage: a factor of two or more."""
     return factor(c.ratio) >= FACTOR_FROM
 
 
@@ -72,8 +72,10 @@ def _share(ratio: float) -> str:
 
 
 def interval(c: BlockComparison) -> str:
-    """The interval in words: "95 % 5.9 to 7.3 %", "95 % 2.9 to 3.6 times", or with directions when
-    it crosses no change."""
+    """Return the interval in words: "95 % 5.9 to 7.3 %" or "95 % 2.9 to 3.6 times".
+
+    An interval that includes no change has directions: "95 % 1.0 % faster to 1.8 % slower".
+    """
     ends = sorted((c.low, c.high), key=lambda ratio: abs(ratio - 1.0))
     level = f"{c.level * 100:g} %"
     if (c.low - 1.0) * (c.high - 1.0) >= 0.0 and is_multiple(c):
@@ -87,7 +89,7 @@ def interval(c: BlockComparison) -> str:
 
 
 def change(c: BlockComparison) -> str:
-    """The estimate in words: "6.6 % slower", "3.20 times as fast"."""
+    """Return the estimate in words: "6.6 % slower", "3.20 times as fast"."""
     if abs(c.ratio - 1.0) < 0.00005:
         return "0.0 % change"
     if is_multiple(c):
@@ -97,8 +99,11 @@ def change(c: BlockComparison) -> str:
 
 
 def change_of(ratio: float, low: float | None = None, high: float | None = None, *, higher_is_better: bool) -> str:
-    """A ratio of a metric in words, with the ends of its interval where they are given: "3.20 times as fast (2.90 to
-    3.60)", "6.6 % slower (5.9 to 7.3 %)", "0.4 % faster (1.0 % slower to 1.8 % faster)"."""
+    """Return a ratio of a metric in words, with its interval if both ends are known.
+
+    Examples are "3.20 times as fast (2.90 to 3.60)", "6.6 % slower (5.9 to 7.3 %)" and "0.4 % faster (1.0 % slower to
+    1.8 % faster)".
+    """
     way, multiple = direction(ratio, higher_is_better), factor(ratio) >= FACTOR_FROM
     words = f"{_digits(factor(ratio))} times as {_PLAIN[way]}" if multiple else f"{percent(ratio - 1)} % {way}"
     if low is None or high is None:
@@ -114,7 +119,7 @@ def change_of(ratio: float, low: float | None = None, high: float | None = None,
 
 
 def to_tell(c: BlockComparison) -> str:
-    """How many blocks would tell: as an interval, or why there is no such promise."""
+    """Return the number of blocks that would decide, as an interval in words, or why none can be promised."""
     asked = f"{c.threshold * 100:g} % from none"
     if not least_blocks.in_reach(c.least_p, c.level):
         return f"a verdict at {c.level * 100:g} % takes at least {c.blocks_least} blocks"
@@ -126,18 +131,17 @@ def to_tell(c: BlockComparison) -> str:
 
 
 def is_within(c: BlockComparison) -> bool:
-    """Whether the whole interval lies within the threshold."""
+    """Return True if the whole interval is within the threshold."""
     return 1.0 / (1.0 + c.threshold) <= c.low and c.high <= 1.0 + c.threshold
 
 
 def one_of_many(c: BlockComparison) -> bool:
-    """Whether the interval excludes "no change" and the metric is not called different all the
-    same: one of several looked at, of which some do so by chance."""
+    """Return True if the interval excludes "no change" but q, corrected for several metrics, is not significant."""
     return c.decision == "unclear" and c.p <= (1.0 - c.level) * (1 + 1e-12) < c.q
 
 
 def describe(c: BlockComparison) -> str:
-    """The decision of one metric in words."""
+    """Return the decision on one metric in words."""
     if c.blocks < 2:
         return f"cannot tell: {c.blocks} of {c.blocks + c.blocks_missing} blocks give this metric"
     if c.decision == "provisional":

@@ -1,1 +1,1 @@
-"""From evidence to `analysis.json`: estimates, intervals, gates, verdicts, the data of figures."""
+"""Analysis of evidence into `analysis.json`: estimates, intervals, gates, verdicts, and the data of figures."""

@@ -1,7 +1,7 @@
 """From evidence to the analysis model: estimates, intervals, verdict, and the data of every figure.
 
-The model is written as analysis.json; every renderer reads it and computes nothing. Its parts are
-declared in `contract.py`, of which docs/reference/analysis.md is made.
+The model is written as analysis.json; every renderer reads it and computes nothing. Its parts are declared in
+`contract`, from which docs/reference/analysis.md is made.
 """
 
 from __future__ import annotations
@@ -36,15 +36,16 @@ SOURCES = {
     "cells": "dbdyno.study.analysis.cells.run",
     "flash": "dbdyno.study.analysis.probe.flash",
 }
-"""Which module reads evidence of which kind."""
+"""Module that reads each kind of evidence."""
 ARMS_TOLD = 3
-"""With more arms than this the metrics beside the headline's are told by the table alone."""
+"""Largest number of arms for which metrics other than the headline have sentences; beyond, only the table has them."""
 
 
 def analyse(run: Run) -> Model:
-    """Analyses the whole blocks of a run and writes analysis.json into its folder where it can.
+    """Analyse the complete blocks of a run, and write analysis.json into its folder if possible.
 
-    Raises `EvidenceError` when nothing can be analysed.
+    Raises:
+        EvidenceError: Nothing can be analysed.
     """
     model, broken = importlib.import_module(SOURCES[reads(run).evidence]).model_of(run)
     model["warnings"] += [
@@ -52,7 +53,7 @@ def analyse(run: Run) -> Model:
         for text in dict.fromkeys(broken)
     ]
     model = cleaned(model)
-    with contextlib.suppress(EvidenceError):  # a full disk, somebody else's folder: the model can be made again
+    with contextlib.suppress(EvidenceError):  # a full disk, or somebody else's folder: the model can be computed again
         refuse_foreign(run.path)
         write_json(run.path / "analysis.json", model)
         brief = {key: model["verdict"][key] for key in ("decision", "headline")}
@@ -62,7 +63,7 @@ def analyse(run: Run) -> Model:
 
 
 def model_of(run: Run) -> tuple[Model, list[str]]:
-    """The model of a run whose operations were timed, and the parts that could not be read."""
+    """Return the model of a run whose operations were timed, and the parts of evidence that could not be read."""
     from dbdyno.evidence.query import connect
 
     measures = measure(run)
@@ -86,7 +87,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> Model:
     if measures.compared() and _is_compared(run):
         comparisons = {arm.label: compare_arm(measures, at, judge, model["run"]) for at, arm in measures.compared()}
     found = gates.examine(_examined(run, measures, latencies, connection, failures.codes, model, comparisons))
-    if kind == "tune":  # arms that leave early are judged by the race alone
+    if kind == "tune":  # arms that leave early are judged only by the race
         found = [gate for gate in found if not gate.arm]
     without = gates.withheld(found, measures, judge)
     if comparisons:
@@ -106,7 +107,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> Model:
 def _measured(
     run: Run, measures: Measures, latencies: pictures.Latencies, connection: Any, failures: Failures
 ) -> Model:
-    """What was measured, before anything is judged."""
+    """Return the model with what was measured, before anything is judged."""
     from dbdyno.study.analysis.measured import resources
     from dbdyno.study.analysis.method import engine, method
 
@@ -137,7 +138,7 @@ def _of_its_bench(
     run: Run,
     without: dict[str, Withheld],
 ) -> None:
-    """The parts that some benches alone have evidence of."""
+    """Add the parts for which only some benches have evidence."""
     from dbdyno.study.analysis.measured import databases, devices, race, tail
     from dbdyno.study.analysis.questions import loading, order
 
@@ -157,7 +158,7 @@ def _of_its_bench(
 
 
 def _figures(run: Run, measures: Measures, latencies: pictures.Latencies, connection: Any) -> Figures:
-    """What the figures draw, as far as it does not depend on the verdict."""
+    """Return the data of the figures that do not depend on the verdict."""
     virtual, level = in_virtual_time(run), run.manifest.plan["judge"]["level"]
     return {
         "distribution": pictures.distribution(latencies),
@@ -172,7 +173,7 @@ def _figures(run: Run, measures: Measures, latencies: pictures.Latencies, connec
 
 
 def _of_its_kind(model: Model, connection: Any, measures: Measures, run: Run) -> None:
-    """The verdict of a run whose arms are not judged one by one, and what it rests on; of every run one."""
+    """Add the verdict of a kind of run whose arms are not judged one by one, and its basis; every run gets one."""
     from dbdyno.study.analysis.probe import logs
     from dbdyno.study.analysis.questions import correlation, curve, sweep, tune
 
@@ -202,7 +203,7 @@ def _of_its_kind(model: Model, connection: Any, measures: Measures, run: Run) ->
 
 
 def _is_compared(run: Run) -> bool:
-    """Whether every arm is compared with its base: of a sweep where the plan names its factors, of a race never."""
+    """Return True if every arm is compared with its base: for a sweep only with named factors, for a race never."""
     kind = run.manifest.kind
     return bool(run.manifest.plan.get("factors")) if kind == "sweep" else kind != "tune"
 
@@ -216,7 +217,7 @@ def _examined(
     model: Model,
     comparisons: dict[str, list[BlockComparison]],
 ) -> Examined:
-    """What the gates look at."""
+    """Return the input of the gates."""
     from dbdyno.study.analysis.checks.gates import Examined
 
     headline = headline_of(run)
@@ -243,8 +244,7 @@ def judged(
     headline: str,
     without: dict[str, Withheld],
 ) -> None:
-    """Puts metrics, verdict and tests of the compared arms into the model; `without` are the arms
-    that get no verdict."""
+    """Add metrics, verdict and tests of the compared arms to the model; `without` are the arms that get no verdict."""
     from dbdyno.stats.decide import decide
 
     bases = {arm.label: measures.arms[arm.base].label for arm in measures.arms}
@@ -262,14 +262,14 @@ def judged(
 
 
 def _sentences(verdict: Verdict) -> list[str]:
-    """The sentences under the headline; of many arms only each one's own."""
+    """Return the sentences under the headline; for many arms only one per arm."""
     own = [arm.sentence for arm in verdict.arms]
     said = list(verdict.sentences) if len(own) <= ARMS_TOLD else own
     return [sentence for sentence in said if sentence != verdict.headline]
 
 
 def compare_arm(measures: Measures, arm: int, judge: Judging, run: RunRow) -> list[BlockComparison]:
-    """All metrics of an arm against its base. In an open loop the rate is given, not measured."""
+    """Compare an arm with its base on all metrics; in an open loop without throughput, because the rate is set."""
     from dbdyno.stats.blocks import compare_metric
     from dbdyno.stats.metrics import METRICS
 
@@ -294,14 +294,14 @@ def compare_arm(measures: Measures, arm: int, judge: Judging, run: RunRow) -> li
 
 
 def timed(metric: Metric, operation: str) -> Metric:
-    """The metric with the operation in its label, where that is no whole transaction."""
+    """Return the metric with the operation in its label, unless the operation is a whole transaction."""
     if operation == "transaction":
         return metric
     return replace(metric, label=metric.label.replace("latency", f"{operation} time"))
 
 
 def headline_of(run: Run) -> str:
-    """The metric of the verdict: the plan's, else the loop's default."""
+    """Return the metric that decides the verdict: that of the plan, else the default of the loop."""
     from dbdyno.stats.metrics import default_headline
 
     chosen = run.manifest.plan["judge"]["headline"]
@@ -309,7 +309,7 @@ def headline_of(run: Run) -> str:
 
 
 def judging(run: Run) -> Judging:
-    """How the verdict of a run is reached, its metric named."""
+    """Return the rules of the verdict of a run, with its headline metric filled in."""
     given: Judging = run.manifest.plan["judge"]
     return {**given, "headline": headline_of(run)}
 
@@ -323,14 +323,14 @@ def _metric_rows(verdict: Verdict, measures: Measures) -> list[MetricRow]:
 
 
 def metric_row(c: BlockComparison, *, arm: int, base: int) -> MetricRow:
-    """A comparison of two arms as a row of `metrics` in the model."""
+    """Return a comparison of two arms as a row of `metrics` in the model."""
     from dbdyno.stats.blocks import row_of
 
     return {"arm": arm, "baseline": base, **row_of(c)}
 
 
 def _classical(latencies: pictures.Latencies, measures: Measures) -> list[TestRow]:
-    """Welch, Mann-Whitney, Kolmogorov-Smirnov over all operations: shown, never deciding."""
+    """Return Welch, Mann-Whitney and Kolmogorov-Smirnov over all operations; they are shown and decide nothing."""
     from dbdyno.stats.classical import kolmogorov_smirnov, mann_whitney, welch
 
     rows: list[TestRow] = []
@@ -342,7 +342,7 @@ def _classical(latencies: pictures.Latencies, measures: Measures) -> list[TestRo
         for test in (welch, mann_whitney, kolmogorov_smirnov):
             try:
                 found = test(base, other)
-            except StatsError:  # neither arm varies at all: in virtual time that may be
+            except StatsError:  # neither arm varies at all, which is possible in virtual time
                 continue
             rows.append(
                 {
@@ -360,12 +360,12 @@ def _classical(latencies: pictures.Latencies, measures: Measures) -> list[TestRo
 
 
 def cleaned(model: Model) -> Model:
-    """The model as JSON values."""
+    """Return the model as JSON values."""
     return cast("Model", {key: clean(value) for key, value in model.items()})
 
 
 def clean(value: Any) -> Any:
-    """JSON values: NaN and infinity become null, numpy's numbers plain ones."""
+    """Return a value as JSON values: NaN and infinity become null, numpy's numbers plain ones."""
     if isinstance(value, dict):
         return {key: clean(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

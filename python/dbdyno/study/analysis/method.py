@@ -1,5 +1,4 @@
-"""How a run measured and judged, in sentences made from the run itself; the engine's facts; the
-cost of watching."""
+"""How a run measured and judged, in sentences made from the run itself; the engine's facts; the cost of observation."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ QUAD = 4
 
 
 def method(run: Run) -> MethodRow:
-    """The method in sentences, and what watching cost."""
+    """Return the method in sentences, and the cost of observation."""
     manifest = run.manifest
     judge, schedule = manifest.plan["judge"], manifest.plan["schedule"]
     level, threshold = judge["level"] * 100, judge["threshold"] * 100
@@ -80,7 +79,7 @@ def _switching(manifest: Manifest) -> str:
 
 
 def _lines(run: Run) -> list[str]:
-    """Which sessions went by way of a longer line, and how late it was by itself."""
+    """Return a sentence on the sessions that used an emulated network, and how late that network was."""
     manifest = run.manifest
     plan = plan_from_dict(manifest.plan)
     lengths = {arm.name: words(plan.network_of(arm)) for arm in plan.arms if plan.network_of(arm)}
@@ -101,7 +100,10 @@ def _lines(run: Run) -> list[str]:
 
 
 def overhead(run: Run) -> Overhead | None:
-    """What watching cost the throughput of the base arm, from the blocks with and without it."""
+    """Return the cost of observation in throughput of the base arm, from the blocks with and without it.
+
+    The result is None if there are fewer than two such pairs.
+    """
     from dbdyno.stats.blocks import compare_blocks
     from dbdyno.stats.wording import interval
 
@@ -126,7 +128,7 @@ def overhead(run: Run) -> Overhead | None:
 
 
 def _rate(run: Run, block: Block, arm: str, quad: int, *, watched: bool) -> float:
-    """Throughput in the slices of one quad that were watched, or not."""
+    """Return the throughput in the slices of one quad that were observed, or in those that were not."""
     keep = {s.slice for s in block.slices[quad : quad + QUAD] if s.watched == watched}
     path, _ = part_of(run, block)
     drop = [s.slice for s in block.slices if s.slice not in keep]
@@ -135,7 +137,7 @@ def _rate(run: Run, block: Block, arm: str, quad: int, *, watched: bool) -> floa
 
 
 def engine(run: Run) -> dict[str, Any]:
-    """Facts and settings of the engine (the first, where arms have several)."""
+    """Return the facts and settings of the engine; of the first, if arms have several."""
     facts = dict(next(iter(run.manifest.targets.values()), {}))
     settings = facts.pop("settings", [])
     return {"facts": facts, "settings": settings}

@@ -1,8 +1,7 @@
-"""Two runs side by side: the base arm of each, as two arms of one page.
+"""Comparison of two runs: the base arm of each, as two arms of one page.
 
-The runs may have had different targets, a live engine and a model for one. What is said of both at
-once is said with the warning it deserves: two live runs were not interleaved, and the time of a
-model is not that of a machine.
+The runs may have had different targets, for example a live engine and a model. The page warns accordingly: two live
+runs were not interleaved, and the time of a model is not that of a machine.
 """
 
 from __future__ import annotations
@@ -25,14 +24,16 @@ if TYPE_CHECKING:
     from dbdyno.stats.gates import Gate
 
 CUT_OFF = "cut off"
-"""A gate that is looked at for both live runs at once."""
+"""Code of a gate that examines both live runs together."""
 
 
 def analyse_pair(first: Run, second: Run) -> Model:
-    """The base arms of two runs against each other; not written to either run.
+    """Return the model of the base arms of two runs compared with each other; nothing is written to either run.
 
-    Two runs of a study whose answer is a curve give both curves, each with its own fit. Raises
-    `EvidenceError` for runs that do not compare.
+    Two runs of a study whose answer is a curve give both curves, each with a separate fit.
+
+    Raises:
+        EvidenceError: The runs cannot be compared.
     """
     from dbdyno.study.analysis.method import engine, method
 
@@ -84,7 +85,7 @@ def analyse_pair(first: Run, second: Run) -> Model:
 
 
 def _judge(model: Model, runs: tuple[Run, Run], measures: Measures, latencies: pictures.Latencies) -> None:
-    """Gates between the runs and within each, and the verdict that they leave."""
+    """Add the gates between the runs and within each, and the resulting verdict."""
     from dbdyno.evidence.query import connect
     from dbdyno.study.analysis.checks import gates
     from dbdyno.study.analysis.measured import failures as failed_calls
@@ -142,12 +143,12 @@ def _judge(model: Model, runs: tuple[Run, Run], measures: Measures, latencies: p
 
 
 def _of_run(gate: Gate, label: str) -> Gate:
-    """A gate of one of the two runs, which says of which."""
+    """Return a gate of one of the two runs, with its run named."""
     return gate if gate.arm or label in gate.text else replace(gate, text=f"{label}: {gate.text}", arm=label)
 
 
 def _why(runs: tuple[Run, Run], measures: Measures, without: Any, level: float) -> list[Any]:
-    """What made the difference, from the evidence of both."""
+    """Explain the difference from the evidence of both runs."""
     from dbdyno.evidence.query import connect
     from dbdyno.study.analysis.why.run import of_pair
 
@@ -188,14 +189,14 @@ def _curves(model: Model, runs: tuple[Run, Run], arms: list[ArmMeasures]) -> Non
 
 
 def _renamed(arm: ArmMeasures, run: Run, runs: tuple[Run, Run]) -> ArmMeasures:
-    """Named by its target where the targets differ, else by the end of its run's name."""
+    """Return an arm named by its target if the targets differ, else by its own name, with the end of the run's id."""
     targets = [_target(own) for own in runs]
     name = _target(run) if targets[0] != targets[1] else arm.name
     return replace(arm, base=0, label=f"{name} ({run.id[-4:]})")
 
 
 def _target(run: Run) -> str:
-    """Where the run ran, in a word or two."""
+    """Return where the run ran, in a word or two."""
     if in_virtual_time(run):
         return str(run.manifest.arms[0]["target"])
     facts: dict[str, object] = next(iter(run.manifest.targets.values()), {})

@@ -1,8 +1,8 @@
-"""All runs of one plan over time: where an arm changed, on a machine that did not.
+"""Trend of all runs of one plan over time: where an arm changed, on a machine that did not change.
 
-The unit is the run (`trend_rows`). Of a plan with a base arm each other arm is followed by its ratio to the base of the
-same run, in which what hits all arms alike cancels; the level of the base is looked at for a warning alone. With
-`levels`, or with a single arm, each arm's own level is followed. What is tested is in `stats.changes`.
+The unit is the run (`trend_rows`). In a plan with a base arm, each other arm is followed by its ratio to the base of
+the same run, so that what affects all arms alike cancels; the level of the base is examined only for a warning. With
+`levels`, or with a single arm, each arm's own level is followed. The tests are in `stats.changes`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dbdyno.study.analysis.trend_words import ArmRow, Change, Drift, verdict_of
 
 
 class Trend(TypedDict):
-    """The model of a trend page. `follows` is "ratio" or "level": what the values of its runs are."""
+    """Model of a trend page; `follows` is "ratio" or "level", which says what the values of its runs are."""
 
     schema: int
     kind: str
@@ -39,8 +39,12 @@ class Trend(TypedDict):
 
 
 def trend_of(runs: Sequence[Run], title: str, metric: str | None = None, *, levels: bool = False) -> Trend:
-    """Return the model of a trend page, of the runs on the engine of the last. Raises `EvidenceError` where there is no
-    run, `StatsError` for an unknown metric."""
+    """Return the model of a trend page from the runs on the engine of the last run.
+
+    Raises:
+        EvidenceError: There is no run.
+        StatsError: The metric is unknown.
+    """
     from dbdyno.stats.metrics import metric_named
     from dbdyno.study.analysis.analyse import headline_of
 
@@ -80,7 +84,7 @@ def trend_of(runs: Sequence[Run], title: str, metric: str | None = None, *, leve
 
 
 def _arm(name: str, base: str | None, rows: list[RunRow], level: float, warnings: list[Caution]) -> ArmRow:
-    """What is found of an arm; a reason why nothing can be is put into the warnings."""
+    """Return what is found for an arm; if nothing can be tested, the reason is added to the warnings."""
     counting = [at for at, row in enumerate(rows) if counts(row, name, base)]
     values = [rows[at]["values"][name] or 0.0 for at in counting]
     row: ArmRow = {
@@ -124,7 +128,7 @@ def _drift(one: found.Drift | None, places: list[int]) -> Drift | None:
 
 
 def _base_moves(bases: list[str], rows: list[RunRow], level: float, higher: bool) -> list[Caution]:
-    """A warning for each base whose own level moved: the ratios do not show it."""
+    """Return a warning for each base whose own level changed, which the ratios do not show."""
     from dbdyno.stats.wording import change_of
 
     warnings: list[Caution] = []
@@ -146,7 +150,7 @@ def _base_moves(bases: list[str], rows: list[RunRow], level: float, higher: bool
 
 
 def _failing(rows: list[RunRow], names: list[str]) -> list[Caution]:
-    """A warning for each arm that failed in some run."""
+    """Return a warning for each arm that failed in a run."""
     from dbdyno.stats.wording import percent
 
     warnings: list[Caution] = []
@@ -160,7 +164,7 @@ def _failing(rows: list[RunRow], names: list[str]) -> list[Caution]:
 
 
 def _machines(rows: list[RunRow]) -> list[Caution]:
-    """Warnings of runs on other machines, and where the canaries that would tell are missing."""
+    """Return warnings about runs on other machines, and about missing canaries."""
     warnings: list[Caution] = []
     if not any(row["canaries"] for row in rows):
         text = "no run has canaries of its machine: a machine in another state would show as a change"

@@ -1,10 +1,10 @@
-"""The runs of a trend: what each arm did in each run, and whether the run counts.
+"""Rows of a trend: the value of each arm in each run, and whether the run counts.
 
-The number of a run is the geometric mean over its blocks: of the arm's own values (its level), or of their ratios to
-the base arm in the same blocks. A machine that became slower moves every level and no ratio, so the ratio is followed
-wherever a plan has a base arm. A run whose canaries (a loop on the CPU, an fsync) are off those of most was made on a
-machine in another state: it is shown, and counts for no change. Nor does an arm count in a run in which it or its base
-failed: what is left of its transactions may be the quick ones.
+The value of a run is the geometric mean over its blocks: of the arm's own values (its level), or of their ratios to the
+base arm in the same blocks. A machine that became slower changes every level and no ratio, so the ratio is followed if
+a plan has a base arm. A run whose canaries (a loop on the CPU, an fsync) differ from those of most runs was made on a
+machine in another state: it is shown, but does not count for a change. An arm does not count either in a run in which
+it or its base failed, because its remaining transactions may be the quick ones.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ if TYPE_CHECKING:
     from dbdyno.study.analysis.measured.measures import ArmMeasures
 
 CANARIES = {"cpu_ns": 0.15, "fsync_ns": 1.0}
-"""By how much (log) the median of a run's canary may be off that of all runs: 15 % of CPU, 2.7 times of an fsync."""
+"""Largest log ratio of the median of a run's canary to that of all runs: 15 % for CPU, a factor of 2.7 for fsync."""
 
 
 class RunRow(TypedDict, total=False):
-    """A run at its place: by arm the value that is followed with both ends of its interval, the arm's own level, and
-    the share that failed where it is too much; `off` is by how much its canaries are off those of most, `unread` why
-    nothing could be read."""
+    """A run of the trend; all dictionaries are by arm, except those of canaries.
+
+    `values`, `lows` and `highs` are the value that is followed with its interval, `levels` the arm's own level,
+    `failed` the share that failed if it is too large. `off` is the ratio of its canaries to the usual ones, `unread`
+    the reason why nothing could be read.
+    """
 
     run: str
     started_at: str
@@ -53,14 +56,14 @@ def bases_of(run: Run) -> dict[str, str]:
 
 
 def rows_of(runs: Sequence[Run], headline: str, bases: dict[str, str]) -> list[RunRow]:
-    """Return a row for each run. Arms in `bases` have their ratio to it for a value, the others their level."""
+    """Return a row for each run; the value of an arm in `bases` is the ratio to its base, of any other its level."""
     rows = [_row(run, headline, bases) for run in runs]
     _compare_machines(rows)
     return rows
 
 
 def counts(row: RunRow, arm: str, base: str | None) -> bool:
-    """Return whether an arm of a run counts for a change."""
+    """Return True if an arm of a run counts for a change."""
     failed = row["failed"]
     return row["comparable"] and arm not in failed and base not in failed and bool(row["values"].get(arm))
 
@@ -102,7 +105,7 @@ def _row(run: Run, headline: str, bases: dict[str, str]) -> RunRow:
 
 
 def _logs(arm: ArmMeasures, headline: str) -> list[float]:
-    """The logs of an arm's values by block, NaN where there is none."""
+    """Return the logs of an arm's values by block; NaN if there is none."""
     return [math.log(value) if value > 0 and math.isfinite(value) else math.nan for value in arm.values[headline]]
 
 
@@ -111,7 +114,7 @@ def _size(log: float) -> float | None:
 
 
 def _compare_machines(rows: list[RunRow]) -> None:
-    """Marks the runs whose canaries are like those of most."""
+    """Mark the runs whose canaries are like those of most runs as comparable."""
     usual = {
         name: statistics.median(known)
         for name in CANARIES

@@ -1,8 +1,8 @@
-"""What a trend says: the verdict of its changes and drifts, in words.
+"""Words of a trend: the verdict on its changes and drifts.
 
-A change at a run is "slower" or "faster". So is a level that moved where the runs cannot tell whether at once: the
-size is known, the place is not. A drift in which no step fits is the arm's own where its ratio to a base arm drifts; of
-a level it may be the machine's, so there the decision is "unclear".
+A change at a run is "slower" or "faster". So is a level that moved, if the runs cannot show whether it moved at once:
+the size is known, the position is not. A drift that no step fits is attributed to the arm if its ratio to a base arm
+drifts. The drift of a level may be the machine's, so the decision is then "unclear".
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Change(TypedDict):
 
 
 class Drift(TypedDict):
-    """A level that moved by `ratio` from the first run to the last; `step` is a change that fits as well."""
+    """A level that moved by `ratio` from the first run to the last; `step` is a change that fits as well, or None."""
 
     ratio: float
     low: float
@@ -39,8 +39,11 @@ class Drift(TypedDict):
 
 
 class ArmRow(TypedDict):
-    """An arm: its base where its ratio is followed, how many of its runs count, where it changed or by how much it
-    drifts, and from which ratio on a change would have been found."""
+    """An arm of the trend.
+
+    `base` is set if its ratio to it is followed. `runs` is the number of its runs that count; `found_from` is the ratio
+    from which on a change would have been found.
+    """
 
     name: str
     base: str | None
@@ -51,7 +54,7 @@ class ArmRow(TypedDict):
 
 
 def verdict_of(arms: list[ArmRow], rows: list[RunRow], about: Metric, level: float) -> VerdictRow:
-    """Return the verdict: a last run that failed first, then the latest change, then drifts."""
+    """Return the verdict: a failure of the last run first, then the latest change, then drifts."""
     changes = sorted(
         ((one["run"], arm, one) for arm in arms for one in arm["changes"]), key=lambda row: row[0], reverse=True
     )
@@ -75,7 +78,7 @@ def verdict_of(arms: list[ArmRow], rows: list[RunRow], about: Metric, level: flo
 
 
 def day(row: RunRow) -> str:
-    """Return when a run began, to the minute."""
+    """Return the start of a run, to the minute."""
     return row["started_at"][:16].replace("T", " ")
 
 
@@ -110,7 +113,7 @@ def _against(arm: ArmRow) -> str:
 
 
 def _begun(change: Change, rows: list[RunRow]) -> str:
-    """Which runs may be the first of a change."""
+    """Return the runs that may be the first of a change, in words."""
     first, last = change["first"], change["last"]
     if first == last:
         return "that run and no other"

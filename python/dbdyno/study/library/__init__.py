@@ -1,4 +1,4 @@
-"""The built-in studies: one file each; adding one touches this list only."""
+"""The built-in studies, one file each; a new study needs an entry in this list only."""
 
 from __future__ import annotations
 
@@ -66,11 +66,15 @@ STUDIES: dict[str, Study] = {
         wide_loader,
     )
 }
-"""The built-in studies by their names."""
+"""The built-in studies by name."""
 
 
 def find_study(name: str) -> Study:
-    """The study of that name; raises `PlanError` with the nearest one."""
+    """Return the study with this name.
+
+    Raises:
+        PlanError: There is no such study; the error suggests the most similar name.
+    """
     if name in STUDIES:
         return STUDIES[name]
     near = difflib.get_close_matches(name, STUDIES, 1)

@@ -1,11 +1,11 @@
-"""Study batch-split: how much sooner is a batch done that is split over several processes?
+"""Study batch-split: how much faster a batch is if it is split over several processes.
 
-A table of rows is the batch. Each of N sessions does every Nth chunk of it, a transaction of 200 rows at a time, as a
-payroll does its employees: read a row, compute, write it back. The chunks of two sessions never share a row, so what
-holds them up is the server and the machine: cores, the log, latches. A batch of R rows takes R / 200 transactions,
-whoever does them: the elapsed time is that number over the throughput.
+The batch is a table of rows. Each of N sessions processes every Nth chunk of it, one transaction of 200 rows at a time,
+as a payroll run processes its employees: read a row, compute, write it back. The chunks of two sessions never share a
+row, so they are limited only by the server and the machine: cores, the log, latches. A batch of R rows takes R / 200
+transactions, whichever session runs them: the elapsed time is that number divided by the throughput.
 
-Limits: one table; the chunks' indexes and pages lie side by side, as they do in a real batch.
+Limits: one table; the chunks' index entries and pages are next to each other, as in a real batch.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         ),
         workload=Workload(
             scripts=[Script(f"{CHUNK} rows", PAYROLL)],
-            # As many chunks as every number of processes divides, so that two never meet at the table's end.
+            # Every number of processes divides the number of chunks, so that two never meet at the table's end.
             variables={"turn": "-1", "chunks": str(_chunks(rows, processes))},
             **keyed_table(rows),
         ),

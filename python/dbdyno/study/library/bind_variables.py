@@ -1,10 +1,10 @@
-"""Study bind-variables: what do literals cost instead of bind variables, and does that stop a server from scaling?
+"""Study bind-variables: cost of literals instead of bind variables, and whether they prevent a server from scaling.
 
-Rows are looked up by random keys: with the key written into the text, with the key apart from a text that is parsed
-each time, and with a statement that the server has prepared.
+Rows are looked up by random keys in three ways: with the key in the statement's text, with the key apart from a text
+that is parsed each time, and with a prepared statement.
 
-Limits: PostgreSQL has no shared pool that texts of statements could flood: each session parses for itself. What
-literals cost there is the parsing and planning of each execution.
+Limits: PostgreSQL has no shared pool that statement texts could flood, because each session parses for itself. The cost
+of literals there is the parsing and planning of each execution.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
             warmup_blocks=1,
             turn_ns=1_000_000_000,
             slice_ns=50_000_000,
-            # The server's counters are read between turns of arms.
+            # The server's counters are read between the turns of the arms.
             switch="turns" if timed else "auto",
         ),
-        # What the ways cost is the question. The median is of lookups that nobody took the processor from, so other
-        # work on the machine moves it half as much as the mean or the throughput.
+        # The cost of each way is the question, so different work is accepted. The median describes lookups that kept
+        # the processor, so other work on the machine changes it half as much as the mean or the throughput.
         Judge(headline="p50", accept=["work"], factor="statement_mode" if len(ways) > 1 else None),
         plans_counted=timed,
         caches_told=True,

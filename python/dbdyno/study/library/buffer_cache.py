@@ -1,16 +1,16 @@
-"""Study buffer-cache: memory for the database's own cache, or for the file system's?
+"""Study buffer-cache: whether memory is better used for the database's cache or for the file system's.
 
-PostgreSQL reads through the file system's cache: a page that shared_buffers does not hold is copied from there by a
-call to the system. Servers of their own with shared_buffers from a part of the table to five times all of it run side
-by side; the data are in memory in any case, so what differs is whose memory. System CPU and calls per transaction are
-told. With `--set begin=hot,cold` turns begin hot or cold as well: cold, the servers are restarted before each turn, and
-the data leave the file system's cache. (A scan of a table larger than a quarter of shared_buffers does not stay there
-by PostgreSQL's own rule: that is why the largest size is so large.)
+PostgreSQL reads through the file system's cache: a page that is not in shared_buffers is copied from there by a system
+call. Separate servers run side by side, with shared_buffers from a part of the table to five times its size. The data
+are in memory in any case, so only the place differs. System CPU and system calls per transaction are reported. With
+`--set begin=hot,cold` turns also start hot or cold: for a cold turn the servers are restarted and the data are dropped
+from the file system's cache. (By PostgreSQL's own rule, a scan of a table larger than a quarter of shared_buffers does
+not stay there, which is why the largest size is so large.)
 
-On MariaDB (`--target mariadb`) InnoDB's pool reads past the file system's cache (`innodb_flush_method=O_DIRECT`, its
-default since 10.6) or through it (`fsync`): there the question is what a page costs that the pool does not hold.
+On MariaDB (`--target mariadb`) InnoDB's buffer pool reads past the file system's cache (`innodb_flush_method=O_DIRECT`,
+its default since 10.6) or through it (`fsync`); there the question is the cost of a page that is not in the pool.
 
-Limits: on a machine whose memory holds the table twice; cold turns take a restart each, a few seconds of a run.
+Limits: the machine's memory must hold the table twice; each cold turn takes a restart, a few seconds of a run.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ LOADS = {
 }
 BEGINNINGS = {"hot": Level("hot"), "cold": Level("cold", cold=True)}
 PLAIN = {"max_parallel_workers_per_gather": "0", "synchronize_seqscans": "off", "autovacuum": "off"}
-"""One process does the work, begins at the table's begin, and is alone."""
+"""One process does the work, starts at the beginning of the table, and runs without autovacuum."""
 
 
 def _server(arm: Arm) -> Server:
-    """The arm's own server; one that is restarted for cold turns is not that of hot ones."""
+    """Return the arm's own server; cold turns restart theirs, so it differs from that of hot turns."""
     begin, size = arm.levels["begin"], arm.levels["shared_buffers"]
     return Server(settings={"shared_buffers": size, "cluster_name": begin, **PLAIN})
 
@@ -47,7 +47,7 @@ MARIADB = {
     "rows": "400000",
 }
 NUMBERS = {"hot": "1", "cold": "2"}
-"""A number of the server that nothing else uses, so that cold turns restart no server of hot ones."""
+"""Server numbers that make the servers of cold turns distinct, so that restarts do not affect those of hot turns."""
 
 
 def _mariadb_server(arm: Arm) -> Server:
@@ -72,7 +72,7 @@ def _made(
     server: Callable[[Arm], Server],
     table: Callable[[int], Made],
 ) -> Plan:
-    """The plan over loads, beginnings, and the factors of the server's memory."""
+    """Return the plan over loads, starts (hot or cold), and the factors of the server's memory."""
     rows = one_number(options["rows"], "rows")
     beginnings = chosen(BEGINNINGS, options["begin"], "begin")
     cold = any(level.cold for level in beginnings)

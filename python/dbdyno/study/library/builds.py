@@ -1,11 +1,12 @@
-"""Study builds: what do parallel builds bring: threads within a build, builds beside each other, or both?
+"""Study builds: gain of parallel builds, by threads within a build, by builds beside each other, or by both.
 
-The study makes a small C project and builds it with `make -j N`, several builds at once, each into a folder of its own.
-A build always compiles every file; what was built before is removed before each, and that is not timed. The headline is
-builds per second: it answers for jobs in a build and builds at once alike. CPU of a whole build is told for each arm.
+The study creates a small C project and builds it with `make -j N`, several builds at once, each in a separate folder. A
+build always compiles every file; earlier results are removed before each build, which is not timed. The headline is
+builds per second, which covers jobs in a build and builds at once alike. The CPU of a whole build is reported for each
+arm.
 
-Limits: the sources and what is made of them are in the file system's cache; a project of a few dozen files has little
-that only one process can do (the link), which is what limits `-j` in large ones.
+Limits: sources and results are in the file system's cache. A project of a few dozen files has little work that only one
+process can do (the link step), which is what limits `-j` in large projects.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dbdyno.study.plan.targets import COMMANDS
 MAKE = "env -u MAKEFLAGS -u MAKELEVEL make -s -C {source} OUT=out{session}"
 
 TURN_LEAST = 4
-"""Builds of a turn, where no more are made at once: each of those at once makes one."""
+"""Smallest number of builds in a turn; with more builds at once, each of them builds once."""
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:

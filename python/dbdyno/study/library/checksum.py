@@ -1,16 +1,17 @@
-"""Study checksum: what do checksums of data pages cost, and what do full-page images beside them?
+"""Study checksum: cost of checksums of data pages, and of full-page images beside them.
 
-Two servers of their own, made by initdb with and without checksums, run side by side; the arms alternate in slices.
-Readers scan a table that does not fit into shared_buffers, so each page that comes in is checked; writers change single
-rows of it, so that each page that goes out is summed, and hint bits are logged. Full-page images belong to the log and
-not to checksums, so they are a factor of their own: `--set full_page_writes=on,off`.
+Two separate servers, created by initdb with and without checksums, run side by side; the arms alternate in slices.
+Readers scan a table that does not fit into shared_buffers, so each page that is read is verified. Writers change single
+rows of it, so that a checksum is computed for each page that is written, and hint bits are logged. Full-page images
+belong to the log and not to checksums, so they are a separate factor: `--set full_page_writes=on,off`.
 
-On MariaDB (`--target mariadb`) the checksum is `innodb_checksum_algorithm`, which a server has from its first page on
-and which versions up to 10.5 can do without (`none`, `innodb`); what torn pages are mended with is a factor of its own
+On MariaDB (`--target mariadb`) the checksum is `innodb_checksum_algorithm`, which is fixed when a server is created,
+and which versions up to 10.5 can do without (`none`, `innodb`). The protection from torn pages is a separate factor
 there, too: `innodb_doublewrite`.
 
-Limits: the pages come from the file system's cache, where a checksum costs the largest share; behind a disk it costs
-less. Pages are written by the checkpointer and by evictions, of which the sessions' CPU holds the evictions alone.
+Limits: the pages come from the file system's cache, where a checksum has the largest share of the cost; with a disk
+behind it the share is smaller. Pages are written by the checkpointer and by evictions, of which the sessions' CPU
+covers only the evictions.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ LOADS = {
 
 
 def _servers(options: Mapping[str, str]) -> list[Level]:
-    """A server for each combination of checksums and full-page writes."""
+    """Return a server for each combination of checksums and full-page writes."""
     found = []
     for images in words(options["full_page_writes"], "full_page_writes"):
         for sums in words(options["checksums"], "checksums"):
@@ -57,11 +58,11 @@ MARIADB = {
     "pool": "8M",
 }
 PLAIN_MARIADB = {"innodb_flush_method": "fsync"}
-"""Pages come from the file system's cache, as PostgreSQL's do: a device would hide what a checksum costs."""
+"""Pages come from the file system's cache, as on PostgreSQL; a device would hide the cost of a checksum."""
 
 
 def _mariadb_servers(options: Mapping[str, str]) -> list[Level]:
-    """A server for each combination of checksum and doublewrite buffer."""
+    """Return a server for each combination of checksum and doublewrite buffer."""
     found = []
     for doublewrite in words(options["doublewrite"], "doublewrite"):
         _on_or_off(doublewrite, "doublewrite")
@@ -73,7 +74,7 @@ def _mariadb_servers(options: Mapping[str, str]) -> list[Level]:
                 **PLAIN_MARIADB,
             }
             name = f"{sums}, doublewrite {doublewrite}" if "," in options["doublewrite"] else sums
-            # The pages that the server begins with are summed as all others are.
+            # The server's initial pages have the same checksum as all others.
             initdb = [f"--innodb-checksum-algorithm={sums}"]
             found.append(Level(name, server=Server(settings=settings, initdb=initdb)))
     return found

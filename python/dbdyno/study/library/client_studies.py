@@ -1,4 +1,4 @@
-"""The shape of the studies that ask clients: one table made for the study, one script, a curve for each factor."""
+"""Common plan of the studies about clients: a table made for the study, one script, and a curve for each factor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Watch, Workloa
 from dbdyno.study.plan.targets import on_target
 
 SCHEMA = "dbdyno"
-"""Holds the table, and is removed with it."""
+"""Schema of the table; it is dropped with the table."""
 
 
 def client_plan(
@@ -25,9 +25,19 @@ def client_plan(
     plans_counted: bool = False,
     caches_told: bool = False,
 ) -> Plan:
-    """A sweep over every combination of the factors' levels; those with one level have no curve. `table` is its name
-    and the SQL that makes it, in the schema; with `plans_counted` the server counts statements and their plans, with
-    `caches_told` it is read what a session keeps of statements."""
+    """Return a sweep over every combination of the factors' levels; a factor with one level has no curve.
+
+    Args:
+        study: Name of the study.
+        question: The question that it answers.
+        factors: Levels of each factor.
+        script: The script that the sessions run.
+        table: Name of the table, and the SQL that creates it in the schema.
+        schedule: Schedule of the plan.
+        judge: Rules of the verdict.
+        plans_counted: True if the server counts statements and their plans.
+        caches_told: True to record what a session caches of its statements.
+    """
     name, made = table
     return Plan(
         title=study,
@@ -49,7 +59,7 @@ def client_plan(
 
 
 def mariadb_plan(plan: Plan, table: tuple[str, Sequence[str]], target: str) -> Plan:
-    """Such a plan on MariaDB: the table made by its SQL, all else as it is."""
+    """Return such a plan for MariaDB: the table is created by other SQL, everything else is unchanged."""
     name, made = table
     work = replace(
         plan.workload,

@@ -1,4 +1,4 @@
-"""Data sets that several studies make: one table with a key, its rows all alike and as large as asked for."""
+"""Data sets of several studies: a table with a key and any number of identical rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TypedDict
 
 TABLE = "dbdyno_rows"
 ROW_BYTES = 128
-"""About what a row of the table takes on a page."""
+"""Approximate size of a row of the table on a page [bytes]."""
 
 
 class Made(TypedDict):
@@ -17,8 +17,10 @@ class Made(TypedDict):
 
 
 def keyed_table(rows: int, table: str = TABLE) -> Made:
-    """A table with the key `id` from 1 to `rows`, an `amount` to read or change, and filler; about 128 bytes a row. It
-    is vacuumed, so that the first reader writes no hint bits."""
+    """Return the set-up of a table with the key `id` from 1 to `rows`, an `amount` to read or change, and filler.
+
+    A row has about 128 bytes. The table is vacuumed, so that the first reader writes no hint bits.
+    """
     return {
         "setup": [
             f"create table {table} as select i as id, i % 1000 as amount, repeat(md5(i::text), 2) as filler"  # noqa: S608
@@ -31,7 +33,7 @@ def keyed_table(rows: int, table: str = TABLE) -> Made:
 
 
 def mariadb_table(rows: int, table: str = TABLE) -> Made:
-    """The same table on MariaDB, whose `seq_1_to_N` makes the rows."""
+    """Return the set-up of the same table on MariaDB, where `seq_1_to_N` generates the rows."""
     return {
         "setup": [
             f"create table {table} (id int primary key, amount int, filler varchar(64))",
@@ -43,23 +45,25 @@ def mariadb_table(rows: int, table: str = TABLE) -> Made:
 
 
 def lookup_of(table: str) -> str:
-    """A script that looks up a row by its key, of the first `:rows`."""
+    """Return a script that looks up a random row among the first `:rows` by its key."""
     return f"\\set at random(1, :rows)\nselect amount from {table} where id = :at;\n"
 
 
 def update_of(table: str) -> str:
-    """A script that changes such a row."""
+    """Return a script that updates a random row among the first `:rows` by its key."""
     return f"\\set at random(1, :rows)\nupdate {table} set amount = amount + 1 where id = :at;\n"
 
 
 def scan_of(table: str) -> str:
-    """A script that reads every row."""
+    """Return a script that reads every row."""
     return f"select sum(amount) from {table};\n"  # noqa: S608
 
 
 def read_whole(table: str) -> list[str]:
-    """Set-up that reads a table and its index once. A scan leaves in shared_buffers what it read, unless the table is
-    larger than a quarter of them."""
+    """Return set-up statements that read a table and its index once.
+
+    A scan leaves in shared_buffers what it read, unless the table is larger than a quarter of them.
+    """
     return [
         scan_of(table).rstrip(),
         "set enable_seqscan = off",

@@ -1,13 +1,13 @@
-"""Study data-growth: does the same load stay the same as the data grow?
+"""Study data-growth: whether the cost of the same load stays the same as the data grow.
 
 One user runs each of six transactions of an order system on 1, 10 and 40 times the rows. A benchmark of equal load
-should not slow down because its tables grew; a transaction that does is bloated: it touches more blocks each time. So
-each transaction has a curve of its own, and the blocks that it touched stand beside it, counted by pg_stat_statements.
+should not slow down because its tables grew; a transaction that does slow down touches more blocks each time. Each
+transaction therefore has a separate curve, with the number of blocks that it touched, counted by pg_stat_statements.
 
 Customers and products do not grow with the orders, as in the source: a customer of the large database has forty times
-the orders of one of the small.
+the orders of a customer of the small one.
 
-Limits: the data fit into shared_buffers as long as they can; one session, so nothing waits for others.
+Limits: the data fit into shared_buffers as long as they can; there is one session, so nothing waits for others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TRANSACTIONS = {
     "sales of a product": "select sum(amount) from {t} where product = :product;",
     "open orders": "select count(*) from {t} where state = 0;",
 }
-"""The first three need as much work whatever the size; the others follow it."""
+"""The first three take the same work at any size; the work of the others grows with the size."""
 _DRAW = f"\\set customer random(1, {CUSTOMERS})\n\\set product random(1, {PRODUCTS})\n\\set id random(1, :orders)\n"
 
 
@@ -51,14 +51,14 @@ def _made(orders: int) -> list[str]:
 
 
 def _with_script(arm: Arm, base: int) -> Arm:
-    """The arm with its transaction on its own table."""
+    """Return the arm with its transaction on its own table."""
     name, orders = arm.levels["transaction"], base * int(arm.levels["times"])
     text = TRANSACTIONS[name].format(t=_table(orders))
     return replace(arm, scripts=[Script(name, f"{_DRAW}{text}\n")], variables={"orders": str(orders)})
 
 
 def _can_count() -> bool:
-    """Whether an embedded engine comes with pg_stat_statements."""
+    """Return True if an embedded engine comes with pg_stat_statements."""
     from dbdyno.bench.postgres.statements import preloaded
 
     try:
@@ -88,7 +88,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         schedule=Schedule(
             blocks=4 if quick else 8,
             warmup_blocks=1,
-            # The slowest has its twenty operations for a median also where others use the machine.
+            # The slowest transaction has its twenty operations for a median even if others use the machine.
             turn_ns=150_000_000 if quick else 600_000_000,
             settle_ns=20_000_000,
             switch="turns",

@@ -1,10 +1,10 @@
-"""Study drivers: what does a driver add to a query of many rows?
+"""Study drivers: time that a driver adds to a query of many rows.
 
-The same query by each client that is installed: rows one by one (psycopg, asyncpg, JDBC, node-postgres), and rows into
-a data frame (pandas, ConnectorX, ADBC, polars, R). dbdyno's own client, which only counts rows, is the base: what the
-server and the line need at least.
+The same query is run by each installed client: row by row (psycopg, asyncpg, JDBC, node-postgres), and into a data
+frame (pandas, ConnectorX, ADBC, polars, R). The base is dbdyno's own client, which only counts rows: the minimum that
+the server and the network need.
 
-Limits: one session, everything on one host, so what a client spends of the CPU may be taken from the server.
+Limits: one session; everything is on one host, so the CPU of a client may be taken from the server.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _made(options: Mapping[str, str], quick: bool, engine: str) -> Plan:
         Script("read rows", "select id, part, amount, word from dbdyno.driven where id <= :rows;\n"),
         ("driven", [_TABLE.format(rows=_most(options)), _INDEX]),
         Schedule(blocks=6, warmup_blocks=1, turn_ns=500_000_000 if quick else 1_000_000_000),
-        # More rows are more work: it is the clients that are compared, at each number of rows.
+        # More rows are more work, so the clients are compared at each number of rows.
         Judge(headline="mean", accept=["work"], factor="client" if len(compared) > 1 else None),
     )
 

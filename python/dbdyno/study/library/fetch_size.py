@@ -1,7 +1,7 @@
-"""Study fetch-size: how much is it worth to take many rows from the server at a time?
+"""Study fetch-size: gain of taking many rows from the server at a time.
 
 A query of some thousand rows is read to its end with different fetch sizes. Each fetch is a round trip, so the time
-grows with their number; what a round trip takes is the line's length and the driver's work.
+grows with their number; the time of a round trip depends on the network and on the driver.
 
 Limits: server and client are on one host unless --target names another, so without a delay a round trip is as short as
 it can be.
@@ -38,7 +38,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         Script("read all rows", "select id, amount, word from dbdyno.fetched;\n"),
         ("fetched", [_TABLE.format(rows=rows[0])]),
         Schedule(blocks=6 if quick else 8, warmup_blocks=1, turn_ns=1_000_000_000, slice_ns=50_000_000),
-        # A cursor is a transaction of its own: begin, declare, fetches, close, commit.
+        # A cursor is a separate transaction: begin, declare, fetches, close, commit.
         Judge(headline="mean", accept=["work"]),
     )
 

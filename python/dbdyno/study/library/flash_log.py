@@ -1,11 +1,11 @@
-"""Study flash-log: what does writing redo to disk and flash at once bring to a commit?
+"""Study flash-log: effect on commits of writing redo to disk and flash at once.
 
-A cell that has a flash log sends each redo write to disk and flash at once and answers with the
-first that is safe. Twenty sessions update a row and commit. What is compared is the commit, and who
-won each race is counted.
+A cell with a flash log sends each redo write to disk and flash at once and answers as soon as the first of them is
+durable. Twenty sessions update a row and commit. The study compares the commits, and counts which of disk and flash was
+first.
 
-Limits: on a model. On two real paths and on storage cells the study has other factors:
-`dbdyno.study.plan.host`, `dbdyno.bench.cells.plan`.
+Limits: on a model. On two real paths and on storage cells the study has other factors: `dbdyno.study.plan.host`,
+`dbdyno.study.plan.cells`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BLOCKS = 20
 
 
 def _arms(text: str) -> list[Arm]:
-    """The arms with and without a flash log, as `--set flash_log=` names them."""
+    """Return the arms with and without a flash log, as `--set flash_log=` names them."""
     return [Arm(f"flash log {level.name}", settings=level.settings) for level in chosen(LEVELS, text, "flash_log")]
 
 
@@ -34,7 +34,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
 
 
 def commits_plan(study: Study, options: Mapping[str, str], quick: bool, judge: Judge) -> Plan:
-    """Commits with and without a flash log, judged in a study's own way."""
+    """Return the plan of commits with and without a flash log, with the verdict's rules of the study."""
     (sessions,) = numbers(options["sessions"], "sessions")[:1]
     (commits,) = numbers(options["commits"], "commits")[:1]
     parameters: dict[str, Value] = {"redo_bytes": options["redo_bytes"]}

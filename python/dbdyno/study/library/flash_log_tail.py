@@ -1,12 +1,11 @@
-"""Study flash-log-tail: what does a flash log do to the longest commits?
+"""Study flash-log-tail: effect of a flash log on the longest commits.
 
-As flash-log, with forty sessions, and with an eye on the tail: the 10,000 longest of both arms
-together, how many of them each arm has, and the far quantiles. Nothing is cut off.
+It is like flash-log, but with forty sessions and with attention to the tail: the 10,000 longest commits of both arms
+together, how many of them each arm has, and the high quantiles. Nothing is cut off.
 
-Limits: on a model. Whether the disks of the machine have a tail at all is a matter of their
-parameters: a disk that is never busy with anything else has none to remove. Where the longest commit
-without a flash log takes less than 100 times the median, the verdict is withheld: what the source saw
-is not there to be judged (290 times there).
+Limits: on a model. Whether the disks of the machine have a tail at all depends on their parameters: a disk that is
+never busy with anything else has no tail to remove. If the longest commit without a flash log takes less than 100 times
+the median, the verdict is withheld, because the effect that the source saw cannot be judged (290 times there).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from dbdyno.study.plan.plan import Judge, Plan
 from dbdyno.study.plan.study import Factor, Study
 
 TAIL_TIMES = 100.0
-"""What the source's longest commits took, times the median, is 290; a machine without such is no machine to ask."""
+"""Smallest ratio of the longest commit to the median for a verdict; it is 290 in the source."""
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:

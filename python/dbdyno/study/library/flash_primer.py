@@ -1,15 +1,16 @@
-"""Study flash-primer: what does a flash card cost that is full of modified pages?
+"""Study flash-primer: cost of a flash card that is full of modified pages.
 
-A page of flash is read in 25 us and programmed in 250, but only after its whole block was erased, which takes 2,000.
-A card that is new has erased blocks ready. One that was written at random for a long time must first move what is still
-valid out of a block, program it elsewhere, and erase: each write of the host becomes several. How many depends on the
-spare flash that the host does not see.
+A page of flash is read in 25 us and programmed in 250 us, but only after its whole block was erased, which takes 2,000
+us. A new card has erased blocks ready. A card that was written at random for a long time must first move the valid
+pages out of a block, program them elsewhere, and erase the block: each write of the host becomes several. How many
+depends on the spare flash that the host does not see.
 
-So many sessions change pages at random that the database writer keeps the card at work; the card's own limit is what
-they get. The buffer cache is small, so that changes reach the card and do not stay in memory.
+The number of sessions that change pages at random is so large that the database writer keeps the card busy; the card's
+limit is then what the sessions get. The buffer cache is small, so that changes reach the card and do not stay in
+memory.
 
-Limits: on a model only, whose card is scaled down (1 GB) and starts fresh or in the steady state; how it gets from one
-to the other is not shown here.
+Limits: on a model only, whose card is scaled down (1 GB) and starts fresh or in the steady state; the transition from
+one to the other is not modelled here.
 """
 
 from __future__ import annotations

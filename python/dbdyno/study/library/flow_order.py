@@ -1,20 +1,20 @@
-"""Study flow-order: who orders the steps of a data flow better, you or the optimizer?
+"""Study flow-order: whether the user or the optimizer orders the steps of a data flow better.
 
-The same question over customers, orders and lines, written in two orders: filters first and small tables first (good),
-or the largest join first and the filters last (bad). Each engine carries out both, with its optimizer and without, so
-each of its four arms stands for one way to be wrong:
+The same question over customers, orders and lines is written in two orders: filters first and small tables first
+(good), or the largest join first and the filters last (bad). Each engine runs both, with its optimizer and without. The
+four arms of an engine give four comparisons:
 
     what a bad order costs         written badly against written well, nothing moved by the engine
     what the optimizer gives back  written badly, with the optimizer against without
     what is left                   written badly against written well, with the optimizer
     what the optimizer does        written well, with the optimizer against without: it may do harm, too
 
-Engines are not compared with each other: they keep their tables in different forms. All arms must give the same rows
-before any time is taken. PostgreSQL has no switch for its optimizer: with join_collapse_limit = 1 it keeps the order of
-joins, and still moves conditions down, so its bad order is only half as bad as those of the others.
+Engines are not compared with each other, because they store their tables in different forms. All arms must return the
+same rows before any time is taken. PostgreSQL has no switch for its optimizer: with join_collapse_limit = 1 it keeps
+the order of joins but still moves conditions down, so its bad order is only half as bad as that of the others.
 
-Limits: one thread an engine; generated whole numbers without a skew; Pig in local mode, where most of its time is the
-start of its jobs, which is told.
+Limits: one thread per engine; generated whole numbers without skew; Pig in local mode, where most of its time is the
+start of its jobs, which is reported.
 """
 
 from __future__ import annotations
@@ -96,7 +96,11 @@ def _on_flows(options: Mapping[str, str], quick: bool, target: str) -> Plan:
 
 
 def _arms(engine: str, lines: int, sized: bool) -> list[Arm]:
-    """Each way to write, and who orders; the engine's own well written flow, left as it is, is their base."""
+    """Return one arm for each order and optimizer setting.
+
+    Their base is the same engine's well written flow without the optimizer; for the badly written, optimized flow it is
+    the badly written one without the optimizer.
+    """
     text = TEXTS[ENGINES[engine].language]
     more = f", {lines:,} lines" if sized else ""
 
@@ -123,7 +127,7 @@ def _arms(engine: str, lines: int, sized: bool) -> list[Arm]:
 
 
 def _engines(text: str) -> tuple[Sequence[str], str]:
-    """The engines that are asked for, or all that are there; and what is to be said of those that are not."""
+    """Return the requested engines, or all available ones, and a note on those that are not available."""
     if text != INSTALLED:
         asked = words(text, "engines")
         for name in asked:

@@ -1,15 +1,15 @@
-"""Study gather-statistics: how do the sample and the degree change the time that statistics take?
+"""Study gather-statistics: effect of sample size and degree of parallelism on the time to gather statistics.
 
-ANALYZE samples 300 rows for each unit of the statistics target, so the target is the sample. The degree is how many
-sessions analyze tables at once, each table by one of them: what `vacuumdb --analyze-only --jobs` does. The headline is
-tables a second, so that degree and sample answer in one measure.
+ANALYZE samples 300 rows for each unit of the statistics target, so the target sets the sample. The degree is the number
+of sessions that analyze tables at once, each table by one of them, as `vacuumdb --analyze-only --jobs` does. The
+headline is tables per second, so that degree and sample have the same measure.
 
-On MariaDB (`--target mariadb`) ANALYZE TABLE gathers two kinds of statistics, and `--set statistics=` names one: of
-`columns` (PERSISTENT FOR ALL; the sample is a percentage of the rows, `analyze_sample_percentage`), or of InnoDB's
-`indexes` (pages of each, `innodb_stats_persistent_sample_pages`, which the server has once for all).
+On MariaDB (`--target mariadb`) ANALYZE TABLE gathers two kinds of statistics, and `--set statistics=` selects one:
+`columns` (PERSISTENT FOR ALL; the sample is a percentage of the rows, `analyze_sample_percentage`), or InnoDB's
+`indexes` (pages of each, `innodb_stats_persistent_sample_pages`, which is one value for the whole server).
 
-Limits: the tables are alike and in memory; ANALYZE of one table is not split by PostgreSQL, so one large table gains
-nothing by the degree. vacuumdb itself is not run.
+Limits: the tables are alike and in memory. PostgreSQL does not split the ANALYZE of one table, so one large table gains
+nothing from the degree. vacuumdb itself is not run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MARIADB = {"statistics": "columns", "sample": "1,10,100", "degree": "1,2,4", "ro
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
-    # A table's name is no parameter: the session's own number is put into the text, and nothing else.
+    # A table's name cannot be a parameter: only the session's number is put into the text.
     return _made(options, quick, keyed_table, "default_statistics_target", f"analyze {NAME}:client_id;\n")
 
 

@@ -1,17 +1,16 @@
-"""Study hit-ratio: is the buffer cache's hit ratio a measure of performance?
+"""Study hit-ratio: whether the buffer cache's hit ratio is a measure of performance.
 
-A mix of some fifty statements runs on eight tables from 500 to 400,000 rows, larger together than
-the cache. The engine counts calls, time, blocks found in the cache and blocks read for each
-statement (pg_stat_statements). Over the statements, the hit ratio is laid against the mean time of
-a call, and beside it what else might explain that time: blocks touched, blocks read, blocks sorted
-to disk, rows.
+A mix of about fifty statements runs on eight tables of 500 to 400,000 rows, which together are larger than the cache.
+The engine counts calls, time, blocks found in the cache and blocks read for each statement (pg_stat_statements). Over
+the statements, the hit ratio is correlated with the mean time of a call, and so is what else might explain that time:
+blocks touched, blocks read, blocks sorted to disk, rows.
 
-With `--set workload=watch` no load is made but one idle session: the statements are those that
-others run on the engine meanwhile.
+With `--set workload=watch` the only load is one idle session; the statements are those that others run on the engine
+meanwhile.
 
-Limits: statements stand in for independent observations, which those of one application are not
-quite; a "read" block may come from the operating system's cache; only statements that run in this
-database, and end while the study runs, are seen.
+Limits: statements stand in for independent observations, which those of one application are not quite; a "read" block
+may come from the operating system's cache; only statements that run in this database, and end while the study runs, are
+seen.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from dbdyno.study.plan.study import Factor, Study
 
 ROWS = (500, 2_000, 8_000, 25_000, 50_000, 100_000, 200_000, 400_000)
 _SLOW = 50_000
-"""From this many rows on, whole-table statements are rarer in the mix."""
+"""Number of rows of a table from which on whole-table statements are rarer in the mix."""
 
 _TEMPLATES: tuple[tuple[str, int, str], ...] = (
     ("key lookup", 20, "select amount from {table} where id = :at;"),

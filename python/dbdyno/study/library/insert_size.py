@@ -1,8 +1,8 @@
-"""Study insert-size: how many rows should one insert bring, and how many one commit?
+"""Study insert-size: number of rows per insert statement, and per commit.
 
-Every operation inserts the same 1,000 rows, in statements of 1 to 1,000 rows each: so a millisecond of its time is a
-microsecond a row, and the work of all arms is equal. The commit stands at the end of the operation, after each
-statement, or after a number of rows. The forms:
+Every operation inserts the same 1,000 rows, in statements of 1 to 1,000 rows each. A millisecond of its time is
+therefore a microsecond per row, and the work of all arms is equal. The commit is at the end of the operation, after
+each statement, or after a number of rows. The forms:
 
     values      insert ... values (...), (...), ...
     pipeline    single-row inserts, sent together and answered together: what drivers call a batch (PostgreSQL)
@@ -60,8 +60,12 @@ MARIADB = {"batch": "1,10,100,1000", "commit": "end,statement", "form": "values"
 
 
 def _commits(text: str, batches: list[int], rows: int) -> dict[str, int | None]:
-    """Rows of a commit, by the levels that `--set commit` names; None where each statement commits. Raises
-    `PlanError`."""
+    """Return the rows per commit for each level that `--set commit` names; None if each statement commits.
+
+    Raises:
+        PlanError: A level is neither "end" nor "statement" nor a number of rows that fits the batches and the
+            operation.
+    """
     found: dict[str, int | None] = {}
     for word in words(text, "commit"):
         if word in (END, STATEMENT):
@@ -79,7 +83,7 @@ def _commits(text: str, batches: list[int], rows: int) -> dict[str, int | None]:
 
 
 def _script(statement: str, batch: int, rows: int, commit: int | None) -> Script:
-    """One operation: `rows` rows in statements of `batch`, with a commit after `commit` rows or each statement."""
+    """Return an operation: `rows` rows in statements of `batch`, committed after `commit` rows or each statement."""
     if commit is None:
         text = statement * (rows // batch)
     else:
@@ -88,7 +92,7 @@ def _script(statement: str, batch: int, rows: int, commit: int | None) -> Script
 
 
 def _variables(form: str, batch: int) -> dict[str, str]:
-    """The rows of a batch, for the forms that send them whole: as arrays, or as the text that `stdin` stands for."""
+    """Return the rows of a batch for forms that send them as a whole: as arrays, or as text for `stdin`."""
     if form in ("copy", "load"):
         return {"stdin": "".join(f"{1_000_000 + at}\t42\tsixteen_letters_\n" for at in range(batch))}
     if form != "array":
@@ -145,7 +149,7 @@ def _made(options: Mapping[str, str], quick: bool, forms: Mapping[str, Callable[
             teardown=[f"drop table {TABLE}"],
         ),
         schedule=Schedule(
-            # A commit of each row waits for the disk as often as there are rows: that arm alone is half of the time.
+            # A commit per row waits for the disk once per row: that arm alone takes half of the time.
             blocks=6 if quick else 12,
             warmup_blocks=1,
             turn_transactions=5,
@@ -157,7 +161,11 @@ def _made(options: Mapping[str, str], quick: bool, forms: Mapping[str, Callable[
 
 
 def _known(text: str, known: Iterable[str], where: str) -> list[str]:
-    """Those of the known levels that `--set` names."""
+    """Return the known levels that `--set` names.
+
+    Raises:
+        PlanError: A level is unknown.
+    """
     found = words(text, where)
     for value in found:
         if value not in known:

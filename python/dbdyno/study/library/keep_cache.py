@@ -1,11 +1,11 @@
-"""Study keep-cache: what does CELL_FLASH_CACHE KEEP do to scans, to the first one and to later ones?
+"""Study keep-cache: effect of CELL_FLASH_CACHE KEEP on the first scan of a table and on later ones.
 
-By default large reads pass the flash cache of storage cells by. A table with KEEP is taken into it: its first scan
-brings the blocks there, later scans read from disk and flash at once. Each block of the run scans anew from an empty
-cache: once, or a second time after a first scan that does not count.
+By default large reads bypass the flash cache of storage cells. A table with KEEP is cached: its first scan brings the
+blocks into the cache, later scans read from disk and flash at once. Each block of the run scans from an empty cache:
+once, or a second time after a first scan that does not count.
 
-Limits: on a model only. The model fills the cache beside the scan, so that the first scan costs what it costs without
-KEEP; the source saw it take several times as long, and no source says why (`dbdyno model claims N10` has the numbers
+Limits: on a model only. The model fills the cache beside the scan, so that the first scan costs the same as without
+KEEP. In the source it took several times as long, and no source says why (`dbdyno model claims N10` shows the numbers
 and what was tried).
 """
 

@@ -1,12 +1,13 @@
-"""Study key-lookup: what does a lookup by key cost, by where the row is?
+"""Study key-lookup: cost of a lookup by key, depending on where the row is.
 
-On PostgreSQL each place is a server of its own: one whose shared_buffers hold the table; one with hardly any, so that
-pages come from the file system's cache; and the same begun cold, so that they come from the storage. A cold turn has
-few enough lookups that hardly any meets a page which an earlier one brought in; what the sessions really read from
-the storage is told. On a model with storage cells the places are the disks, the flash cache, and flash itself.
+On PostgreSQL each place is a separate server: one whose shared_buffers hold the table; one with very small
+shared_buffers, so that pages come from the file system's cache; and the same started cold, so that pages come from the
+storage. A cold turn has so few lookups that hardly any finds a page that an earlier one read; what the sessions really
+read from the storage is reported. On a model with storage cells the places are the disks, the flash cache, and flash
+itself.
 
-Limits: one table, its index with it; a cache below the file system (a controller's, a host's under a virtual machine)
-makes the storage look faster than its devices.
+Limits: one table, together with its index; a cache below the file system (of a controller, or of the host of a virtual
+machine) makes the storage look faster than its devices.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dbdyno.study.plan.study import Factor, Study, Variant
 from dbdyno.study.plan.targets import on_target
 
 SECOND = 1_000_000_000
-"""A session of a hot turn looks up for so long before it counts: its process has then met the shared memory's pages."""
+"""Duration [ns] of lookups before a hot turn counts, after which its process has mapped the pages of shared memory."""
 LARGE, SMALL = "large", "small"
 
 
@@ -65,7 +66,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
 
 
 FEW = {"database.buffers.buffers": "200"}
-"""Hardly any buffers to find a block in."""
+"""Too few buffers to find a block in."""
 MODELLED = {
     "disk": Level("disk", {**FEW, "cells.flash_cache.mode": "none"}),
     "flash-cache": Level("flash-cache", FEW),
@@ -85,7 +86,7 @@ def _on_model(options: Mapping[str, str], quick: bool, target: str) -> Plan:
         arms=combined(along("place", chosen(MODELLED, options["place"], "place"))),
         workload=Workload(kind="key-lookup", parameters=keys),
         sessions=one_number(options["sessions"], "sessions"),
-        # So many that the flash cache has met most blocks before it counts.
+        # Enough warm-up transactions that the flash cache holds most blocks before the measurement.
         schedule=Schedule(
             blocks=3 if quick else 10, transactions=1_000 if quick else 3_000, warmup_transactions=20_000
         ),

@@ -1,21 +1,21 @@
-"""Study loader: which way of loading rows is fastest, and what does each write to the log?
+"""Study loader: the fastest way to load rows, and the amount of log that each way writes.
 
-Every operation puts the same rows into a table of its own that it has emptied before, and commits: a microsecond a row
-is its time by its rows, and the work of all arms is equal. The ways:
+Every operation puts the same rows into a separate table that it has emptied before, and commits. Its time divided by
+its rows is the time per row, and the work of all arms is equal. The ways:
 
     insert       a statement a row, one commit at the end
     batch        insert ... values with 100 rows a statement
     array        one parameter per column: insert ... select from unnest(...) (PostgreSQL)
     copy         copy ... from stdin, as text (PostgreSQL)
     copy-binary  the same rows in COPY's binary form (PostgreSQL)
-    attach       a table of its own, filled by COPY and attached as a partition (PostgreSQL)
+    attach       a separate table, filled by COPY and attached as a partition (PostgreSQL)
     unlogged     copy into an unlogged table (PostgreSQL): lost in a crash
     minimal      copy on a server with wal_level=minimal: a table emptied in the same transaction is not logged, but
                  synced (PostgreSQL, embedded only)
     load         load data local infile (MariaDB)
 
-Limits: one session, a narrow table without index; its rows are the same each time. `minimal` has a server of its own
-beside that of the others: on one disk.
+Limits: one session, a narrow table without index; its rows are the same each time. `minimal` has a separate server
+beside that of the others, on the same disk.
 """
 
 from __future__ import annotations
@@ -33,8 +33,11 @@ BATCH = 100
 NOTE = "sixteen_letters_"
 COLUMNS = "(id int, amount int, note text)"
 MINIMAL = Server(settings={"wal_level": "minimal", "max_wal_senders": "0", "wal_skip_threshold": "0"})
-"""Below its threshold (2 MB, more than these rows take) the server logs whole pages instead of syncing the file: such a
-load wrote twice the log of a plain copy."""
+"""Server for `minimal`, with a wal_skip_threshold of 0.
+
+Below the default threshold (2 MB, more than these rows take) the server logs whole pages instead of syncing the file;
+such a load wrote twice the log of a plain copy.
+"""
 _DRAW = "\\set id random(1, 1000000000)\n"
 
 
@@ -99,7 +102,7 @@ MARIADB = {"way": ",".join(WAYS_MARIADB), "rows": "10000"}
 
 
 def _variables(way: str, rows: int) -> dict[str, str]:
-    """The rows, for the ways that send them whole."""
+    """Return the rows for the ways that send them as a whole."""
     numbers = range(1_000_000, 1_000_000 + rows)
     if way in ("insert", "batch"):
         return {}
@@ -115,7 +118,7 @@ def _variables(way: str, rows: int) -> dict[str, str]:
 
 
 def binary(numbers: Sequence[int]) -> bytes:
-    """The rows in COPY's binary form: PostgreSQL's documentation of COPY, chapter Binary Format."""
+    """Return the rows in COPY's binary form: PostgreSQL's documentation of COPY, chapter Binary Format."""
     head, end = b"PGCOPY\n\xff\r\n\0" + bytes(8), struct.pack(">h", -1)
     form = struct.Struct(">hiiiii16s")
     rows = b"".join(form.pack(3, 4, number, 4, 42, len(NOTE), NOTE.encode()) for number in numbers)
@@ -162,7 +165,7 @@ def _made(options: Mapping[str, str], quick: bool, known: Mapping[str, Callable[
 
 def _arm(way: str, rows: int, text: str, *, on_mariadb: bool) -> Arm:
     empty = "" if way == "attach" else f"truncate table {_table(way)};\n"
-    # TRUNCATE commits on MariaDB.
+    # On MariaDB TRUNCATE commits, so it comes before the transaction.
     script = f"{empty}begin;\n{text}commit;\n" if on_mariadb else f"begin;\n{empty}{text}commit;\n"
     return Arm(
         way,
@@ -174,7 +177,7 @@ def _arm(way: str, rows: int, text: str, *, on_mariadb: bool) -> Arm:
 
 
 def _setup(ways: Sequence[str]) -> list[str]:
-    """Every server makes every table: that of an arm of its own, too."""
+    """Return the statements that create the tables of all ways; every server creates all of them."""
     made = []
     for way in ways:
         kind = "unlogged table" if way == "unlogged" else "table"

@@ -1,9 +1,8 @@
-"""Study queue-depth: what keeps a large array idle under a host that waits?
+"""Study queue-depth: which limit keeps a large array idle while the host waits.
 
-Jobs read 1 MB at a time from a stripe over many LUNs. The stripe's width says into how many pieces
-a read falls, the host's limit per LUN how many of them may be under way, the channels how many
-commands they take. The sweep runs more and more jobs with each combination of stripe width and
-limit: a curve per setting.
+Jobs read 1 MB at a time from a stripe over many LUNs. The stripe width determines into how many pieces a read is
+divided, the host's limit per LUN how many of them may be in flight, and the channels how many commands they accept. The
+sweep increases the number of jobs for each combination of stripe width and limit: a curve per setting.
 
 Limits: on a model only; all jobs read from one file system, so each LUN serves all of them.
 """

@@ -1,9 +1,9 @@
-"""Study redo-block-size: what does a redo block of a flash page's size bring?
+"""Study redo-block-size: effect of redo blocks as large as a flash page.
 
-A redo write is a whole number of redo blocks. Where a block is smaller than the page of the flash
-it lies on, the card reads the page, changes it and programs it anew; where it is a page, it
-programs. Three arms: small blocks on flash, large blocks on flash against them, and the disk with
-large blocks against flash with large blocks.
+A redo write is a whole number of redo blocks. If a block is smaller than the flash page on which it is stored, the card
+reads the page, changes it and programs it again; if a block is a page, the card only programs it. There are three arms:
+small blocks on flash, large blocks on flash compared with them, and the disk with large blocks compared with flash with
+large blocks.
 
 Limits: on a model only.
 """
@@ -39,8 +39,10 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
 
 
 def _arms(places: list[str], sizes: list[int]) -> list[Arm]:
-    """All sizes on the first device, each against the first; then the other devices with the last
-    size, against the first device with it."""
+    """Return all sizes on the first device, compared with the first size; then the other devices with the last size.
+
+    The other devices are compared with the first device at the last size.
+    """
 
     def arm(place: str, size: int, against: str | None) -> Arm:
         settings = {"storage.redo": place, "database.redo.block_bytes": str(size)}

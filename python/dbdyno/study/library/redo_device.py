@@ -1,11 +1,11 @@
-"""Study redo-device: what does a commit cost with redo on a disk, and on flash?
+"""Study redo-device: cost of a commit with redo on a disk, and on flash.
 
-Sessions update a row and commit, over and over. The redo of one such transaction is a fraction of a
-page: a disk behind a controller's memory takes it as it comes, flash has to read a page, change it
-and program it anew when the write is smaller than its page.
+Sessions update a row and commit, repeatedly. The redo of one such transaction is a fraction of a page: a disk behind a
+controller's memory takes it as it is, whereas flash has to read a page, change it and program it again if the write is
+smaller than its page.
 
-Limits: on a model only. What lies where is a parameter of the machine, `storage.redo`; the names of
-its devices differ from machine to machine.
+Limits: on a model only. The location of redo is a parameter of the machine, `storage.redo`; the names of the devices
+differ from machine to machine.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Study temp-device: does it matter where temporary files lie, and how much memory a sort has?
+"""Study temp-device: effect of the device of temporary files, and of the memory of a sort.
 
-Sorts that do not fit into work_mem write runs to temporary files and read them again. Each place is a folder in which a
-server of the study's own is made, so that its temporary files lie there; or, with a server of one's own (--target), the
-name of a tablespace for temp_tablespaces. Where work_mem is large enough nothing is written, and the places are alike:
-that is the end of the curve that checks the rest.
+Sorts that do not fit into work_mem write runs to temporary files and read them again. Each place is a folder in which
+the study creates a separate server, so that its temporary files are there; or, with an existing server (--target), the
+name of a tablespace for temp_tablespaces. If work_mem is large enough nothing is written, and the places are alike:
+that end of the curve verifies the rest.
 
-On MariaDB (`--target mariadb`) a place is a folder for `tmpdir`, which the embedded server is restarted with between
+On MariaDB (`--target mariadb`) a place is a folder for `tmpdir`, with which the embedded server is restarted between
 blocks, and the memory is `sort_buffer_size`.
 
-Limits: the kernel keeps what was just written in memory as long as there is room, so a slow device shows only with
-sorts larger than free memory, or where its writers are held back; bytes that went to the storage are told.
+Limits: the kernel keeps recently written data in memory as long as there is room, so a slow device is visible only with
+sorts larger than free memory, or if its writers are throttled. The bytes that went to the storage are reported.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DEFAULT = ("/var/tmp", "/dev/shm")  # noqa: S108
 
 
 def _place(name: str) -> Level:
-    """A folder for a server, or a tablespace of the server that is named by --target."""
+    """Return the level of a place: a folder for a server, or a tablespace of the server that --target names."""
     if "/" in name:
         return Level(name, server=Server(workdir=name, settings=PLAIN))
     return Level(name, {"temp_tablespaces": name})

@@ -1,11 +1,11 @@
-"""Study threads: how does a program that compresses a file grow with its threads?
+"""Study threads: speed of a program that compresses a file as a function of its threads.
 
-The study makes a text of its own, the same everywhere, and compresses it with each of the programs that are
-installed, with 1 thread to twice as many as there are cores. All threads of a program work on the same bytes, in pieces
-of 512 KiB, so the work of an operation is equal; what it costs in CPU is told with each arm.
+The study creates a text that is the same everywhere, and compresses it with each of the installed programs, with 1
+thread to twice the number of cores. All threads of a program work on the same bytes, in pieces of 512 KiB, so the work
+of an operation is equal; its CPU is reported for each arm.
 
-Limits: the file is read from memory (it was just written) and the output goes nowhere, so no disk takes part; starting
-the program is in every time, and is told with the run.
+Limits: the file is read from memory (it was just written) and the output is discarded, so no disk is involved. The
+start of the program is part of every time, and is reported with the run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PROGRAMS = {
     "pbzip2": "pbzip2 -q -c -1 -p{threads} {corpus}",
     "lbzip2": "lbzip2 -q -c -1 -n {threads} {corpus}",
 }
-"""How each program is told its threads, and to cut its work into pieces that threads can share."""
+"""Command line of each program, with its number of threads and pieces of work that threads can share."""
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
@@ -50,7 +50,11 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
 
 
 def _programs(text: str) -> list[str]:
-    """The programs that are asked for, or all that are installed."""
+    """Return the requested programs, or the first two that are installed.
+
+    Raises:
+        PlanError: No program is installed, or one is unknown.
+    """
     if text == "installed":
         found = [name for name in PROGRAMS if find_program(name)]
         if not found:

@@ -1,7 +1,7 @@
-"""Study wide-loader: how should rows get into a wide table of Cassandra?
+"""Study wide-loader: the best way to load rows into a wide table of Cassandra.
 
-A join of customers, orders and lines becomes wide rows: a partition a customer, its segment a static column, a row a
-line. Each way writes the same rows into a table of the study's own that is emptied before, which is not timed, and
+A join of customers, orders and lines becomes wide rows: a partition per customer, its segment as a static column, a row
+per line. Each way writes the same rows into the study's own table. The table is emptied before, which is not timed, and
 counted after: a way that loses a row ends the run.
 
     row       a statement a row, each waited for
@@ -9,8 +9,8 @@ counted after: a way that loses a row ends the run.
     batch     rows of a partition in unlogged batches, 100 at a time: how `dbdyno move` writes
     direct    SSTables written here and streamed to the nodes (`dbdyno move --direct`)
 
-Limits: one Python process; `direct` starts two JVMs each time, and what that takes is told beside the times. The node
-may sit on the same machine, where client and node share the processors.
+Limits: one Python process; `direct` starts two JVMs each time, and their time is reported beside the others. The node
+may be on the same machine, where client and node share the processors.
 """
 
 from __future__ import annotations

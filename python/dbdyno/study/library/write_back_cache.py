@@ -1,16 +1,15 @@
-"""Study write-back-cache: when does a flash cache that keeps writes help?
+"""Study write-back-cache: when a flash cache that holds writes helps.
 
-A write-through cache sends each write to disk before it answers; a write-back cache answers from
-flash and writes to disk later. A database writer waits for neither directly: sessions do, when no
-clean buffer is left (`free buffer waits`). So the study has two loads: one whose blocks do not fit
-into the buffer cache, so that every change must wait until another block is written, and one whose
-blocks do, so that commits are what sessions wait for.
+A write-through cache sends each write to disk before it answers; a write-back cache answers from flash and writes to
+disk later. Sessions wait for a database writer only indirectly, if no clean buffer is left (`free buffer waits`). The
+study therefore has two loads: one whose blocks do not fit into the buffer cache, so that every change must wait until
+another block is written, and one whose blocks do, so that sessions wait for commits.
 
-Everything is scaled down alike, so that a cache is warm within seconds: 2,000 buffers, 16 MB of
-memory in each cell's controller, a table of 40,000 blocks. What counts are the ratios: a table far
-larger than both, which the flash cache holds whole.
+Everything is scaled down by the same factor, so that a cache is warm within seconds: 2,000 buffers, 16 MB of memory in
+each cell's controller, a table of 40,000 blocks. The ratios matter: a table far larger than both, which the flash cache
+holds completely.
 
-Limits: on a model only; no reads beside the updates' own.
+Limits: on a model only; no reads except those of the updates.
 """
 
 from __future__ import annotations

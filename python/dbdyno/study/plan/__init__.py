@@ -1,1 +1,1 @@
-"""Plans: a study made concrete, read from TOML, checked and ordered."""
+"""Plans: concrete studies, read from TOML, checked, and put in order."""

@@ -13,17 +13,25 @@ from dbdyno.study.plan.factors import words
 from dbdyno.study.plan.plan import Plan, Schedule
 
 FACTORS = {"database": "", "flash_log": "off,on", "turn": "120s", "patience": "5min", "held": "refuse"}
-"""Factors of flash-log on cells, with what they are by default."""
+"""Factors of flash-log on cells, with their defaults."""
 _BLOCKS, _BLOCKS_QUICK = 10, 4
 
 
 def flash_log(options: Mapping[str, str], quick: bool, target: str) -> Plan:
-    """The plan of flash-log on cells."""
+    """Return the plan of flash-log on cells as a plan of the common form.
+
+    Raises:
+        PlanError: As in `flash_log_on_cells`.
+    """
     return flash_log_on_cells(options, quick, target).common()
 
 
 def flash_log_on_cells(options: Mapping[str, str], quick: bool, target: str) -> CellsPlan:
-    """The same in the words of the cells; raises `PlanError` for values that make no sense."""
+    """Return the plan of flash-log on cells in the terms of the cells.
+
+    Raises:
+        PlanError: No cell is named, or an option has an invalid value.
+    """
     from dbdyno.trace.units import length_ns
 
     chosen = {**FACTORS, **options}

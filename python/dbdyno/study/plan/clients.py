@@ -1,4 +1,4 @@
-"""Clients and how they send and fetch, as factors of studies: what `--set client=psycopg,jdbc` and its like name."""
+"""Factors of studies about clients: values of `--set client=psycopg,jdbc` and similar options as levels."""
 
 from __future__ import annotations
 
@@ -14,8 +14,14 @@ NO_LINE = "none"
 
 
 def clients(text: str, engine: str = "postgres") -> list[Level]:
-    """The clients that are named, `dbdyno` for our own; `installed` stands for all that are there, have a driver of the
-    engine and take no seconds for many rows. Raises `PlanError`."""
+    """Return the named clients as levels; `dbdyno` is dbdyno's own client.
+
+    `installed` stands for all clients that are installed, have a driver for the engine, and do not take seconds for
+    many rows.
+
+    Raises:
+        PlanError: A client is unknown.
+    """
     if text == INSTALLED:
         there = [name for name, row in BUILTIN.items() if row.missing() is None and engine in row.engines]
         text = ",".join([OWN, *(name for name in there if not BUILTIN[name].slow)])
@@ -25,7 +31,7 @@ def clients(text: str, engine: str = "postgres") -> list[Level]:
 
 
 def left_out(engine: str = "postgres") -> str:
-    """The clients of an engine that `installed` does not stand for, as a sentence; nothing where it stands for all."""
+    """Return a sentence on the clients of an engine that `installed` leaves out; empty if it leaves out none."""
     rows = {name: row for name, row in BUILTIN.items() if engine in row.engines}
     gone = [name for name, row in rows.items() if row.missing() is not None]
     slow = [name for name, row in rows.items() if row.slow and name not in gone]
@@ -34,7 +40,11 @@ def left_out(engine: str = "postgres") -> str:
 
 
 def fetch_sizes(text: str) -> list[Level]:
-    """Rows that are taken at a time. Raises `PlanError`."""
+    """Return numbers of rows per fetch as levels.
+
+    Raises:
+        PlanError: A value is not a whole number above 0.
+    """
     return [
         Level("1 row" if size == 1 else f"{size} rows", fetch_size=size, levels={"fetch_size": str(size)})
         for size in numbers(text, "fetch_size")
@@ -42,7 +52,11 @@ def fetch_sizes(text: str) -> list[Level]:
 
 
 def delays(text: str) -> list[Level]:
-    """How far the client stands from the server, each way; `none` is without a line. Raises `PlanError`."""
+    """Return network delays between client and server, each way, as levels; `none` means no network emulation.
+
+    Raises:
+        PlanError: A value is not a duration.
+    """
     levels = []
     for value in words(text, "delay"):
         if value == NO_LINE:
@@ -59,7 +73,11 @@ def delays(text: str) -> list[Level]:
 
 
 def statement_modes(text: str) -> list[Level]:
-    """Ways of sending a statement. Raises `PlanError`."""
+    """Return ways of sending a statement as levels.
+
+    Raises:
+        PlanError: A value is unknown.
+    """
     levels = {
         mode: Level(mode, protocol=protocol, levels={"statement_mode": mode})
         for mode, protocol in STATEMENT_MODES.items()
@@ -68,7 +86,11 @@ def statement_modes(text: str) -> list[Level]:
 
 
 def sessions_of(text: str) -> list[Level]:
-    """Numbers of sessions, as levels of a curve. Raises `PlanError`."""
+    """Return numbers of sessions as levels of a curve.
+
+    Raises:
+        PlanError: A value is not a whole number above 0.
+    """
     return [
         Level("1 session" if count == 1 else f"{count} sessions", sessions=count, levels={"sessions": str(count)})
         for count in numbers(text, "sessions")
@@ -76,12 +98,20 @@ def sessions_of(text: str) -> list[Level]:
 
 
 def variables_of(name: str, text: str) -> list[Level]:
-    """Values of a variable of the scripts. Raises `PlanError`."""
+    """Return values of a script variable as levels.
+
+    Raises:
+        PlanError: A value is empty or occurs twice.
+    """
     return [Level(f"{value} {name}", variables={name: value}, levels={name: value}) for value in words(text, name)]
 
 
 def refuse_own_client(levels: list[Level]) -> list[Level]:
-    """The levels, none of which is our own client. Raises `PlanError`."""
+    """Return the levels unchanged if none of them is dbdyno's own client.
+
+    Raises:
+        PlanError: A level is dbdyno's own client.
+    """
     if any(level.client is None for level in levels):
         raise PlanError(
             "dbdyno's own client takes all rows at once",

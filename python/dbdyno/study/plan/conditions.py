@@ -1,8 +1,8 @@
-"""Errors by name: the SQLSTATEs of PostgreSQL and the names of their conditions (`conditions.tsv`, a row per name), and
-MariaDB's own errors, which go by a number (the core has their table).
+"""Errors by name: PostgreSQL's condition names with their SQLSTATEs, and MariaDB's errors with their numbers.
 
-A name may stand for several SQLSTATEs, as in PL/pgSQL. SQLSTATEs that no engine names are as good: one's own procedures
-raise them. A name of MariaDB's stands for its number: several share one SQLSTATE.
+PostgreSQL's names are in `conditions.tsv`, a row per name; MariaDB's are in the core. A name may stand for several
+SQLSTATEs, as in PL/pgSQL. SQLSTATEs without a name are also valid, because user procedures raise them. A MariaDB name
+stands for its number, because several errors share one SQLSTATE.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _NUMBER = re.compile(r"[134][0-9]{3}")
 
 @functools.cache
 def names() -> dict[str, str]:
-    """Condition by SQLSTATE."""
+    """Return the condition name of each SQLSTATE."""
     return {state: name for _, state, name in _rows()}
 
 
 @functools.cache
 def states() -> dict[str, list[str]]:
-    """SQLSTATEs by condition."""
+    """Return the SQLSTATEs of each condition name."""
     found: dict[str, list[str]] = {}
     for _, state, name in _rows():
         found.setdefault(name, []).append(state)
@@ -38,13 +38,15 @@ def _rows() -> list[list[str]]:
 
 
 def is_state(text: str) -> bool:
-    """Whether it has the form of a SQLSTATE."""
+    """Return True if the text has the form of a SQLSTATE."""
     return _STATE.fullmatch(text) is not None
 
 
 def resolved(given: Iterable[str]) -> tuple[list[str], str | None]:
-    """The SQLSTATEs and MariaDB's numbers that these codes and names stand for, in their order, each once; and the
-    first that is neither."""
+    """Return the SQLSTATEs and MariaDB numbers for these codes and names, in order and each once.
+
+    The second value is the first text that is neither a code nor a name, or None.
+    """
     found: dict[str, None] = {}
     for text in given:
         is_code = is_state(text) or _NUMBER.fullmatch(text) is not None
@@ -56,7 +58,7 @@ def resolved(given: Iterable[str]) -> tuple[list[str], str | None]:
 
 
 def near(text: str) -> str:
-    """The next step for what is neither."""
+    """Return the next step for a text that is neither a code nor a name."""
     known = [*states(), *map(str.lower, _numbers())]
     close = difflib.get_close_matches(text.lower(), known, 1)
     return (
@@ -78,15 +80,15 @@ def _numbers() -> dict[str, list[str]]:
 
 
 def condition_of(number: int | None) -> str:
-    """MariaDB's name for its number: "ER_DUP_ENTRY"; empty where there is none."""
+    """Return MariaDB's name for an error number, such as "ER_DUP_ENTRY"; empty if there is none."""
     return _conditions().get(number, "") if number else ""
 
 
 def meaning(state: str) -> str:
-    """A SQLSTATE in words: "unique violation"; empty where no engine has a name for it."""
+    """Return a SQLSTATE in words, such as "unique violation"; empty if no engine has a name for it."""
     return names().get(state, "").replace("_", " ")
 
 
 def class_of(state: str) -> str:
-    """The class of a SQLSTATE in words: "integrity constraint violation"; empty where it is nobody's but its user's."""
+    """Return the class of a SQLSTATE in words, such as "integrity constraint violation"; empty if it has none."""
     return meaning(f"{state[:2]}000")

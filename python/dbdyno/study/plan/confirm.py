@@ -1,4 +1,4 @@
-"""The plan that confirms a race: two of its arms, in fresh blocks, as a file that can be run by itself."""
+"""Plan that confirms the result of a race: two of its arms in new blocks, as a file that can be run separately."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DESIGN = re.compile(r"^\s*design\s*=")
 
 
 def confirming(plan: Plan, base: Arm, winner: Arm, blocks: int) -> Plan:
-    """The two arms side by side as an ordinary experiment; its `toml` is empty where it could not be written."""
+    """Return the two arms as an ordinary experiment; `toml` is empty if the plan cannot be written as TOML."""
     own = [replace(base, against=None, levels={}), replace(winner, against=None, levels={})]
     made = replace(
         plan,
@@ -31,7 +31,7 @@ def confirming(plan: Plan, base: Arm, winner: Arm, blocks: int) -> Plan:
 
 
 def _text(plan: Plan, made: Plan, arms: list[Arm]) -> str:
-    """The plan's text with its factors and arms replaced; nothing where that reads otherwise than it should."""
+    """Return the plan's text with its factors and arms replaced; empty if it would be read back differently."""
     kept, skipping, inside = [], False, False
     for line in plan.toml.splitlines():
         match = _TABLE.match(line)
@@ -65,5 +65,5 @@ def _toml(value: Any) -> str:
         return "{" + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
-    # A string of JSON is one of TOML: the escapes of the one are among those of the other.
+    # A JSON string is a valid TOML string: every escape of JSON also exists in TOML.
     return json.dumps(value, ensure_ascii=False)

@@ -8,7 +8,7 @@ _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h":
 
 
 def duration_ns(text: str) -> int | None:
-    """Nanoseconds of '50ms', '1.5s', '2min'; `None` when it is no duration.
+    """Return the nanoseconds of a duration such as '50ms', '1.5s' or '2min'; `None` for any other text.
 
     >>> duration_ns("50ms")
     50000000

@@ -1,4 +1,4 @@
-"""The `[[factor]]` tables of a plan: what differs, with a list of its levels, and the arms that follow.
+"""Reader of the `[[factor]]` tables of a plan: what differs, with a list of its levels, and the resulting arms.
 
 [[factor]]
 sessions = [1, 2, 4, 8, 16]
@@ -34,14 +34,17 @@ if TYPE_CHECKING:
 ONE_AT_A_TIME = "one-at-a-time"
 DESIGNS = ("every-combination", ONE_AT_A_TIME)
 ARM = "arm"
-"""The factor that the plan's own arms are, where it has factors beside them."""
+"""Name of the factor for the plan's own arms, if it has other factors too."""
 _TABLES = ("settings", "variables", "parameters", "network")
 _OWN = ("sessions", "rate_per_s", "protocol", "statement_mode", "client", "fetch_size")
 _NAME_LONGEST = 60
 
 
 def arms_of(reader: Reading, tables: Any, design: str, given: Sequence[Arm]) -> tuple[list[str], list[Arm]]:
-    """Names of the factors and the arms that they make; of the `given` arms, each at every combination."""
+    """Return the names of the factors and the arms that they make; each `given` arm occurs at every combination.
+
+    Errors are reported through the reader.
+    """
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         reader.fail("a factor is a table: write [[factor]] once for each", "", "factor", 0)
     read = [_Factor(reader, table, at) for at, table in enumerate(tables)]
@@ -77,7 +80,7 @@ def _every_combination(reader: Reading, factors: list[list[Level]]) -> list[Arm]
 
 
 def _one_at_a_time(factors: list[list[Level]]) -> list[Arm]:
-    """The first levels of all, and each other level of each factor alone."""
+    """Return the combination of all first levels, and each other level of each factor alone."""
     base = combined(*([levels[0]] for levels in factors))[0]
     alone = [with_level(replace(base, name=level.name), level) for levels in factors for level in levels[1:]]
     return [base, *alone]
@@ -92,7 +95,7 @@ def _too_many(reader: Reading, count: int, factors: list[list[Level]]) -> None:
 
 
 def _level(reader: Reading, arm: Arm, at: int) -> Level:
-    """One of the plan's own arms as the level of a factor."""
+    """Return one of the plan's own arms as a level of a factor."""
     if arm.against is not None:
         reader.fail("with factors, every arm is compared with the first: leave against out", "arm", "against", at)
     own = {name: getattr(arm, name) for name in Level.__dataclass_fields__}
@@ -100,7 +103,7 @@ def _level(reader: Reading, arm: Arm, at: int) -> Level:
 
 
 class _Factor:
-    """One table: its name, and its levels."""
+    """A `[[factor]]` table: its name and its levels."""
 
     def __init__(self, reader: Reading, table: dict[str, Any], at: int) -> None:
         self.reader, self.at = reader, at
@@ -113,7 +116,7 @@ class _Factor:
             )
         ((key, given),) = own.items()
         table_of, dot, name_in = key.partition(".")
-        if dot and table_of in _TABLES:  # "variables.rows" in quotes means the same as without
+        if dot and table_of in _TABLES:  # quoted "variables.rows" means the same as unquoted
             key, given = table_of, {name_in: given}
         self.kind = key
         if key in _TABLES:
@@ -147,7 +150,7 @@ class _Factor:
         self.reader.fail(message, "factor", key, self.at, step)
 
     def named(self, value: Any) -> Level:
-        """A level with everything that an arm may have."""
+        """Return a level that has a name and anything that an arm may have."""
         if not isinstance(value, dict):
             self.fail(
                 f'a level is a table such as {{name = "small", work_mem = "4MB"}}, found {value!r}'[:160], "levels"
@@ -157,7 +160,7 @@ class _Factor:
         return Level(**own, levels={self.name: own["name"]})
 
     def plain(self, value: Any) -> Level:
-        """A level that is one value."""
+        """Return a level that is a single value."""
         if not isinstance(value, str | int | float | bool):
             self.fail(f"a level of {self.key} is a word or a number, found {value!r}"[:120], self.key)
         if self.kind in _OWN:

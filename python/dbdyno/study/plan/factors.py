@@ -1,7 +1,7 @@
-"""Factors: what may differ between arms, and every combination of their levels as an arm.
+"""Factors: what may differ between arms, and an arm for every combination of their levels.
 
-A factor with one level is in effect in all arms and names none; with several, each level becomes a
-part of the arms' names. The first level of the first factors is the base. Pure.
+A factor with one level applies to all arms and is in no name; with several, each level becomes a part of the arms'
+names. The combination of all first levels is the base. Pure.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OWN = (
 
 @dataclass(frozen=True)
 class Level:
-    """One value of a factor: its name in an arm's name, and what it sets of an arm."""
+    """One value of a factor: its name within the name of an arm, and the fields of the arm that it sets."""
 
     name: str
     settings: dict[str, str] = field(default_factory=dict)
@@ -53,14 +53,18 @@ class Level:
 
 
 def with_level(arm: Arm, level: Level) -> Arm:
-    """The arm as the level makes it; what the level does not say stays."""
+    """Return the arm with the values of the level; what the level does not set is unchanged."""
     merged: dict[str, Any] = {name: {**getattr(arm, name), **getattr(level, name)} for name in _DICTS}
     own = {name: value for name in _OWN if (value := getattr(level, name))}
     return replace(arm, **merged, **own)
 
 
 def words(text: str, where: str) -> list[str]:
-    """The values of `--set NAME=V1,V2`, none of them empty, none twice; raises `PlanError`."""
+    """Return the values of `--set NAME=V1,V2`.
+
+    Raises:
+        PlanError: A value is empty or occurs twice.
+    """
     values = [value.strip() for value in text.split(",")]
     if not all(values) or len(set(values)) < len(values):
         raise PlanError(
@@ -72,7 +76,11 @@ def words(text: str, where: str) -> list[str]:
 
 
 def numbers(text: str, where: str) -> list[int]:
-    """The same for whole numbers above 0; raises `PlanError`."""
+    """Return the values of `--set NAME=V1,V2` as whole numbers above 0.
+
+    Raises:
+        PlanError: A value is not a whole number above 0, or occurs twice.
+    """
     values = words(text, where)
     for value in values:
         if not value.isdecimal() or int(value) < 1:
@@ -81,7 +89,11 @@ def numbers(text: str, where: str) -> list[int]:
 
 
 def chosen(levels: Mapping[str, Level], text: str, where: str) -> list[Level]:
-    """Those of a factor's levels that `--set` names; raises `PlanError`."""
+    """Return the levels of a factor that `--set` names.
+
+    Raises:
+        PlanError: A level is unknown, or a value is empty or occurs twice.
+    """
     values = words(text, where)
     for value in values:
         if value not in levels:
@@ -94,33 +106,33 @@ def chosen(levels: Mapping[str, Level], text: str, where: str) -> list[Level]:
 
 
 def setting(path: str, text: str) -> list[Level]:
-    """A machine parameter as a factor, one level for each value."""
+    """Return a parameter of a machine as a factor, one level for each value."""
     short = path.rpartition(".")[2]
     return [Level(f"{short} {value}", {path: value}) for value in words(text, short)]
 
 
 def sessions(text: str, noun: str = "session") -> list[Level]:
-    """The number of sessions as a factor; `noun` is what the study calls one."""
+    """Return the number of sessions as a factor; `noun` is the study's word for a session."""
     return [Level(f"{n} {noun}" if n == 1 else f"{n} {noun}s", sessions=n) for n in numbers(text, f"{noun}s")]
 
 
 def along(factor: str, levels: Sequence[Level]) -> list[Level]:
-    """The levels as those of a factor that the analysis draws a curve over: each one's name says how much of it."""
+    """Return the levels as those of a factor over which the analysis draws a curve; their names are its positions."""
     return [replace(level, name=f"{factor} {level.name}", levels={factor: level.name}) for level in levels]
 
 
 def variable(factor: str, text: str, variable: str = "") -> list[Level]:
-    """A variable of scripts or commands as such a factor, of whole numbers above 0."""
+    """Return a variable of scripts or commands as a factor with a curve; its values are whole numbers above 0."""
     return along(factor, [Level(str(n), variables={variable or factor: str(n)}) for n in numbers(text, factor)])
 
 
 def at_once(factor: str, text: str) -> list[Level]:
-    """How many sessions work at once as such a factor."""
+    """Return the number of concurrent sessions as a factor with a curve."""
     return along(factor, [Level(str(n), sessions=n) for n in numbers(text, factor)])
 
 
 def doubling(most: int) -> str:
-    """1, 2, 4 and so on to `most`, as `--set` writes it.
+    """Return 1, 2, 4 and so on up to `most`, as `--set` writes it.
 
     >>> doubling(6)
     '1,2,4,6'
@@ -132,7 +144,11 @@ def doubling(most: int) -> str:
 
 
 def one_number(text: str, where: str) -> int:
-    """The whole number above 0 of a factor that has one value; raises `PlanError`."""
+    """Return the whole number above 0 of a factor that has one value.
+
+    Raises:
+        PlanError: It is not a whole number above 0, or there are several.
+    """
     found = numbers(text, where)
     if len(found) > 1:
         raise PlanError(f"{text!r} names {len(found)} values", where=f"--set {where}", next_step="name one")
@@ -140,9 +156,11 @@ def one_number(text: str, where: str) -> int:
 
 
 def combined(*factors: Sequence[Level], within: bool = False) -> list[Arm]:
-    """An arm for each combination of levels; the last factor changes fastest. With `within` an arm
-    is compared with the one that differs from it in the last factor only and has its first level;
-    without it, with the first arm of all."""
+    """Return an arm for each combination of levels; the last factor changes fastest.
+
+    With `within`, an arm is compared with the one that has the first level of the last factor and is otherwise equal.
+    Without it, all arms are compared with the first.
+    """
     varying = [len(levels) > 1 for levels in factors]
     arms: list[Arm] = []
     base = ""
@@ -156,9 +174,14 @@ def combined(*factors: Sequence[Level], within: bool = False) -> list[Arm]:
 
 
 def crossed(plan: Plan, factors: Mapping[str, str]) -> Plan:
-    """The plan with further machine parameters as factors: each of its arms at each combination of
-    values. An arm is compared with its own base at the same values; the arms of a plan of one arm
-    with the first of all. Raises `PlanError` for too many arms."""
+    """Return the plan with machine parameters as additional factors: each of its arms at each combination of values.
+
+    An arm is compared with its own base at the same values. If the plan has a single arm, all are compared with the
+    first.
+
+    Raises:
+        PlanError: There are too many arms.
+    """
     if not factors:
         return plan
     arms: list[Arm] = []
@@ -189,5 +212,5 @@ def _named(arm: str, suffix: str, keep: bool) -> str:
 
 
 def _settled(arm: Arm, first: str) -> Arm:
-    """The first arm is what others are compared with where nothing else is said."""
+    """Return the arm without an explicit comparison if it is compared with the first arm, which is the default."""
     return replace(arm, against=None) if arm.against == first else arm

@@ -1,4 +1,4 @@
-"""Reads a plan from TOML. Every error names the file, the line and what is allowed there."""
+"""Reader of plans in TOML. Every error names the file, the line, and what is allowed there."""
 
 from __future__ import annotations
 
@@ -35,7 +35,11 @@ from dbdyno.study.plan.workloads import builtin_workload
 
 
 def read_plan(path: Path, *, arms_most: int = FACTOR_ARMS_MOST) -> Plan:
-    """Reads and checks a plan file; its factors may make `arms_most` arms. Raises `PlanError`."""
+    """Read and check a plan file; its factors may make up to `arms_most` arms.
+
+    Raises:
+        PlanError: The file cannot be read, is not UTF-8 or TOML, or is not a valid plan.
+    """
     try:
         text = read_given(path)
     except OSError as error:
@@ -50,7 +54,11 @@ def read_plan(path: Path, *, arms_most: int = FACTOR_ARMS_MOST) -> Plan:
 
 
 def parse_plan(text: str, path: Path, *, arms_most: int = FACTOR_ARMS_MOST) -> Plan:
-    """The plan in `text`; file names in it are relative to the folder of `path`."""
+    """Return the plan in `text`; file names in it are relative to the folder of `path`.
+
+    Raises:
+        PlanError: The text is not TOML or not a valid plan.
+    """
     try:
         tables = toml_tables(text)
     except tomllib.TOMLDecodeError as error:
@@ -61,7 +69,7 @@ def parse_plan(text: str, path: Path, *, arms_most: int = FACTOR_ARMS_MOST) -> P
 
 
 class _Reader:
-    """Holds the text to find the line of a key for an error."""
+    """Reader of one plan; it keeps the text to find the line of a key for an error."""
 
     def __init__(self, text: str, path: Path, arms_most: int) -> None:
         self.arms_most = arms_most
@@ -145,7 +153,7 @@ class _Reader:
         )
 
     def check_slices(self, schedule: Schedule, arms: int) -> None:
-        """Fails where a block would have more slices than can be kept apart."""
+        """Fail if a block would have more slices than can be kept apart."""
         if schedule.switch == "turns" or schedule.turn_transactions is not None:
             return
         turn_ns = schedule.turn_ns or SLICED_TURN_NS
@@ -160,7 +168,7 @@ class _Reader:
             )
 
     def target(self, name: str | None, has_command: bool) -> str | None:
-        """The target; commands run on this host, which need not be named."""
+        """Return the target; commands run on this host, which need not be named."""
         if has_command and name not in (None, HOST, COMMANDS):
             self.fail(f"a command runs on this host, not on {without_secrets(name)}", "target", "dsn", 0)
         return COMMANDS if has_command else beside(self.path, name)
@@ -198,7 +206,7 @@ class _Reader:
         return Workload(**{"scripts": [], **table})
 
     def replay(self, table: dict[str, Any]) -> dict[str, Any]:
-        """A captured run, beside the plan, and how fast it goes."""
+        """Return the path of a captured run relative to the plan, and a placeholder script; check the speed."""
         from dbdyno.base.errors import TraceError
         from dbdyno.trace.proxy.replay import speed_of
 
@@ -210,7 +218,7 @@ class _Reader:
         return {"replay": run, "scripts": [Script(replay.NAME, replay.STANDS_FOR)]}
 
     def expected(self, given: list[str], where: str, at: int) -> list[str]:
-        """Errors by code, each once."""
+        """Return expected errors as codes, each once."""
         codes, unknown = resolved(given)
         if unknown is not None:
             message = f"{unknown!r} is neither the SQLSTATE of an error nor the name of a condition"
@@ -242,7 +250,7 @@ class _Reader:
         return arms
 
     def arm_values(self, own: dict[str, Any], where: str, at: int) -> dict[str, Any]:
-        """An arm's values as `Arm` has them: one way of sending statements, a program's place beside the plan."""
+        """Return an arm's values as `Arm` has them: one protocol, and the client's program relative to the plan."""
         if "statement_mode" in own:
             if "protocol" in own:
                 self.fail("give protocol or statement_mode, not both", where, "statement_mode", at)
@@ -257,7 +265,7 @@ class _Reader:
         return own
 
     def check(self, table: dict[str, Any], allowed: tuple[Key, ...], where: str, at: int) -> dict[str, Any]:
-        """The table's values in the form of the plan; fails at the first wrong one."""
+        """Return the table's values in the form of the plan; fail at the first wrong one."""
         by_name = {key.name: key for key in allowed}
         values = {}
         for name, value in table.items():
@@ -288,13 +296,13 @@ class _Reader:
         return self.convert(key, value, where, at)
 
     def check_limits(self, key: Key, number: Any, shown: Any, where: str, at: int) -> None:
-        """Fails for a number out of its limits; what is no number (nan) is out of any."""
+        """Fail for a number outside its limits; NaN is outside any limits."""
         low, high = (-math.inf if key.low is None else key.low), (math.inf if key.high is None else key.high)
         if (limits := keys.limits(key)) and not low <= number <= high:
             self.fail(f"{_dotted(where, key.name)} must be {limits}, found {shown}", where, key.name, at)
 
     def duration(self, key: Key, text: str, where: str, at: int) -> int:
-        """Nanoseconds of a duration within its limits."""
+        """Return the nanoseconds of a duration that is within its limits."""
         nanoseconds = duration_ns(text)
         if nanoseconds is None:
             words = keys.TYPE_WORDS["duration"]
@@ -358,7 +366,7 @@ class _Reader:
         raise PlanError(message, where=place, next_step=step)
 
     def line_of(self, table: str, key: str, at: int) -> int | None:
-        """The line of a key in the `at`-th table of that name, else of the table's head."""
+        """Return the line of a key in the `at`-th table of that name; without the key, the line of the table's head."""
         current, seen, head = "", -1, None
         for number, line in enumerate(self.lines, 1):
             if match := re.match(r"\s*\[\[?\s*([\w.-]+)\s*\]\]?", line):
@@ -379,7 +387,7 @@ def _dotted(table: str, key: str) -> str:
 
 
 def _word(value: str | float | bool) -> str:
-    """A setting's value as the engine reads it."""
+    """Return a setting's value as the engine reads it."""
     if isinstance(value, bool):
         return "on" if value else "off"
     return str(value)

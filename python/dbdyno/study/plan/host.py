@@ -2,8 +2,8 @@
 
     dbdyno run flash-log --target host --set paths=/disk/redo,/flash/redo
 
-Arms of one study differ by nothing but the race: the arm without it hands its writes to a thread
-too, as each copy of the other does, so that what the hand-over costs is in both.
+The arms of one study differ only by the race: the arm without it also hands its writes to a thread, as each copy of the
+other arm does, so that both include the cost of the hand-over.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FLASH_LOG = {
     "file_mb": "64",
     "outlier_ms": "500",
 }
-"""Factors of flash-log on this host, with what they are by default."""
+"""Factors of flash-log on this host, with their defaults."""
 HOST = "host"
 
 
@@ -41,7 +41,7 @@ def log_plan(
     schedule: Schedule | None = None,
     judge: Judge | None = None,
 ) -> Plan:
-    """A plan for this host: its arms are log writers, the first is the base."""
+    """Return a plan for this host whose arms are log writers; the first is the base."""
     return Plan(
         title=title,
         question=question,
@@ -60,7 +60,7 @@ def log_plan(
 
 
 def description(arm: LogArm) -> str:
-    """An arm in words."""
+    """Return an arm in words."""
     from dbdyno.stats.wording import duration, size
 
     paths = " and ".join(str(path) for path in arm.paths)
@@ -71,7 +71,11 @@ def description(arm: LogArm) -> str:
 
 
 def flash_log(options: Mapping[str, str], quick: bool, target: str) -> Plan:
-    """The study flash-log on this host."""
+    """Return the plan of the study flash-log on this host.
+
+    Raises:
+        PlanError: There are not exactly two paths, or an option is not a number in range.
+    """
     chosen = {**FLASH_LOG, **options}
     paths = [Path(part) for part in chosen["paths"].split(",") if part.strip()]
     if len(paths) != 2:

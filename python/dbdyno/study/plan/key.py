@@ -1,4 +1,4 @@
-"""A key of a plan's tables, as a row declares it."""
+"""Declaration of a key of a plan's tables."""
 
 from __future__ import annotations
 

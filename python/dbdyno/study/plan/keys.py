@@ -1,9 +1,9 @@
-"""The table of a plan's keys: one row declares a key for the reader, the checker and the example.
+"""Table of a plan's keys: one row declares a key for the reader, the checker and the example.
 
-A key has a type (`str`, `int`, `float`, `bool`, `duration`, `texts` = string or list of strings,
-`settings` = table of values as the engine reads them, `values` = table of values as they are,
-`words` = table of strings, `scripts`, `server`), a meaning, an example for `dbdyno plan new`, and limits (of a
-duration in seconds). Every number has both limits: what lies between them can be planned, checked and run.
+A key has a type (`str`, `int`, `float`, `bool`, `duration`, `texts` = string or list of strings, `settings` = table of
+values as the engine reads them, `values` = table of values unchanged, `words` = table of strings, `scripts`, `server`),
+a meaning, an example for `dbdyno plan new`, and limits (of a duration in seconds). Every number has both limits: any
+value within them can be planned, checked and run.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ HOUR_S = 3600
 RATE_MOST = 10_000_000
 ARMS_MOST = 256
 SLICES_MOST = 100_000
-"""Slices of all arms in a block."""
+"""Largest number of slices of all arms in a block."""
 
 OWN_CLIENT = "dbdyno"
-"""What plans and studies call our own client."""
+"""Name of dbdyno's own client in plans and studies."""
 STATEMENT_MODES = {"literals": "simple", "binds": "extended", "prepared": "prepared"}
-"""How a driver sends a statement, and what that is as a protocol."""
+"""Ways in which drivers send a statement, with the protocol of each."""
 KINDS = ("commit-loop", "update-loop", "key-lookup", "scan-jobs", "sort", "mock")
 
 TOP = (
@@ -359,14 +359,14 @@ TYPE_WORDS = {
 
 
 def tables_with(name: str) -> list[str]:
-    """The tables that have a key of this name, as a plan writes them."""
+    """Return the tables that have a key of this name, as a plan writes them."""
     tables = [f"[{table}]" for table, own in TABLES.items() if any(key.name == name for key in own)]
     tables += ["[[arm]]"] if any(key.name == name for key in ARM) else []
     return tables + (["the top, before the first table"] if any(key.name == name for key in TOP) else [])
 
 
 def limits(key: Key) -> str:
-    """The limits of a number or duration, in words; nothing where there are none."""
+    """Return the limits of a number or duration in words; empty if there are none."""
     if key.low is None and key.high is None:
         return ""
     return f"from {_limit(key, key.low)} to {_limit(key, key.high)}"
@@ -382,7 +382,7 @@ def _limit(key: Key, value: float | None) -> str:
 
 
 def matches(key: Key, value: Any) -> bool:
-    """Whether the value is of the key's type (not whether it lies in its limits)."""
+    """Return True if the value has the key's type, whether or not it is within its limits."""
     if key.type == "bool":
         return isinstance(value, bool)
     if isinstance(value, bool):

@@ -1,6 +1,6 @@
-"""The line between the sessions and the server: `network = {delay = "5ms", rate = "100Mbit"}`.
+"""Network between the sessions and the server: `network = {delay = "5ms", rate = "100Mbit"}`.
 
-A delay is for one way, as `tc netem` has it: "5 ms away" is a round trip of 10 ms. A rate is for each way, and all
+A delay is for one way, as in `tc netem`: a delay of 5 ms is a round trip of 10 ms. A rate is for each way, and all
 sessions of an arm share it. Plans keep the words as they were written.
 """
 
@@ -40,7 +40,7 @@ _RATE_LEAST, _RATE_MOST = 8_000, 100 * 10**9
 
 
 def read(reader: Reading, table: dict[str, Any], where: str, at: int) -> dict[str, str]:
-    """The table's words, checked; fails through the reader of the plan."""
+    """Return the words of the table after checking them; fail through the reader of the plan."""
     reader.check(table, KEYS, where, at)
     rate = table.get(RATE)
     if rate is not None and rate_bit_per_s(rate) is None:
@@ -55,7 +55,7 @@ def read(reader: Reading, table: dict[str, Any], where: str, at: int) -> dict[st
 
 
 def rate_bit_per_s(text: str) -> int | None:
-    """Bits a second of '100Mbit'; `None` where it is no rate within the limits.
+    """Return the bits per second of a rate such as '100Mbit'; `None` if it is not a rate within the limits.
 
     >>> rate_bit_per_s("1.5Mbit")
     1500000
@@ -68,7 +68,7 @@ def rate_bit_per_s(text: str) -> int | None:
 
 
 def line(network: Mapping[str, str]) -> Line | None:
-    """What the load generator needs to make the line; `None` where there is none."""
+    """Return the load generator's parameters of the network; `None` if there is none."""
     if not network:
         return None
     delay_ns = duration_ns(network.get(DELAY, "0s")) or 0
@@ -76,11 +76,11 @@ def line(network: Mapping[str, str]) -> Line | None:
 
 
 def words(network: Mapping[str, str]) -> str:
-    """A line in words: '5ms each way, 100Mbit'; empty where there is none."""
+    """Return a network in words, such as '5ms each way, 100Mbit'; empty if there is none."""
     parts = [f"{network[DELAY]} each way"] if DELAY in network else []
     return ", ".join([*parts, *([network[RATE]] if RATE in network else [])])
 
 
 def differing(network: Mapping[str, str]) -> dict[str, str]:
-    """What an arm differs by, as its manifest says it: its sessions' line; the control connection goes by none."""
+    """Return the network as a manifest states what differs in an arm; the control connection does not use it."""
     return {"network": words(network)} if network else {}

@@ -1,4 +1,4 @@
-"""The commented example plan, made from the table of keys, so that it can never be out of date."""
+"""The commented example plan, made from the table of keys so that it is never out of date."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FACTOR = """\
 
 
 def example_plan() -> str:
-    """A plan that runs as it is on the embedded engine, with every key explained."""
+    """Return a plan that runs unchanged on the embedded engine, with every key explained."""
     parts = [_HEAD, _keys(keys.TOP)]
     for name, table in keys.TABLES.items():
         parts.append(f"[{name}]  # {keys.TABLE_MEANING[name]}\n{_keys(table)}")

@@ -1,7 +1,7 @@
-"""A plan: a study made concrete. Plain values; reading it from TOML is `plan_file`'s work.
+"""A plan: a concrete study as plain values; `file` reads it from TOML.
 
-What the sessions do is either scripts or a typed workload (`kind` and `parameters`), which a model
-runs as it is and a live engine as scripts made from it (`typed.py`).
+The sessions run either scripts or a typed workload (`kind` and `parameters`). A model runs a typed workload directly, a
+live engine runs scripts made from it (`typed_workloads.py`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ HEADLINES = ("throughput", "mean", "p50", "p90", "p99", "p99.9")
 
 @dataclass(frozen=True)
 class Script:
-    """A workload script in pgbench's syntax. `weight` is its share of the transactions, `expected_errors` are outcomes
-    of it beside those of the workload."""
+    """A workload script in pgbench's syntax.
+
+    `weight` is its share of the transactions. `expected_errors` are outcomes in addition to those of the workload.
+    """
 
     name: str
     text: str
@@ -29,18 +31,36 @@ class Script:
     expected_errors: list[str] = field(default_factory=list)
 
     def spec(self) -> ScriptSpec:
-        """For the load."""
+        """Return the script as the load generator takes it."""
         own: ScriptSpec = {"name": self.name, "text": self.text, "weight": self.weight}
         return {**own, "expected_errors": self.expected_errors} if self.expected_errors else own
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What the sessions do, and the SQL that makes and removes its objects. `kind` names a typed
-    workload, `parameters` are its own; `command` is a program of this host, `prepare` what is run before
-    each, `files` what is made for them, by the name of the variable that holds its path; `expected_errors` are
-    outcomes and no failures, by SQLSTATE or by MariaDB's number; `replay` is a captured run, replayed at a `speed`
-    (max: without think times) in an `order`, in copies of the database `template`."""
+    """The work of the sessions, and the SQL that creates and removes its objects.
+
+    Attributes:
+        scripts: Scripts that the sessions run.
+        kind: Name of a typed workload.
+        parameters: Parameters of the typed workload.
+        builtin: Name of a built-in workload.
+        scale: Size of the built-in workload.
+        protocol: How statements are sent.
+        variables: Values of the scripts' variables.
+        setup: SQL before the first block.
+        teardown: SQL at the end.
+        max_tries: Tries of a transaction that ends in a serialization failure or deadlock.
+        latency_limit_ns: Delay from which on an arrival is dropped [ns].
+        command: A program of this host that runs instead of scripts.
+        prepare: A command before each run of `command`.
+        files: Files made for the commands, by the name of the variable that holds the path.
+        expected_errors: Errors that are outcomes, not failures, as SQLSTATEs or MariaDB numbers.
+        replay: A captured run to replay.
+        speed: Speed of the replay; "max" leaves out think times.
+        order: Order of the replay.
+        template: Database in whose copies the replay works.
+    """
 
     scripts: list[Script] = field(default_factory=list)
     kind: str | None = None
@@ -63,15 +83,17 @@ class Workload:
     template: str | None = None
 
     def expects(self) -> bool:
-        """Whether any error is an outcome of it."""
+        """Return True if any error is an expected outcome of the workload."""
         return bool(self.expected_errors) or any(script.expected_errors for script in self.scripts)
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How the arms take turns. `None` means: follows from how the arms differ. On a model a block
-    is `transactions` of each session of each arm, after `warmup_transactions` that do not count;
-    the lengths in time are those of a live engine."""
+    """How the arms take turns; `None` means that the value follows from how the arms differ.
+
+    On a model a block has `transactions` of each session of each arm, after `warmup_transactions` that do not count;
+    the lengths in time apply to a live engine.
+    """
 
     blocks: int = 20
     warmup_blocks: int = 2
@@ -87,7 +109,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Watch:
-    """What is watched beside the load."""
+    """What is observed beside the load."""
 
     activity_hz: float = 10.0
     waits: str = "sampled"
@@ -99,11 +121,21 @@ class Watch:
 
 @dataclass(frozen=True)
 class Judge:
-    """How the verdict is reached; `operation` is the kind of call whose time is compared, `longest`
-    how many of the longest of two arms are looked at apart, `accept` the gates that only warn; `equal_work`: of
-    a plan with factors the gate "equal work" holds all levels to the same rows, which it does for arms anyway;
-    `factor`: the one that the answer is about; `tail_times`: so many times its median the base's longest operation
-    takes at least, or there is no tail that could be judged (0: nothing is presumed)."""
+    """How the verdict is reached.
+
+    Attributes:
+        level: Confidence level of the intervals.
+        threshold: Smallest relative difference that matters.
+        headline: Metric that decides the verdict; None for the default.
+        operation: Kind of call whose time is compared.
+        longest: Number of the longest operations of two arms that are examined separately; 0 for none.
+        accept: Gates that only warn.
+        equal_work: True if the gate "equal work" holds all levels of a plan with factors to the same rows, as it always
+            does for arms.
+        factor: The factor that the answer is about.
+        tail_times: Smallest ratio of the base's longest operation to its median for a verdict on the tail; 0 for no
+            check.
+    """
 
     level: float = 0.95
     threshold: float = 0.02
@@ -118,9 +150,14 @@ class Judge:
 
 @dataclass(frozen=True)
 class Server:
-    """A server that dbdyno starts for an arm: the folder of its programs (None: those of every embedded one), the
-    folder in which its own is made (None: that of temporary files), settings from its start on, and further options
-    of initdb. Arms with equal servers share one."""
+    """A server that dbdyno starts for an arm; arms with equal servers share one.
+
+    Attributes:
+        bindir: Folder of its programs; None for those of every embedded server.
+        workdir: Folder in which its data folder is created; None for the folder of temporary files.
+        settings: Settings from its start on.
+        initdb: Further options of initdb.
+    """
 
     bindir: str | None = None
     workdir: str | None = None
@@ -130,13 +167,31 @@ class Server:
 
 @dataclass(frozen=True)
 class Arm:
-    """One variant under test; `None` means: as the plan's common value. `parameters` are those of
-    the typed workload that differ here, `variables` those of the scripts; `against` names the arm it
-    is compared with: the first where it is `None`, none where it is the arm itself; `server` is one of
-    its own; with `cold` each of its turns begins with nothing of its data in memory; `command` stands
-    for the workload's, `warmup_transactions` (on a model) for the schedule's; `client` is an external program that
-    runs its load, by name or by its words, and `fetch_size` how many rows that takes at a time; `levels` says which
-    level of each of the plan's factors it stands for; `network` is the line to its server (`study.plan.network`)."""
+    """One variant under test; `None` and empty values mean the plan's common value.
+
+    Attributes:
+        name: Name of the arm.
+        description: Description in words.
+        settings: Server settings.
+        before_sql: SQL before each turn.
+        after_sql: SQL after each turn.
+        scripts: Other scripts.
+        sessions: Another number of sessions.
+        rate_per_s: Another rate.
+        dsn: Another engine.
+        protocol: Another protocol.
+        parameters: Parameters of the typed workload that differ.
+        against: Arm with which it is compared: None for the first; its own name for none.
+        variables: Variables of the scripts that differ.
+        server: A separate server.
+        command: Another command.
+        cold: True if each turn starts without any of its data in memory.
+        warmup_transactions: Another number of warm-up transactions on a model.
+        client: External program that runs its load, as a name or as the words of a command.
+        fetch_size: Number of rows that the client takes at a time.
+        levels: Level of each of the plan's factors.
+        network: Network to its server (`study.plan.network`).
+    """
 
     name: str
     description: str = ""
@@ -163,8 +218,10 @@ class Arm:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that a run needs to know, secrets excepted. `factors` names what its arms differ by, where
-    a plan says so: `Arm.levels` has each arm's level of each."""
+    """Everything that a run needs to know except secrets.
+
+    `factors` are the names of what the arms differ by, if the plan has factors; `Arm.levels` has each arm's levels.
+    """
 
     title: str
     arms: list[Arm]
@@ -186,42 +243,44 @@ class Plan:
     toml: str = ""
 
     def sessions_of(self, arm: Arm) -> int:
-        """Sessions of an arm."""
+        """Return the number of sessions of an arm."""
         return arm.sessions if arm.sessions is not None else self.sessions
 
     def rate_of(self, arm: Arm) -> float | None:
-        """Arrivals a second of an arm; `None` is a closed loop."""
+        """Return the arrivals per second of an arm; `None` for a closed loop."""
         return arm.rate_per_s if arm.rate_per_s is not None else self.rate_per_s
 
     def scripts_of(self, arm: Arm) -> list[Script]:
-        """Scripts of an arm."""
+        """Return the scripts of an arm."""
         return arm.scripts if arm.scripts is not None else self.workload.scripts
 
     def command_of(self, arm: Arm) -> str:
-        """The command of an arm, where commands are run."""
+        """Return the command of an arm; empty if the plan runs no commands."""
         return arm.command or self.workload.command or ""
 
     @property
     def what_runs(self) -> str:
-        """What a user can run without dbdyno to see why it fails."""
+        """Return "script" or "command": what a user can run without dbdyno to see why it fails."""
         return "script" if self.workload.command is None else "command"
 
     def network_of(self, arm: Arm) -> dict[str, str]:
-        """The line between the sessions of an arm and its server; empty where it is the machine's own."""
+        """Return the network between the sessions of an arm and its server; empty if none is emulated."""
         return {**self.network, **arm.network}
 
     def parameters_of(self, arm: Arm) -> dict[str, Value]:
-        """Parameters of the typed workload of an arm."""
+        """Return the parameters of the typed workload of an arm."""
         return {**self.workload.parameters, **arm.parameters}
 
     @property
     def open_loop(self) -> bool:
-        """Whether arrivals are planned by the clock in every arm."""
+        """Return True if every arm has a rate."""
         return all(self.rate_of(arm) is not None for arm in self.arms)
 
     def to_dict(self) -> dict[str, object]:
-        """The plan as JSON values, as it stands in a manifest: without secrets. `secrets_left_out` says that its SQL
-        held some: such a plan is no longer the one that ran."""
+        """Return the plan as JSON values for a manifest, without secrets.
+
+        If its SQL contained secrets, `secrets_left_out` is set, because the plan is then not exactly the one that ran.
+        """
         from dbdyno.base.dsn import named_without_secrets, text_without_secrets, without_secrets
 
         value = asdict(self)
@@ -237,7 +296,11 @@ class Plan:
 
 
 def plan_from_dict(value: dict[str, object]) -> Plan:
-    """The plan that `Plan.to_dict` wrote; raises `EvidenceError` for anything else."""
+    """Return the plan that `Plan.to_dict` wrote.
+
+    Raises:
+        EvidenceError: The value is anything else.
+    """
     with reading("plan", "the manifest"):
         return _plan_from_dict(value)
 

@@ -1,4 +1,4 @@
-"""What the reader of a plan offers to those who read a table of it: checked values, errors with their line."""
+"""Interface of the plan reader for those that read one of its tables: checked values, and errors with their line."""
 
 from __future__ import annotations
 
@@ -8,23 +8,27 @@ from dbdyno.study.plan.key import Key
 
 
 class Reading(Protocol):
-    """The reader at work on one plan. `where` names a table, `at` which of that name."""
+    """The reader of one plan. `where` names a table, `at` is its index among the tables of that name."""
 
     arms_most: int
-    """How many arms the plan's factors may make."""
+    """Largest number of arms that the plan's factors may make."""
 
     def check(self, table: dict[str, object], allowed: tuple[Key, ...], where: str, at: int) -> dict[str, Any]:
-        """The table's values in the form of the plan; fails at the first wrong one."""
+        """Return the table's values in the form of the plan; fail at the first wrong one."""
         ...
 
     def value(self, key: Key, value: Any, where: str, at: int) -> Any:
-        """One value in the form of the plan."""
+        """Return one value in the form of the plan."""
         ...
 
     def arm_values(self, own: dict[str, object], where: str, at: int) -> dict[str, Any]:
-        """An arm's values as `Arm` has them."""
+        """Return an arm's values as `Arm` has them."""
         ...
 
     def fail(self, message: str, table: str, key: str, at: int, step: str | None = None) -> NoReturn:
-        """Raises `PlanError` with the line of the key."""
+        """Raise an error with the line of the key.
+
+        Raises:
+            PlanError: Always.
+        """
         ...

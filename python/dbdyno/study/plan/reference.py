@@ -1,7 +1,7 @@
-"""The reference of a plan's keys (docs/reference/plan.md), made from the keys' table and the defaults.
+"""Reference of a plan's keys (docs/reference/plan.md), made from the table of keys and the defaults.
 
-Pure: `plan_reference()` gives the page as text; a test holds docs/reference/plan.md against it. To write the
-page again:
+Pure: `plan_reference()` returns the page as text, and a test compares docs/reference/plan.md with it. To write the page
+again:
 
     python -m dbdyno.study.plan.reference > docs/reference/plan.md
 """
@@ -88,14 +88,14 @@ _PLACES: tuple[tuple[str, str, tuple[Key, ...], type], ...] = (
     ("network", "A network", network.KEYS, Arm),
     ("script", "A script", keys.SCRIPT, Script),
 )
-"""Table, heading, its keys, and the class whose field of that name holds the default."""
+"""Table, heading, its keys, and the class whose field of that name has the default."""
 
 _FIELD = {"metric": "headline"}
 _UNITS_NS = (("h", 3600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**6), ("us", 10**3))
 
 
 def plan_reference() -> str:
-    """The page, in Markdown."""
+    """Return the page in Markdown."""
     parts = [_HEAD.replace("{arms}", str(keys.ARMS_MOST)).replace("{slices}", f"{keys.SLICES_MOST:,}")]
     parts[0] = parts[0].replace("{factors}", str(ARMS_MOST))
     for table, heading, own, holder in _PLACES:
@@ -122,7 +122,7 @@ def _limits(key: Key) -> list[str]:
 
 
 def _default(key: Key, holder: type) -> list[str]:
-    """`required`, or the default where there is a plain one; the meaning says what None does."""
+    """Return `required`, or the default if it is a plain value; the key's meaning explains None."""
     if key.required:
         return ["required"]
     by_name = {field.name: field for field in fields(holder)}
@@ -143,7 +143,7 @@ def _shown(value: Any, *, duration: bool) -> str:
 
 
 def _wrapped(heading: str) -> list[str]:
-    """A heading is one line; what does not fit goes under it."""
+    """Return a heading in one line; if it is too long, its explanation follows as text."""
     if len(heading) <= WIDTH:
         return [heading]
     head, _, rest = heading.partition(": ")

@@ -1,7 +1,7 @@
-"""A captured run as the workload of a plan: its keys, and what cannot be asked for beside it.
+"""A captured run as the workload of a plan: its keys, and what cannot be combined with it.
 
-Every turn of an arm replays the whole capture, with the sessions and transactions that it has; so what else a plan says
-of these is refused.
+Every turn of an arm replays the whole capture, with the capture's sessions and transactions. Other keys of the plan on
+these are therefore rejected.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from dbdyno.study.plan.plan import Arm
 
 NAME = "transaction of the capture"
-"""What the evidence calls a transaction of the replay."""
+"""Name of a transaction of the replay in the evidence."""
 STANDS_FOR = "select 1;"
-"""The load wants a script by that name; it is never sent."""
+"""Placeholder script that the load generator requires; it is never sent."""
 FASTEST = "max"
 
 KEYS = (
@@ -53,7 +53,7 @@ _ARM = ("scripts", "sessions", "rate_per_s", "protocol", "client", "fetch_size",
 
 
 def unfit(parts: Mapping[str, Mapping[str, Any]], arms: Sequence[Arm]) -> Iterator[tuple[str, str, str, int]]:
-    """What cannot stand where it stands: (why, table, key, number of the table)."""
+    """Yield keys that cannot be used where they are: (reason, table, key, index of the table)."""
     work = parts["workload"]
     if "replay" not in work:
         for key in _OWN:
@@ -73,17 +73,17 @@ def unfit(parts: Mapping[str, Mapping[str, Any]], arms: Sequence[Arm]) -> Iterat
 
 
 def unfit_verdict(work: Mapping[str, Any], verdict: Mapping[str, Any]) -> str | None:
-    """Why a metric of the verdict makes no sense."""
+    """Return why the metric of the verdict makes no sense for a replay, or None."""
     if is_paced(work) and verdict.get("metric") == "throughput":
         return "a replay with think times has the throughput of its capture"
     return None
 
 
 def is_paced(work: Mapping[str, Any]) -> bool:
-    """Whether think times are kept."""
+    """Return True if the replay keeps think times."""
     return "replay" in work and work.get("speed", FASTEST) != FASTEST
 
 
 def times(speed: str) -> float:
-    """A speed as the core has it: 0 for the one that leaves think times out."""
+    """Return a speed as the core takes it: 0 leaves out think times."""
     return 0.0 if speed == FASTEST else float(speed)

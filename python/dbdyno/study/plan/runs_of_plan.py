@@ -1,4 +1,4 @@
-"""Which runs are of one plan, and since when."""
+"""Selection of the runs of one plan, and of the time since which runs count."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from dbdyno.study.plan.plan import Plan
 _SPAN = re.compile(r"(\d{1,6})\s*(min|h|d|w)")
 _UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _FREE = ("toml", "dsn", "title", "question")
-"""What may differ between runs of one plan: how it is written, where it runs, what it is called."""
+"""Keys that may differ between runs of one plan: how it is written, where it runs, what it is called."""
 _FREE_KEYS = {"schedule": ("seed", "blocks", "warmup_blocks"), "watch": ("overhead_blocks",)}
-"""The same within tables. Benches beside which nothing watches have no blocks that measure the cost of it."""
+"""Keys within tables that may differ. Benches without observation have no blocks that measure its cost."""
 
 
 def same_plan(plan: Plan, manifest: Manifest) -> bool:
-    """Whether a run had the arms, workload, load and verdict of `plan`; number of blocks, seed and server aside. A run
-    tells its plan in the words of its bench: a built-in workload in MariaDB's, a typed one as scripts."""
+    """Return True if a run had the arms, workload, load and verdict of `plan`; blocks, seed and server may differ.
+
+    A run records its plan in the terms of its bench: a built-in workload in those of MariaDB, a typed one as scripts.
+    """
     if not manifest.says("plan"):
         return False
     ran = _essence(manifest.plan)
@@ -38,7 +40,7 @@ def _in_all_words(plan: Plan) -> Iterator[Plan]:
     if plan.workload.builtin is not None:
         yield replace(plan, workload=for_engine(plan.workload, "mariadb"))
     if plan.workload.kind is not None:
-        with contextlib.suppress(PlanError):  # what only a model runs
+        with contextlib.suppress(PlanError):  # only a model runs it
             yield compiled(plan)
 
 
@@ -50,9 +52,10 @@ def _essence(plan: Mapping[str, Any]) -> dict[str, object]:
 
 
 def moment(text: str, now: datetime | None = None) -> str:
-    """The beginning of a span of time as manifests write moments: of `2026-11-01`, `2026-11-01T12:00` (UTC), `7d`.
+    """Return the start of a time span in the form of manifests: of `2026-11-01`, `2026-11-01T12:00` (UTC) or `7d`.
 
-    Raises `PlanError` for anything else.
+    Raises:
+        PlanError: The text is anything else.
     """
     if match := _SPAN.fullmatch(text.strip()):
         begin = (now or datetime.now(UTC)) - timedelta(**{_UNITS[match[2]]: int(match[1])})

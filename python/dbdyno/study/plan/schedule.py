@@ -1,13 +1,12 @@
-"""The order of the arms: randomised blocks from a seed. Pure; nothing here waits or connects.
+"""Order of the arms: randomised blocks from a seed. Pure; nothing here waits or connects.
 
-Where the arms can be swapped within a statement's time, they alternate in short slices: a block is
-a row of quads, each quad a random order of the arms followed by its mirror image (ABBA for two
-arms), so that any straight-line drift inside a quad hits all arms alike. Where a switch costs a
-reload or a restart, a block is one turn of every arm, in an order drawn so that each arm stands
-first equally often (random order and its mirror image in the next block).
+If the arms can be switched within a statement's time, they alternate in short slices: a block is a row of quads, each
+of which is a random order of the arms followed by its mirror image (ABBA for two arms), so that linear drift within a
+quad affects all arms alike. If a switch takes a reload or a restart, a block is one turn of every arm, in an order in
+which each arm is first equally often (a random order, and its mirror image in the next block).
 
-A block's order is drawn when it is asked for, from the seed and the block's place: a plan of 100,000 blocks
-costs nothing to look at, and a block's order does not depend on how many come before it.
+A block's order is drawn when it is needed, from the seed and the block's position: a plan of 100,000 blocks costs
+nothing to look at, and a block's order does not depend on the number of blocks before it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ MS = 1_000_000
 
 @dataclass(frozen=True)
 class Turn:
-    """One stretch of one arm. `counts` is false for settling after a switch."""
+    """One stretch of one arm; `counts` is False while it settles after a switch."""
 
     arm: int
     slice: int
@@ -36,7 +35,10 @@ class Turn:
 
 @dataclass(frozen=True)
 class Timing:
-    """How the arms take turns, all lengths resolved. `in_order`: the order of arms means nothing, so it is theirs."""
+    """How the arms take turns, with all lengths resolved.
+
+    `in_order` means that the order of arms does not matter, so they keep the order of the plan.
+    """
 
     switch: str
     slice_ns: int
@@ -47,14 +49,24 @@ class Timing:
 
     @property
     def in_slices(self) -> bool:
-        """Whether arms alternate in slices inside a block."""
+        """Return True if arms alternate in slices within a block."""
         return self.switch == "slices"
 
 
 @dataclass(frozen=True)
 class PlannedBlock:
-    """One block before it is run; `kind` is 'warmup', 'overhead' or 'measure', `number` its place among
-    those of its kind; `among` the arms that take part, all where it is None."""
+    """One block before it is run.
+
+    Attributes:
+        index: Position among all blocks.
+        kind: 'warmup', 'overhead' or 'measure'.
+        number: Position among the blocks of its kind.
+        arms: Number of arms.
+        how: Timing of the turns.
+        seed: Seed of the order.
+        given: Turns that were chosen otherwise; None to draw them.
+        among: Arms that take part; None for all.
+    """
 
     index: int
     kind: str
@@ -67,8 +79,10 @@ class PlannedBlock:
 
     @property
     def turns(self) -> list[Turn]:
-        """Its turns in their order, drawn anew each time: always the same. `given` stands for them where
-        they were chosen otherwise."""
+        """Return the turns in their order.
+
+        They are drawn again at each call, with the same result. `given` replaces them if it is set.
+        """
         if self.given is not None:
             return self.given
         if self.kind == "overhead":
@@ -78,7 +92,7 @@ class PlannedBlock:
             return _turns(arms, self.how)
         if self.how.in_slices:
             return _sliced(arms, self.how, self._dice(self.number))
-        # Neighbours are mirror images of each other.
+        # Neighbouring blocks are mirror images of each other.
         order = self._dice(self.number // 2).sample(arms, len(arms))
         return _turns(order[::-1] if self.number % 2 else order, self.how)
 
@@ -87,15 +101,15 @@ class PlannedBlock:
 
 
 GROWN_MOST_NS = 10 * SECOND
-"""Slices and turns grow to this by themselves; a plan may ask for more."""
+"""Largest length to which slices and turns grow automatically; a plan may ask for more."""
 SLICED_TURN_NS = SECOND
-"""An arm's share of a block in slices, where the plan names none."""
+"""An arm's share of a block in slices if the plan names none."""
 _TURN_NS = {"slices": SLICED_TURN_NS, "turns": 2 * SECOND, "reload": 5 * SECOND, "restart": 15 * SECOND}
 _SETTLE_NS = {"slices": 0, "turns": SECOND // 5, "reload": SECOND, "restart": 3 * SECOND}
 
 
 def timing(schedule: Schedule, switch: str) -> Timing:
-    """Lengths for a way of switching ('slices', 'turns', 'reload', 'restart')."""
+    """Return the lengths for a way of switching ('slices', 'turns', 'reload', 'restart')."""
     turn = schedule.turn_ns or _TURN_NS[switch]
     if schedule.turn_transactions is not None:
         return Timing(
@@ -110,8 +124,10 @@ def timing(schedule: Schedule, switch: str) -> Timing:
 
 
 def grown(how: Timing, needed_ns: float) -> Timing:
-    """The timing with slices (or turns) of at least `needed_ns`, as far as they grow by themselves.
-    A turn that is counted in transactions stays."""
+    """Return the timing with slices (or turns) of at least `needed_ns`, up to the limit of automatic growth.
+
+    A turn whose length is a number of transactions is unchanged.
+    """
     wanted = min(math.ceil(needed_ns / MS) * MS, GROWN_MOST_NS)
     if how.turn_ns is None:
         return how
@@ -122,10 +138,10 @@ def grown(how: Timing, needed_ns: float) -> Timing:
 
 
 def lasting_s(turns: list[Turn], operation_ns: list[float], sessions: list[int]) -> float:
-    """How long turns take, where `operation_ns` is what a transaction of each arm takes.
+    """Return the duration of turns [s] if a transaction of each arm takes `operation_ns`.
 
-    No transaction begins after a turn's end, and the turn lasts until the last one is over: of s
-    sessions at random places in theirs the longest has s / (s + 1) of it left on average.
+    No transaction starts after a turn's end, and the turn lasts until the last one ends: of s sessions at random
+    positions in their transactions, the longest has s / (s + 1) of it left on average.
     """
     whole = 0.0
     for turn in turns:
@@ -138,9 +154,9 @@ def lasting_s(turns: list[Turn], operation_ns: list[float], sessions: list[int])
 
 
 def blocks(plan: Plan, how: Timing, seed: int) -> list[PlannedBlock]:
-    """All blocks of a run in their order: warm-up, cost of watching, then those that count.
+    """Return all blocks of a run in order: warm-up, cost of observation, then those that count.
 
-    The same (plan, timing, seed) gives the same order.
+    The same plan, timing and seed give the same order.
     """
     watching = plan.watch.activity_hz > 0 or plan.watch.counters
     kinds = {
@@ -171,8 +187,10 @@ def _turns(order: list[int], how: Timing) -> list[Turn]:
 
 
 def _watching(how: Timing, dice: random.Random) -> list[Turn]:
-    """The base arm with and without the watcher, in ABBA quads: four of quarters of a second, or
-    fewer of slices that are longer."""
+    """Return turns of the base arm with and without observation, in ABBA quads.
+
+    There are four quads of quarter-second slices, or fewer quads of longer slices.
+    """
     length = max(SECOND // 4, how.slice_ns if how.in_slices else 0)
     order: list[bool] = []
     for _ in range(max(1, SECOND // length)):

@@ -1,4 +1,4 @@
-"""The JSON Schema of plan.toml, made of the table of keys, so that editors complete and check plans."""
+"""JSON Schema of plan.toml, made from the table of keys, so that editors complete and check plans."""
 
 from __future__ import annotations
 

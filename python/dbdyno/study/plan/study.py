@@ -1,4 +1,4 @@
-"""A study: a question with its workload, factors and analysis, made into a plan by options."""
+"""A study: a question with its workload, factors and analysis, which options turn into a plan."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from dbdyno.study.plan.plan import Plan
 from dbdyno.study.plan.targets import COMMANDS, HOST, no_plan, on_target
 
 FULL = 3
-"""With `--full` a run has so many times the blocks."""
+"""Factor by which `--full` multiplies the blocks of a run."""
 
 
 QUICK_NS, QUICK_TURN_NS = 16_000_000_000, 200_000_000
-"""With `--quick` all turns take about so long, unless they would be shorter than the second: half of the 30 s that are
-promised, the other half for starts, set-ups and warm-ups that grow."""
+"""With `--quick`, the approximate total length of all turns, and the shortest length of one turn.
+
+The total is about half of the promised 30 s; the other half is for starts, set-up and warm-ups that grow.
+"""
 
 
 def longer(plan: Plan) -> Plan:
-    """The plan as `--full` runs it."""
+    """Return the plan as `--full` runs it."""
     return replace(plan, schedule=replace(plan.schedule, blocks=FULL * plan.schedule.blocks))
 
 
 def shorter(plan: Plan) -> Plan:
-    """The plan as `--quick` runs it: turns of all arms in all blocks take `QUICK_NS` together, if a turn is long enough
-    to be cut."""
+    """Return the plan as `--quick` runs it: all turns take `QUICK_NS` together, if turns are long enough to be cut."""
     schedule = plan.schedule
     if schedule.turn_ns is None or schedule.turn_transactions is not None:
         return plan
@@ -39,8 +40,7 @@ def shorter(plan: Plan) -> Plan:
 
 @dataclass(frozen=True)
 class Factor:
-    """Something that `--set NAME=VALUE` changes; `quick` and `full` are its defaults with these options, where
-    they are others."""
+    """Something that `--set NAME=VALUE` changes; `quick` and `full` are its defaults with these options."""
 
     name: str
     meaning: str
@@ -49,14 +49,18 @@ class Factor:
     quick: str = ""
 
     def given(self, quick: bool, full: bool) -> str:
-        """What it is where `--set` says nothing."""
+        """Return the default of the factor."""
         return (self.quick if quick else self.full if full else "") or self.default
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A study on a bench of another kind than an engine or a model: its factors there with what they are by default,
-    and how it makes its plan of options, whether it is to be quick, and the target."""
+    """A study on a bench of another kind than an engine or a model.
+
+    Attributes:
+        factors: Its factors there with their defaults.
+        make: Function that makes its plan from options, whether it is quick, and the target.
+    """
 
     factors: Mapping[str, str]
     make: Callable[[Mapping[str, str], bool, str], Plan] = field(repr=False)
@@ -64,7 +68,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Study:
-    """A built-in study. `plan(options, quick)` makes its plan."""
+    """A built-in study; `plan` makes its plan from options."""
 
     name: str
     question: str
@@ -80,12 +84,14 @@ class Study:
     def plan(
         self, options: Mapping[str, str], *, quick: bool = False, full: bool = False, target: str | None = None
     ) -> Plan:
-        """The study's plan on `target`, or on its own default target: shorter where it is to be `quick`, with more
-        blocks and the larger data of its factors where it is to be `full`.
+        """Return the study's plan on `target`, or on its own default target.
 
-        On a model an option that is no factor of the study is a parameter of the machine, its
-        values with a comma between them. Raises `PlanError` for what is neither, `ModelError` for a
-        machine that cannot be read.
+        With `quick` it is shorter; with `full` it has more blocks and the larger data of its factors. On a model, an
+        option that is not a factor of the study is a parameter of the machine, with comma-separated values.
+
+        Raises:
+            PlanError: An option is neither a factor nor a parameter, or the study does not run on the target.
+            ModelError: The machine cannot be read.
         """
         target = COMMANDS if target == HOST and self.target == COMMANDS else target or self.target
         kind = kind_of(target)
@@ -123,7 +129,7 @@ class Study:
         return {machine.path(name, known): value for name, value in others.items()}
 
     def card(self) -> dict[str, object]:
-        """The study as plain values."""
+        """Return the study as plain values."""
         factors = [
             {"name": f.name, "meaning": f.meaning, "default": f.default, "full": f.full or f.default}
             for f in self.factors
@@ -139,7 +145,7 @@ class Study:
         }
 
     def text(self) -> str:
-        """The study as a page of text."""
+        """Return the study as a page of text."""
         lines = [f"{self.name}: {self.question}", "", "factors (change with --set NAME=VALUE)"]
         for factor in self.factors:
             others = [f"--{name}: {own}" for name, own in (("quick", factor.quick), ("full", factor.full)) if own]

@@ -1,4 +1,4 @@
-"""A plan on the bench that `--target` names."""
+"""Plans on the bench that `--target` names."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from dbdyno.bench.kinds import EMBEDDED, Kind, kind_of
 from dbdyno.study.plan.plan import Plan
 
 STARTED = (*EMBEDDED, "mariadb")
-"""Engines of which dbdyno starts servers itself."""
+"""Engines whose servers dbdyno starts itself."""
 HOST, COMMANDS = "host", "programs:"
-"""This host; and what a plan with a command runs on."""
+"""This host, and the target of a plan with a command."""
 
 
 def on_target(plan: Plan, target: str | None) -> Plan:
-    """The plan on another target, unchanged where none is named; `postgres` and `embedded` are the
-    embedded engine. Raises `PlanError` for a bench, named here or in the plan, on which only studies of its own run."""
+    """Return the plan on another target, or unchanged if `target` is None.
+
+    The targets `postgres` and `embedded` both mean the embedded PostgreSQL.
+
+    Raises:
+        PlanError: The plan cannot run on the target, for example because the bench runs only its own studies.
+    """
     if plan.workload.command is not None:
         if target not in (None, HOST, COMMANDS):
             raise PlanError(
@@ -39,14 +44,18 @@ def on_target(plan: Plan, target: str | None) -> Plan:
 
 
 def refuse_without_plans(target: str | None, where: str) -> None:
-    """Raises `PlanError` where a target is of a kind that runs studies of its own only."""
+    """Raise an error if a target runs only its own studies.
+
+    Raises:
+        PlanError: The target is of such a kind.
+    """
     kind = kind_of(target)
     if not kind.has_plans:
         raise no_plan(kind, where)
 
 
 def no_plan(kind: Kind, where: str) -> PlanError:
-    """What is said where a plan or a study is to run on a bench that has studies of its own."""
+    """Return the error for a plan or study on a bench that runs only its own studies."""
     return PlanError(
         f"does not run on {kind.word}",
         where=where,
@@ -55,7 +64,7 @@ def no_plan(kind: Kind, where: str) -> PlanError:
 
 
 def beside(plan_file: Path, target: str | None) -> str | None:
-    """A target as a plan file names it: a file in it is relative to the plan, as scripts are."""
+    """Return a target from a plan file; a file name in it is relative to the plan, as those of scripts are."""
     if target in EMBEDDED:
         return None
     kind = kind_of(target)

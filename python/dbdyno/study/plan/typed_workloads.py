@@ -1,14 +1,14 @@
-"""Typed workloads: what sessions do, as a small value that every target reads in its own way.
+"""Typed workloads: the work of sessions as a small value that every target runs in its own way.
 
-A model takes kind and parameters as they are. PostgreSQL runs scripts, so here a typed workload is
-compiled to them; what cannot be said in SQL is refused with the reason. Only `commit-loop` can be:
+A model takes kind and parameters directly. PostgreSQL runs scripts, so a typed workload is compiled to them here; what
+cannot be written in SQL is rejected with the reason. Only `commit-loop` can be compiled:
 
     commit-loop   each transaction writes `redo_bytes` of redo and commits; `think_ms` between them
 
 `redo_bytes` is a range (4KiB..12MiB), a list (512,4KiB,1MiB) or one size.
 
-Limits: `pg_logical_emit_message` writes exactly so many bytes into the write-ahead log and touches
-no table; it must be executable for the role, which it is by default.
+Limits: `pg_logical_emit_message` writes exactly that number of bytes into the write-ahead log and touches no table; the
+role must be allowed to execute it, as it is by default.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dbdyno.study.plan.plan import Arm, Plan, Script, Value
 _UNITS = {"": 1, "B": 1, "KB": 1000, "KIB": 1024, "MB": 10**6, "MIB": 2**20, "K": 1024, "M": 2**20}
 _CHUNK = 8192
 IN_SQL = ("commit-loop",)
-"""Typed workloads that PostgreSQL runs, as scripts."""
+"""Typed workloads that PostgreSQL runs as scripts."""
 _LARGEST = 256 * 2**20
 
 _COMMIT = """\
@@ -36,7 +36,11 @@ commit;
 
 
 def size_bytes(text: str) -> int:
-    """Bytes of '64KiB', '1MiB' or '4096'; raises `PlanError`."""
+    """Return the bytes of a size such as '64KiB', '1MiB' or '4096'.
+
+    Raises:
+        PlanError: The text is not a size of 1 byte to 256 MiB.
+    """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKmM]?i?[bB]?)\s*", text)
     if match is None or match[2].upper() not in _UNITS:
         raise PlanError(
@@ -51,7 +55,11 @@ def size_bytes(text: str) -> int:
 
 
 def sizes(redo_bytes: str) -> list[int]:
-    """The two ends of a range, the sizes of a list, or the one size; raises `PlanError`."""
+    """Return the two ends of a range, the sizes of a list, or the one size.
+
+    Raises:
+        PlanError: A part is not a size, or the range is empty.
+    """
     if ".." not in redo_bytes:
         return [size_bytes(part) for part in redo_bytes.split(",")]
     low, high = (size_bytes(part) for part in redo_bytes.split("..", 1))
@@ -61,8 +69,11 @@ def sizes(redo_bytes: str) -> list[int]:
 
 
 def compiled(plan: Plan) -> Plan:
-    """The plan with the scripts that PostgreSQL runs for its typed workload; unchanged where it has
-    none. Raises `PlanError` for what only a model can run."""
+    """Return the plan with the scripts that PostgreSQL runs for its typed workload; unchanged if it has none.
+
+    Raises:
+        PlanError: Only a model can run the workload.
+    """
     kind = plan.workload.kind
     if kind is None:
         return plan
@@ -74,7 +85,7 @@ def compiled(plan: Plan) -> Plan:
 
 
 def refusal(plan: Plan) -> str | None:
-    """Why a model cannot run the plan, as a sentence; `None` where it can."""
+    """Return a sentence that says why a model cannot run the plan; `None` if it can."""
     if plan.workload.kind is None:
         return "its workload is SQL, and a model runs typed workloads"
     if any(plan.rate_of(arm) is not None for arm in plan.arms):
@@ -110,7 +121,7 @@ def _scripts(kind: str, parameters: Mapping[str, Value]) -> list[Script]:
 
 
 def _draw(redo_bytes: str) -> str:
-    """The script lines that draw the size of the next transaction."""
+    """Return the script lines that draw the size of the next transaction."""
     levels = sizes(redo_bytes)
     if ".." in redo_bytes:
         return f"\\set bytes random({levels[0]}, {levels[1]})\n"

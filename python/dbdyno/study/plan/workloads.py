@@ -1,12 +1,12 @@
-"""Built-in workloads: scripts with the SQL that makes and removes their tables, for each engine.
+"""Built-in workloads: scripts with the SQL that creates and removes their tables, for each engine.
 
-Two families. TPC-B as pgbench made it common (tpcb-like, simple-update, select-only): a branch, ten tellers and 100,000
-accounts per unit of scale. And sysbench's OLTP tables and mixes (oltp-point-select, oltp-read-only, oltp-read-write):
-one table of 100,000 rows per unit of scale, with a number (`k`, indexed), a text of 119 characters (`c`) and one of 59
-(`pad`), keys drawn evenly. Everything lives in a schema of its own, `dbdyno`, which the run removes again; it is in no
-schema search path, and on MariaDB it is a database.
+There are two families. TPC-B in the form that pgbench made common (tpcb-like, simple-update, select-only) has a branch,
+ten tellers and 100,000 accounts per unit of scale. Sysbench's OLTP tables and mixes (oltp-point-select, oltp-read-only,
+oltp-read-write) have one table of 100,000 rows per unit of scale, with a number (`k`, indexed), a text of 119
+characters (`c`) and one of 59 (`pad`), and uniformly distributed keys. All objects are in a separate schema, `dbdyno`,
+which the run removes again; it is in no schema search path, and on MariaDB it is a database.
 
-The two engines get the same tables, rows and statements, but for the words of each.
+Both engines get the same tables, rows and statements, except for differences in syntax.
 """
 
 from __future__ import annotations
@@ -77,8 +77,11 @@ _WRITES = (
 
 @dataclass(frozen=True)
 class _Words:
-    """What an engine has words of its own for. `each`: rows 1 to {rows} as i; `text`: a number as text;
-    `rest`: what stands for columns that are not given."""
+    """The syntax in which engines differ.
+
+    `each` is a source of rows 1 to {rows} as i; `text` is a number as text; `rest` is the value of columns that are
+    left out.
+    """
 
     packed: str
     moment: str
@@ -128,7 +131,11 @@ class BuiltIn:
 
 
 def builtin_workload(name: str, scale: int, engine: str = "postgres") -> BuiltIn:
-    """The built-in workload `name` at `scale` (100,000 accounts, or rows, each), for one engine."""
+    """Return the built-in workload `name` at `scale` (100,000 accounts or rows each) for one engine.
+
+    Raises:
+        PlanError: There is no such workload.
+    """
     if name not in NAMES:
         raise PlanError(f"no built-in workload {name!r}", next_step=f"one of {', '.join(NAMES)}")
     words = _WORDS[engine]
@@ -141,12 +148,12 @@ def builtin_workload(name: str, scale: int, engine: str = "postgres") -> BuiltIn
 
 
 def for_engine(work: Workload, engine: str) -> Workload:
-    """A workload whose built-in part is in the words of this engine; what the plan adds to it stays."""
+    """Return a workload whose built-in part is in the engine's syntax; what the plan adds to it is unchanged."""
     if work.builtin is None:
         return work
     plain, own = (builtin_workload(work.builtin, work.scale, name) for name in ("postgres", engine))
     before, after = len(plain.setup), len(work.teardown) - len(plain.teardown)
-    if work.setup[:before] != plain.setup:  # it is so already
+    if work.setup[:before] != plain.setup:  # it is already converted
         return work
     return replace(
         work,
@@ -178,7 +185,7 @@ def _tables(scale: int, words: _Words) -> list[str]:
 
 
 def _text(number: str, length: int, words: _Words) -> str:
-    """A text of this length made of a number of eleven digits, again and again."""
+    """Return an SQL expression for a text of this length, which repeats a number of eleven digits."""
     return _TEXT.format(r=words.text.format(number), length=length)
 
 
@@ -190,7 +197,7 @@ def _oltp_script(name: str, words: _Words) -> str:
 
 
 def _oltp_tables(scale: int, words: _Words) -> list[str]:
-    # A number of eleven digits that follows from the row's own.
+    # A number of eleven digits that is computed from the row's number.
     digits = "(10000000000 + ((10000000000 + i) * 7919) % 89999999999)"
     rows = scale * 100000
     columns = f"i, 1 + ((10000000000 + i) * 7919) % {rows}, {_text(digits, 119, words)}, {_text(digits, 59, words)}"

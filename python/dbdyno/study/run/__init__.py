@@ -1,1 +1,1 @@
-"""Carrying plans out: what is prepared, run block by block, and put back."""
+"""Execution of plans: preparation, blocks one after the other, and restoring what was changed."""

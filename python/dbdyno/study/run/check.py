@@ -1,4 +1,4 @@
-"""`dbdyno plan check`, `dbdyno run --dry-run`: what a plan would do on the bench it names, without doing it."""
+"""Description of what a plan would do on its bench, without doing it: `dbdyno plan check`, `dbdyno run --dry-run`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def describe(plan: Plan, *, ways: Mapping[str, Any] | None = None, folder: Path = Path("runs")) -> str:
-    """The page of what a new run would do; raises what it would raise before its first block."""
+    """Return the page of what a new run would do; errors before its first block are raised here."""
     with Guardian() as guardian:
         return _page(plan, Circumstances(Stopping(), guardian, folder, ways=ways or {}, only_looks=True))
 
 
 def describe_rest(run: Run, target: str | None = None, ways: Mapping[str, Any] | None = None) -> str:
-    """The same of a run that was cut: what its rest would do."""
+    """Return the page of what the rest of an interrupted run would do."""
     plan = plan_to_resume(run)
     with Guardian() as guardian:
         around = Circumstances(

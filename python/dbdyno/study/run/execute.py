@@ -1,4 +1,4 @@
-"""Carries a plan out on its bench, from the first look to the last block put back, or resumes a run cut short."""
+"""Execution of a plan on its bench, from the first check to restoring after the last block, and resuming a run."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from dbdyno.study.run.progress import Progress
 
 Agree = Callable[[str], bool]
-"""Asked with the page of what would be done, where that changes what is others'."""
+"""Function that asks the user to agree to a page of what would be done, if that changes systems of others."""
 
 
 RACES = "a race that was cut cannot go on: who is still in depends on all blocks before"
 
 
 def same_twice(plan: Plan) -> Plan:
-    """The plan's base arm against itself: what `--aa` runs."""
+    """Return a plan that runs the base arm against itself, as `--aa` does."""
     base = plan.arms[0]
     twin = replace(base, name=f"{base.name} again"[:60])
     return replace(plan, kind="aa", title=f"A/A {plan.title}", arms=[base, twin])
@@ -51,11 +51,22 @@ def start(
     agree: Agree | None = None,
     runner: Callable[..., Runner] = Runner,
 ) -> Run:
-    """Runs a plan into a new run folder below `folder`; returns the run, ready to be analysed. A sweep whose client
-    dies or hangs again and again begins anew without that client; what it ran until then stays.
+    """Run a plan in a new run folder below `folder`, and return the run, ready to be analysed.
 
-    `ways` are the options that say how a bench is reached. Raises `Interrupted` after a signal, with everything put
-    back and the run marked aborted.
+    If a client of a sweep dies or hangs repeatedly, the study starts again without that client; the evidence recorded
+    until then is kept.
+
+    Args:
+        plan: The plan.
+        folder: Folder of runs.
+        progress: Receiver of the progress; None for silence.
+        seed: Seed of the random order; None for a new one.
+        ways: Options that say how a bench is reached.
+        agree: Function that asks the user to agree.
+        runner: Class that runs the blocks.
+
+    Raises:
+        Interrupted: After a signal; everything is restored and the run is marked as aborted.
     """
     progress = progress or Silent()
     while True:
@@ -94,7 +105,7 @@ def _start(
 
 
 def without_client(plan: Plan, lost: ClientLostError) -> Plan | None:
-    """A sweep without the arms of the client that is lost; None where nothing is left that could be compared."""
+    """Return a sweep without the arms of the lost client; None if nothing is left to compare."""
     if plan.kind != "sweep" or lost.arm is None:
         return None
     client = plan.arms[lost.arm].client
@@ -115,8 +126,19 @@ def resume(
     agree: Agree | None = None,
     agreed: bool = False,
 ) -> Run:
-    """Runs what an aborted run has not yet run, after warming up again where its bench has to. Raises `PlanError`
-    where the plan is not known to be this user's own and nobody `agreed` to it; `orders` says what to show."""
+    """Run the blocks that an aborted run lacks, after another warm-up if its bench requires it.
+
+    Args:
+        run: The aborted run.
+        progress: Receiver of the progress; None for silence.
+        target: Target to use instead of the run's own.
+        ways: Options that say how a bench is reached.
+        agree: Function that asks the user to agree.
+        agreed: True if the user has agreed to the plan; `orders` says what to show before.
+
+    Raises:
+        PlanError: The plan is not known to be the user's own and was not agreed to, or the run cannot be resumed.
+    """
     progress = progress or Silent()
     plan = plan_to_resume(run)
     if not agreed and orders(run, target):
@@ -140,7 +162,12 @@ def resume(
 
 
 def plan_to_resume(run: Run) -> Plan:
-    """The plan of a run that was cut; raises `PlanError` where it cannot go on."""
+    """Return the plan of an interrupted run.
+
+    Raises:
+        PlanError: The run cannot be resumed.
+        EvidenceError: The run was made on another bench than its plan names, or belongs to somebody else.
+    """
     refuse_ended(run)
     if not run.manifest.says("plan"):
         raise PlanError(
@@ -167,8 +194,10 @@ def plan_to_resume(run: Run) -> Plan:
 
 
 def orders(run: Run, target: str | None = None) -> list[str]:
-    """What going on with a run would do that its folder alone says, in words. Empty where this user made the run with
-    this plan."""
+    """Return what resuming a run would do on the authority of its folder alone, in words.
+
+    The result is empty if this user made the run with this plan.
+    """
     if is_own(run.manifest.plan, run.manifest.seal):
         return []
     plan = plan_from_dict(run.manifest.plan)
@@ -176,7 +205,12 @@ def orders(run: Run, target: str | None = None) -> list[str]:
 
 
 def refuse_ended(run: Run) -> None:
-    """Raises `PlanError` for a run that is not cut: whole, or still at work; `EvidenceError` for somebody else's."""
+    """Raise an error for a run that is complete or still running.
+
+    Raises:
+        PlanError: The run is complete or running.
+        EvidenceError: The run belongs to somebody else.
+    """
     refuse_foreign(run.path)
     if run.status == "complete":
         raise PlanError("is complete; there is nothing to resume", where=run.id)
@@ -185,7 +219,11 @@ def refuse_ended(run: Run) -> None:
 
 
 def opened(plan: Plan, around: Circumstances) -> Bench:
-    """The bench that a plan names; raises `PlanError` where it cannot run it."""
+    """Return the bench that a plan names.
+
+    Raises:
+        PlanError: The bench cannot run the plan.
+    """
     kind = kind_of(plan.dsn)
     bench = kind.bench()(plan, around)
     reason = bench.can(plan)
@@ -206,7 +244,7 @@ def opened(plan: Plan, around: Circumstances) -> Bench:
 
 @contextlib.contextmanager
 def held(bench: Bench) -> Iterator[Bench]:
-    """A bench that is put back at the end, however it comes."""
+    """Hold a bench and restore it at the end, also after an error."""
     try:
         yield bench
     finally:
@@ -215,7 +253,7 @@ def held(bench: Bench) -> Iterator[Bench]:
 
 @contextlib.contextmanager
 def ending(run: Run) -> Iterator[None]:
-    """Notes in a run how its blocks ended: all of them run, or why not."""
+    """Record in the run how its blocks ended: complete, or aborted with the reason."""
     try:
         yield
     except (Interrupted, KeyboardInterrupt, Error) as error:
@@ -227,7 +265,7 @@ def ending(run: Run) -> Iterator[None]:
 
 
 def manifest(bench: Bench, ready: Ready) -> dict[str, Any]:
-    """What a run's manifest says from its beginning, on whatever bench."""
+    """Return the initial manifest of a run on any bench."""
     plan, how, facts = ready.plan, ready.timing, bench.facts()
     return {
         "tool_version": tool_version(),
@@ -253,7 +291,7 @@ def manifest(bench: Bench, ready: Ready) -> dict[str, Any]:
 
 
 def tool_version() -> str:
-    """This dbdyno's version."""
+    """Return the version of this dbdyno."""
     return VERSION
 
 
@@ -268,8 +306,11 @@ def _around(
 
 
 def _ask(bench: Bench, agree: Agree | None, stopping: Stopping) -> None:
-    """Raises `Declined` where the bench changes what is others' and the user does not agree. A signal ends the
-    question at once."""
+    """Ask the user to agree if the bench changes systems of others; a signal ends the question at once.
+
+    Raises:
+        Declined: The user does not agree.
+    """
     if not bench.traits.asks or agree is None:
         return
     before, stopping.on_ask = stopping.on_ask, _interrupt
@@ -285,17 +326,17 @@ def _interrupt() -> None:
 
 
 class Declined(Exception):  # noqa: N818
-    """The user did not agree to what would be done; nothing was."""
+    """The user did not agree to what would be done; nothing was done."""
 
 
 def _carry_out(
     run: Run, bench: Bench, ready: Ready, stopping: Stopping, progress: Progress, runner: Callable[..., Runner] = Runner
 ) -> None:
-    """Runs the blocks that are not whole; everything is put back before the run says that it is complete."""
+    """Run the blocks that are missing; everything is restored before the run is marked as complete."""
     whole = {block.index for block in run.blocks()}
     again = whole and bench.traits.warms_up_again
     todo = [block for block in ready.blocks if block.index not in whole or (again and block.kind == "warmup")]
-    foretold = bench.traits.foretold and ready.timing.turn_ns is not None  # counted turns take as long as they take
+    foretold = bench.traits.foretold and ready.timing.turn_ns is not None  # else the turns have no fixed length
     seconds = ready.seconds() * len(todo) / len(ready.blocks) or None if foretold else None
     progress.begin(run.id, len(ready.blocks), len(ready.blocks) - len(todo), seconds)
     try:

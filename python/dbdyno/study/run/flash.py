@@ -1,7 +1,7 @@
-"""A flash probe from its first write to its steady state: phases one after the other, each a block of evidence.
+"""Flash probe from its first write to its steady state: phases one after the other, each a block of evidence.
 
-The rows of a phase are written by the core while the next one runs, so that the device does not rest between rounds;
-the block's record follows when its rows are on disk.
+The core writes the rows of a phase while the next phase runs, so that the device does not rest between rounds. The
+block's record is written when its rows are on disk.
 """
 
 from __future__ import annotations
@@ -32,25 +32,29 @@ KIND = "flash"
 FIRST, FILL, READ, OVERWRITE = "first write", "fill", "read", "overwrite"
 PHASES = (FIRST, FILL, READ, OVERWRITE)
 PLANNED = 4
-"""Blocks beside the rounds of overwriting: first write, fill, and a read before and after."""
+"""Number of blocks besides the rounds of overwriting: first write, fill, and a read before and after."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How long a round is [ns], how many there are at most, and when everything ends [ns]."""
+    """Length of a round [ns], largest number of rounds, and time limit of everything [ns]."""
 
     round_ns: int
     rounds: int
     limit_ns: int
 
     def parameters(self) -> dict[str, int]:
-        """For the manifest."""
+        """Return the values for the manifest."""
         return dict(vars(self))
 
 
 def measure(target: FlashTarget, pace: Pace, out: Path, progress: Progress, seed: int | None = None) -> Run:
-    """Carries the probe out and returns its run. Raises `TargetError` for what cannot be written to, `Interrupted`
-    where the user ends it; whole phases are kept."""
+    """Run the probe and return its run.
+
+    Raises:
+        TargetError: The target cannot be written to.
+        Interrupted: The user interrupted the probe; complete phases are kept.
+    """
     seed = secrets.randbits(31) if seed is None else seed
     with contextlib.closing(_core.FlashProbe(target.spec(seed))) as probe:
         run = new_run(out, "probe flash", _manifest(target, pace, probe.span_bytes, seed))
@@ -97,7 +101,7 @@ class _Work:
         self.ends = time.monotonic_ns() + pace.limit_ns
 
     def go(self) -> str:
-        """All phases; returns in words how it ended."""
+        """Run all phases and return in words how the probe ended."""
         written = self.phase(FIRST, self.pace.round_ns)["written_to"]
         if not self.over():
             written = self.phase(FILL, self.pace.limit_ns)["written_to"]
@@ -118,11 +122,11 @@ class _Work:
         return f"{len(rates)} rounds of overwriting"
 
     def over(self) -> bool:
-        """Whether the time is over."""
+        """Return True if the time limit is reached."""
         return time.monotonic_ns() >= self.ends
 
     def phase(self, name: str, length_ns: int) -> FlashReport:
-        """One phase: its requests, then the record of the phase before it, whose rows are on disk by now."""
+        """Run one phase, then record the phase before it, whose rows are on disk by then."""
         index, self.index = self.index, self.index + 1
         length_ns = max(0, min(length_ns, self.ends - time.monotonic_ns()))
         counts = "warmup" if name == FILL else "measure"
@@ -138,7 +142,7 @@ class _Work:
         return lambda: self.probe.run(self.run.path, index, name, length_ns)
 
     def save(self) -> None:
-        """Writes the last phase."""
+        """Write the rows and the record of the last phase."""
         self.probe.save(self.run.path)
         if self.pending is not None:
             self.run.add_block(self.pending)
@@ -162,11 +166,11 @@ def _record(index: int, kind: str, name: str, report: FlashReport) -> Block:
 
 
 def rate(report: FlashReport) -> float:
-    """Requests per second of a phase."""
+    """Return the requests per second of a phase."""
     seconds = (report["ended_ns"] - report["started_ns"]) / 1e9
     return report["requests"] / seconds if seconds > 0 else 0.0
 
 
 def rounds_of(run: Run) -> Iterator[Block]:
-    """The rounds of overwriting of a run, in their order."""
+    """Return the rounds of overwriting of a run, in order."""
     return (block for block in run.blocks() if block.report.get("phase") == OVERWRITE)

@@ -1,10 +1,9 @@
-"""The warm-up measures what a transaction takes; slices and turns grow to hold enough of them.
+"""Growth of slices and turns after the warm-up, which measures how long a transaction takes.
 
-A slice shorter than a transaction holds one of each session: the run takes many times as long as
-was planned, and sessions that are done wait for the last one. From 5 transactions of each session
-on (`OPERATIONS_MIN` says why) both losses are about a tenth. Growth ends at 10 s; what is still too
-short then, a gate says. An open loop has no transaction after the other: there a slice has to hold
-5 arrivals.
+A slice shorter than a transaction holds one transaction of each session: the run takes many times as long as planned,
+and sessions that have finished wait for the last one. From 5 transactions per session on (`OPERATIONS_MIN` explains
+why) both losses are about a tenth. Growth ends at 10 s; if that is still too short, a gate says so. In an open loop
+transactions do not follow each other; there a slice has to hold 5 arrivals.
 """
 
 from __future__ import annotations
@@ -15,12 +14,11 @@ from dbdyno.bench.protocol import Ready
 from dbdyno.study.plan.schedule import grown
 
 TOLERANCE = 0.2
-"""The predicted time of the blocks after the warm-up holds within this share, where the machine
-does not change."""
+"""Relative error of the predicted time of the blocks after the warm-up, if the machine does not change."""
 
 
 def operation_ns(ready: Ready, report: dict[str, Any]) -> list[float]:
-    """What a transaction of each arm took in a block; 0 where the arm's rate is given, or unknown."""
+    """Return the duration of a transaction of each arm in a block [ns]; 0 if the arm has a rate or it is unknown."""
     found = [0.0] * len(ready.plan.arms)
     for arm in report["arms"]:
         if arm["transactions"] and not ready.plan.rate_of(ready.plan.arms[arm["arm"]]):
@@ -29,7 +27,7 @@ def operation_ns(ready: Ready, report: dict[str, Any]) -> list[float]:
 
 
 def needed_ns(ready: Ready, each_ns: list[float]) -> float:
-    """How long a slice has to be for its transactions."""
+    """Return the length [ns] that a slice needs to hold enough transactions."""
     from dbdyno.stats.gates import OPERATIONS_MIN
 
     rates = [ready.plan.rate_of(arm) for arm in ready.plan.arms]
@@ -38,12 +36,12 @@ def needed_ns(ready: Ready, each_ns: list[float]) -> float:
 
 
 def regrown(ready: Ready, report: dict[str, object]) -> Ready:
-    """The plan with slices or turns that hold enough, by what a warm-up block measured."""
+    """Return the prepared plan with slices or turns that are long enough, from the report of a warm-up block."""
     return ready.retimed(grown(ready.timing, needed_ns(ready, operation_ns(ready, report))))
 
 
 def describe(before: Ready, after: Ready, report: dict[str, object], next_block: int) -> str:
-    """What grew, why, and how long the rest takes."""
+    """Return a sentence on what grew, why, and how long the rest takes."""
     from dbdyno.stats.wording import duration
 
     each_ns = operation_ns(after, report)

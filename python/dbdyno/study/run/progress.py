@@ -1,4 +1,4 @@
-"""What is shown while a run goes on: a bar on a terminal, a line per block elsewhere."""
+"""Display of a run's progress: a bar on a terminal, a line per block elsewhere."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from dbdyno.base.visible import text as visible_text
 
 
 class Progress(Protocol):
-    """What the runner tells of its progress."""
+    """Receiver of a runner's progress."""
 
     def begin(self, run: str, blocks: int, done: int, seconds: float | None) -> None:
-        """A run begins (or goes on after `done` blocks); `seconds` where it can be foretold."""
+        """Show that a run starts, or continues after `done` blocks; `seconds` is its predicted length if known."""
 
     def tick(self, block: int, kind: str, arm: str, transactions: int) -> None:
-        """Called several times a second; `transactions` counts from the beginning."""
+        """Show the current state; called several times a second. `transactions` counts from the start."""
 
     def block(self, block: int, kind: str, rates: dict[str, float], marks: list[str]) -> None:
-        """A block is whole; `rates` are transactions per second by arm."""
+        """Show that a block is complete; `rates` are transactions per second by arm."""
 
     def note(self, text: str) -> None:
-        """Something to say in between."""
+        """Show a message in between."""
 
     def end(self) -> None:
-        """The run is over, well or not."""
+        """Show that the run is over, successful or not."""
 
 
 class Silent:
-    """Shows nothing."""
+    """Progress that shows nothing."""
 
     def begin(self, run: str, blocks: int, done: int, seconds: float | None) -> None: ...
 
@@ -44,7 +44,7 @@ class Silent:
 
 
 class Lines:
-    """One line per block: for logs, pipes and CI."""
+    """Progress as one line per block: for logs, pipes and CI."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -60,7 +60,7 @@ class Lines:
         self.write(f"run {run}: {blocks} blocks{about}")
 
     def tick(self, block: int, kind: str, arm: str, transactions: int) -> None:
-        if not self.running:  # what came before the first block is in no later one
+        if not self.running:  # the time before the first block is not repeated in later ones
             self.running, self.started = True, time.monotonic()
 
     def block(self, block: int, kind: str, rates: dict[str, float], marks: list[str]) -> None:
@@ -77,7 +77,7 @@ class Lines:
     def end(self) -> None: ...
 
     def left(self) -> str:
-        """Time left, from the blocks so far."""
+        """Return the time left, estimated from the blocks so far; "?" before the first."""
         fresh = self.done - self.first
         if not fresh:
             return "?"
@@ -88,7 +88,7 @@ class Lines:
 
 
 class Terminal(Lines):
-    """A bar that is rewritten in place: block of blocks, arm, throughput, time left."""
+    """Progress as a bar that is rewritten in place: block of blocks, arm, throughput, time left."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
@@ -139,7 +139,7 @@ class Terminal(Lines):
 
 
 def for_stream(stream: TextIO | None = None) -> Progress:
-    """A bar on a terminal, lines elsewhere; on stderr unless told otherwise."""
+    """Return a bar for a terminal, lines for any other stream; stderr if `stream` is None."""
     import os
 
     stream = stream or sys.stderr

@@ -1,7 +1,8 @@
-"""A race: the arms run block after block, and those that are surely worse leave.
+"""Race: the arms run block after block, and those that are certainly worse leave.
 
-After each block that counts, every arm's number goes to `stats/sequential.py`; the next block is run among those that
-are still in. It ends when one is left, when the rest are equal, when the time is up, or with the last planned block.
+After each block that counts, every arm's value goes to `stats/sequential.py`; the next block runs among the remaining
+arms. The race ends if one arm remains, if the remaining arms are equal, if the time is up, or after the last planned
+block.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FAILED_MOST = 0.05
 
 
 class RaceRunner(Runner):
-    """Runs a plan's blocks among fewer and fewer arms; `seconds` is how long it may, None for as long as it takes."""
+    """Runner of a plan's blocks among fewer and fewer arms; `seconds` limits its duration, None for no limit."""
 
     side_by_side = False
 
@@ -35,7 +36,7 @@ class RaceRunner(Runner):
         self.seconds = seconds
 
     def go(self, todo: Sequence[PlannedBlock]) -> None:
-        """As `Runner.go`; the manifest's `race` says who left when and why it ended."""
+        """Run these blocks as `Runner.go` does; `race` in the manifest says which arm left when, and why it ended."""
         judge = self.ready.plan.judge
         self.failed: dict[str, float] = {}
         self.race = Race(len(self.ready.plan.arms), judge.level, judge.threshold)
@@ -57,7 +58,7 @@ class RaceRunner(Runner):
         self.run.save(race={**to_json(self.race, end, self.names), "failed": self.failed})
 
     def _seen(self, index: int) -> str:
-        """Takes the numbers of a block; why the race is over, if it is."""
+        """Process the values of a block, and return why the race is over; empty if it goes on."""
         rows = dict(_rows(self.run, index))
         for arm, share in failing(rows).items():
             if arm in self.race.alive and len(self.race.alive) > 1:
@@ -74,7 +75,7 @@ class RaceRunner(Runner):
         return "equal" if self.race.rest_is_equal else ""
 
     def headline(self) -> str:
-        """The metric that is raced for."""
+        """Return the metric that decides the race."""
         from dbdyno.stats.metrics import default_headline
 
         plan = self.ready.plan
@@ -82,7 +83,7 @@ class RaceRunner(Runner):
 
 
 def _rows(run: Run, index: int) -> Iterator[tuple[int, Summary]]:
-    """The summary of each arm in a block."""
+    """Yield the summary of each arm in a block."""
     block = next(block for block in run.blocks() if block.index == index)
     names = [arm["name"] for arm in run.manifest.arms]
     for row in summaries([[part_of(run, block)]], list(QUANTILES.values()), operation_of(run), expected_of(run)):
@@ -91,13 +92,13 @@ def _rows(run: Run, index: int) -> Iterator[tuple[int, Summary]]:
 
 
 def failing(rows: Mapping[int, Summary]) -> dict[int, float]:
-    """The arms of which more than one transaction in twenty failed in a block, with the share."""
+    """Return the arms of which more than one transaction in twenty failed in a block, with the share."""
     shares = {arm: row["failed"] / max(row["failed"] + row["transactions"], 1) for arm, row in rows.items()}
     return {arm: share for arm, share in shares.items() if share > FAILED_MOST}
 
 
 def numbers(rows: Mapping[int, Summary], headline: str) -> dict[int, float]:
-    """What each arm gave in a block, the larger the better."""
+    """Return each arm's value in a block, larger is better; arms without a value are left out."""
     metric = metric_named(headline)
     found: dict[int, float] = {}
     for arm, row in rows.items():
@@ -116,12 +117,12 @@ def numbers(rows: Mapping[int, Summary], headline: str) -> dict[int, float]:
 
 
 def _json(apart: Apart) -> dict[str, object]:
-    """As JSON has it: no infinity, nothing that is not known."""
+    """Return the values for JSON: None for anything infinite or unknown."""
     return {name: value if math.isfinite(value) else None for name, value in asdict(apart).items()}
 
 
 def to_json(race: Race, end: str, names: Sequence[str]) -> dict[str, object]:
-    """A race as JSON values for a manifest."""
+    """Return a race as JSON values for a manifest."""
     leader = race.leader
     return {
         "blocks": race.blocks,

@@ -1,4 +1,4 @@
-"""What a load reports of a block: several reports as one, rates for the progress, an arm of which nothing went well."""
+"""Processing of load reports: several reports of a block as one, rates for the progress, and arms that always fail."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from dbdyno.study.plan.schedule import Turn
 
 SHOWN_MOST = 4
-"""With more arms than this their rates are not shown."""
+"""Largest number of arms whose rates are shown."""
 
 
 def joined(reports: Sequence[dict[str, Any]]) -> dict[str, object]:
-    """One report of a block's pieces: sums, and the largest lag."""
+    """Return one report of a block's pieces: sums, and the largest lag."""
     whole: dict[str, Any] = {}
     apart = ("arms", "lines", "started_ns", "ended_ns")
     for report in reports:
@@ -42,8 +42,11 @@ def _add(known: dict[str, Any], more: dict[str, Any]) -> None:
 
 
 def rates(plan: Plan, report: dict[str, Any], turns: Sequence[Turn]) -> dict[str, float]:
-    """Successful transactions per second by arm: of the time that its sessions were busy, in an open loop of the
-    time in which arrivals were due. Nothing for more arms than a line can show."""
+    """Return successful transactions per second by arm.
+
+    They refer to the time in which its sessions were busy; in an open loop, to the time in which arrivals were due. The
+    result is empty for more arms than a line can show.
+    """
     found = {}
     for arm in report.get("arms", []):
         own = plan.arms[arm["arm"]]
@@ -57,12 +60,12 @@ def rates(plan: Plan, report: dict[str, Any], turns: Sequence[Turn]) -> dict[str
 
 
 def begun(report: dict[str, Any]) -> set[int]:
-    """The arms of which transactions were begun."""
+    """Return the arms of which at least one transaction was started."""
     return {arm["arm"] for arm in report.get("arms", []) if arm["transactions"]}
 
 
 def hopeless(report: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
-    """The arms of which nothing went well: number, how many were tried, what was said first."""
+    """Yield the arms of which every transaction failed: arm, number of transactions, first error message."""
     for arm in report.get("arms", []):
         tried = arm["transactions"]
         if tried and arm.get("errors") == tried:

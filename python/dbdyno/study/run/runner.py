@@ -1,7 +1,7 @@
-"""Runs a prepared plan on whatever bench, block by block, and keeps what it records.
+"""Runner of a prepared plan on any bench, block by block, which keeps what it records.
 
-The bench runs the load; the runner knows the order, makes each block whole (its record is written last), shows
-progress and answers signals. Blocks that depend on nothing but their number run side by side.
+The bench runs the load; the runner knows the order, completes each block (its record is written last), shows progress
+and handles signals. Blocks that depend on nothing but their number run in parallel.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from dbdyno.study.run.progress import Progress
 
 BLOCK_TRIES = 3
-"""How often a block is run before what disturbs it ends the run."""
+"""Largest number of tries of a block before its failure ends the run."""
 THREADS_MOST = 8
 
 
 class Runner:
-    """Runs blocks of a prepared plan into a run folder."""
+    """Runner of the blocks of a prepared plan into a run folder."""
 
     side_by_side = True
-    """Whether blocks may run at once, where the bench can."""
+    """True if blocks may run in parallel on a bench that can do so."""
 
     def __init__(self, bench: Bench, ready: Ready, run: Run, stopping: Stopping, progress: Progress) -> None:
         self.bench, self.ready, self.run = bench, ready, run
@@ -46,7 +46,11 @@ class Runner:
         self.begun = {arm for block in run.blocks() for arm in begun(block.report)}
 
     def go(self, todo: Sequence[PlannedBlock]) -> None:
-        """Runs these blocks; raises `Interrupted` when asked to stop, other errors as they come."""
+        """Run these blocks.
+
+        Raises:
+            Interrupted: The user asked to stop. Other errors are passed on.
+        """
         began = time.monotonic()
         before = float(self.run.manifest.wall_s) if self.run.manifest.says("wall_s") else 0.0
         try:
@@ -63,7 +67,7 @@ class Runner:
             self._block(self.ready.blocks[block.index])
 
     def _block(self, planned: PlannedBlock) -> None:
-        """Runs a block; one that does not count, through no fault of its arms, is run again."""
+        """Run a block; repeat it if it does not count for a reason that is not its arms' fault."""
         why = ""
         for again in range(BLOCK_TRIES):
             try:
@@ -95,7 +99,7 @@ class Runner:
         return Recorder(self.run, planned, self.stopping, self.progress.tick, self.progress.note)
 
     def _keep(self, recorder: Recorder, turns: list[Turn], report: dict[str, object]) -> None:
-        """Makes a block whole."""
+        """Record a complete block."""
         planned = recorder.planned
         block = Block(
             index=planned.index,
@@ -112,8 +116,11 @@ class Runner:
         self.progress.block(block.index, block.kind, rates(self.ready.plan, report, turns), block.marks)
 
     def _turns(self, planned: PlannedBlock, recorder: Recorder) -> list[Turn]:
-        """Runs a block's turns; which were run. A warm-up in slices that may grow ends when it has taken twice its
-        time: its transactions are longer than its slices."""
+        """Run a block's turns and return those that were run.
+
+        A warm-up in slices that may grow ends after twice its planned time: its transactions are then longer than its
+        slices.
+        """
         turns = planned.turns
         if planned.kind != "warmup" or not (self.ready.timing.in_slices and self.bench.traits.grows):
             self.bench.run(turns, recorder)
@@ -129,7 +136,7 @@ class Runner:
         return done
 
     def _grow(self, report: dict[str, object], next_block: int) -> None:
-        """Lets slices or turns grow to what the warm-up shows that they need."""
+        """Lengthen slices or turns to what the warm-up shows to be necessary."""
         before, self.ready = self.ready, regrown(self.ready, report)
         if before.timing != self.ready.timing:
             how = self.ready.timing
@@ -138,8 +145,11 @@ class Runner:
             self.run.save(slice_ns=how.slice_ns if how.in_slices else None, turn_ns=how.turn_ns)
 
     def _refuse_hopeless(self, planned: PlannedBlock, report: dict[str, object]) -> None:
-        """Raises `TargetError` when nothing went well of an arm in a warm-up or in its first block: its script or its
-        settings do not fit."""
+        """Raise an error if all transactions of an arm failed in a warm-up or in its first block.
+
+        Raises:
+            TargetError: There is such an arm; its script or its settings are wrong.
+        """
         new = begun(report) - self.begun
         self.begun |= new
         for arm, tried, said in hopeless(report):
@@ -152,7 +162,7 @@ class Runner:
             )
 
     def _side_by_side(self, todo: Sequence[PlannedBlock]) -> None:
-        """Runs blocks on several threads; those that ended before they heard of a wish to stop are kept."""
+        """Run blocks on several threads; blocks that ended before they received a stop request are kept."""
         threads = min(THREADS_MOST, len(os.sched_getaffinity(0)), max(len(todo), 1))
         waiting = iter(todo)
         with ThreadPoolExecutor(threads, "bench") as pool:
