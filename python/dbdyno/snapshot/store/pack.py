@@ -109,7 +109,6 @@ Place = tuple[str, int]
 
 def _write(folder: Path, group: Sequence[Snapshot], merged: Merged) -> dict[tuple[int, str], Place]:
     """Writes the files of a pack; returns where each snapshot's views are in it."""
-
     places: dict[tuple[int, str], Place] = {}
     with for_files() as connection:
         for view in dict.fromkeys(view for one in group for view in one.views):

@@ -181,7 +181,6 @@ def _lost(verdict: Sequence[Any], mild: Sequence[str]) -> bool:
 
 def _rows_ended(sums: Chain) -> set[int]:
     """The sub-intervals in which some row of some view ended: it went, a counter of it fell, its life began again."""
-
     found: set[int] = set()
     words = ", ".join(literal(word) for word in _MILD)
     with for_files() as connection:
