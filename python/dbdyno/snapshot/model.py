@@ -1,11 +1,10 @@
-"""The parts that a report is made of: plain dicts, raw numbers, no formatting.
+"""The parts of a report as plain dicts with raw numbers, without formatting.
 
-A section holds tables; a table names its columns with a label and a unit, and has rows. A value
-that is not known is None: renderers print it as such, never as 0. What was not measured is told
-with the setting that would measure it.
+A section holds tables; a table has columns, each with a label and a unit, and rows. A value that is not known is None:
+renderers show it as unknown, never as 0. What was not measured is reported with the setting that would measure it.
 
-Units: text, count, per_s, ratio (1.0 is the whole), ns, bytes, bytes_per_s, aas (average active
-sessions), time (microseconds since 1970), number.
+Units: text, count, per_s, ratio (1.0 is the whole), ns, bytes, bytes_per_s, aas (average active sessions), time
+(microseconds since 1970), number.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from dbdyno.base.errors import Error
 
 T = TypeVar("T")
 Row = dict[str, Any]
-"""A row of a query: its keys are the columns that the query names."""
+"""A row of a query by column name."""
 NOTHING = "nothing in this interval"
-"""What a section says that has no row, no lack and no note."""
+"""Note of a section that has no row, nothing unmeasured and no note."""
 
 
 class Heading(TypedDict):
-    """A column of a table; `page_only`: a terminal has no place for it."""
+    """A column of a table; with `page_only` a terminal does not show it."""
 
     name: str
     label: str
@@ -33,7 +32,7 @@ class Heading(TypedDict):
 
 
 class Table(TypedDict):
-    """A table; `left_out` counts the rows that are not in it."""
+    """A table; `left_out` is the number of rows that are not in it."""
 
     title: str
     columns: list[Heading]
@@ -50,7 +49,10 @@ class Lack(TypedDict):
 
 
 class Part(TypedDict):
-    """A section of a report; `why` is what happened, for the head of the page, `drawn` what its `figures` draw."""
+    """A section of a report.
+
+    `why` is what happened, for the head of the page; `drawn` is the data of the charts in `figures`.
+    """
 
     name: str
     title: str
@@ -64,12 +66,12 @@ class Part(TypedDict):
 
 
 def column(name: str, unit: str = "count", label: str | None = None) -> Heading:
-    """A column of a table: the label is the name unless given."""
+    """Return a column of a table; the label defaults to the name."""
     return {"name": name, "label": name if label is None else label, "unit": unit}
 
 
 def columns(spec: str) -> list[Heading]:
-    """Columns from words `name:unit` or `name:unit:label` (an underscore in a label is a blank)."""
+    """Return columns from words `name:unit` or `name:unit:label` (an underscore in a label is a blank)."""
     made = []
     for word in spec.split():
         name, unit, label = [*word.split(":"), "", ""][:3]
@@ -78,7 +80,7 @@ def columns(spec: str) -> list[Heading]:
 
 
 def table(title: str, shown: list[Heading], rows: Sequence[Row], *, top: int | None = None) -> Table:
-    """A table with the first `top` rows; `left_out` counts the others."""
+    """Return a table with the first `top` rows; `left_out` counts the others."""
     kept = list(rows[:top]) if top is not None else list(rows)
     return {"title": title, "columns": shown, "rows": kept, "left_out": len(rows) - len(kept)}
 
@@ -92,7 +94,7 @@ def section(
     not_measured: Iterable[Lack | None] = (),
     notes: Iterable[str] = (),
 ) -> Part:
-    """A section; tables without rows are left out, and one that has nothing says so."""
+    """Return a section without its empty tables; one without any content gets the note `NOTHING`."""
     shown = [one for one in tables if one is not None and one["rows"]]
     lacks = [one for one in not_measured if one is not None]
     return {
@@ -106,7 +108,7 @@ def section(
 
 
 def in_order(order: Iterable[tuple[str, Callable[[T, int], Part]]], interval: T, top: int) -> list[Part]:
-    """All sections; one whose evidence cannot be read says so and the others go on."""
+    """Return all sections; if the evidence of one cannot be read, it says so, and the others are made."""
     found = []
     for name, make in order:
         try:
@@ -117,28 +119,28 @@ def in_order(order: Iterable[tuple[str, Callable[[T, int], Part]]], interval: T,
 
 
 def beginning(text: str | None) -> str | None:
-    """How a statement begins, in 40 characters: enough to know it by, beside its identifier."""
+    """Return the beginning of a statement in at most 40 characters, to recognize it beside its identifier."""
     words = " ".join((text or "").split())
     return (words if len(words) <= 40 else words[:39] + "…") or None
 
 
 def page_only(shown: Heading) -> Heading:
-    """The column, on a page alone."""
+    """Return the column as one that only a page shows, not a terminal."""
     return {**shown, "page_only": True}
 
 
 def sql_columns(spec: str) -> list[Heading]:
-    """As `columns`, for an order of statements: how each `begins` comes first, its identifier last."""
+    """Return columns as `columns` does for a table of statements: the text `begins` first, the identifier last."""
     return columns(f"begins:text:statement {spec.replace('statement:text ', '')} statement:code:identifier")
 
 
 def lacking(what: str, why: str, next_step: str | None = None) -> Lack:
-    """Something that was not measured, why, and what would measure it."""
+    """Return an entry on something not measured: what, why, and what would measure it."""
     return {"what": what, "why": why, "next": next_step or ""}
 
 
 def moment_us(at_us: int | None) -> str:
-    """An instant for people: `2026-11-21 10:42:05 UTC`."""
+    """Return an instant as readable text, such as `2026-11-21 10:42:05 UTC`; `an unknown time` for None."""
     if at_us is None:
         return "an unknown time"
     return datetime.fromtimestamp(at_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,4 +1,4 @@
-"""The report of an interval as a plain model: what every renderer reads, and JSON holds."""
+"""The report of an interval as a plain model, which every renderer reads and JSON contains."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dbdyno.snapshot.store.folder import Snapshot
 
 SCHEMA = 1
 WHOLE = "data complete"
-"""What the head says where no verdict stands against the numbers."""
+"""Verdict in the report's head if nothing affects the numbers."""
 TOP = 10
 
 
 def report(interval: Interval, top: int = TOP) -> dict[str, Any]:
-    """The model of an interval's report."""
+    """Return the model of an interval's report."""
     from dbdyno.snapshot.causes import within
 
     lost = lost_rows(interval)
@@ -43,7 +43,7 @@ def report(interval: Interval, top: int = TOP) -> dict[str, Any]:
 
 
 def _figures(interval: Interval, made: list[Part]) -> dict[str, Any]:
-    """`series` of a report, with the events on the clock: those of the sessions' history where there is one."""
+    """Return the key `series` of a report with events, which are those of the session history if there is one."""
     from dbdyno.snapshot.reading.long_timeline import drawable, happenings
     from dbdyno.snapshot.reading.series import figures
 
@@ -55,7 +55,7 @@ def _figures(interval: Interval, made: list[Part]) -> dict[str, Any]:
 
 
 def lost_rows(interval: Interval) -> list[Verdict]:
-    """Statements and tables that were reset one by one, where their view as a whole was not: one verdict a view."""
+    """Return a verdict for each view in which some statements or tables were reset, but not the whole view."""
     found = []
     for view, record in interval.after.views.items():
         scope = record.get("scope")
@@ -72,8 +72,10 @@ def lost_rows(interval: Interval) -> list[Verdict]:
 
 
 def worst(interval: Interval, lost: Sequence[Verdict] = ()) -> Verdict:
-    """The gravest verdict of all scopes, and of single rows that were `lost`: what the head of a report says. Of equals
-    the server's own."""
+    """Return the gravest verdict of all scopes and of the single rows in `lost`, for the report's head.
+
+    Of equally grave verdicts, the server's own is returned.
+    """
     order = {"cluster": 0, "clock": 1}
     every = sorted(interval.verdicts.items(), key=lambda item: (order.get(item[0][0], 2), str(item[0])))
     found = max((*(one for _, one in every), *lost), key=lambda one: WORDS.index(one.word), default=OK)
@@ -81,7 +83,7 @@ def worst(interval: Interval, lost: Sequence[Verdict] = ()) -> Verdict:
 
 
 def facts_of(interval: Interval) -> dict[str, object]:
-    """What a page about an interval says of it: target, engine, the two ends."""
+    """Return the facts of an interval for a page: target, engine, both ends."""
     last = interval.after.facts
     return {
         "title": f"{interval.after.target}",
@@ -97,7 +99,7 @@ def facts_of(interval: Interval) -> dict[str, object]:
 
 
 def facts_of_end(one: Snapshot) -> dict[str, object]:
-    """What a report says of one of its snapshots."""
+    """Return the facts of one snapshot for a report."""
     return {"number": one.number, "at": one.at.isoformat(), "note": one.note}
 
 
@@ -138,7 +140,7 @@ def _next(one: Verdict) -> str:
 
 
 def _cost(interval: Interval) -> Part:
-    """What collecting cost: the last snapshot's reads, the looks of the sampler."""
+    """Return the section on the cost of collecting: the last snapshot's reads, the sampler's looks."""
     last = interval.after
     rows: list[Row] = [
         {

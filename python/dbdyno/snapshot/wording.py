@@ -1,4 +1,4 @@
-"""Numbers within sentences: three significant digits, times with the unit that a reader would choose."""
+"""Numbers within sentences, with three significant digits and times in a readable unit."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from decimal import Decimal
 
 
 def three(value: float) -> str:
-    """Three significant digits, never with an exponent: `1,930`, `0.111`."""
+    """Return a number with three significant digits, never with an exponent: `1,930`, `0.111`."""
     rounded = float(f"{value:.3g}")
     return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{Decimal(str(rounded)):f}".removesuffix(".0")
 
 
 def times(old: float, new: float) -> str:
-    """`162 µs → 5.43 ms`, from milliseconds."""
+    """Return `162 µs → 5.43 ms`, from milliseconds."""
     return f"{span(old)} → {span(new)}"
 
 
 def rate(old: float, new: float) -> str:
-    """`0 → 212 a second`."""
+    """Return `0 → 212 a second`, from rates per second."""
     return f"{three(old)} → {three(new)} a second"
 
 
 def setting(name: object, old: object, new: object) -> str:
-    """`work_mem: 4096 → 65536`; what is empty says so."""
+    """Return `work_mem: 4096 → 65536`; a missing or empty value is written as such."""
     return " → ".join([f"{name}: {_value(old)}", _value(new)])
 
 
@@ -31,7 +31,7 @@ def _value(value: object) -> str:
 
 
 def span(ms: float) -> str:
-    """A time with its unit, from milliseconds; 0 for none."""
+    """Return a time with its unit, from milliseconds; 0 for none."""
     if ms <= 0:
         return "0"
     for limit, factor, unit in ((1, 1e3, "µs"), (1000, 1, "ms")):

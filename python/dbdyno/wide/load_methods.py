@@ -117,7 +117,7 @@ class Ways:
 
     def direct(self) -> None:
         """Write SSTables and stream them."""
-        from dbdyno.wide.direct import write_files
+        from dbdyno.wide.sstable_load import write_files
 
         counted = ((group, at) for at, group in enumerate(self.groups(), 1))
         write_files(self.session, self.where, self.table, self.bound, counted, Loaded(), lambda _: None)

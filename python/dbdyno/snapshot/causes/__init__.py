@@ -1,9 +1,9 @@
-"""What changed between two stretches of one server, and why: small rules over the summed differences.
+"""What changed between two periods of one server and why, as small rules over the summed differences.
 
-Each rule is a function of a `Change` and gives `Cause`s: words, evidence, the statements it touches. What
-share of the change in database time a cause has is that of its statements; the statement itself, with
-no cause found, comes last. A folder per engine with a file per family (`objects`, `load`, `server`) and what
-is read of its views (`reading`); `statements` has the rules that every engine shares.
+Each rule is a function of a `Change` that yields `Cause`s: words, evidence and the statements affected. A cause's share
+of the change in database time is that of its statements; a statement for which no cause was found is listed last. Each
+engine has a folder with one file per family of rules (`objects`, `load`, `server`) and a file that reads its views
+(`reading`); `statements` has the rules that all engines share.
 """
 
 from dbdyno.snapshot.causes.change import Cause, Change

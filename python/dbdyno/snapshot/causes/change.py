@@ -1,4 +1,4 @@
-"""Two stretches of one server beside each other: rates of statements and tables in both."""
+"""Two periods of one server side by side: the rates of statements and tables in both."""
 
 from __future__ import annotations
 
@@ -22,24 +22,32 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _WORD = re.compile(r"\w+")
 Key = int | str
-"""A statement's identifier: a number on PostgreSQL, a digest on MariaDB."""
+"""A statement's identifier: queryid on PostgreSQL, digest on MariaDB, SQL_ID on Oracle."""
 Rates = dict[str, float]
 
 HEAVIER, LEAST_WORK = 1.25, 10.0
-"""From so many times the work of a call on, and so much more of it, a statement does more."""
+"""Factor of the work per call, and amount of additional work per call, from which a statement does more work."""
 LEAST_MS = 0.2
-"""Statement time that changes by less than so many milliseconds a second is steady: a 5,000th of one processor."""
+"""Smallest change of statement time that is not steady, in ms per second: a 5,000th of one processor."""
 LEAST_PART = 0.05
-"""A statement that grew by less than such a part of all statement time is no cause by itself."""
+"""Smallest growth of a statement, as a part of all statement time, that counts as a cause."""
 LEAST_RATIO = 1.5
-"""A statement that takes less than so much longer is not called slower."""
+"""Factor of the time per call from which a statement is called slower."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """One thing that happened. `statements`: whose time it moved. `direct`: it is an event or a state of the
-    server, not merely the statement that shows it. `weight`: of two causes of one share the heavier comes first.
-    `code` is its kind, as that of causes in runs."""
+    """One thing that happened.
+
+    Attributes:
+        words: What happened, as a phrase.
+        evidence: The figures that show it.
+        statements: The statements whose time it changed.
+        when: When it happened, in words; empty if not known.
+        direct: True for an event or a state of the server; False if it is merely the statement that shows the change.
+        weight: Of two causes with the same share, the one with the larger weight comes first.
+        code: Kind of the cause, with the same codes as causes in runs.
+    """
 
     words: str
     evidence: str = ""
@@ -52,8 +60,10 @@ class Cause:
 
 @dataclass(frozen=True)
 class Pair:
-    """One statement's or table's rates per second before and after. Of a statement: `calls`, `ms`, `work`, and what
-    its engine has more."""
+    """Rates per second of one statement or table, before and after.
+
+    The rates of a statement are `calls`, `ms`, `work`, and whatever else its engine counts.
+    """
 
     name: str
     text: str
@@ -61,48 +71,54 @@ class Pair:
     after: Rates
 
     def grown(self, what: str) -> float:
-        """How much more per second."""
+        """Return the increase of a rate per second; negative if it fell."""
         return self.after.get(what, 0.0) - self.before.get(what, 0.0)
 
     def per_call(self, what: str) -> tuple[float, float]:
-        """Per call, before and after; 0 without calls."""
+        """Return a rate divided by the rate of calls, before and after; 0 if there were no calls."""
         found = [
             side.get(what, 0.0) / side["calls"] if side.get("calls") else 0.0 for side in (self.before, self.after)
         ]
         return found[0], found[1]
 
     def heavier(self) -> bool:
-        """Whether a call does more work than it did: that says so where times are lost in those of a busy machine."""
+        """Return True if a call does more work than before.
+
+        Unlike times, work shows this even if the machine is busy.
+        """
         old, new = self.per_call("work")
         return old > 0 and new >= HEAVIER * old and new - old >= LEAST_WORK
 
     def slower(self) -> bool:
-        """Whether a call takes much longer than it did."""
+        """Return True if a call takes at least `LEAST_RATIO` times as long as before."""
         old, new = self.per_call("ms")
         return old > 0 and new >= LEAST_RATIO * old
 
 
 class Change(ABC):
-    """What rules look at: `before` and `after` are intervals of one target. An engine says how its views are read."""
+    """The input of the rules: two intervals of one target, `before` and `after`.
+
+    A subclass per engine says how its views are read.
+    """
 
     view: str
-    """The view of statements."""
+    """Name of the view of statements."""
     times: tuple[tuple[str, float], ...]
-    """Its column of time, as versions call it, and what makes milliseconds of it."""
+    """Possible columns of the statement time, which differ by server version, each with its factor to milliseconds."""
     calls: str
-    """Its column of calls."""
+    """Column of the number of calls."""
     work: str
-    """What the work of a call is counted in."""
+    """What the work of a call is counted in, such as blocks."""
     work_sql: str
-    """The work of a row of its view of statements."""
+    """SQL expression for the work of one row of the view of statements."""
     sleep: re.Pattern[str]
-    """What a statement calls to sleep: its time is no database time."""
+    """Pattern of calls that sleep; the time of statements that contain one is not database time."""
     settings_view: tuple[str, str]
-    """The view of settings, and its column of values."""
+    """The view of settings and its column of values."""
     jumps: tuple[tuple[str, str, str, str], ...] = ()
-    """What is counted beside statements and may show where something happened: view, column, of which rows, words."""
+    """Counters beside statements that can show when something happened: view, column, SQL condition, words."""
     jitter_us: int
-    """By how much the start of one life of the server, as told, may vary."""
+    """Largest difference in microseconds between reported start times of the same server process."""
 
     def __init__(self, before: Interval, after: Interval) -> None:
         self.before = before
@@ -111,32 +127,34 @@ class Change(ABC):
 
     @abstractmethod
     def read_statements(self, one: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
-        """Rates of each statement; fills in the texts."""
+        """Return the rates of each statement and add the statements' texts to `texts`."""
 
     @abstractmethod
     def read_tables(self, one: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
-        """Rates and states of each table; fills in the names."""
+        """Return the rates and states of each table and add the tables' names to `names`."""
 
     @abstractmethod
     def is_ours(self, text: str) -> bool:
-        """Whether a statement is a collector's."""
+        """Return True for a statement that dbdyno's collector sends."""
 
     def go_on(self, sides: Sequence[dict[Key, Rates]]) -> None:  # noqa: B027
-        """Puts the rates of a statement together that counts under another identifier than before."""
+        """Merge in place the rates of statements that continue under a new identifier; does nothing by default."""
 
     def without_index(self, statement: Key) -> tuple[str, str] | None:
-        """What a new statement does for want of an index (empty where another reason is left open), and the evidence;
-        None where nothing says so."""
+        """Return what a new statement does because an index is missing, and the evidence.
+
+        The first text is empty if there may be another reason. Returns None if nothing indicates a missing index.
+        """
         return None
 
     @cached_property
     def statements(self) -> dict[Key, Pair]:
-        """Statements by identifier, without our own and without those that sleep."""
+        """Return the statements by identifier, without dbdyno's own and without those that sleep."""
         return {key: one for key, one in self._counted.items() if not self.sleep.search(one.text)}
 
     @cached_property
     def slept_ms(self) -> float:
-        """Milliseconds a second of statements that sleep, in the second stretch."""
+        """Return the time of statements that sleep in the second period, in ms per second."""
         return sum(one.after.get("ms", 0.0) for one in self._counted.values() if self.sleep.search(one.text))
 
     @cached_property
@@ -153,29 +171,32 @@ class Change(ABC):
 
     @cached_property
     def tables(self) -> dict[Hashable, Pair]:
-        """Tables by what names them on their engine."""
+        """Return the tables by their engine's key."""
         names: dict[Hashable, str] = {}
         sides = [self.read_tables(one, names) for one in (self.before, self.after)]
         return {key: Pair(name, "", sides[0].get(key, {}), sides[1].get(key, {})) for key, name in names.items()}
 
     @cached_property
     def proved(self) -> Mapping[Key, Proof]:
-        """Statements whose plan is another one in the second stretch, by the logs that are kept."""
+        """Return the statements whose plan differs in the second period, as the stored server logs prove."""
         from dbdyno.snapshot.plans.plan_changes import proofs
 
         return proofs(self.before, self.after)
 
     @cached_property
     def generic(self) -> Mapping[Key, Flipped]:
-        """Statements whose generic plan is another one at the end, where snapshots hold plans."""
+        """Return the statements whose generic plan differs at the end, if the snapshots hold generic plans."""
         from dbdyno.snapshot.plans.generic import flipped
 
         return flipped(self.before, self.after)
 
     @cached_property
     def states(self) -> tuple[dict[Hashable, dict[str, object]], ...]:
-        """PostgreSQL's rows of tables at the beginning of the first stretch, one sub-interval before its end, for a cut
-        may lie one too late, and at the end of the second."""
+        """Return PostgreSQL's rows of tables at three instants, each by (datid, relid).
+
+        The instants are the beginning of the first period, one sub-interval before its end (because the cut may be one
+        sub-interval too late), and the end of the second period.
+        """
         view = "pg_stat_user_tables"
         ends = self.before.ends(view)
         middle = relation(self.before.chain[-2], view) if len(self.before.chain) > 2 else ends[1]
@@ -186,18 +207,18 @@ class Change(ABC):
 
     @cached_property
     def spent_ms(self) -> tuple[float, float]:
-        """Milliseconds of all statements a second, before and after."""
+        """Return the time of all statements in ms per second, before and after."""
         every = self.statements.values()
         return sum(one.before.get("ms", 0.0) for one in every), sum(one.after.get("ms", 0.0) for one in every)
 
     @cached_property
     def gained_ms(self) -> float:
-        """Milliseconds a second that statements which take more now have more."""
+        """Return the summed increase of the statements that take more time now, in ms per second."""
         return sum(max(one.grown("ms"), 0.0) for one in self.statements.values())
 
     @cached_property
     def naming(self) -> Mapping[str, Collection[Key]]:
-        """Statements by the words of their texts, in small letters: ten thousand texts are searched once."""
+        """Return the statements by the lower-case words of their texts, so that texts are searched only once."""
         found: dict[str, set[Key]] = {}
         for number, one in self.statements.items():
             for word in set(_WORD.findall(one.text.lower())):
@@ -205,18 +226,21 @@ class Change(ABC):
         return found
 
     def once(self, name: str, make: Callable[[], T]) -> T:
-        """What rules ask for again and again."""
+        """Return the result of `make()`, computed once and cached under `name`, for what rules need repeatedly."""
         if name not in self._once:
             self._once[name] = make()
         return cast("T", self._once[name])
 
     @property
     def grown_ms(self) -> float:
-        """Milliseconds of statement time a second more than before."""
+        """Return the increase of all statement time in ms per second; negative if it fell."""
         return self.spent_ms[1] - self.spent_ms[0]
 
     def gone_in(self, view: str, which: str) -> Row | None:
-        """The last sub-interval in which rows of a view, of this condition, went; None where that is of none."""
+        """Return the last sub-interval in which rows of a view disappeared, or None if it is in neither period.
+
+        `which` is an SQL condition that selects the rows. Periods of a single sub-interval are not searched.
+        """
         for one in (self.after, self.before):
             source, _ = one.sums.relation(view, folded=False) if len(one.chain) > 2 else (None, ())
             found = source and one.query(f"select max(part) as part from {source} where life = 'gone' and {which}")
@@ -225,28 +249,30 @@ class Change(ABC):
         return None
 
     def gone_early(self, part: Row | None) -> bool:
-        """Whether what went in a sub-interval was gone for most of the first stretch: then the second differs from it
-        for another reason."""
+        """Return True if what disappeared in a sub-interval was missing for most of the first period.
+
+        In that case it does not explain how the second period differs from the first.
+        """
         first, last = self.before.before, self.before.after
         return part is not None and part["number"] <= last.number and part["at_us"] * 2000 < first.at_ns + last.at_ns
 
     def remarks(self) -> list[str]:
-        """What else is to be known of the two stretches, as sentences without a point."""
+        """Return further facts about the two periods, as sentences without a full stop."""
         return []
 
     def share(self, statements: Iterable[Key]) -> float | None:
-        """What part of the change these have; None where time did not grow."""
+        """Return the part of the added statement time that these statements have; None if it did not grow."""
         every = self.gained_ms
         some = sum(max(self.statements[n].grown("ms"), 0.0) for n in statements if n in self.statements)
         return some / every if every > 0 and self.grown_ms > 0 else None
 
     def matters(self, statement: Key) -> bool:
-        """Whether a statement grew by more than what a steady load sways by."""
+        """Return True if a statement grew by more than a steady load varies."""
         old, new = self.spent_ms
         return self.statements[statement].grown("ms") >= max(LEAST_MS, LEAST_PART * max(old, new))
 
     def of_table(self, name: str, *, slower: bool = True) -> frozenset[Key]:
-        """The statements that name a table, those that became slower."""
+        """Return the statements that name a table; with `slower`, only those that became slower."""
         word = name.rpartition(".")[2].lower()
         some: Collection[Key] = self.naming.get(word, ())
         if not _WORD.fullmatch(word):
@@ -255,12 +281,15 @@ class Change(ABC):
         return frozenset(number for number in some if not slower or self.statements[number].slower())
 
     def heavier_of(self, name: str) -> frozenset[Key]:
-        """The statements that name a table and do more work a call than they did, or take longer."""
+        """Return the statements that name a table and do more work per call, or take longer, than before."""
         named = self.of_table(name, slower=False)
         return frozenset(n for n in named if self.statements[n].heavier() or self.statements[n].slower())
 
     def totals(self, view: str, *names: str, where: str = "true") -> tuple[dict[str, float], dict[str, float]]:
-        """Rates per second of counters, summed over a view's rows (of the condition); those that both have."""
+        """Return counters of a view as rates per second summed over its rows, before and after.
+
+        Only counters that the view has in both periods are included. `where` is an SQL condition that selects the rows.
+        """
         has = {n for n in names if self.both(view) and n in self.before.columns(view) & self.after.columns(view)}
         found = []
         for one in (self.before, self.after):
@@ -275,22 +304,22 @@ class Change(ABC):
         return found[0], found[1]
 
     def both(self, view: str) -> bool:
-        """Whether both stretches have a view."""
+        """Return True if both periods have a view."""
         return self.before.has(view) and self.after.has(view)
 
     @property
     def restarted(self) -> bool:
-        """Whether another life of the server is at the end than at the beginning."""
+        """Return True if the server was restarted between the first snapshot and the last one of both periods."""
         return self.other_life(self.before.before, self.after.after)
 
     @classmethod
     def other_life(cls, one: Snapshot, other: Snapshot) -> bool:
-        """Whether the server was started between two snapshots."""
+        """Return True if the server was started between two snapshots; False if a start time is not known."""
         old, new = one.facts.get("started_us"), other.facts.get("started_us")
         return bool(old and new and abs(new - old) > cls.jitter_us)
 
     def setting(self, name: str) -> tuple[str | None, str | None]:
-        """A setting at the beginning of the first stretch and the end of the second."""
+        """Return a setting at the beginning of the first period and at the end of the second; None if not known."""
         view, column = self.settings_view
         found: list[str | None] = []
         for end, one in enumerate((self.before, self.after)):
@@ -300,7 +329,7 @@ class Change(ABC):
         return found[0], found[1]
 
     def changed_settings(self, ignored: Iterable[str] = ()) -> list[dict[str, object]]:
-        """Settings that are not what they were: name, old, new."""
+        """Return the settings, except `ignored`, that differ between both ends, as rows of `name`, `old`, `new`."""
         view, column = self.settings_view
         if not self.both(view):
             return []
@@ -313,5 +342,5 @@ class Change(ABC):
 
 
 def rates(row: dict[str, Any], seconds: float) -> Rates:
-    """Counts of a row as rates per second."""
+    """Return the counts of a row as rates per second; a missing count is 0."""
     return {name: float(value or 0) / seconds for name, value in row.items()}

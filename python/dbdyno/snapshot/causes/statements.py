@@ -1,4 +1,4 @@
-"""Causes in what is asked of the server that every engine shows alike: new statements, more calls, slower ones."""
+"""Rules for causes in the load that all engines show alike: new statements, more calls, slower statements."""
 
 from __future__ import annotations
 
@@ -9,24 +9,27 @@ from dbdyno.snapshot.model import beginning
 from dbdyno.snapshot.wording import rate, span, three, times
 
 LONGER = 1.1
-"""From so many times as long on, a call may be longer for what new sessions lack."""
+"""Factor from which a call counts as longer because new sessions begin with cold caches."""
 _SHARE = 0.1
-"""A statement with less of the change is not named by itself."""
+"""Share of the change from which a statement is reported individually."""
 
 
 def named(one: Pair) -> str:
-    """How a statement is called in words: its beginning, then its identifier."""
+    """Return the words that name a statement in a report: the beginning of its text and its identifier."""
     return f"{beginning(one.text) or 'a statement'} ({one.name})"
 
 
 def _large(change: Change, number: Key) -> bool:
-    """Whether a statement has enough of a change that is one."""
+    """Return True if a statement has enough of the change to be reported, and grew by more than a steady load does."""
     return (change.share([number]) or 0) >= _SHARE and change.matters(number)
 
 
 def new_statements(change: Change) -> Iterator[Cause]:
-    """Statements that the first stretch had none of, and what makes them dear where an index is missing. One that ran
-    once is a command beside the load, not the load."""
+    """Yield a cause for each statement that was not called in the first period.
+
+    The words say what makes it expensive if an index is missing. A statement that ran only once is reported as a
+    command beside the load, with less weight.
+    """
     for number, one in change.statements.items():
         if not one.before.get("calls") and _large(change, number):
             if one.after["calls"] * change.after.seconds < 1.5:
@@ -40,7 +43,7 @@ def new_statements(change: Change) -> Iterator[Cause]:
 
 
 def more_calls(change: Change) -> Iterator[Cause]:
-    """Statements that are called more often and take as long as before."""
+    """Yield a cause for each statement that is called at least 1.5 times as often and is not slower per call."""
     for number, one in change.statements.items():
         old, new = one.before.get("calls", 0), one.after.get("calls", 0)
         if old and new >= 1.5 * old and not one.slower() and _large(change, number):
@@ -48,7 +51,7 @@ def more_calls(change: Change) -> Iterator[Cause]:
 
 
 def slower_statements(change: Change) -> Iterator[Cause]:
-    """Statements that take longer per call: what is seen, whatever the cause."""
+    """Yield an indirect cause for each statement that takes longer per call, whatever the reason."""
     for number, one in change.statements.items():
         if one.slower() and _large(change, number):
             work = one.per_call("work")
@@ -58,19 +61,30 @@ def slower_statements(change: Change) -> Iterator[Cause]:
 
 
 def no_more_work(one: Pair) -> bool:
-    """Whether a call reads no more than it did: what is slower then is not the plan, nor the data."""
+    """Return True if a call does no more work than before (20 % tolerance).
+
+    If such a call is slower, neither the plan nor the amount of data explains it.
+    """
     old, new = one.per_call("work")
     return new - old <= 0.2 * max(old, 1.0)
 
 
 def slower_at_same_work(change: Change) -> frozenset[Key]:
-    """Statements that take longer and read no more than before."""
+    """Return the statements that take longer per call but do no more work than before."""
     return frozenset(n for n, one in change.statements.items() if one.slower() and no_more_work(one))
 
 
 def of_sessions(change: Change, old: float, new: float) -> frozenset[Key]:
-    """Statements that more sessions, `old` and `new` a second, explain: called as much more often at most, or slower
-    at the same work, because what a session keeps is cold in a new one."""
+    """Return the statements that a higher rate of new sessions explains.
+
+    They are called more often, by at most the same factor as sessions, or are slower at the same work, because caches
+    of a new session are cold.
+
+    Args:
+        change: The change between the two periods.
+        old: Sessions begun per second in the first period.
+        new: Sessions begun per second in the second period.
+    """
     more = new / max(old, 1e-9)
     called = frozenset(
         n

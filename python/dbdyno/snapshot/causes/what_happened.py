@@ -1,4 +1,4 @@
-"""What happened, ranked: the section that opens a report and a comparison."""
+"""The ranked section "What happened" at the top of a report and a comparison."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ MOST = 5
 LEAST_UNEXPLAINED = 0.005
 """Smallest unexplained share of a change that is reported."""
 LEAST_PARTS = 6
-"""Sub-intervals that an interval needs, to be searched for a change inside."""
+"""Smallest number of sub-intervals in an interval that is searched for a change inside it."""
 LEAST_CHANGE = 0.2
-"""Statement time that changes by less is called steady."""
+"""Relative change of statement time below which it is called steady."""
 
 JUMP_LEAST = 5
 NO_CHANGE = "no change to explain: where the time went is under Active sessions, Waits and Top SQL"
@@ -74,7 +74,7 @@ CODES = {
     "more_calls": "calls",
     "slower_statements": "slower",
 }
-"""What a rule's causes are called, the same words as in runs where they mean the same."""
+"""Code of a cause by the name of its rule, the same code as in runs for causes with the same meaning."""
 _SHOWN = columns("what:text share:ratio:of_the_change evidence:text when:text")
 
 
@@ -83,16 +83,19 @@ ENGINES: dict[str, tuple[type[Change], tuple[ModuleType, ...]]] = {
     "mariadb": (mariadb.MariadbChange, mariadb.FAMILIES),
     "oracle": (oracle.OracleChange, oracle.FAMILIES),
 }
-"""Engines that there are rules for: how a change is read, and the families of its own rules."""
+"""The class of changes and the families of rules, for each engine that has rules."""
 
 
 def change_of(before: Interval, after: Interval) -> Change:
-    """What rules look at, for an engine of `ENGINES`."""
+    """Return the change between two intervals, for an engine in `ENGINES`."""
     return ENGINES[before.before.engine][0](before, after)
 
 
 def causes(change: Change) -> list[Cause]:
-    """All causes, largest and most direct share first; a statement whose cause is known is left out."""
+    """Return all causes, largest share first; of equal shares the direct cause comes first.
+
+    An indirect cause is left out if direct causes explain all of its statements.
+    """
     families = (*ENGINES[change.before.before.engine][1], statements)
     found = [
         replace(cause, code=CODES.get(rule.__name__, rule.__name__))
@@ -112,7 +115,7 @@ def _score(change: Change, cause: Cause) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A cause as it is told: with the share that no cause before it has, and what else explains the same statements."""
+    """A cause as reported: with the share that no earlier cause explains, and other causes of the same statements."""
 
     cause: Cause
     share: float | None
@@ -120,13 +123,16 @@ class Told:
 
     @property
     def evidence(self) -> str:
-        """Its evidence, and the other causes of the same."""
+        """Return the evidence, followed by the other causes of the same statements."""
         return "; ".join(filter(None, (self.cause.evidence, *(f"also: {one}" for one in self.also))))
 
 
 def told_once(change: Change, ranked: Sequence[Cause]) -> list[Told]:
-    """Return the causes with shares that add up to 1 at most: what two explain together is told with the first, and a
-    cause that explains nothing beyond those before it is told beside the one that it shares most with."""
+    """Return the causes with shares that add up to at most 1.
+
+    What two causes explain together counts for the first. A cause that explains nothing more than earlier ones is
+    reported as part of the one with which it shares most statements.
+    """
     found: list[Told] = []
     seen: frozenset[Key] = frozenset()
     for one in ranked:
@@ -141,7 +147,7 @@ def told_once(change: Change, ranked: Sequence[Cause]) -> list[Told]:
 
 
 def happened(change: Change, about: str = "") -> Part:
-    """The section of the first causes, with what they leave unexplained."""
+    """Return the section with the first `MOST` causes and the part of the change that they leave unexplained."""
     ranked = causes(change)
     told = told_once(change, ranked)
     rows: list[Row] = [
@@ -161,7 +167,7 @@ def happened(change: Change, about: str = "") -> Part:
 
 
 def explained(change: Change, told: Sequence[Told], about: str, withheld: str) -> Why:
-    """The first causes in the shape that runs and traces have: of the statement time that a second has more."""
+    """Return the first causes in the shape that runs and traces use, for the added statement time per second."""
     if not change.both(change.view):
         return Why(about, "ratio", None, withheld=withheld)
     named = [one for one in told if one.cause.code != "setting" or one.share][:CAUSES_MOST]
@@ -191,7 +197,7 @@ def explained(change: Change, told: Sequence[Told], about: str, withheld: str) -
 
 
 def budget(change: Change, ranked: list[Cause]) -> str:
-    """The change of database time in words: how much, whose, and the first cause."""
+    """Return the change of statement time in words: how much, the statement with most of it, the first cause."""
     if not change.both(change.view):
         return f"the time of statements is not known: {change.view} was not read"
     old, new = change.spent_ms
@@ -210,7 +216,7 @@ def budget(change: Change, ranked: list[Cause]) -> str:
 
 
 def _fallen(change: Change) -> str:
-    """Whose time it is that went, and whether its calls went, or what a call takes."""
+    """Return whose time fell most, and the change in its calls and its time per call, in words."""
     least = min(change.statements.values(), key=lambda one: one.grown("ms"))
     every = sum(min(one.grown("ms"), 0.0) for one in change.statements.values())
     words = f", of the fall {least.grown('ms') / every:.0%} {statements.named(least)}: "
@@ -221,14 +227,13 @@ def _fallen(change: Change) -> str:
 
 
 def cut_of(interval: Interval) -> int | None:
-    """Return the place in the chain where an interval changed most; None where it is too short or was steady."""
+    """Return the index in the chain at which an interval changed most; None if it was steady or is too short."""
     found = _series(interval)
     return None if found is None else _where(interval, *found, _jumps(interval))[0]
 
 
 def within(interval: Interval) -> Part | None:
-    """What happened inside of one interval: its two parts around the point of `_where`. None without rules for the
-    engine."""
+    """Return the section of what happened inside one interval, or None if there are no rules for its engine."""
     series = _series(interval)
     if series is None:
         return _unsearched(interval)
@@ -245,7 +250,7 @@ def within(interval: Interval) -> Part | None:
 
 
 def _unsearched(interval: Interval) -> Part | None:
-    """The events of an interval that is searched for no causes, and why it is not."""
+    """Return a section with the events of an interval that is not searched for causes, and the reason."""
     rules = ENGINES.get(interval.before.engine)
     if rules is None:
         return None
@@ -263,14 +268,20 @@ def _unsearched(interval: Interval) -> Part | None:
 
 
 Series = list[tuple[float, float]]
-"""By sub-interval: how much, and seconds."""
+"""An amount and a duration in seconds for each sub-interval."""
 
 
 def _where(interval: Interval, spent: Series, calls: Series, jumps: dict[str, Series]) -> tuple[int | None, str]:
-    """Where in the chain to cut, and why there: where statement time changed most; at a change of a setting beside
-    that point; at a restart beside it, or while statement time was steady; where something of `jumps` changed far more
-    than statement time did; else where the rate of calls changed most, because what waits between two statements (a
-    commit, a login) is in no statement's time."""
+    """Return the index in the chain at which to cut an interval, and the reason in words; None if the load was steady.
+
+    The first of these that applies:
+
+    - a restart, if statement time was steady or changed within one sub-interval of it;
+    - a jump of a counter in `jumps`, if it is far larger than that of statement time;
+    - a change of settings within one sub-interval of the largest change in statement time;
+    - the largest change in statement time, unless it was steady;
+    - the largest change in the rate of calls: a wait between two statements (commit, login) is in no statement's time.
+    """
     at, old, new = _cut(spent)
     steady = _steady(old, new, LEAST_MS)
     how = "was steady: {} and {} ms a second at its two parts" if steady else "went from {} to {} ms a second"
@@ -297,12 +308,11 @@ def _steady(old: float, new: float, least: float = 0.0) -> bool:
 
 
 def _ratio(old: float, new: float) -> float:
-    """How many times the larger is the smaller."""
     return max(old, new) / max(min(old, new), 1e-9)
 
 
 def _jump(jumps: dict[str, Series], least: float) -> tuple[int, str] | None:
-    """Where what grew most of these grew, and what to say of it: at least threefold, and twice as far as `least`."""
+    """Return where the series that grew most did so, with words; None if it grew less than 3-fold or 2 * `least`."""
     cuts = {what: _cut(values) for what, values in jumps.items()}
     grown = {what: _ratio(old, new) for what, (_, old, new) in cuts.items() if new > old}
     what = max(grown, key=lambda one: grown[one], default="")
@@ -313,7 +323,7 @@ def _jump(jumps: dict[str, Series], least: float) -> tuple[int, str] | None:
 
 
 def _jumps(interval: Interval) -> dict[str, Series]:
-    """What an engine's causes count beside statements, by sub-interval, where there were a few."""
+    """Return the counters in the engine's `jumps` by sub-interval, if they counted at least `JUMP_LEAST` in total."""
     parts = list(interval.sums.parts())
     found: dict[str, Series] = {}
     for view, column, which, what in ENGINES[interval.before.engine][0].jumps:
@@ -327,15 +337,17 @@ def _jumps(interval: Interval) -> dict[str, Series]:
 
 
 def _restart(interval: Interval) -> int | None:
-    """The last snapshot of the life that the chain begins with, where another life follows."""
+    """Return the index of the last snapshot before the first restart, if at least two precede it; otherwise None."""
     chain, kind = interval.chain, ENGINES[interval.before.engine][0]
     at = next((at for at, one in enumerate(chain) if kind.other_life(chain[0], one)), 0)
     return at - 1 if at > 1 else None
 
 
 def _set_beside(interval: Interval, at: int) -> int | None:
-    """The snapshot after which settings changed, where that is the one at a point or one beside it: on a busy machine
-    the times of a sub-interval tell where something happened only so far. None where there are several, or none."""
+    """Return the index of the snapshot at or beside `at` after which settings changed; None if after none or several.
+
+    On a busy machine the times of sub-intervals locate an event only approximately.
+    """
     view, column = ENGINES[interval.before.engine][0].settings_view
     chain = interval.chain
 
@@ -352,7 +364,7 @@ def _set_beside(interval: Interval, at: int) -> int | None:
 
 
 def _series(interval: Interval) -> tuple[Series, Series] | None:
-    """Milliseconds of statements, and their calls, by sub-interval."""
+    """Return the ms of statements and the number of their calls by sub-interval; None if they cannot be compared."""
     rules = ENGINES.get(interval.before.engine)
     if rules is None or len(interval.chain) <= LEAST_PARTS or not interval.has(rules[0].view):
         return None
@@ -374,7 +386,7 @@ def _series(interval: Interval) -> tuple[Series, Series] | None:
 
 
 def _awake(interval: Interval, rules: type[Change]) -> str:
-    """The condition for statements that do not sleep, as SQL."""
+    """Return the SQL condition that selects statements that do not sleep."""
     if interval.after.file("statement_texts") is None:
         return "true"
     key = KEYS[interval.before.engine]
@@ -384,15 +396,17 @@ def _awake(interval: Interval, rules: type[Change]) -> str:
 
 
 def _cut(values: Series) -> tuple[int, float, float]:
-    """The sub-interval at whose beginning the mean changed most, and the means per second at both sides."""
+    """Return the sub-interval at whose beginning the mean changed most, and the means per second on both sides."""
     at = change_point([value / seconds for value, seconds in values])
     old, new = (sum(v for v, _ in some) / sum(s for _, s in some) for some in (values[:at], values[at:]))
     return at, old, new
 
 
 def change_point(rates: list[float]) -> int:
-    """Where the mean of the logarithms changes most, at least two from either end: a burst in a busy stretch
-    weighs no more than its ratio. Near zero differences count for nothing."""
+    """Return the index at which the mean of the logarithms changes most, at least two from either end.
+
+    With logarithms a burst weighs no more than its ratio. Differences near zero count for nothing.
+    """
     least = 0.02 * sum(rates) / len(rates) or 1.0
     sums = list(itertools.accumulate((math.log(max(rate, 0.0) + least) for rate in rates), initial=0.0))
     count = len(rates)

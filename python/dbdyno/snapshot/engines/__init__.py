@@ -1,1 +1,1 @@
-"""Engines that snapshots can be taken of: what each one is asked, and what its counters mean."""
+"""Engines of which snapshots can be taken: what is read from each one, and the meaning of its counters."""

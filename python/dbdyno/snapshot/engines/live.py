@@ -1,7 +1,7 @@
-"""What a server does right now: two quick readings and the looks between them make one frame.
+"""The current activity of a server: a frame is made from two quick readings and the looks between them.
 
-A reading is far lighter than a snapshot: a few sums and the statements' times, nothing of tables.
-An engine's module `live` gives the readings; `frame` turns two of them into numbers to show.
+A reading is far lighter than a snapshot: a few sums and the statements' times, nothing about tables. An engine's module
+`live` takes the readings; `frame` turns two of them into numbers to show.
 """
 
 from __future__ import annotations
@@ -18,21 +18,27 @@ from dbdyno.snapshot.engines.registry import MODULES, engine_of
 from dbdyno.snapshot.engines.view import Options, View
 
 EVENTS_MOST = 3
-"""So many events are named for each class."""
+"""Number of events named for each class."""
 
 OWN_MARK = "/* dbdyno"
-"""What stands in each statement of ours, so that it is not shown among the others."""
+"""Mark in each of dbdyno's statements, by which they are hidden."""
 
 OWN_MOST = 8
-"""So many of the first statements may be ours."""
+"""Number of dbdyno's own statements that may be among the first."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What was read at one instant (`at_ns`, any monotonic clock). `counters` only grow, `states`
-    are now; `statements` gives calls and time in ns of each identifier, None where the engine
-    does not measure them; `own` is how many transactions of ours `commits` will come to hold (an
-    engine may count them up to a second late, so they are told and not taken off)."""
+    """What was read at one instant.
+
+    Attributes:
+        at_ns: The instant, by any monotonic clock.
+        counters: Values that only grow.
+        states: Current states.
+        statements: Calls and time in ns by identifier; None if the engine does not measure them.
+        own: Number of dbdyno's transactions that `commits` will eventually include. They are reported and not
+            subtracted, because an engine may count them up to a second late.
+    """
 
     at_ns: int
     counters: Mapping[str, float | None]
@@ -42,7 +48,7 @@ class Reading:
 
 
 class Session(TypedDict):
-    """A session now: how long its statement, its transaction and its state last, and who blocks it."""
+    """A current session: how long its statement, transaction and state have lasted, and who blocks it."""
 
     pid: int
     user: str | None
@@ -59,7 +65,7 @@ class Session(TypedDict):
 
 
 class Progress(TypedDict):
-    """A command that tells how far it is; `done` is a ratio."""
+    """A command that reports its progress; `done` is a ratio."""
 
     pid: int
     what: str
@@ -69,11 +75,11 @@ class Progress(TypedDict):
 
 
 Active = TypedDict("Active", {"class": str, "aas": float, "share": float, "events": list[str]})
-"""Average active sessions of a class, with its most frequent events."""
+"""Average active sessions of a wait class, with its most frequent events."""
 
 
 class Spent(TypedDict):
-    """A statement since the reading before."""
+    """What a statement took since the previous reading."""
 
     statement: str
     aas: float
@@ -84,7 +90,7 @@ class Spent(TypedDict):
 
 
 class ProfileLine(TypedDict):
-    """A number of the profile."""
+    """A line of the load profile."""
 
     label: str
     value: float | None
@@ -109,49 +115,61 @@ class Live(Protocol):
 
     @property
     def title(self) -> str:
-        """The target, the engine and its version."""
+        """Return the target, the engine and its version."""
         ...
 
     @property
     def lines(self) -> Sequence[tuple[str, str, str]]:
-        """The load profile: label, counter, unit (per_s or bytes_per_s)."""
+        """Return the lines of the load profile: label, counter, unit (per_s or bytes_per_s)."""
         ...
 
     @property
     def lacks(self) -> Sequence[str]:
-        """What is not measured, and what would measure it."""
+        """Return sentences on what is not measured, and what would measure it."""
         ...
 
     def read(self) -> Reading:
-        """A reading now. Raises `SnapshotError` where the server is gone."""
+        """Take a reading now.
+
+        Raises:
+            SnapshotError: The server is gone.
+        """
         ...
 
     def texts(self, statements: Sequence[str]) -> Mapping[str, str]:
-        """Texts of those statements, without literals."""
+        """Return the texts of those statements, without literals."""
         ...
 
     def sampler(self, period_s: float) -> Sampler:
-        """What looks at the sessions."""
+        """Return a sampler of the sessions."""
         ...
 
     def sessions(self) -> list[Session]:
-        """The sessions; none where the engine does not tell."""
+        """Return the sessions; empty if the engine does not report them."""
         ...
 
     def progress(self) -> list[Progress]:
-        """Commands that tell how far they are."""
+        """Return the commands that report their progress."""
         ...
 
     def plan(self, pid: int) -> list[str]:
-        """The plan of what a session runs; nothing is run for it. Raises `SnapshotError`."""
+        """Return the plan of what a session runs, without executing anything.
+
+        Raises:
+            SnapshotError: The plan is not available.
+        """
         ...
 
     def cancel(self, pid: int) -> bool:
-        """Asks a session's statement to end; whether the server took the wish. Raises `SnapshotError`."""
+        """Return True if the server accepted the request to cancel a session's statement.
+
+        Raises:
+            SnapshotError: The request failed.
+        """
         ...
 
     def wait_class(self, kind: str | None, event: str | None) -> str:
-        """The class of a wait."""
+        """Return the class of a wait."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -159,8 +177,10 @@ class Live(Protocol):
 
 
 def frame(live: Live, before: Reading, now: Reading, looked: tuple[list[View], int], top: int) -> Frame:
-    """The numbers of one refresh: profile, active sessions by class, top SQL. A value that is not
-    known is None; where counters fell (a restart, a reset), all that they give is not known."""
+    """Return the numbers of one refresh: load profile, active sessions by class, top SQL.
+
+    A value that is not known is None. If counters fell (after a restart, a reset), no rate is known.
+    """
     seconds = (now.at_ns - before.at_ns) / 1e9
     fell = [
         name
@@ -205,7 +225,7 @@ def _rate(before: Reading, now: Reading, name: str, seconds: float) -> float | N
 def _classes(
     wait_class: Callable[[str | None, str | None], str], looked: tuple[list[View], int]
 ) -> tuple[list[Active] | None, int]:
-    """Average active sessions by class, each with its most frequent events."""
+    """Return average active sessions by class, each with its most frequent events, and the number of looks."""
     views, looks = looked
     if not looks:
         return None, 0
@@ -236,7 +256,7 @@ def _classes(
 
 
 def _statements(before: Reading, now: Reading, seconds: float) -> list[Spent]:
-    """The statements by their time since the reading before; one that fell began again."""
+    """Return the statements by their time since the previous reading, without those whose counters fell."""
     old = before.statements or {}
     rows: list[Spent] = []
     for name, (calls, time_ns) in (now.statements or {}).items():
@@ -258,7 +278,11 @@ def _statements(before: Reading, now: Reading, seconds: float) -> list[Spent]:
 
 
 def open_live(dsn: str, options: Options) -> Live:
-    """The live side of a connection string's engine. Raises `SnapshotError`."""
+    """Return the live side for a connection string's engine.
+
+    Raises:
+        SnapshotError: The server does not answer.
+    """
     module: Any = importlib.import_module(f"{MODULES[engine_of(dsn)]}.live")
     live: Live = module.open_live(dsn, options)
     return live

@@ -1,7 +1,7 @@
-"""Sessions, blocking trees and progress for the live screen: what an engine read at one instant, put in order.
+"""Order of sessions and blocking trees on the live screen, for what an engine read at one instant.
 
 Sessions are dicts with `pid`, `user`, `database`, `application`, `client`, `state`, `wait`, `statement_us`,
-`transaction_us`, `blockers` and `query` (without what stands in quotes); what is not known is None.
+`transaction_us`, `blockers` and `query` (without what is in quotes); values that are not known are None.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 Session = Mapping[str, Any]
 
 SORTS = ("time", "transaction", "user", "wait")
-"""What the list may be ordered by: the running statement's time, the transaction's, a name."""
+"""Orders of the list: the running statement's time, the transaction's time, a name."""
 _SEARCHED = ("pid", "user", "database", "application", "client", "state", "wait", "query")
 DEEPEST = 20
 
 
 def ordered(rows: Sequence[Session], sort: str, words: str = "") -> list[Session]:
-    """The sessions that hold `words` somewhere (capitals make no difference), in an order of `SORTS`."""
+    """Return the sessions that contain `words` in any field, ignoring case, in an order of `SORTS`."""
     kept = [row for row in rows if not words or _holds(row, words.casefold())]
     if sort in ("user", "wait"):
         return sorted(kept, key=lambda row: (row[sort] is None, str(row[sort] or ""), row["pid"]))
@@ -31,7 +31,10 @@ def _holds(row: Session, words: str) -> bool:
 
 
 def tree(rows: Sequence[Session]) -> list[tuple[int, Session]]:
-    """Who blocks whom, depth first: (depth, session). Roots wait for nobody; who waits in a circle is one too."""
+    """Return who blocks whom, depth first, as (depth, session).
+
+    A root waits for nobody; a session in a circle of waits is a root too.
+    """
     known = {row["pid"]: row for row in rows}
     below: dict[int, list[int]] = {}
     for row in rows:
@@ -49,7 +52,7 @@ def tree(rows: Sequence[Session]) -> list[tuple[int, Session]]:
 def _grown(
     root: int, below: Mapping[int, Sequence[int]], known: Mapping[int, Session], placed: set[int]
 ) -> Iterator[tuple[int, Session]]:
-    """A root and all below it, each under its nearest blocker."""
+    """Yield a root and all sessions below it, each below its nearest blocker."""
     children: dict[int, list[int]] = {}
     placed.add(root)
     layer = [root]
@@ -69,7 +72,7 @@ def _grown(
 
 
 def nobody(pid: int) -> dict[str, object]:
-    """What is shown of a blocker that is no visible session: a prepared transaction, or one that has gone."""
+    """Return the entry for a blocker that is not a visible session: a prepared transaction, or one that has ended."""
     state = "prepared transaction" if pid == 0 else "not visible"
     names = (*_SEARCHED, "statement_us", "transaction_us", "blockers")
     return {**dict.fromkeys(names), "pid": pid, "state": state}

@@ -1,4 +1,4 @@
-"""A metric of a sub-interval: its name, how it is called, its unit."""
+"""A metric of a sub-interval: its name, label and unit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of a sub-interval: `higher` says whether more is better, None where neither."""
+    """A metric of a sub-interval; `higher` says whether more is better, None if neither."""
 
     name: str
     label: str

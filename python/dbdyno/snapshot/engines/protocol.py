@@ -1,4 +1,4 @@
-"""What the module of an engine offers: something that reads a target, samples its sessions, judges and shows."""
+"""The interface of an engine's module: it reads a target, samples its sessions, judges intervals and reports them."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ if TYPE_CHECKING:
 
 
 class Sampler(Protocol):
-    """What looks at the sessions between two snapshots."""
+    """A sampler of the sessions between two snapshots."""
 
     samples: int
     problem: str | None
 
     def start(self) -> None:
-        """Begin to look."""
+        """Begin sampling."""
 
     def stop(self) -> None:
-        """Stop, keep what was seen."""
+        """Stop sampling, and keep what was seen."""
 
     def take(self) -> tuple[list[View], int]:
-        """The views seen since the last call, and the number of looks."""
+        """Return the views seen since the last call, and the number of looks."""
         ...
 
 
 class Collector(Protocol):
-    """What reads one target; keeps its connections between the snapshots of a watch."""
+    """A reader of one target, which keeps its connections between the snapshots of a watch."""
 
     wanted_texts: list[str]
-    """Statements that the sampled sessions worked on: their texts are read as well."""
+    """Statements that sampled sessions worked on, whose texts are read as well."""
 
     @property
     def name(self) -> str:
-        """The target's name in the store, without secrets."""
+        """Return the target's name in the store, without secrets."""
         ...
 
     @property
     def at_ns(self) -> int:
-        """When the last snapshot's counters were read, by the server's clock, since 1970."""
+        """Return when the last snapshot's counters were read, in ns since 1970 by the server's clock."""
         ...
 
     def facts(self) -> dict[str, Any]:
-        """What the last snapshot knows of the server; plain JSON."""
+        """Return what the last snapshot knows of the server, as plain JSON values."""
         ...
 
     def collect(self, before: Snapshot | None) -> list[View]:
-        """All views now; `before` is the target's last snapshot."""
+        """Return all views now; `before` is the target's last snapshot."""
         ...
 
     def sampler(self, period_s: float) -> Sampler:
-        """What samples its sessions, so often."""
+        """Return a sampler of the target's sessions with this period in seconds."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -66,28 +66,32 @@ class Collector(Protocol):
 
 
 class Engine(Protocol):
-    """What an engine's module offers."""
+    """The interface of an engine's module."""
 
     ENGINE: str
 
     def open_collector(self, dsn: str, options: Options) -> Collector:
-        """Connects; raises `SnapshotError`."""
+        """Connect, and return a collector.
+
+        Raises:
+            SnapshotError: The server does not answer.
+        """
         ...
 
     def judge(self, interval: Ends) -> Mapping[tuple[str, str | None], Verdict]:
-        """The verdict of each scope; one that is missing is ok."""
+        """Return the verdict of each scope; a scope that is missing is ok."""
         ...
 
     def metrics(self, interval: Interval) -> Sequence[tuple[Metric, float | None]]:
-        """The metrics of a sub-interval."""
+        """Return the metrics of a sub-interval."""
         ...
 
     def sections(self, interval: Interval, top: int) -> Sequence[Part]:
-        """The sections of the report, in order."""
+        """Return the sections of the report, in order."""
         ...
 
 
 def offered(name: str) -> Engine:
-    """What an engine's module offers."""
+    """Return an engine's module."""
     module: Engine = engine(name)
     return module

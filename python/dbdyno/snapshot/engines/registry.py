@@ -1,4 +1,4 @@
-"""Which engine a connection string names, and the module that knows it."""
+"""The engine that a connection string names, and the module for it."""
 
 from __future__ import annotations
 
@@ -14,25 +14,29 @@ MODULES = {
     "oracle": "dbdyno.snapshot.engines.oracle",
 }
 BLOCKING = ("postgres", "mariadb")
-"""Engines whose samples tell who blocks whom."""
+"""Engines whose samples show who blocks whom."""
 SCHEMES = {"mysql": "mariadb", "mariadb": "mariadb", "oracle": "oracle"}
 
 
 def engine_of(dsn: str) -> str:
-    """The engine that a connection string names; without a scheme it is PostgreSQL's."""
+    """Return the engine that a connection string names; without a known scheme it is PostgreSQL."""
     scheme = dsn.partition("://")[0].partition("+")[0].lower() if "://" in dsn else ""
     return SCHEMES.get(scheme, "postgres")
 
 
 def engine(name: str) -> Any:
-    """An engine's module: what it offers is `protocol.Engine`."""
+    """Return an engine's module, which offers what `protocol.Engine` says.
+
+    Raises:
+        SnapshotError: The engine is not known.
+    """
     if name not in MODULES:
         raise SnapshotError(f"this dbdyno knows no engine {name!r}")
     return importlib.import_module(MODULES[name])
 
 
 def blocked_columns(name: str) -> tuple[Column, ...]:
-    """The columns of an engine's pairs of waiter and blocker."""
+    """Return the columns of an engine's pairs of waiter and blocker; empty if it has none."""
     if name not in BLOCKING:
         return ()
     found: tuple[Column, ...] = importlib.import_module(f"{MODULES[name]}.sampler").BLOCKED

@@ -1,19 +1,19 @@
-"""What one view of an engine held at one instant: columns with a meaning, and rows.
+"""Content of one view of an engine at one instant: columns with a meaning, and rows.
 
-The difference of two snapshots knows nothing of engines. All it goes by is the kind of each column,
-so that a collector says once, and in one place, what may be subtracted and what may not.
+The difference of two snapshots does not depend on the engine. It uses only the kind of each column, so a collector
+states once, and in one place, what may be subtracted and what may not.
 
     kind      meaning
-    key       part of the row's identity; never a name that can change (an oid, a digest)
+    key       part of the row's identity; never a name that can change (but an oid, a digest)
     counter   only grows within one life; subtracted
     sum       a counter added up over parts that may vanish (a table's indexes): subtracted too, but
-              a fall says only that a part went, and leaves this one number unknown
+              a fall only means that a part vanished, and makes this one number unknown
     gauge     a state at the instant
     text      a name, a setting
-    time      an instant, microseconds since 1970; within one life never back, never gone
+    time      an instant, microseconds since 1970; within one life it neither goes back nor becomes NULL
     since     the start of the row's life: another value is another life
-    low, high a lifetime's least and most: a rising least, a falling most are another life
-              (0 and NULL are passed over: many engines write 0 for "none yet")
+    low, high a lifetime's minimum and maximum: a rising minimum or a falling maximum is another life
+              (0 and NULL are ignored: many engines write 0 for "none yet")
 """
 
 from __future__ import annotations
@@ -27,13 +27,19 @@ APPEARANCES = ("object", "entry", "fixed")
 WORDS = ("ok", "partial", "clock stepped", "evicted", "reset", "restart", "crash", "failover")
 """The words of a verdict, from the mildest to the gravest."""
 LOSSES = ("reset", "crash", "failover", "restart", "partial")
-"""Those for which what was counted in between is not known."""
+"""Words of verdicts with which the counts in between are not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: `kind` as above; `unit` is count, ms, us, ns, ps, s, bytes, kb, blocks, ratio or
-    text; `type` is DuckDB's type."""
+    """A column of a view.
+
+    Attributes:
+        name: Its name.
+        kind: Its kind, as in the table above.
+        unit: count, ms, us, ns, ps, s, bytes, kb, blocks, ratio or text.
+        type: DuckDB's type.
+    """
 
     name: str
     kind: str
@@ -45,13 +51,18 @@ class Column:
 class View:
     """What was read of one view.
 
-    `scope` names the epoch that judges its rows; `scope_by` a column that tells which instance of
-    the scope (a database's oid). `appearance` says what a row means that only the later snapshot
-    has: of an `object`, that it was created between (its counters began at zero); of an `entry` of
-    a bounded table the same, unless entries were evicted, and of one that was reset, that what its rows hold was
-    counted since then; a `fixed` row is always there, so that nothing is known. `rows` are tuples in the order
-    of the columns, or CSV without a header in which NULL is empty and unquoted. With a `problem` the view was not
-    read: `next_step` says what would make it readable.
+    Attributes:
+        name: Name of the view.
+        scope: The epoch by which its rows are judged.
+        columns: Its columns.
+        rows: Tuples in the order of the columns, or CSV without a header in which NULL is empty and unquoted.
+        scope_by: A column that says which instance of the scope a row belongs to (such as a database's oid).
+        appearance: What a row means that only the later snapshot has. `object`: it was created in between, and its
+            counters began at zero. `entry` (of a bounded table): the same, unless entries were evicted; if the table
+            was reset, what its rows hold was counted since then. `fixed`: the row always exists, so nothing is known.
+        elapsed_ns: How long reading took.
+        problem: Why the view was not read, or None.
+        next_step: What would make it readable.
     """
 
     name: str
@@ -66,14 +77,19 @@ class View:
 
 
 def unread(name: str, scope: str, problem: str, next_step: str | None = None) -> View:
-    """A view that could not be read, and why."""
+    """Return a view that could not be read, with the reason."""
     return View(name, scope, (), [], problem=problem, next_step=next_step)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a difference is worth: one of `WORDS`, why, and when it happened where that is known
-    (microseconds since 1970)."""
+    """How reliable a difference is.
+
+    Attributes:
+        word: One of `WORDS`.
+        why: The reason.
+        at_us: When it happened, in microseconds since 1970, if known.
+    """
 
     word: str = "ok"
     why: str = ""
@@ -85,9 +101,17 @@ OK = Verdict()
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to collect. `databases`: None for the connection string's own, `("*",)` for all that
-    allow connections. `name`: of the target in the store; None for its host and port. Times out
-    soon, so that collecting never stands in anybody's way. `plans`: of so many statements the generic plan is kept."""
+    """Options of collecting; the timeouts are short, so that collecting never blocks others for long.
+
+    Attributes:
+        databases: None for the connection string's database, `("*",)` for all that allow connections.
+        redact: Do not store texts of statements.
+        statement_timeout_ms: Timeout of a statement.
+        lock_timeout_ms: Timeout of a wait for a lock.
+        name: Name of the target in the store; None for its host and port.
+        texts_most: Largest number of new statement texts per snapshot.
+        plans: Number of statements whose generic plan is stored.
+    """
 
     databases: tuple[str, ...] | None = None
     redact: bool = False

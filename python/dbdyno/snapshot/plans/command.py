@@ -1,4 +1,4 @@
-"""What `dbdyno snap plans` does: reads logs or what is kept of them, keeps what was read, makes the page."""
+"""Work of `dbdyno snap plans`: read logs or stored plans, store what was read, build the page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ END_US = 1 << 62
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user wants. Times are microseconds since 1970."""
+    """Options of the user; times are in microseconds since 1970."""
 
     since_us: int | None = None
     until_us: int | None = None
@@ -45,13 +45,21 @@ class Asked:
 def of_logs(
     store: Store, paths: Sequence[Path], asked: Asked, *, prefix: str | None = None, zone: ZoneInfo | None = None
 ) -> dict[str, object]:
-    """The page of log files, and of those in folders. Raises `SnapshotError` where a named one cannot be read."""
+    """Return the page of log files; a folder stands for the files in it.
+
+    Raises:
+        SnapshotError: A log that is named itself cannot be read.
+    """
     said: list[str] = []
     return of_sources(store, logs(paths, said), asked, prefix=prefix, zone=zone, said=said)
 
 
 def of_recordings(store: Store, runs: Sequence[Path], asked: Asked) -> dict[str, object]:
-    """The page of runs of `dbdyno trace record`. Raises `SnapshotError` where one is none."""
+    """Return the page of runs of `dbdyno trace record`.
+
+    Raises:
+        SnapshotError: A path is not such a run.
+    """
     with Gathered() as gathered:
         found = [
             read_run(path, gathered, number, since_us=asked.since_us, until_us=asked.until_us)
@@ -69,7 +77,7 @@ def of_sources(
     zone: ZoneInfo | None = None,
     said: Sequence[str] = (),
 ) -> dict[str, object]:
-    """The page of open logs; what was read is kept where the store has snapshots of the target."""
+    """Return the page of open logs, and store what was read if the store has snapshots of the target."""
     with Gathered() as gathered:
         found = read(sources, gathered, Clock(zone), prefix=prefix, since_us=asked.since_us, until_us=asked.until_us)
         return _page(store, gathered, found, asked, [*said, *_overlaps(found)])
@@ -78,7 +86,7 @@ def of_sources(
 def _page(
     store: Store, gathered: Gathered, found: Sequence[LogFile], asked: Asked, said: Sequence[str] = ()
 ) -> dict[str, object]:
-    """The page of what was gathered; keeps it where the store has snapshots of the target."""
+    """Return the page of what was gathered, and store it if the store has snapshots of the target."""
     last = _last(store, asked.target)
     named = asked.target or (last.target if last else NO_TARGET)
     notes = [*said, *(words for one in found for words in (*one.lost, *one.unread.words()))]
@@ -102,21 +110,28 @@ def of_server(
     prefix: str | None = None,
     zone: ZoneInfo | None = None,
 ) -> dict[str, object]:
-    """The page of a server's current log. Raises `SnapshotError`."""
+    """Return the page of a server's current log, of which at most the last `most` bytes are read.
+
+    Raises:
+        SnapshotError: The log cannot be read.
+    """
     from zoneinfo import ZoneInfo
 
     from dbdyno.snapshot.plans.server import server_log
 
     with server_log(dsn, most) as log:
-        with contextlib.suppress(ValueError, OSError, LookupError):  # one that this machine does not know
+        with contextlib.suppress(ValueError, OSError, LookupError):  # a zone unknown on this machine
             zone = zone or ZoneInfo(log.zone)
         chosen = replace(asked, target=asked.target or log.name, keep=asked.keep and not log.cut)
         return of_sources(store, [log.source], chosen, prefix=prefix or log.prefix, zone=zone, said=log.notes)
 
 
 def of_kept(store: Store, asked: Asked) -> dict[str, object]:
-    """The page of what is kept. Raises `SnapshotError` where that is nothing."""
+    """Return the page of stored plans.
 
+    Raises:
+        SnapshotError: Nothing is stored for this target and time.
+    """
     last = _last(store, asked.target)
     named = asked.target or (last.target if last else NO_TARGET)
     with in_memory() as connection:
@@ -132,7 +147,11 @@ def of_kept(store: Store, asked: Asked) -> dict[str, object]:
 
 
 def _last(store: Store, target: str | None) -> Snapshot | None:
-    """The latest snapshot of the target; of the only one there is. Raises `SnapshotError` where there are several."""
+    """Return the target's last snapshot, or that of the store's only target; None if the store is empty.
+
+    Raises:
+        SnapshotError: No target is named and the store has several.
+    """
     numbers = store.numbers()
     if not numbers:
         return None
@@ -142,7 +161,7 @@ def _last(store: Store, target: str | None) -> Snapshot | None:
 
 
 def _overlaps(found: Sequence[LogFile]) -> list[str]:
-    """Logs of one time, such as a text log and a csvlog of one server."""
+    """Return a note for each pair of logs that overlap in time, such as a text log and a csvlog of one server."""
     known = sorted((one for one in found if one.from_us is not None), key=lambda one: one.from_us or 0)
     return [
         f"{a.name} and {b.name} are of one time: what both have counts once, where their times are in milliseconds"

@@ -1,4 +1,4 @@
-"""What the three formats of PostgreSQL's log have in common: an entry that tells a duration, and what was not read."""
+"""Parts common to the three formats of PostgreSQL's log: entries with a duration, and counts of unread entries."""
 
 from __future__ import annotations
 
@@ -11,27 +11,35 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
 LONGEST = 16 << 20
-"""Bytes of one entry that are read; a longer one is counted as unread."""
+"""Size in bytes from which an entry is not read but counted as unread."""
 PLACES_MOST = 5
 MARK = b"duration: "
-"""What begins a message; that of auto_explain is the same whatever `lc_messages`."""
+"""Beginning of a message with a duration; auto_explain's is the same for any `lc_messages`."""
 DURATION = re.compile(
     r"duration: (\d{1,15}(?:\.\d{1,3})?) ms(?: {1,2}(plan:|statement: |execute (?:[^\n:]|:(?! ))*+: |parse |bind )|$)"
 )
 
 _CONTEXTS = "CONTEXT|ZUSAMMENHANG|CONTEXTO|CONTEXTE|CONTESTO|KONTEXT|КОНТЕКСТ|文脈|კონტექსტი|내용|上下文"
 _DETAILS = "DETAIL|DETALLE|DÉTAIL|DETTAGLI|DETALJ|ПОДРОБНОСТИ|ВІДОМОСТІ|詳細|დეტალები|상세정보|详细信息"
-"""As PostgreSQL writes them in each language that it has messages of (`lc_messages`), of version 15."""
+"""Words for CONTEXT and DETAIL in each language of PostgreSQL 15's messages (`lc_messages`)."""
 CONTEXT = re.compile(rf"(?<![A-Z])(?:{_CONTEXTS}) ?:  ".encode())
 FOLLOWS = re.compile(rf"(?<![A-Z])(?:{_DETAILS}|HINT|QUERY|{_CONTEXTS}|STATEMENT|LOCATION|BACKTRACE) ?:  ".encode())
 PREFIX_MOST = 500
-"""Bytes of a line in which its prefix stands."""
+"""Number of bytes at the beginning of a line within which its prefix ends."""
 
 
 @dataclass(slots=True)
 class Entry:
-    """An entry of the log whose message begins with a duration. `nested`: it has a context, so that a function ran the
-    statement and `queryid` is that of the statement around it. `line`: its first, from 1."""
+    """A log entry whose message begins with a duration.
+
+    Attributes:
+        line: Number of its first line, from 1.
+        at_us: Time of the entry in microseconds since 1970.
+        message: The message.
+        queryid: The statement's identifier, or None; for a nested entry that of the statement around it.
+        nested: True if the entry has a context, so a function ran the statement.
+        database: The database, empty if not known.
+    """
 
     line: int
     at_us: int
@@ -43,20 +51,20 @@ class Entry:
 
 @dataclass
 class Unread:
-    """What could not be read: how much of it by reason, and where the first of each kind stands."""
+    """Entries that could not be read: their number by reason, and the places of the first ones."""
 
     counts: dict[str, int] = field(default_factory=dict)
     places: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, reason: str, place: str) -> None:
-        """One more."""
+        """Count an unread entry."""
         self.counts[reason] = self.counts.get(reason, 0) + 1
         known = self.places.setdefault(reason, [])
         if len(known) < PLACES_MOST:
             known.append(place)
 
     def words(self) -> list[str]:
-        """A sentence per reason."""
+        """Return a sentence for each reason, the most frequent first."""
         return [
             f"{count} {'entry was' if count == 1 else 'entries were'} not read: {reason}"
             f" ({', '.join(self.places[reason])}{', …' if count > len(self.places[reason]) else ''})"
@@ -65,7 +73,7 @@ class Unread:
 
 
 class BadTimeError(ValueError):
-    """A time that is none; says why."""
+    """Error for a text that is not a valid time; the message says why."""
 
     def __init__(self, why: str = "its time is none") -> None:
         super().__init__(why)
@@ -82,15 +90,23 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Clock:
-    """Times of a log as microseconds since 1970. `zone`: what log_timezone is where the log's abbreviations are not
-    UTC, GMT or an offset. Raises `BadTimeError`, with `NO_ZONE` where a time's zone is not known."""
+    """Conversion of times in a log to microseconds since 1970.
+
+    `zone` is the server's log_timezone; it is needed unless the log has UTC, GMT or numeric offsets.
+    """
 
     def __init__(self, zone: ZoneInfo | None = None) -> None:
         self.zone = zone
         self._last: tuple[str, str | None, int] = ("", None, 0)
 
     def read(self, text: str) -> int:
-        """The instant of a stamp such as `2026-11-21 00:59:57.437 CET`, or of seconds since 1970 (%n)."""
+        """Return the instant of a stamp in µs since 1970.
+
+        The stamp is a text such as `2026-11-21 00:59:57.437 CET`, or seconds since 1970 (%n).
+
+        Raises:
+            BadTimeError: The text is not a time; with `NO_ZONE` as message if its time zone is not known.
+        """
         found = _STAMP.fullmatch(text)
         if found is None:
             return self._epoch(text)
@@ -130,12 +146,12 @@ class Clock:
 
 
 def decoded(raw: bytes) -> str:
-    """Text of any encoding: bytes that are no UTF-8 stay apart from each other."""
+    """Return bytes of any encoding as text; bytes that are not UTF-8 are escaped, so they stay distinct."""
     return raw.decode("utf-8", "backslashreplace")
 
 
 def queryid_of(text: object) -> int | None:
-    """A query identifier: a signed whole number of 64 bits; None for 0, which stands for none."""
+    """Return a query identifier, a signed 64-bit integer; None if it is 0 (which stands for none) or invalid."""
     try:
         value = int(str(text))
     except ValueError:

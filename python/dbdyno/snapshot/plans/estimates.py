@@ -1,4 +1,4 @@
-"""Estimates of logged executions beside the rows that were found, by statement, plan and node."""
+"""Estimated and actual row counts of logged executions, by statement, plan and node."""
 
 from __future__ import annotations
 
@@ -29,13 +29,27 @@ from measured m left join off o using (statement, plan)
   left join (select fingerprint, any_value(query) as text from log_statements group by 1) texts using (fingerprint)
 order by m.spent desc, m.statement, m.plan, o.executions desc
 """
-"""Executions with counted rows by statement and plan, and the nodes with which they began to be wrong."""
+"""Query of executions with counted rows by statement and plan, with the nodes at which estimates began to be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimated:
-    """Executions of a statement with one plan whose rows were counted (`measured`), and the node with which they were
-    wrong in `executions` of them: None where they were not. Rows are medians for a loop."""
+    """Executions of a statement with one plan whose rows were counted.
+
+    Attributes:
+        statement: Name of the statement.
+        text: Its text without values.
+        plan: Identity of the plan.
+        measured: Number of executions with counted rows.
+        spent_us: Their total time in microseconds.
+        node: The node at which the estimate began to be wrong, or None if it was right.
+        executions: Number of executions in which that node was wrong.
+        planned: Estimated rows of the node per loop, the median.
+        found: Actual rows of the node per loop, the median.
+        loops: Loops of the node, the median.
+        file: Number of the log of the first such execution.
+        line: Its line in that log.
+    """
 
     statement: str
     text: str
@@ -52,7 +66,11 @@ class Estimated:
 
 
 def estimates(connection: duckdb.DuckDBPyConnection) -> list[Estimated]:
-    """What `log_seen` has of it, those first that took most time. Raises `EvidenceError` where a plan is damaged."""
+    """Return the estimates in `log_seen`, by decreasing total time of statement and plan.
+
+    Raises:
+        EvidenceError: A stored plan is damaged.
+    """
     found = []
     for row in connection.execute(ESTIMATES_SQL).fetchall():
         statement, plan, measured, spent, number, executions, planned, rows, loops, file, line, text = row
@@ -68,7 +86,7 @@ def estimates(connection: duckdb.DuckDBPyConnection) -> list[Estimated]:
 
 
 def estimated(interval: Interval) -> list[tuple[Estimated, str]] | None:
-    """Estimates of logged executions, each with its place in the log; None where no log of this time is kept."""
+    """Return the estimates, each with its place in the log; None if no log of the interval's time is stored."""
     found = attached(interval, interval)
     if not found:
         return None

@@ -1,8 +1,8 @@
-"""The executions of logs in a database of their own, on disk while it is at work: a log may be larger than memory.
+"""The executions in logs, gathered in a temporary database on disk, because logs may be larger than memory.
 
-log_executions   one row each: when it ended, of which statement and plan, how long it took
+log_executions   one row per execution: when it ended, its statement and plan, how long it took
 log_statements   texts by fingerprint, without values
-log_plans        by identity: a sketch, the tree as JSON
+log_plans        by identity of the plan: a sketch, and the tree as JSON
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Execution = tuple[Any, ...]
 _WRONG = (("wrong_node", "BIGINT"), ("wrong_planned", "BIGINT"), ("wrong_rows", "DOUBLE"), ("wrong_loops", "BIGINT"))
 LATER = frozenset(name for name, _ in _WRONG)
-"""Columns that logs kept by earlier versions have not."""
+"""Columns that are missing in logs stored by earlier versions."""
 COLUMNS = (
     ("file", "BIGINT"),
     ("line", "BIGINT"),
@@ -51,7 +51,7 @@ MEMORY = "256MB"
 
 
 class Gathered:
-    """A context manager over the database; `connection` has the three tables."""
+    """A context manager for the temporary database; `connection` has the three tables."""
 
     def __init__(self) -> None:
         import duckdb
@@ -68,21 +68,21 @@ class Gathered:
         self._plans: dict[str, Node] = {}
 
     def add(self, row: Execution) -> None:
-        """An execution, in the order of `COLUMNS`."""
+        """Add an execution, with values in the order of `COLUMNS`."""
         self._rows.append(row)
         if len(self._rows) >= BATCH:
             self.end()
 
     def text(self, known: str, text: str) -> None:
-        """What a fingerprint stands for."""
+        """Add the text of a fingerprint."""
         self._texts.setdefault(known, text)
 
     def plan(self, known: str, plan: Node) -> None:
-        """What a plan's identity stands for."""
+        """Add the tree of a plan's identity."""
         self._plans.setdefault(known, plan)
 
     def end(self) -> None:
-        """Writes what waits in memory."""
+        """Write to the tables what is buffered in memory."""
         self._executions()
         _insert(self.connection, "log_statements", STATEMENTS, list(self._texts.items()))
         trees = [(known, sketch(plan), json.dumps(as_values(plan))) for known, plan in self._plans.items()]
@@ -95,7 +95,7 @@ class Gathered:
             )
 
     def _executions(self) -> None:
-        """By way of a file: a value at a time takes ten times as long."""
+        """Insert the buffered rows through a CSV file: inserting value by value takes ten times as long."""
         if not self._rows:
             return
         aside = Path(self._folder.name) / "rows.csv"
@@ -127,7 +127,7 @@ def _insert(
 
 
 def as_values(node: Node) -> list[Any]:
-    """A tree as plain JSON."""
+    """Return a tree as plain JSON values."""
     return [
         *(node.kind, node.relation, node.index, node.alias, node.label),
         [list(one) for one in node.conditions],
@@ -137,7 +137,12 @@ def as_values(node: Node) -> list[Any]:
 
 
 def of_values(given: Any) -> Node:
-    """The tree of `as_values`. Raises TypeError or ValueError where it is none."""
+    """Return the tree of the values that `as_values` made.
+
+    Raises:
+        TypeError: The values are not a tree.
+        ValueError: The values are not a tree.
+    """
     kind, relation, index, alias, label, conditions, children, *schema = given
     known = tuple((str(name), str(value)) for name, value in conditions)
     below = tuple(of_values(one) for one in children)

@@ -1,11 +1,11 @@
-"""Plans as auto_explain writes them, in text, JSON, XML or YAML, to the same tree.
+"""Plans that auto_explain wrote in text, JSON, XML or YAML, parsed to the same tree.
 
     Aggregate  (cost=8.49..8.50 rows=1 width=8) (actual time=0.045..0.046 rows=1 loops=1)
       ->  Index Scan using orders_cust on orders  (cost=0.29..8.46 rows=10 width=4) (actual …)
             Index Cond: (cust = 77)
 
-Most plans of a log are those of before with other numbers: a plan's text is cut down to what its shape is made of,
-and only such a text that is new is parsed. Limit: several keys of one grouping are not part of the shape.
+Most plans in a log repeat earlier ones with other numbers: the text of a plan is reduced to the parts that make its
+shape, and parsed only if that reduced text is new. Limit: several keys of one grouping are not part of the shape.
 """
 
 from __future__ import annotations
@@ -24,19 +24,28 @@ CONDITIONS = (
     *("Index Cond", "Recheck Cond", "Filter", "Join Filter", "Hash Cond", "Merge Cond", "One-Time Filter"),
     *("TID Cond", "Order By", "Sort Key", "Presorted Key", "Cache Key", "Run Condition", "Conflict Filter"),
 )
-"""What of a node's properties is part of the shape."""
+"""Properties of a node that are part of the shape."""
 NODES_MOST = 5000
 
 
 class UnreadPlanError(ValueError):
-    """A plan that is none, or is cut off; says why."""
+    """Error for a plan that is invalid or cut off; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A plan with what was measured of it: None where auto_explain did not (log_analyze, log_buffers). Rows are those
-    of the root. `misestimate`: by what factor the rows of the worst node differ from the estimate; `wrong`: the node
-    with which that begins."""
+    """A plan with its measurements, which are None if auto_explain did not take them (log_analyze, log_buffers).
+
+    Attributes:
+        plan: The tree.
+        queryid: The statement's identifier (log_verbose).
+        rows_planned: Estimated rows of the root.
+        rows: Actual rows of the root.
+        misestimate: Factor by which the rows of the worst node differ from the estimate.
+        hits: Shared blocks found in the cache.
+        reads: Shared blocks read.
+        wrong: The node at which the misestimate begins.
+    """
 
     plan: Node
     queryid: int | None = None
@@ -56,7 +65,7 @@ _KEPT = re.compile(
     + r"|[^\s:\"(](?:[^\n\"]|\"[^\"\n]*+\")*?(?=  \(cost=)|(?:SubPlan|InitPlan|CTE) [^\n]*+)",
     re.M,
 )
-"""Conditions first: a literal in one may hold what a node's line ends with."""
+"""Pattern of the lines that make the shape; conditions first, for a literal in one may look like a node."""
 _ROWS = re.compile(
     r"\(cost=[\d.]++ rows=(\d++) width=\d++\)(?: \(actual (?:time=[\d.]++ )?rows=([\d.]++) loops=(\d++)\))?"
 )
@@ -70,7 +79,7 @@ _TITLE = re.compile(
 
 
 class TextPlans:
-    """Reads plans in the text format; keeps the trees of those that it has met."""
+    """Parser of plans in the text format, with a cache of the trees by shape."""
 
     MOST = 20_000
 
@@ -78,7 +87,11 @@ class TextPlans:
         self._known: dict[str, Node] = {}
 
     def read(self, text: str) -> tuple[str, Explained]:
-        """The statement's text and the plan. Raises `UnreadPlanError`."""
+        """Return the statement's text and the plan.
+
+        Raises:
+            UnreadPlanError: The text has no valid plan.
+        """
         starts = [found.start() for found in _ROOT.finditer(text)]
         if not starts or not text.startswith("Query Text: "):
             raise UnreadPlanError("no plan follows the text of the statement")
@@ -94,7 +107,7 @@ class TextPlans:
 
 
 def _without_values(line: str) -> str:
-    """A line of the shape; its indentation stays."""
+    """Return a line of the shape with its values replaced and its indentation kept."""
     name, colon, value = line.partition(": ")
     return f"{name}: {condition(value)}" if colon and name.strip() in CONDITIONS else line
 
@@ -121,14 +134,14 @@ def _measured(tree: Node, plan: str) -> Explained:
 
 
 def _misestimates(tree: Node, numbers: list[Numbers]) -> tuple[float | None, Wrong | None]:
-    """The factor of the worst node, and the node with which that begins."""
+    """Return the factor of the worst node, and the node at which the misestimate begins."""
     known = (factor(one.planned, one.found) for one in numbers if one.found is not None and one.loops)
     worst = max(known, default=None)
     return worst, first_wrong(tree, numbers) if worst is not None and worst >= FACTOR else None
 
 
 def _parsed(lines: list[str]) -> Node:
-    """The tree of the lines of a shape: a stack of nodes by their indentation."""
+    """Return the tree of a shape's lines, using a stack of nodes by indentation."""
     if len(lines) > NODES_MOST:
         raise UnreadPlanError(f"it has more than {NODES_MOST} lines")
     stack: list[tuple[int, Node, list[Node], list[tuple[str, str]]]] = []
@@ -153,7 +166,7 @@ def _parsed(lines: list[str]) -> Node:
         elif words.startswith(("SubPlan ", "InitPlan ", "CTE ")) and not words.startswith("CTE Scan"):
             label = words
             if stack and indent > stack[0][0]:
-                close(indent)  # what it names stands deeper than its siblings
+                close(indent)  # the sub-plan is indented deeper than its siblings
         else:
             if stack and indent <= stack[0][0]:
                 raise UnreadPlanError("it has two roots")
@@ -169,7 +182,7 @@ def _parsed(lines: list[str]) -> Node:
 
 
 def titled(text: str, label: str = "") -> Node:
-    """The node of a line such as `Index Scan using i on s.t a`."""
+    """Return the node of a line such as `Index Scan using i on s.t a`."""
     found = _TITLE.fullmatch(text)
     if found is None:
         return Node(text[:100], label=label)
@@ -192,7 +205,11 @@ def _unquoted(name: str | None) -> str:
 
 
 def read_json(text: str) -> tuple[str, Explained]:
-    """The statement's text and the plan of auto_explain's JSON. Raises `UnreadPlanError`."""
+    """Return the statement's text and the plan from auto_explain's JSON.
+
+    Raises:
+        UnreadPlanError: The text is not JSON or not a plan.
+    """
     try:
         return of_values(json.loads(text))
     except (ValueError, RecursionError) as error:
@@ -200,7 +217,11 @@ def read_json(text: str) -> tuple[str, Explained]:
 
 
 def of_values(whole: Any) -> tuple[str, Explained]:
-    """The same of what a form without types or with them was read to. Raises `UnreadPlanError`."""
+    """Return the statement's text and the plan from the values parsed of JSON, XML or YAML.
+
+    Raises:
+        UnreadPlanError: The values are not a plan, or the plan is too large.
+    """
     try:
         numbers: list[Numbers] = []
         root = whole["Plan"]
@@ -251,7 +272,7 @@ def _numbers(given: dict[str, Any]) -> Numbers:
 
 
 def _kind(given: dict[str, object]) -> str:
-    """A node's type as the text format says it."""
+    """Return a node's type as the text format writes it."""
     kind, strategy = str(given["Node Type"]), given.get("Strategy")
     if kind == "Aggregate":
         kind = {"Hashed": "HashAggregate", "Sorted": "GroupAggregate", "Mixed": "MixedAggregate"}.get(

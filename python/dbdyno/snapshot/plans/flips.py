@@ -3,9 +3,10 @@
     seen(connection)                # the table `log_seen`: executions, each with its statement's name
     for flip in flips(connection): ...
 
-A flip: of the `WINDOW` executions from the first with the new plan on, `SHARE` have it (where the log ends before: all
-of them, and the plan is new), and as many of those just before had the old one. A statement that uses several plans
-by turns, for different values, has no flip.
+A flip: of the `WINDOW` executions from the first with the new plan on, at least the part `SHARE` have that plan, and of
+as many executions just before, at least that part had the old plan. If the log ends before `WINDOW` executions, all of
+them must have the new plan, and it must not have been seen before. A statement that alternates between plans, for
+different values, has no flip.
 """
 
 from __future__ import annotations
@@ -31,15 +32,18 @@ SHARE = 0.9
 LEAST_BEFORE = 2
 RUNS_MOST = 500_000
 Place = tuple[int, int, int]
-"""When an execution ended [us since 1970], its file and its line: the order of executions."""
+"""When an execution ended [µs since 1970], its file and its line: the key by which executions are ordered."""
 AFTER_ALL: Place = (1 << 62, 0, 0)
 _SAME = "at_us, duration_us, plan, source, fingerprint"
-"""What an execution is known by in two logs of one server."""
+"""Columns by which an execution is recognized in two logs of one server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Executions of a statement in a row with one plan. Times are microseconds since 1970; `line` of the first."""
+    """Consecutive executions of a statement with one plan.
+
+    Times are in microseconds since 1970; `file` and `line` are those of the first execution.
+    """
 
     plan: str
     first_us: int
@@ -50,14 +54,28 @@ class Run:
 
     @property
     def place(self) -> Place:
-        """Of the first: a log may tell whole seconds only, in which many executions end."""
+        """Return the place of the first execution, which is unique even if the log has only whole seconds."""
         return self.first_us, self.file, self.line
 
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A change of a statement's plan: `at_us` when the first execution with the new one ended. Medians are those of
-    the executions from the flip before to this one, and from this one to the next, nanoseconds."""
+    """A change of a statement's plan.
+
+    Attributes:
+        statement: Name of the statement.
+        text: Its text without values.
+        at_us: When the first execution with the new plan ended, in µs since 1970.
+        old: Identity of the old plan.
+        new: Identity of the new plan.
+        what: The difference in words.
+        before: Number of executions with the old plan, from the previous flip to this one.
+        after: Number of executions with the new plan, from this flip to the next.
+        old_ns: Median time of the executions before, in nanoseconds.
+        new_ns: Median time of the executions after, in nanoseconds.
+        file: Number of the log of the first execution with the new plan.
+        line: Its line in that log.
+    """
 
     statement: str
     text: str
@@ -74,9 +92,11 @@ class Flip:
 
 
 def seen(connection: duckdb.DuckDBPyConnection, names: Iterable[tuple[str, int]] = ()) -> None:
-    """Makes the table `log_seen`. `names`: fingerprints whose identifier is known from elsewhere (a snapshot's texts);
-    one that stands for several identifiers stands for none. What two logs of one server have both, a text log and a
-    csvlog, counts once."""
+    """Create the table `log_seen`: every execution once, with the name of its statement.
+
+    An execution in two logs of one server, such as a text log and a csvlog, counts once. `names` are fingerprints with
+    identifiers known from elsewhere (a snapshot's texts); a fingerprint with several identifiers is not used.
+    """
     connection.execute("create or replace temp table log_names (fingerprint varchar, queryid bigint)")
     rows = [list(one) for one in names]
     if rows:
@@ -102,7 +122,7 @@ def seen(connection: duckdb.DuckDBPyConnection, names: Iterable[tuple[str, int]]
 
 
 def names(last: Snapshot | None) -> list[tuple[str, int]]:
-    """Fingerprints of statements and their identifiers, as the snapshot before has them."""
+    """Return the fingerprints and identifiers of a snapshot's statements; empty without a snapshot or texts."""
     if last is None or last.problem("statement_texts") is not None:
         return []
     source = last.relation("statement_texts")
@@ -115,7 +135,7 @@ def names(last: Snapshot | None) -> list[tuple[str, int]]:
 
 
 def flips(connection: duckdb.DuckDBPyConnection) -> list[Flip]:
-    """All flips in `log_seen`, those first that cost most: executions since, times what the median grew by."""
+    """Return all flips in `log_seen`, first those that cost most: executions since, times the growth of the median."""
     found = [one for statement, runs in _runs(connection) for one in _of(connection, statement, list(runs))]
     return sorted(found, key=lambda one: (-(one.new_ns - one.old_ns) * one.after, one.at_us))
 
@@ -137,7 +157,7 @@ def _runs(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, Iterable
 
 
 def boundaries(runs: Sequence[Run]) -> list[int]:
-    """The runs with which a new plan took over."""
+    """Return the indexes of the runs at which a new plan took over."""
     found, current, met, begun = [], "", set[str](), 0
     for at, run in enumerate(runs):
         if at == 0:
@@ -213,7 +233,11 @@ def _median(
 
 
 def tree(connection: duckdb.DuckDBPyConnection, plan: str) -> Node:
-    """The tree of a plan. Raises `EvidenceError` where what was kept is none."""
+    """Return the tree of a plan.
+
+    Raises:
+        EvidenceError: The stored plan is damaged.
+    """
     row: Any = connection.execute("select tree from log_plans where plan = ? limit 1", [plan]).fetchone()
     try:
         return of_values(json.loads(row[0]))

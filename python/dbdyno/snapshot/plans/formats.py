@@ -1,9 +1,12 @@
-"""The three forms of PostgreSQL's log, line by line: entries that tell a duration.
+"""Readers for the three formats of PostgreSQL's log, which yield the entries with a duration.
 
-Text (stderr): lines of an entry after its first begin with a tab; what belongs to it (DETAIL, CONTEXT, STATEMENT)
-follows as lines with a prefix of their own. csvlog: a record ends where its quotes are closed; where a line within
-quotes has the form of a record's beginning, the record before was cut off. jsonlog: an object per line. A text log that
-went by way of syslog: `syslog.py`.
+- Text (stderr): the lines of an entry after its first begin with a tab; its DETAIL, CONTEXT and STATEMENT follow as
+  lines with prefixes of their own.
+- csvlog: a record ends where its quotes are closed; if a line within quotes looks like the beginning of a record, the
+  record before it was cut off.
+- jsonlog: one object per line.
+
+A text log that was sent through syslog is read by `syslog.py`.
 """
 
 from __future__ import annotations
@@ -33,11 +36,11 @@ from dbdyno.snapshot.plans.syslog import is_syslog, syslog
 
 _BLOCK = 1 << 20
 _HEAD = 2000
-"""Bytes of a line in which its prefix and severity stand."""
+"""Number of bytes at the beginning of a line within which its prefix and severity end."""
 
 
 class Lines:
-    """The lines of a stream with their numbers, none longer than an entry may be. `bytes`: how many were read."""
+    """The lines of a stream, none longer than an entry may be, with the `number` of lines and `bytes` read so far."""
 
     def __init__(self, stream: io.BufferedReader[Any]) -> None:
         self._stream = stream
@@ -51,7 +54,7 @@ class Lines:
             yield line
 
     def blocks(self) -> Iterator[bytes]:
-        """The stream in blocks, an empty one last; lines are counted."""
+        """Yield the stream in blocks, with an empty one at the end, and count lines."""
         while block := self._stream.read1(_BLOCK):
             self.bytes += len(block)
             self.number += block.count(b"\n")
@@ -60,7 +63,7 @@ class Lines:
 
 
 def text(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: Unread) -> Iterator[Entry]:
-    """Entries of a text log. Blocks are searched, not lines: most of a log is no duration."""
+    """Yield the entries of a text log, searching blocks and not lines, because most of a log is not a duration."""
     buffer, number, skipping = b"", 1, False
     for block in lines.blocks():
         whole = not block
@@ -82,7 +85,7 @@ def text(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: Unread) 
                 yield pending
             number += buffer.count(b"\n", start, end)
             at = end
-        if entry is None:  # what is left begins no entry yet: its last line may
+        if entry is None:  # the rest has no entry yet, but its last line may begin one
             last = buffer.rfind(b"\n", at) + 1
             number += buffer.count(b"\n", at, last)
             at = max(at, last)
@@ -97,8 +100,11 @@ _END = re.compile(rb"\n(?!\t)")
 
 
 def _next(buffer: bytes, at: int, *, whole: bool) -> tuple[int, int, bool, bool] | None:
-    """Where the next entry with a duration begins and ends, with what belongs to it, whether it has a context, and
-    whether all of it is here; `whole`: nothing comes after the buffer."""
+    """Return the next entry with a duration: start, end, whether it has a context, whether all of it is in the buffer.
+
+    What belongs to the entry is taken into account. `whole` says that nothing follows the buffer. Returns None without
+    an entry.
+    """
     while True:
         mark = buffer.find(MARK, at)
         if mark < 0:
@@ -128,7 +134,7 @@ def _begun(raw: bytes, place: str, number: int, prefix: Prefix, clock: Clock, un
     line = decoded(raw.replace(b"\n\t", b"\n").replace(b"\r\n", b"\n")).rstrip("\r\n")
     colon = line.find(":  ", 0, _HEAD)
     if colon < 0 or not line.startswith("duration: ", colon + 3):
-        return None  # another message, which speaks of a duration
+        return None  # another message that contains the word
     severity = colon
     while severity and line[severity - 1].isalpha():
         severity -= 1
@@ -159,7 +165,7 @@ _STAMP, _DATABASE, _MESSAGE, _CONTEXT_AT, _QUERYID, _LEAST = 0, 2, 13, 18, 25, 2
 
 
 def csvlog(lines: Lines, name: str, clock: Clock, unread: Unread) -> Iterator[Entry]:
-    """Entries of a csvlog."""
+    """Yield the entries of a csvlog."""
     parts: list[bytes] = []
     size, first, open_quotes = 0, 1, False
     for raw in lines:
@@ -203,7 +209,7 @@ def _record(parts: list[bytes], size: int, place: str, line: int, clock: Clock, 
 
 
 def jsonlog(lines: Lines, name: str, clock: Clock, unread: Unread) -> Iterator[Entry]:
-    """Entries of a jsonlog."""
+    """Yield the entries of a jsonlog."""
     for raw in lines:
         if b'"duration: ' not in raw:
             continue
@@ -222,7 +228,7 @@ def jsonlog(lines: Lines, name: str, clock: Clock, unread: Unread) -> Iterator[E
 
 
 def of_syslog(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: Unread) -> Iterator[Entry]:
-    """Entries of a text log that went by way of syslog."""
+    """Yield the entries of a text log that was sent through syslog."""
 
     def begun(raw: bytes, place: str, line: int) -> Entry | None:
         return _begun(raw, place, line, prefix, clock, unread)
@@ -231,7 +237,7 @@ def of_syslog(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: Unr
 
 
 def of_service(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: Unread) -> Iterator[Entry]:
-    """Yield the entries of a text log that a log service keeps as JSON."""
+    """Yield the entries of a text log that a log service stores as JSON."""
 
     def begun(raw: bytes, place: str, line: int) -> Entry | None:
         return _begun(raw, place, line, prefix, clock, unread)

@@ -1,12 +1,13 @@
-"""Generic plans of the statements that took most time, kept with a snapshot that is asked for them. None is run.
+"""Generic plans of the statements with the most time, stored with a snapshot on request; no statement is executed.
 
     snap take --plans 20 ─ candidates ─ explained ─ the view `statement_plans` ─ flipped (causes), the report's section
 
-A generic plan is that of `EXPLAIN (GENERIC_PLAN)`, of PostgreSQL 16 and later; it is asked for by PREPARE and EXPLAIN
-EXECUTE under `plan_cache_mode = force_generic_plan`, which gives the same on every version, and for a reason: PREPARE
-goes by the extended protocol, which takes one statement and no second one behind a semicolon. The transaction is read
-only and is rolled back, savepoint by savepoint, so that no lock of a table outlives its statement's turn. Planning may
-call functions that are declared immutable or stable. Limit: the plan is that of our role, its settings and search path.
+A generic plan is what `EXPLAIN (GENERIC_PLAN)` shows on PostgreSQL 16 and later. Here it is requested by PREPARE and
+EXPLAIN EXECUTE under `plan_cache_mode = force_generic_plan`. That gives the same plan on every version, and it is
+safer: PREPARE uses the extended protocol, which accepts one statement and no second one after a semicolon. The
+transaction is read-only and is rolled back, savepoint by savepoint, so that locks on tables are released after each
+statement. Planning may call functions that are declared immutable or stable. Limit: the plan is that of dbdyno's role,
+with its settings and search path.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 VIEW = "statement_plans"
 MOST_S = 2.0
-"""So long plans are asked for in one snapshot; of the statements that are left nothing is said in it."""
+"""Time limit in seconds for requesting plans in one snapshot; the remaining statements are left out of it."""
 LONGEST = 100_000
 EXPLAINED = re.compile(r"(?:\s|--[^\n]*+\n|/\*.*?\*/)*+(?:select|with|insert|update|delete)\b", re.I | re.S)
 COLUMNS = (
@@ -51,7 +52,7 @@ Row = tuple[int, int, str | None, str | None, str | None, int | None, str | None
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A statement that is to be planned, in its database."""
+    """A statement to be planned, and its database."""
 
     database: int
     queryid: int
@@ -61,8 +62,10 @@ class Candidate:
 def candidates(
     connection: Connection, schema: str, time_column: str, databases: Sequence[int], most: int
 ) -> list[Candidate]:
-    """The statements of these databases in pg_stat_statements that took most time, each once: those that can be planned
-    and whose text may be seen."""
+    """Return the statements with the most time in pg_stat_statements of these databases, at most `most`.
+
+    Only statements that can be planned and whose text may be read are included, each once.
+    """
     rows = connection.execute(
         f"select /* dbdyno */ dbid::bigint, queryid::bigint, max(query) from {schema}.pg_stat_statements"
         " where queryid is not null and dbid = any(%s::oid[])"
@@ -75,14 +78,20 @@ def candidates(
 
 
 def may_be_planned(text: str) -> bool:
-    """Whether a text is whole, no collector's, and begins like a statement that can be explained."""
-    from dbdyno.snapshot.engines.postgres.facts import is_ours  # that room's report reads plans
+    """Return True if a text is complete, is not dbdyno's own, and begins like a statement that can be explained."""
+    from dbdyno.snapshot.engines.postgres.facts import is_ours  # that module's report imports plans
 
     return len(text) <= LONGEST and EXPLAINED.match(text) is not None and not is_ours(text)
 
 
 def explained(connection: Connection, some: Iterable[Candidate], until_s: float) -> list[Row]:
-    """A row per statement of the connection's database, until `time.monotonic()` says so."""
+    """Return a row per statement of the connection's database, until `time.monotonic()` exceeds `until_s`.
+
+    A statement that cannot be planned gets a row with the problem.
+
+    Raises:
+        psycopg.Error: The connection broke.
+    """
     import psycopg
 
     found: list[Row] = []
@@ -134,13 +143,21 @@ def _row(one: Candidate, given: dict[str, Any]) -> Row:
 
 
 def view(rows: Sequence[Row], elapsed_ns: int) -> View:
-    """What a snapshot keeps."""
+    """Return the view that a snapshot stores."""
     return View(VIEW, "now", COLUMNS, sorted(rows, key=lambda row: row[:2]), elapsed_ns=elapsed_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class Flipped:
-    """A statement whose generic plan is another one at the end; the relations of both."""
+    """A statement whose generic plan changed.
+
+    Attributes:
+        statement: The queryid.
+        what: The difference in words.
+        old: Sketch of the old plan.
+        new: Sketch of the new plan.
+        relations: Names of the relations in both plans.
+    """
 
     statement: int
     what: str
@@ -150,8 +167,10 @@ class Flipped:
 
 
 def flipped(first: Interval, last: Interval) -> dict[int | str, Flipped]:
-    """Statements that were planned at the beginning of the first stretch and at the end of the last, by queryid, with
-    another plan; empty where one of the two snapshots holds no plans."""
+    """Return the statements by queryid with another generic plan at the end of `last` than at the start of `first`.
+
+    Only statements planned in both snapshots are compared. Empty if one of the snapshots has no plans.
+    """
     if VIEW not in first.before.views or VIEW not in last.after.views:
         return {}
     sides = (first.ends(VIEW)[0], last.ends(VIEW)[1])
@@ -161,7 +180,7 @@ def flipped(first: Interval, last: Interval) -> dict[int | str, Flipped]:
     )
     found: dict[int | str, Flipped] = {}
     for row in rows:
-        with contextlib.suppress(TypeError, ValueError, RecursionError):  # what was kept is no tree
+        with contextlib.suppress(TypeError, ValueError, RecursionError):  # the stored value is not a tree
             old, new = (tree_of(json.loads(row[name])) for name in ("old", "new"))
             if not differ_in_words_alone(old, new):
                 number = int(row["queryid"])

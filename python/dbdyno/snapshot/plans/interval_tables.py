@@ -1,4 +1,4 @@
-"""What is kept of a target's logs, made to tables beside an interval of snapshots."""
+"""Tables of the stored plans of a target's logs, in the connection of an interval of snapshots."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 def attached(first: Interval, last: Interval) -> list[plan_store.KeptLog]:
-    """Makes `log_seen` of the first interval's connection, of all between the two's outer ends."""
+    """Create `log_seen` in the first interval's connection, from logs between the outer ends of both intervals.
+
+    Returns the logs in the order of their `file` numbers; without any, no table is created.
+    """
     ends = (first.before.at_ns // 1000, last.after.at_ns // 1000)
     found = plan_store.attach(first.connection, first.store.folder, last.after.target, *ends)
     if found:

@@ -1,11 +1,11 @@
-"""The queries over `log_seen`: a row per statement and plan, and quantiles per statement."""
+"""Queries over `log_seen`: a row per statement and plan, and latency quantiles per statement."""
 
 from __future__ import annotations
 
 FORM = "trace record"
 RECORDED = "recorded"
 SOURCES = {"plan": "auto_explain", "statement": "log_min_duration_statement", RECORDED: FORM}
-"""Where executions come from, in words."""
+"""Sources of executions, in words."""
 _QUANTILES = """quantile_disc(duration_us, 0.5) * 1000 as p50, quantile_disc(duration_us, 0.95) * 1000 as p95,
   quantile_disc(duration_us, 0.99) * 1000 as p99, max(duration_us) * 1000 as worst"""
 _TEXTS = "(select fingerprint, any_value(query) as text from log_statements group by 1)"
@@ -29,4 +29,4 @@ select each.* exclude (fingerprint, spent), text from each left join {_TEXTS} us
 qualify row_number() over (partition by statement order by executions desc, source desc) = 1
 order by spent desc, statement
 """
-"""Of two sources the one that saw more executions; of equals that of whole statements."""
+"""Query of quantiles per statement, from the source with more executions, or that of whole statements if equal."""

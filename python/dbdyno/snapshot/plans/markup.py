@@ -1,7 +1,7 @@
-"""auto_explain's XML and YAML, to the values that its JSON has.
+"""Readers of auto_explain's XML and YAML, which return the same values as its JSON.
 
-Both are what one program writes, not the languages in full: XML without a document type, entities or attributes;
-YAML of keys, quoted texts, numbers and lists. Whatever else stands there is refused.
+Both accept only what auto_explain writes, not the full languages: XML without a document type, entities or attributes;
+YAML with keys, quoted texts, numbers and lists. Anything else is refused.
 """
 
 from __future__ import annotations
@@ -17,13 +17,17 @@ from dbdyno.snapshot.plans.tree import DEEPEST
 _NUMBER = re.compile(r"-?\d{1,20}(?:\.\d{1,20})?")
 _KEY = re.compile(r"([A-Za-z][^:\n\"]{0,60}): ?(.*)")
 _TAGS = {name.replace(" ", "-"): name for name in CONDITIONS}
-"""A tag has a hyphen for a blank, and for the hyphen of a One-Time Filter."""
+"""Names of conditions by XML tag; a tag has hyphens for blanks, and also for the hyphen in One-Time Filter."""
 _TEXTS = frozenset({"Query-Text", "Query-Identifier"})
 _LISTS = frozenset({"Plans", "Output"})
 
 
 def read_xml(text: str) -> tuple[str, Explained]:
-    """The statement's text and the plan. Raises `UnreadPlanError`."""
+    """Return the statement's text and the plan.
+
+    Raises:
+        UnreadPlanError: The text is not auto_explain's XML, or is cut off.
+    """
     if "<!" in text.replace("<![CDATA[", ""):
         raise UnreadPlanError("its XML declares a type or entities, which auto_explain does not write")
     stack: list[tuple[str, list[tuple[str, Any]], list[str]]] = [("", [], [])]
@@ -49,7 +53,7 @@ def read_xml(text: str) -> tuple[str, Explained]:
 
 
 def _of_element(name: str, children: list[tuple[str, Any]], words: str) -> Any:
-    """The value of an element: a list of items or of plans, a group, a number, a truth or a text."""
+    """Return the value of an element: a list of items or plans, a dict, a number, a boolean or a text."""
     if children and (name in _LISTS or all(of == "Item" for of, _ in children)):
         return [value for _, value in children]
     if children:
@@ -58,14 +62,18 @@ def _of_element(name: str, children: list[tuple[str, Any]], words: str) -> Any:
 
 
 def _scalar(words: str) -> Any:
-    """What stands unquoted."""
+    """Return the value of an unquoted text: a number, a boolean or the text itself."""
     if _NUMBER.fullmatch(words):
         return float(words) if "." in words else int(words)
     return {"true": True, "false": False}.get(words, words)
 
 
 def read_yaml(text: str) -> tuple[str, Explained]:
-    """The statement's text and the plan. Raises `UnreadPlanError`."""
+    """Return the statement's text and the plan.
+
+    Raises:
+        UnreadPlanError: The text is not auto_explain's YAML, or is cut off.
+    """
     try:
         tokens = [token for line in text.rstrip().split("\n") for token in _tokens(line)]
         whole, at = _block(tokens, 0)
@@ -77,7 +85,7 @@ def read_yaml(text: str) -> tuple[str, Explained]:
 
 
 Token = tuple[int, str | None, str]
-"""A line's indentation, its key (None of an item of a list), and what follows, empty where a block does."""
+"""A line's indentation, its key (None for a list item), and the rest, which is empty if a block follows."""
 
 
 def _tokens(line: str) -> list[Token]:
@@ -94,7 +102,7 @@ def _tokens(line: str) -> list[Token]:
 
 
 def _block(tokens: list[Token], at: int) -> tuple[Any, int]:
-    """The list or the keys that stand at one indentation, and where they end."""
+    """Return the list or dict at one indentation, and the index of the token after it."""
     indent, listed = tokens[at][0], tokens[at][1] is None
     items: list[Any] = []
     found: dict[str, Any] = {}

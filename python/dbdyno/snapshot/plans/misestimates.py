@@ -1,12 +1,12 @@
-"""Where a plan's rows begin to differ from the estimate: the node that is wrong though what is below it is right.
+"""Search for the node at which a plan's rows begin to differ from the estimate, while the nodes below it are right.
 
     Hash Join  (rows=10) (actual rows=9000)          wrong, because of the scan below
-      ->  Seq Scan on pairs  (rows=1) (actual rows=300)    the first that is wrong: its statistics mislead the planner
+      ->  Seq Scan on pairs  (rows=1) (actual rows=300)    the first wrong one: its statistics mislead the planner
       ->  Seq Scan on kinds  (rows=30) (actual rows=30)
 
-Not looked at, for their counts are none of rows that match: nodes of bitmaps without a table, those that write, and the
-inner side of a merge join, which is read again. Fewer rows than estimated say nothing where something above may stop
-early (a limit, a merge join, EXISTS).
+Some nodes are not examined, because their counts are not those of matching rows: bitmap nodes without a table, nodes
+that write, and the inner side of a merge join, which is read repeatedly. Fewer rows than estimated are ignored if a
+node above may stop early (a limit, a merge join, EXISTS).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from dbdyno.snapshot.plans.tree import Node
 
 FACTOR, LEAST_ROWS = 10.0, 100.0
-"""So many times off, and so many rows on the larger side, over all loops."""
+"""Smallest factor of a wrong estimate, and smallest number of rows on the larger side, summed over all loops."""
 _COUNTLESS = frozenset(("Bitmap Index Scan", "BitmapAnd", "BitmapOr", "Insert", "Update", "Delete", "Merge"))
 _STOPS = ("Limit", "WindowAgg")
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Rows of a node for each of its loops: estimated, and found (None where nobody counted)."""
+    """Rows of a node per loop: estimated, and found (None if they were not counted)."""
 
     planned: int
     found: float | None
@@ -33,7 +33,14 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """The node with which a plan's rows begin to be wrong: its number from 0, each node before what is below it."""
+    """The node at which a plan's rows begin to be wrong.
+
+    Attributes:
+        node: Its number from 0, in an order with each node before those below it.
+        planned: Estimated rows per loop.
+        found: Actual rows per loop.
+        loops: Number of loops.
+    """
 
     node: int
     planned: int
@@ -42,16 +49,16 @@ class Wrong:
 
 
 def factor(planned: float, found: float) -> float:
-    """How many times more or fewer; less than one row is one, as the planner has it."""
+    """Return the factor, at least 1, between two row counts; less than one row counts as one, as in the planner."""
     a, b = max(planned, 1.0), max(found, 1.0)
     return max(a / b, b / a)
 
 
 def first_wrong(tree: Node, numbers: Sequence[Numbers]) -> Wrong | None:
-    """Of the nodes that are wrong without a wrong one below them that with the largest factor."""
+    """Return the node with the largest factor among wrong nodes without a wrong node below; None if there are none."""
     places = list(_places(tree))
     if len(places) != len(numbers):
-        return None  # a literal looks like a node
+        return None  # a literal looks like a node, so numbers cannot be matched
     wrong = {at for at, place in enumerate(places) if _is_wrong(place, numbers[at])}
     first = [at for at in wrong if not any(at < other <= places[at].last for other in wrong)]
     best = max(first, key=lambda at: (factor(numbers[at].planned, numbers[at].found or 0.0), -at), default=None)
@@ -62,7 +69,14 @@ def first_wrong(tree: Node, numbers: Sequence[Numbers]) -> Wrong | None:
 
 @dataclass(slots=True)
 class _Place:
-    """A node in the order of the plan; `last`: the number of the last node below it."""
+    """A node in the order of the plan.
+
+    Attributes:
+        kind: The node's type.
+        stops: True if a node above may stop it early.
+        again: True if the node is on the inner side of a merge join, which is read repeatedly.
+        last: Number of the last node below it.
+    """
 
     kind: str
     stops: bool

@@ -1,4 +1,4 @@
-"""The page of `dbdyno snap plans`: what changed first, then each statement's plans, then what was read."""
+"""The page of `dbdyno snap plans`: changes of plans first, then each statement's plans, then what was read."""
 
 from __future__ import annotations
 
@@ -50,8 +50,16 @@ def page(
     names: Iterable[tuple[str, int]] = (),
     top: int = 20,
 ) -> dict[str, Any]:
-    """The model. `logs`: of each log its name, form, executions, plans, from, to and bytes; `notes`: what was not
-    read, what was kept; `names`: fingerprints whose identifier is known."""
+    """Return the model of the page.
+
+    Args:
+        connection: A connection with the tables of `Gathered`.
+        logs: Of each log its name, form, executions, plans, from, to and bytes.
+        target: Title of the page.
+        notes: Sentences on what was not read and what was stored.
+        names: Fingerprints with known identifiers.
+        top: Largest number of rows in a table.
+    """
     seen(connection, names)
     changes = flips(connection)
     several = _several(connection, {one.statement for one in changes})
@@ -97,18 +105,18 @@ def _verdict(changes: Sequence[Flip], logs: Sequence[Row]) -> dict[str, Any]:
 
 
 def words(flip: Flip) -> str:
-    """The change, and what it did to the median."""
+    """Return in words how the plan and the median time changed."""
     return f"{flip.what}; p50 {times(flip.old_ns / 1e6, flip.new_ns / 1e6)}"
 
 
 def said(flip: Flip) -> str:
-    """A flip as a sentence."""
+    """Return a flip as a sentence."""
     text = flip.text if len(flip.text) <= 100 else flip.text[:99] + "…"
     return f"statement {flip.statement} ({text}) changed its plan at {moment_us(flip.at_us)}: {words(flip)}"
 
 
 def row(flip: Flip, place: str) -> Row:
-    """A flip as a row."""
+    """Return a flip as a row of the table; `place` is where in the log it is."""
     return {
         **{name: getattr(flip, name) for name in ("text", "what", "old_ns", "new_ns", "before", "after", "statement")},
         "at": flip.at_us,
@@ -136,7 +144,7 @@ def _flips_section(changes: Sequence[Flip], logs: Sequence[Row], several: int, t
 
 
 def _several(connection: duckdb.DuckDBPyConnection, changed: set[str]) -> int:
-    """How many statements use several plans by turns."""
+    """Return the number of statements that alternate between plans, which are those with several plans but no flip."""
     rows = connection.execute(
         "select statement from log_seen where plan is not null group by 1 having count(distinct plan) > 1"
     ).fetchall()

@@ -1,5 +1,6 @@
-"""What the logs that are kept say of an interval of snapshots: latencies of statements, and changes of plans that are
-proved, because executions before and after were logged with their plans.
+"""What stored logs prove about an interval of snapshots: latencies of statements, and changes of their plans.
+
+A change is proved if executions before and after it were logged with their plans.
 """
 
 from __future__ import annotations
@@ -25,8 +26,17 @@ STEP = "dbdyno snap plans --log FILE, with auto_explain on in the server; or sna
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A statement whose executions had one plan in a first stretch, and another in a second. Medians in nanoseconds;
-    `at_us`: when the first execution with the new plan ended, where the log has the time between."""
+    """A statement whose executions had one plan in the first period and another in the second.
+
+    Attributes:
+        what: The difference in words.
+        before: Number of executions with the old plan.
+        after: Number of executions with the new plan.
+        old_ns: Their median time before, in nanoseconds.
+        new_ns: Their median time after, in nanoseconds.
+        relations: Names of the relations in both plans.
+        at_us: When the first execution with the new plan ended, in µs since 1970; None if the log has no flip.
+    """
 
     what: str
     before: int
@@ -38,9 +48,11 @@ class Proof:
 
 
 def proofs(before: Interval, after: Interval) -> Mapping[int | str, Proof]:
-    """Statements with another main plan in the second stretch than in the first. The point between the two is where
-    time changed, not where the plan did: where most but not nearly all executions of a stretch have its plan, a flip
-    from the one plan to the other has to be in the log."""
+    """Return the statements whose main plan in the second period differs from that in the first.
+
+    The point between the periods is where time changed, which need not be where the plan changed. If most but not
+    nearly all executions of a period have its main plan, the log must have a flip from the one plan to the other.
+    """
     if before.before.engine != "postgres" or not attached(before, after):
         return {}
     connection = before.connection
@@ -64,7 +76,7 @@ def proofs(before: Interval, after: Interval) -> Mapping[int | str, Proof]:
 
 @dataclass(frozen=True, slots=True)
 class _Main:
-    """The plan that most executions of a statement had: how many, what part of them, their median in nanoseconds."""
+    """The plan of most executions of a statement: their number, their share, and their median time in nanoseconds."""
 
     plan: str
     count: int
@@ -84,14 +96,14 @@ def _main_plans(one: Interval, connection: Any) -> dict[str, _Main]:
 
 
 def latencies(interval: Interval) -> dict[str, Row]:
-    """Quantiles of the executions that were logged, by statement; empty where no log of this time is kept."""
+    """Return quantiles of the logged executions by statement; empty if no log of this time is stored."""
     if not attached(interval, interval):
         return {}
     return {one["statement"]: one for one in interval.query(LATENCY_SQL)}
 
 
 def plans(interval: Interval, top: int) -> Part:
-    """The section of a report: plans that changed inside of the interval."""
+    """Return the section of a report on plans that changed within the interval."""
     title = "Plans that changed"
     found = attached(interval, interval)
     if not any(one.manifest.get("plans") for one in found):
@@ -108,7 +120,7 @@ _GENERIC = "text:text:statement what:text:change was:text:plan_before now:text:p
 
 
 def _generic(interval: Interval, title: str, top: int) -> Part:
-    """Generic plans at both ends, where no log tells of executions."""
+    """Return the section on generic plans that changed between both ends, for an interval without logs."""
     if VIEW not in interval.before.views or VIEW not in interval.after.views:
         lacks = lacking("plans", "no log of this time is kept, and the snapshots hold no plans", STEP)
         return section("plans", title, not_measured=[lacks])
@@ -123,7 +135,7 @@ def _generic(interval: Interval, title: str, top: int) -> Part:
 
 
 def names_and_texts(interval: Interval) -> list[tuple[int, str]]:
-    """Identifiers and texts of the statements that the last snapshot knows."""
+    """Return the identifiers and texts of the statements in the last snapshot."""
     if interval.after.file("statement_texts") is None:
         return []
     rows = interval.query(f"select queryid, query from {interval.ends('statement_texts')[1]}")

@@ -1,12 +1,12 @@
-"""What was read from logs, kept beside the snapshots of a store; without values.
+"""Results of reading logs, stored beside the snapshots without values.
 
-    snaps/plans/<sum of the log's first line>-<sum of the target's name>/
-      manifest.json         target, log, when, how much, what was not read; written before the folder has its name
+    snaps/plans/<hash of the log's first line>-<hash of the target's name>/
+      manifest.json         target, log, times, counts, what was not read; written before the folder is renamed
       log_executions.parquet  log_statements.parquet  log_plans.parquet
 
-A log that was read again replaces what there was of it, unless less was read this time. Pruning deletes the folders
-whose last execution is before all snapshots that stay: no report can use them. A folder may be deleted at any time. One
-that is damaged is left out, and said.
+A log that is read again replaces what was stored of it, unless fewer executions were read this time. Pruning deletes
+the folders whose last execution is before all remaining snapshots, because no report can use them. A folder may be
+deleted at any time. A damaged folder is ignored and reported.
 """
 
 from __future__ import annotations
@@ -43,20 +43,25 @@ _KINDS: dict[str, type] = {"target": str, "log": str, "from_us": int, "to_us": i
 
 @dataclass(frozen=True)
 class KeptLog:
-    """A log's evidence: `folder`, and its manifest."""
+    """The stored plans of one log: its folder and its manifest."""
 
     folder: Path
     manifest: dict[str, Any]
 
     @property
     def span(self) -> tuple[int, int]:
-        """From its first to its last execution, microseconds since 1970."""
+        """Return the times of the first and last execution in microseconds since 1970."""
         return self.manifest["from_us"], self.manifest["to_us"]
 
 
 def keep(store: Path, target: str, gathered: Gathered, number: int, log: LogFile, *, redact: bool = False) -> str:
-    """Keeps what was read of a log, the `number`-th of those gathered; says what was done. Raises `SnapshotError`
-    where the store cannot be written."""
+    """Store what was read of the log with number `number` among those gathered, and return a sentence on what was done.
+
+    With `redact`, texts of statements are not stored.
+
+    Raises:
+        SnapshotError: The store cannot be written.
+    """
     if not log.executions:
         return f"{log.name}: not kept, it has no execution"
     name = f"{log.head}-{hashlib.blake2b(target.encode(), digest_size=4).hexdigest()}"
@@ -104,7 +109,7 @@ def _write(gathered: Gathered, table: str, number: int, folder: Path, *, redact:
 
 
 def logs(store: Path, damaged: list[EvidenceError] | None = None) -> Iterator[KeptLog]:
-    """What is kept of logs, by their first execution; what cannot be read goes to `damaged`."""
+    """Yield the stored logs by the time of their first execution; errors of unreadable ones are added to `damaged`."""
     found = []
     for folder in sorted((store / FOLDER).glob("*-*")):
         if not _OWN.fullmatch(folder.name):
@@ -118,12 +123,12 @@ def logs(store: Path, damaged: list[EvidenceError] | None = None) -> Iterator[Ke
 
 
 def unused(store: Path, target: str, first_us: int) -> list[KeptLog]:
-    """What is kept of a target's logs and ended before its first snapshot that stays."""
+    """Return the stored logs of a target that ended before `first_us`, the time of its first remaining snapshot."""
     return [one for one in logs(store) if one.manifest["target"] == target and one.span[1] < first_us]
 
 
 def forget(some: Iterable[KeptLog]) -> None:
-    """Deletes what is kept of these logs: renamed first, so that a half is never read."""
+    """Delete these stored logs; each folder is renamed first, so that a partly deleted one is never read."""
     for one in some:
         aside = one.folder.with_name(f".{one.folder.name}.{os.urandom(4).hex()}.old")
         one.folder.rename(aside)
@@ -148,7 +153,7 @@ def _open(folder: Path) -> KeptLog:
 
 
 def faults(store: Path) -> Iterator[tuple[str, str]]:
-    """What is wrong with plans that are kept: where in the store, and what."""
+    """Yield where in the store stored plans are damaged, and what is wrong."""
     damaged: list[EvidenceError] = []
     list(logs(store, damaged))
     for error in damaged:
@@ -157,8 +162,13 @@ def faults(store: Path) -> Iterator[tuple[str, str]]:
 
 
 def attach(connection: duckdb.DuckDBPyConnection, store: Path, target: str, from_us: int, to_us: int) -> list[KeptLog]:
-    """Makes the tables of `Gathered` out of what is kept of a target's logs for a stretch of time; returns of which
-    logs, in the order of `file`. Without any, no table is made. Raises `EvidenceError`."""
+    """Create the tables of `Gathered` from a target's stored logs for a time range, and return those logs.
+
+    The logs are in the order of the column `file`. Without any, no table is created.
+
+    Raises:
+        EvidenceError: A stored log cannot be read.
+    """
     import duckdb
 
     found = [
@@ -185,7 +195,7 @@ def attach(connection: duckdb.DuckDBPyConnection, store: Path, target: str, from
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, table: str, path: Path) -> str:
-    """The columns of a table as they are today; those that an earlier version did not write are null."""
+    """Return the select list for today's columns of a table; those missing in files of earlier versions are null."""
     has = {row[0] for row in connection.execute(f"describe from read_parquet({literal(str(path))})").fetchall()}
     return ", ".join(
         f"{name if name in has or name not in LATER else 'null'}::{kind} as {name}"

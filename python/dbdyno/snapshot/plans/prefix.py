@@ -1,12 +1,13 @@
-"""log_line_prefix: what stands before each line of a text log, as a pattern, or guessed from the line itself.
+"""log_line_prefix, the text before each line of a text log: matched by its pattern, or guessed from the line itself.
 
     >>> Prefix("%m [%p] %q%u@%d %Q ").read("2026-11-21 00:59:57.437 UTC [28] me@app 42 ")
     Before(stamp='2026-11-21 00:59:57.437 UTC', queryid=42, database='app')
     >>> Prefix(None).read("2026-11-21 00:59:57.437 UTC [28] user=me,db=app,qid=-4200000000000000042 ")
     Before(stamp='2026-11-21 00:59:57.437 UTC', queryid=-4200000000000000042, database='app')
 
-Guessed are the first time, a database after `db=`, `database=` or `user@`, and an identifier after a word with `id=`
-that ends in it (`qid=`, `queryid=`), or a number of 15 to 19 digits. Two numbers of that kind need the pattern.
+The guess takes the first time; a database after `db=`, `database=` or `user@`; and as identifier a number after a word
+that ends in `id=` (`qid=`, `queryid=`), or a number of 15 to 19 digits. With two numbers of that kind the pattern is
+needed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _FIELDS = {
     "s": rf"{_STAMP} {_ZONE}",
     "e": r"[0-9A-Z]{5}",
 }
-"""Escapes whose form is known; the others are any text."""
+"""Escapes with a known form; all others match any text."""
 _ESCAPE = re.compile(r"%(?:(-?\d+))?([a-zA-Z%])")
 _GUESS_TIME = re.compile(rf"{_STAMP}(?:\.\d{{1,6}})?(?: {_ZONE})?|(?<![\d.])\d{{10}}\.\d{{3}}(?![\d.])")
 _GUESS_ID = re.compile(r"(?<![\w])(?:q|query_?|Q)id[=:] ?(-?\d{1,20})(?!\d)|(?<![\w.:-])(-?\d{15,19})(?![\w.:])", re.I)
@@ -42,7 +43,7 @@ _GUESS_DATABASE = re.compile(r"(?<![\w])(?:db|database)=([^\s,;\]]{1,63})|(?<![\
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What a prefix says; `stamp` is as it stands there."""
+    """The parts of a prefix; `stamp` is the time as text."""
 
     stamp: str
     queryid: int | None = None
@@ -50,14 +51,19 @@ class Before:
 
 
 class Prefix:
-    """Reads what stands before the severity of a line; `given`: log_line_prefix, None to guess. Raises
-    `SnapshotError` for a prefix without a time."""
+    """Parser of the text before a line's severity.
+
+    `given` is the server's log_line_prefix, or None to guess.
+
+    Raises:
+        SnapshotError: The prefix has no time.
+    """
 
     def __init__(self, given: str | None) -> None:
         self.pattern = None if given is None else _compiled(given)
 
     def read(self, text: str) -> Before | None:
-        """None where it is not of this form, or has no time."""
+        """Return the parts of a prefix, or None if it does not match or has no time."""
         if self.pattern is None:
             return _guessed(text)
         found = self.pattern.match(text)
@@ -76,7 +82,7 @@ def _compiled(given: str) -> re.Pattern[str]:
         width, letter = found.groups()
         if letter == "%":
             parts.append("%")
-        elif letter == "q":  # processes in the background stop here
+        elif letter == "q":  # for background processes the prefix ends here
             parts.append("(?:")
             options += 1
         else:

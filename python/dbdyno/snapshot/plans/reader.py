@@ -1,12 +1,12 @@
-"""Logs to executions: one row for each statement that the log has a duration of, with its plan where it has one.
+"""Reader of logs, which makes a row for each statement with a logged duration, with its plan if it has one.
 
     with Gathered() as gathered:
         read([opened(Path("postgresql.log"))], gathered, Clock())
         gathered.connection.sql("select plan, count(*) from log_executions group by all")
 
-auto_explain and log_min_duration_statement may both log an execution: `source` tells the two apart. Parse and bind
-messages are no executions. Of a statement within a function the log's own identifier is that of the statement
-around it: only an identifier in the plan (log_verbose) is taken.
+auto_explain and log_min_duration_statement may both log the same execution: the column `source` distinguishes them.
+Parse and bind messages are not executions. For a statement within a function, the log's identifier is that of the
+statement around it, so only an identifier in the plan (log_verbose) is used.
 """
 
 from __future__ import annotations
@@ -42,7 +42,20 @@ _UTILITY = re.compile(
 
 @dataclass
 class LogFile:
-    """What reading one log gave. Times are microseconds since 1970, of the first and last execution."""
+    """The result of reading one log.
+
+    Attributes:
+        name: Name of the file.
+        form: Format of the log.
+        head: Hash of its first line.
+        lines: Number of lines read.
+        bytes: Number of bytes read.
+        executions: Number of executions.
+        plans: Number of executions with a plan.
+        from_us: Time of the first execution in µs since 1970.
+        to_us: Time of the last execution in µs since 1970.
+        unread: What could not be read.
+    """
 
     name: str
     form: str
@@ -55,10 +68,10 @@ class LogFile:
     to_us: int | None = None
     unread: Unread = field(default_factory=Unread)
     lost: list[str] = field(default_factory=list)
-    """What a recording says that it has not seen."""
+    """What a recording says it has missed."""
 
     def seen(self, at_us: int) -> None:
-        """An execution more."""
+        """Count an execution that ended at `at_us`."""
         self.executions += 1
         self.from_us = at_us if self.from_us is None else min(self.from_us, at_us)
         self.to_us = at_us if self.to_us is None else max(self.to_us, at_us)
@@ -73,8 +86,13 @@ def read(
     since_us: int | None = None,
     until_us: int | None = None,
 ) -> list[LogFile]:
-    """Reads logs into rows. `prefix`: log_line_prefix of text logs, None to guess it. Raises `SnapshotError` where
-    no time can be read for want of its zone."""
+    """Read logs into rows and return the result for each log.
+
+    `prefix` is the log_line_prefix of text logs, None to guess it.
+
+    Raises:
+        SnapshotError: No time can be read, because its time zone is not known.
+    """
     reader = _Reader(gathered, since_us, until_us)
     made = Prefix(prefix)
     found = []
@@ -101,7 +119,7 @@ def read(
 
 
 def passed_over(text: str) -> bool:
-    """Whether a statement counts for nothing: settings, transactions, our own."""
+    """Return True for a statement that is ignored: settings, transaction control, dbdyno's own."""
     return bool(text) and (is_ours(text) or _UTILITY.match(text) is not None)
 
 
@@ -118,7 +136,7 @@ def _entries(file: LogFile, lines: formats.Lines, prefix: Prefix, clock: Clock) 
 
 
 class _Reader:
-    """Entries to rows; remembers texts and trees, within bounds."""
+    """Converter of entries to rows, with bounded caches of texts and trees."""
 
     def __init__(self, gathered: Gathered, since_us: int | None, until_us: int | None) -> None:
         self._gathered = gathered
@@ -129,7 +147,7 @@ class _Reader:
         self._texts: dict[str, tuple[str, bool]] = {}
 
     def add(self, entry: Entry, file: LogFile, number: int) -> None:
-        """One entry; what is no execution, or outside of the time asked for, is passed over."""
+        """Add the row of an entry, unless it is not an execution or is outside of the requested time."""
         found = DURATION.match(entry.message.partition("\n")[0] if "\n" in entry.message[:60] else entry.message[:4096])
         if found is None or found[2] in ("parse ", "bind "):
             return
@@ -153,7 +171,7 @@ class _Reader:
         self._row(entry, text, duration_us, plan, file, number)
 
     def _explained(self, rest: str) -> tuple[str, Explained]:
-        """The statement and the plan of whatever auto_explain.log_format is."""
+        """Return the statement and its plan, for any auto_explain.log_format."""
         if rest.startswith("{"):
             return read_json(rest)
         if rest.startswith("<"):
@@ -184,7 +202,7 @@ class _Reader:
         )
 
     def _text(self, text: str) -> tuple[str, bool]:
-        """The fingerprint of a text, and whether it is passed over: settings, transactions, our own."""
+        """Return the fingerprint of a text, and whether the statement is ignored (see `passed_over`)."""
         found = self._texts.get(text)
         if found is None:
             if len(self._texts) >= TEXTS_MOST:
@@ -197,7 +215,7 @@ class _Reader:
         return found
 
     def _identity(self, plan: Node) -> str:
-        """Trees that are one object are hashed once."""
+        """Return the identity of a plan; each tree object is hashed only once."""
         found = self._identities.get(id(plan))
         if found is None:
             if len(self._identities) >= TEXTS_MOST:

@@ -1,10 +1,10 @@
-"""Executions out of a run of `dbdyno trace record`, beside those of logs: every one of its time, without plans.
+"""Executions in a run of `dbdyno trace record`, in the same tables as those of logs: complete, but without plans.
 
     with Gathered() as gathered:
         file = read_run(Path("runs/now"), gathered, 0)
 
-A duration is that of the call: from the client's message to the next, with the commit where the call made one. A
-statement is known by its identifier where the server computes one, else by its text.
+A duration is that of the call: from the client's message to the next, including the commit if the call made one. A
+statement is identified by its queryid if the server computes one, otherwise by its text.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ _IDENTIFIER = r"-?\d+"
 def read_run(
     path: Path, gathered: Gathered, number: int, *, since_us: int | None = None, until_us: int | None = None
 ) -> LogFile:
-    """Reads a recording into rows, as the `number`-th of what is gathered. Raises `SnapshotError`."""
+    """Read a recording into rows, with `number` as its number among the sources gathered.
+
+    Raises:
+        SnapshotError: The path is not a recording of a PostgreSQL server, or is damaged.
+    """
     try:
         run = Run.open(path)
         manifest = (run.path / "manifest.json").read_bytes()
@@ -74,7 +78,7 @@ def read_run(
 
 
 def _texts(connection: duckdb.DuckDBPyConnection, gathered: Gathered) -> None:
-    """Makes `recorded.names`: statements that count, their identifiers and fingerprints."""
+    """Create `recorded.names`: the statements that are not ignored, with their identifiers and fingerprints."""
     rows = connection.execute(
         f"""select statement, any_value(text) from recorded.statements
           where statement in (select statement from {_CALLS}) group by 1"""

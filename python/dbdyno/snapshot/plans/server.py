@@ -1,9 +1,9 @@
-"""A server as the source: its current log by `pg_read_binary_file`, and a generic plan where there is no log.
+"""A server as the source of plans: its current log by `pg_read_binary_file`, or a generic plan without a log.
 
-Sessions are read-only with time-outs; no setting is changed. A log is read in pieces, up to a limit: of a larger one
-its end. The generic plan is asked for by PREPARE and EXPLAIN EXECUTE with plan_cache_mode = force_generic_plan, in a
-read-only transaction that is rolled back: the text goes by the extended protocol, which takes one statement, and
-nothing runs it.
+Sessions are read-only and have timeouts; no setting is changed. A log is read in pieces up to a limit: of a larger log,
+only its end. The generic plan is requested by PREPARE and EXPLAIN EXECUTE with plan_cache_mode = force_generic_plan, in
+a read-only transaction that is rolled back. The text is sent by the extended protocol, which accepts a single
+statement, and it is not executed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,16 @@ JSONLOG_FROM = 150000
 
 @dataclass(frozen=True)
 class ServerLog:
-    """The current log of a server, open: what its prefix and zone are, whose it is; `cut`: not from its beginning."""
+    """The current log of a server, open for reading.
+
+    Attributes:
+        source: The log.
+        prefix: The server's log_line_prefix.
+        zone: The server's log_timezone.
+        name: Name of the target.
+        cut: True if the log is not read from its beginning.
+        notes: Sentences for the page.
+    """
 
     source: Source
     prefix: str
@@ -91,7 +100,11 @@ def _target(dsn: str) -> Postgres:
 
 @contextlib.contextmanager
 def server_log(dsn: str, most: int = MOST) -> Any:
-    """The server's current log while the block lasts; a `ServerLog`. Raises `SnapshotError`."""
+    """Yield the server's current log as a `ServerLog`, of which at most the last `most` bytes are read.
+
+    Raises:
+        SnapshotError: The server has no log to hand out, or this role may not read it.
+    """
     from dbdyno.snapshot.engines.postgres.facts import name_of
 
     target = _target(dsn)
@@ -127,7 +140,7 @@ def _scalar(connection: Connection, sql: str, *values: object) -> Any:
 
 
 class _Remote(io.RawIOBase):
-    """A file of the server from `start` to `end`, in pieces."""
+    """The part of a server's file from offset `start` to `end`, read in pieces."""
 
     def __init__(self, connection: Connection, path: str, start: int, end: int) -> None:
         self._connection = connection
@@ -136,11 +149,11 @@ class _Remote(io.RawIOBase):
         self._end = end
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def readinto(self, into: Any) -> int:
-        """The next piece."""
+        """Read the next piece and return its size in bytes, 0 at the end."""
         wanted = min(len(into), PIECE, self._end - self._at)
         if wanted <= 0:
             return 0
@@ -153,7 +166,11 @@ class _Remote(io.RawIOBase):
 
 
 def generic(dsn: str, queryid: int) -> dict[str, object]:
-    """The page of a statement's generic plan. Raises `SnapshotError`."""
+    """Return the page of a statement's generic plan.
+
+    Raises:
+        SnapshotError: The statement is not known, cannot be explained, or its plan cannot be read.
+    """
     from dbdyno.snapshot.engines.postgres.facts import name_of
     from dbdyno.snapshot.engines.postgres.live_sessions import generic_lines
 

@@ -1,4 +1,4 @@
-"""Text logs as log services keep them: JSON, one object for an entry, or for a line of one.
+"""Text logs as log services store them: one JSON object for each entry, or for each line of an entry.
 
 {"textPayload": "2026-11-21 00:59:57.437 UTC [28] LOG:  duration: 0.05 ms  plan: ...", "timestamp": "..."}
 """
@@ -14,7 +14,7 @@ from dbdyno.snapshot.plans.entries import CONTEXT, FOLLOWS, LONGEST, MARK, PREFI
 from dbdyno.snapshot.plans.syslog import Begun
 
 _PAYLOADS = ("textPayload", "log", "message")
-"""Where Cloud SQL, a container's runtime and CloudWatch keep what the server logged."""
+"""Keys under which Cloud SQL, a container's runtime and CloudWatch store what the server logged."""
 _WRAPPED = re.compile(rf'"(?:{"|".join(_PAYLOADS)})": ?"[^"]*?[^\W\d]:  '.encode())
 
 
@@ -24,7 +24,7 @@ def is_wrapped(line: bytes) -> bool:
 
 
 def unwrapped(lines: Iterable[tuple[int, bytes]], name: str, begun: Begun, unread: Unread) -> Iterator[Entry]:
-    """Yield the entries of numbered lines, each of them a JSON object with an entry or with a line of one."""
+    """Yield the entries in numbered lines, each a JSON object with an entry or with a line of one."""
     pending: Entry | None = None
     entry, first = b"", 0
     for number, line in chain(lines, [(0, None)]):

@@ -1,7 +1,7 @@
-"""A log as a stream of bytes: a file, plain or gz, or what a server hands out; and what it is known by.
+"""A log as a stream of bytes, from a plain file, a gzip file or a server, and the hash that identifies it.
 
-A log is known by the sum of its first line, so that one that has grown, was renamed or was packed since is the
-same. Two logs do not begin alike: a time and a process are in their first lines.
+A log is identified by the hash of its first line, so one that has grown, was renamed or was compressed is recognized.
+Two logs do not begin with the same line, because it contains a time and a process.
 """
 
 from __future__ import annotations
@@ -23,12 +23,19 @@ _SNIFFED = 64 << 10
 _NOT_LOGS = ("current_logfiles",)
 """Files that the server keeps beside its logs."""
 TORN = (OSError, EOFError, zlib.error)
-"""What reading a packed file that is cut off raises."""
+"""Errors raised on reading a compressed file that is cut off."""
 
 
 @dataclass
 class Source:
-    """An open log: `name` for messages and evidence (no folder), `head` its sum, `start` its first bytes."""
+    """An open log.
+
+    Attributes:
+        name: Name without the folder, for messages and evidence.
+        stream: The bytes.
+        head: Hash of the first line.
+        start: The first bytes.
+    """
 
     name: str
     stream: io.BufferedReader[Any]
@@ -37,8 +44,13 @@ class Source:
 
 
 def logs(given: Sequence[Path], said: list[str]) -> Iterator[Source]:
-    """The logs that files, folders and patterns name, each opened when its turn comes. One of a folder that cannot be
-    read is left out, which goes to `said`. Raises `SnapshotError` for one that was named, and where there is none."""
+    """Yield the logs in files, folders and patterns, each opened when it is needed.
+
+    A file in a folder that cannot be read is skipped, with a note added to `said`.
+
+    Raises:
+        SnapshotError: A named file cannot be read, a folder has no file, or no log can be read.
+    """
     groups = [(path, _inside(path)) for path in given]
     for path, inside in groups:
         if not inside:
@@ -62,7 +74,7 @@ def _opened(groups: Sequence[tuple[Path, Sequence[Path]]], said: list[str]) -> I
 
 
 def _inside(path: Path) -> list[Path]:
-    """The logs of a folder or a pattern, the oldest first; none where it is a file."""
+    """Return the logs in a folder or of a pattern, oldest first; an empty list for a file."""
     if path.is_dir():
         found = [one for one in path.iterdir() if not one.name.startswith(".") and one.name not in _NOT_LOGS]
     elif not path.exists() and glob.has_magic(str(path)):
@@ -76,7 +88,11 @@ def _inside(path: Path) -> list[Path]:
 
 
 def opened(path: Path) -> Source:
-    """A log file. Raises `SnapshotError` where it cannot be read."""
+    """Return a log file, opened.
+
+    Raises:
+        SnapshotError: The file cannot be read.
+    """
     file = None
     try:
         file = path.open("rb")
@@ -93,7 +109,7 @@ def opened(path: Path) -> Source:
 
 
 class _Unpacked(io.RawIOBase):
-    """What a packed file holds; where it is torn, all before that comes first."""
+    """The content of a gzip file; if the file is damaged, everything before the damage is read first."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -101,17 +117,20 @@ class _Unpacked(io.RawIOBase):
         self._torn: Exception | None = None
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def close(self) -> None:
-        """Closes the file, too."""
+        """Close the stream and its file."""
         self._packed.close()
         self._file.close()
         super().close()
 
     def readinto(self, into: Any) -> int:
-        """As much as there is room for; raises one of `TORN` after the last byte that can be read."""
+        """Fill the buffer as far as possible and return the number of bytes.
+
+        Raises one of `TORN` after the last byte that can be read.
+        """
         if self._torn is not None:
             raise self._torn
         done = 0
@@ -127,7 +146,7 @@ class _Unpacked(io.RawIOBase):
 
 
 def of_stream(name: str, raw: io.RawIOBase | BinaryIO) -> Source:
-    """A log of any stream."""
+    """Return the log of any stream."""
     stream = io.BufferedReader(cast(io.RawIOBase, raw), 1 << 20)
     start = stream.peek(_SNIFFED)[:_SNIFFED]
     first = start.partition(b"\n")[0][:HEAD_BYTES].rstrip()

@@ -1,11 +1,11 @@
-"""PostgreSQL's log as syslog keeps it: a message in pieces, each behind syslog's own prefix.
+"""PostgreSQL's log in the form of syslog: messages in pieces, each after syslog's own prefix.
 
     Nov 21 00:59:57 db1 postgres[28]: [3-1] 2026-11-21 00:59:57.437 UTC [28] LOG:  duration: 0.05 ms  plan:
     Nov 21 00:59:57 db1 postgres[28]: [3-2] #011Query Text: select sum(amount) from orders
 
-A piece is a line of the message, or the part of a long line that had room. A line after the first begins with a tab
-(`#011` where syslog escapes it), the rest of a long one does not. Pieces of several sessions stand between each other.
-The time is log_line_prefix's; without one syslog's own, where it has a year and a zone.
+A piece is a line of the message, or the part of a long line that fits. Each line after the first begins with a tab
+(`#011` if syslog escapes it); the rest of a long line does not. Pieces of several sessions are interleaved. The time is
+that of log_line_prefix, or without one syslog's own, if that has a year and a time zone.
 """
 
 from __future__ import annotations
@@ -26,13 +26,24 @@ _FOLLOWS = re.compile(rb"(?<![A-Z])(?:DETAIL|HINT|QUERY|CONTEXT|STATEMENT|LOCATI
 _ESCAPED = re.compile(rb"#(0[0-3][0-7])")
 _HEAD = 500
 SESSIONS_MOST = 1000
-"""So many sessions' messages are held at a time; of more the oldest is taken as ended."""
+"""Largest number of sessions with a pending message; beyond it, the oldest message is considered complete."""
 NO_YEAR = "its time has no year: put %m into log_line_prefix, or have syslog write ISO times"
 
 
 @dataclass
 class _Message:
-    """A message so far: its first line's number, syslog's time, its lines, and whether a context follows."""
+    """A message as read so far.
+
+    Attributes:
+        line: Number of its first line.
+        stamp: Syslog's time.
+        lines: Its lines.
+        number: Syslog's number of the message, if it writes one.
+        size: Its size in bytes.
+        nested: True if a context follows.
+        over: True if it is too long to be read.
+        after: Lines that follow the message, such as DETAIL and CONTEXT.
+    """
 
     line: int
     stamp: bytes
@@ -45,21 +56,21 @@ class _Message:
 
 
 def is_syslog(line: bytes) -> bool:
-    """Whether a line has syslog's prefix."""
+    """Return True if a line has syslog's prefix."""
     return _LINE.match(line) is not None
 
 
 Begun = Callable[[bytes, str, int], Entry | None]
-"""Makes an entry of a message with the prefix of the server: bytes, place, line."""
+"""Function that makes an entry from a message with the server's prefix: bytes, place, line number."""
 
 
 def syslog(lines: Iterator[tuple[int, bytes]], name: str, begun: Begun, unread: Unread) -> Iterator[Entry]:
-    """Entries of a log from syslog; `lines` with their numbers."""
+    """Yield the entries of a log from syslog; `lines` are pairs of line number and bytes."""
     open_: dict[bytes, _Message] = {}
     for number, raw in lines:
         found = _LINE.match(raw)
         if found is None:
-            continue  # another program's, or cut off
+            continue  # a line of another program, or cut off
         who = found["who"]
         words = _ESCAPED.sub(lambda escape: bytes([int(escape[1], 8)]), raw[found.end() :].rstrip(b"\r\n"))
         known = open_.get(who)
@@ -76,7 +87,7 @@ def syslog(lines: Iterator[tuple[int, bytes]], name: str, begun: Begun, unread: 
 
 
 def _begins(known: _Message, found: re.Match[bytes], words: bytes) -> bool:
-    """Whether a piece is the first of another message."""
+    """Return True if a piece is the first one of another message."""
     if found["number"] is not None or known.number is not None:
         return found["number"] != known.number or found["piece"] == b"1"
     return not words.startswith(b"\t") and _SEVERITY.search(words, 0, _HEAD) is not None
@@ -90,7 +101,7 @@ def _add(known: _Message, words: bytes) -> None:
         known.nested = known.nested or b"CONTEXT:  " in words[:_HEAD]
         known.after.append(words)
     elif known.after:
-        return  # of what belongs to the message nothing but its kind is used
+        return  # only the kind of the following lines is used
     elif words.startswith(b"\t"):
         known.lines.append(words)
     else:

@@ -1,4 +1,4 @@
-"""A plan as a tree, what identifies it, and how it is said in words.
+"""A plan as a tree, its identity, and its description in words.
 
     >>> scan = Node("Index Scan", "orders", index="orders_cust", conditions=(("Index Cond", "(cust = ?)"),))
     >>> plan = Node("Aggregate", children=(scan,))
@@ -7,8 +7,9 @@
     >>> changed(plan, Node("Aggregate", children=(Node("Seq Scan", "orders"),)))
     'Index Scan using orders_cust → Seq Scan on orders'
 
-The identity is a hash over the shape: node types, relations, indexes, order and kind of joins, conditions without
-literals, and schemas but public, where the log has them (log_verbose). Costs, rows, times and workers are not in it.
+The identity is a hash of the shape: node types, relations, indexes, order and kind of joins, conditions without
+literals, and schemas other than public if the log has them (log_verbose). Costs, rows, times and workers are not part
+of it.
 """
 
 from __future__ import annotations
@@ -24,13 +25,23 @@ _DIFFERENT_MOST = 2
 
 
 USUAL = ("public", "pg_catalog")
-"""Schemas that are left out: a plan with them is the one that the log has without log_verbose."""
+"""Schemas that are left out, so that a plan is the same as the one logged without log_verbose."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node as PostgreSQL's text format names it (`Hash Left Join`). `alias` only where it is not the relation's
-    name; `label`: of which sub-plan it is the root; `schema`: the relation's, where it is known and none of `USUAL`."""
+    """A node of a plan, with the names of PostgreSQL's text format.
+
+    Attributes:
+        kind: The type, such as `Hash Left Join`.
+        relation: The table or other relation, or ''.
+        index: The index, or ''.
+        alias: The alias if it differs from the relation's name, or ''.
+        label: The sub-plan of which the node is the root, or ''.
+        conditions: Names and texts of conditions, without literals.
+        children: The nodes below.
+        schema: The relation's schema if it is known and not in `USUAL`, or ''.
+    """
 
     kind: str
     relation: str = ""
@@ -43,26 +54,26 @@ class Node:
 
     @property
     def title(self) -> str:
-        """How it is said: `Index Scan using orders_cust`, `Seq Scan on orders`."""
+        """Return the node in words: `Index Scan using orders_cust`, `Seq Scan on orders`."""
         if self.index:
             return f"{self.kind} using {self.index}"
         return f"{self.kind} on {self.named}" if self.relation else self.kind
 
     @property
     def named(self) -> str:
-        """The relation, with its schema where that is known and not the usual one."""
+        """Return the relation, with its schema if that is known and not in `USUAL`."""
         return f"{self.schema}.{self.relation}" if self.schema else self.relation
 
 
 def walk(node: Node, depth: int = 0) -> Iterator[tuple[int, Node]]:
-    """All nodes with their depth, each before what is below it."""
+    """Yield all nodes with their depth, each node before those below it."""
     yield depth, node
     for child in node.children:
         yield from walk(child, depth + 1)
 
 
 def identity(plan: Node) -> str:
-    """Twelve hexadecimal digits, the same for the same shape."""
+    """Return the identity of a plan's shape as twelve hexadecimal digits."""
     digest = hashlib.blake2b(digest_size=6)
     for depth, node in walk(plan):
         words = (node.kind, node.relation, node.index, node.alias, node.label.partition(" ")[0])
@@ -72,8 +83,10 @@ def identity(plan: Node) -> str:
 
 
 def differ_in_words_alone(old: Node, new: Node) -> bool:
-    """Whether the one plan has schemas and the other none, and they are alike otherwise: log_verbose was turned on or
-    off, which puts schemas and table names into what was one plan."""
+    """Return True if two plans differ only because log_verbose was turned on or off.
+
+    log_verbose adds schemas and table names: one plan has schemas, the other has none, and both are otherwise the same.
+    """
     sides = [[(depth, node) for depth, node in walk(plan)] for plan in (old, new)]
     verbose = [any(node.schema for _, node in side) for side in sides]
     shapes = [[(depth, node.kind, node.relation, node.index) for depth, node in side] for side in sides]
@@ -81,7 +94,7 @@ def differ_in_words_alone(old: Node, new: Node) -> bool:
 
 
 def sketch(plan: Node) -> str:
-    """The plan on one line, from its scans to its root."""
+    """Return the plan on one line, from its scans to its root."""
     text = _sketched(plan)
     return text if len(text) <= LONGEST else text[: LONGEST // 2] + " … " + text[-LONGEST // 2 :]
 
@@ -96,7 +109,7 @@ def _sketched(node: Node) -> str:
 
 
 def changed(old: Node, new: Node) -> str:
-    """What of a plan is not as before: first how rows are found, then how they are joined, then all else."""
+    """Return in words what differs between two plans: their scans, otherwise their joins, otherwise anything else."""
     for chosen in (_is_access, _is_join, lambda node: True):
         sides = [Counter(node.title for _, node in walk(plan) if chosen(node)) for plan in (old, new)]
         gone, come = (list((a - b).elements()) for a, b in (sides, sides[::-1]))

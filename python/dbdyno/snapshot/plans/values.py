@@ -1,10 +1,11 @@
-"""Texts without values: literals of statements and of plans' conditions are replaced by `?`.
+"""Removal of values: literals in statements and in the conditions of plans are replaced by `?`.
 
     >>> masked("select * from t where a = 'x' and b in (1, 2, 3) -- 5")
     'select * from t where a = ? and b in (?, …)'
 
-Where it is not certain where a string ends (a backslash before its quote, which `standard_conforming_strings`
-decides; nested comments; a quote that is never closed) everything to the end of the text is replaced.
+If the end of a string is not certain (a backslash before its quote, whose meaning depends on
+`standard_conforming_strings`; nested comments; a quote that is never closed), everything to the end of the text is
+replaced.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import re
 
 LONGEST = 4000
-"""Characters of a text that are kept."""
+"""Largest number of characters of a text that is stored."""
 
 _VALUES = re.compile(
     r"""(?P<name>"(?:[^"]|""){1,128}+")
@@ -31,14 +32,16 @@ _QUALIFIER = re.compile(r"(?<![\w\"?.])(?:\w++|\"[^\"]*+\")\.(?=[\w\"])")
 
 
 def masked(text: str) -> str:
-    """A statement without values and comments, on one line."""
+    """Return a statement on one line, without values and comments."""
     short = _LISTS.sub("?, …", " ".join(_replaced(text[: 4 * LONGEST]).split()))
     return short if len(short) <= LONGEST else short[: LONGEST - 1] + "…"
 
 
 def condition(text: str) -> str:
-    """A plan's condition without values, casts of values, parameters and qualifiers: the same with VERBOSE or
-    without, of a generic plan or of one for its values."""
+    """Return a plan's condition without values, casts of values, parameters and qualifiers.
+
+    The result is the same with or without VERBOSE, and for a generic or a custom plan.
+    """
     plain = _PLACEHOLDER.sub("?", _replaced(text.strip()))
     return _LISTS.sub("?, …", _QUALIFIER.sub("", _CAST.sub("?", plain)))
 

@@ -1,1 +1,1 @@
-"""Reading a store: differences, intervals, periods, rates, series, sums and what changed."""
+"""Reading of a store: differences, intervals, periods, rates, series, sums and changes."""

@@ -1,7 +1,7 @@
-"""Active sessions by wait class, database and user in each sub-interval: from what was sampled.
+"""Average active sessions by wait class, database and user in each sub-interval, computed from samples.
 
-As `rates`, for comparisons of periods: an array of so many names by so many sub-intervals. A value is the
-sessions seen over the looks taken; a sub-interval in which nobody looked gives none.
+Like `rates`, this serves comparisons of periods: an array of names by sub-intervals. A value is the number of sessions
+seen divided by the number of looks; a sub-interval without looks gives no value.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NONE = "none"
-"""What stands for sessions without a database, or a user."""
+"""Name for sessions without a database or a user."""
 
 
 class ActiveRates:
-    """Average active sessions of each name of a dimension (`class`, `database`, `user`), a value per stretch."""
+    """Average active sessions by name in each dimension (`class`, `database`, `user`), one value per time slot."""
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
         self._found: dict[str, dict[str, NDArray[np.float64]]] = {"class": {}, "database": {}, "user": {}}
 
     def add(self, dimension: str, name: str | None, slot: int, value: float) -> None:
-        """Adds sessions that were seen."""
+        """Add a value to a name in a time slot; None stands for a session without a database or user."""
         import numpy as np
 
         known = self._found[dimension]
@@ -41,11 +41,11 @@ class ActiveRates:
         known[name or NONE][slot] += value
 
     def means(self, dimension: str) -> dict[str, float]:
-        """The mean of each name."""
+        """Return the mean of each name in a dimension."""
         return {name: float(values.mean()) for name, values in self._found[dimension].items()}
 
     def values(self, dimension: str, names: Sequence[str]) -> NDArray[np.float64]:
-        """The values of these names, a row each, zero where there is none."""
+        """Return the values of these names, one row per name; zeros for an unknown name."""
         import numpy as np
 
         none = np.zeros(self.slots)
@@ -54,7 +54,7 @@ class ActiveRates:
 
 
 def active_rates(one: Interval, *, hourly: bool = False) -> ActiveRates | None:
-    """Those of a stretch; None where nobody looked. `hourly`: a value for each hour."""
+    """Return the active sessions of an interval, or None if there were no looks; `hourly` gives a value per hour."""
     slots, looks = _slots(one, hourly=hourly)
     if not looks:
         return None
@@ -63,8 +63,8 @@ def active_rates(one: Interval, *, hourly: bool = False) -> ActiveRates | None:
     parts = [(part["number"], part["at_us"], part["elapsed_ns"] // 1000) for part in one.sums.parts()]
     kept = [(at, elapsed, slots[number]) for number, at, elapsed in parts if number in slots]
     given = "unnest($1::bigint[]) as until_us, unnest($2::bigint[]) as elapsed_us, unnest($3::integer[]) as slot"
-    # What is joined by time is the looks, of which there are few: the rows of a day are millions. As a table, so that
-    # DuckDB knows how few, and holds them and not the rows.
+    # Only the few looks are joined by time, not the rows, which are millions for a day. They are a table, so that
+    # DuckDB knows how few they are, and keeps them and not the rows in memory.
     one.connection.execute(
         f"""create or replace temp table looked as
         select at_us, slot from (select distinct at_us from {source} where {one.inside}) s
@@ -86,7 +86,7 @@ def active_rates(one: Interval, *, hourly: bool = False) -> ActiveRates | None:
 
 
 def _slots(one: Interval, *, hourly: bool) -> tuple[dict[int, int], list[int]]:
-    """Which value each sub-interval is of, by its number, and how many looks each value has: those with any."""
+    """Return the time slot of each sub-interval by its number, and the number of looks in each slot with any."""
     counts = {end.number: int(end.manifest["cost"].get("looks") or 0) for end in one.chain[1:]}
     looked = [part for part in one.sums.parts() if counts.get(part["number"])]
     slots: dict[int, int] = {}

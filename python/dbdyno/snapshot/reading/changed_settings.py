@@ -1,4 +1,4 @@
-"""Settings of two snapshots: which differ, those aside that a session of ours has otherwise than the server."""
+"""Settings that differ between two snapshots, without those that dbdyno's own session sets differently."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ OURS = (
 def changed(
     before: Snapshot, after: Snapshot, query: Callable[[str], list[dict[str, Any]]]
 ) -> list[tuple[str, str | None, str | None]]:
-    """Names, old and new values by name; nothing where one of the two cannot be read. `query`: runs SQL."""
+    """Return the name, old value and new value of changed settings, by name; empty if a snapshot cannot be read.
+
+    `query` runs SQL and returns rows.
+    """
     view = next((name for name in SETTINGS if name in after.views), None)
     if view is None or before.place(view) == after.place(view) or before.problem(view) or after.problem(view):
         return []

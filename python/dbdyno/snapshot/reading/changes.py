@@ -1,7 +1,7 @@
-"""What came, went or changed from one period to the other: tables, indexes, columns, databases, users, settings.
+"""Objects created, dropped or changed from one period to the other: tables, indexes, columns, users, settings, more.
 
-Held against each other are the ends of the two periods that are farthest apart: what came and went again in between
-is none. When it was is found by halving the snapshots of both periods, so that a month costs a dozen looks.
+The ends of the two periods that are farthest apart are compared: what was created and dropped in between does not
+appear. When a change happened is found by bisecting the snapshots of both periods, so that a month takes a dozen reads.
 """
 
 from __future__ import annotations
@@ -19,16 +19,26 @@ from dbdyno.snapshot.reading.periods import Period
 from dbdyno.snapshot.store.folder import Snapshot, Store
 
 MOST = 40
-"""So many rows of a kind are shown."""
+"""Largest number of rows shown for a kind."""
 Known = Mapping[Any, tuple[str, str]]
 """What a snapshot has of a kind: name and value by key."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of what may come and go: the view `a` that it is read from, its key, name and value as SQL; `also`: a
-    second view `b`, joined by `on`; `of_table`: the first two of the key are a table, which both ends must have;
-    `needs`: a column of `a` that stores of earlier versions have not."""
+    """A kind of object that can be created, dropped or changed.
+
+    Attributes:
+        noun: Its name in words.
+        view: The view from which it is read, `a` in SQL.
+        key: SQL of its key.
+        name: SQL of its name.
+        value: SQL of the value that can change.
+        also: A second view, `b` in SQL.
+        on: The condition that joins the two views.
+        of_table: True if the first two columns of the key are a table, which both ends must have.
+        needs: A column of `view` that is missing in stores of earlier versions.
+    """
 
     noun: str
     view: str
@@ -128,7 +138,7 @@ NOT_READ = {
 
 
 def changes(store: Store, one: Period, other: Period) -> tuple[list[Row], list[str]]:
-    """The rows, by kind, and what more is to say of them."""
+    """Return the changes from one period to the other, by kind, and notes on what is not known."""
     chain = sorted({end.number: end for end in (*one.chain, *other.chain)}.values(), key=lambda end: end.number)
     back = one.chain[0].number > other.chain[0].number
     first, second = (chain[-1], chain[0]) if back else (chain[0], chain[-1])
@@ -151,7 +161,7 @@ def changes(store: Store, one: Period, other: Period) -> tuple[list[Row], list[s
 
 
 class States:
-    """What snapshots have of a kind, read once for each place that it stands at."""
+    """What snapshots have of a kind, read once for each place in the store."""
 
     def __init__(self, store: Store, kind: Kind | None) -> None:
         self._store = store
@@ -160,8 +170,12 @@ class States:
         self._read: dict[Any, Known] = {}
 
     def of(self, one: Snapshot) -> Known | None:
-        """By key; None where it was not read, or cannot be."""
-        whole = self._store.open(one.number)  # one of the index knows but a part of its facts
+        """Return name and value by key in a snapshot, or None if the kind was not read or cannot be read.
+
+        Raises:
+            EvidenceError: A file of the store cannot be read.
+        """
+        whole = self._store.open(one.number)  # a snapshot from the index has only a part of its facts
         if self._kind is None:
             roles = whole.facts.get("roles")
             return None if roles is None else {key: (str(name), "") for key, name in roles.items()}
@@ -195,7 +209,7 @@ class States:
 
 
 def _states(store: Store, one: Snapshot) -> Iterator[tuple[str, States]]:
-    """The kinds of an engine."""
+    """Yield the kinds of an engine, by noun."""
     for kind in KINDS.get(one.engine, ()):
         yield kind.noun, States(store, kind)
     if one.engine == "postgres":
@@ -206,10 +220,10 @@ def _states(store: Store, one: Snapshot) -> Iterator[tuple[str, States]]:
 
 
 def _between(noun: str, old: Known, new: Known, *, of_table: bool) -> Iterator[Row]:
-    """Rows by name. What has another number under the same name was made anew."""
+    """Yield the changes by name; an object with another key under the same name was recreated."""
     hidden = OURS if noun == "setting" else ()
     keys = [key for key in (*old, *(key for key in new if key not in old)) if old.get(key) != new.get(key)]
-    if of_table:  # those of a table that came or went say nothing more than it does
+    if of_table:  # those of a created or dropped table add nothing to it
         tables = [{key[:2] for key in side} for side in (old, new)]
         keys = [key for key in keys if key[:2] in tables[0] and key[:2] in tables[1]]
     gone = {old[key][0]: key for key in keys if key not in new}
@@ -232,12 +246,12 @@ def _between(noun: str, old: Known, new: Known, *, of_table: bool) -> Iterator[R
             and (not of_table or was[0].rpartition(".")[2] != now[0].rpartition(".")[2])
         ):
             yield row | {"change": "renamed", "first": was[0], "second": now[0]}
-        elif was[1] != now[1]:  # else its table was renamed
+        elif was[1] != now[1]:  # otherwise its table was renamed
             yield row | {"change": "changed", "first": was[1], "second": now[1]}
 
 
 def _when(states: States, chain: Sequence[Snapshot], key: Any) -> str:
-    """Between which two snapshots it was, by halving."""
+    """Return between which two snapshots a change happened, found by bisection."""
     early = (states.of(chain[0]) or {}).get(key)
     low, high = 0, len(chain) - 1
     while high - low > 1:

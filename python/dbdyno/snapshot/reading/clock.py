@@ -1,11 +1,11 @@
-"""How long it was between two snapshots, whatever the server's clock did meanwhile.
+"""The time between two snapshots, whatever the server's clock did in the meantime.
 
-Each snapshot holds two times: the server's, which people read, and one of the machine that took it,
-which never steps (it counts from the machine's start, sleep included). Between snapshots taken by
-one machine since one start, durations come from the second; the first only says when. Where the two
-disagree, the server's clock was set: a finding, and no reason to doubt the rates.
+Each snapshot has two times: the server's, which people read, and one of the machine that took it, which never steps (it
+counts from the machine's start, including sleep). Between snapshots that one machine took since one start, durations
+come from the second; the first only says when. If the two disagree, the server's clock was set: that is a finding, and
+no reason to doubt the rates.
 
-Limits: across machines, or across a start of the machine, only the server's clock is left.
+Limits: across machines, or across a restart of the machine, only the server's clock is left.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 STEPPED = "clock stepped"
 LEAST_NS = 2_000_000_000
-"""Steps below that are not told from the time that reading takes."""
+"""Largest step in nanoseconds that is indistinguishable from the time that reading takes."""
 
 SHARE = 0.002
-"""A clock that is slewed, or simply bad, goes wrong by so much and no more (NTP slews by 0.05 %)."""
+"""Largest relative error of a clock that is slewed or inaccurate but not set (NTP slews by 0.05 %)."""
 
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def stamp() -> dict[str, object]:
-    """The time of this machine now, for a snapshot's facts; empty where its start has no name."""
+    """Return the time of this machine now, for a snapshot's facts; empty if its start cannot be identified."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -41,13 +41,13 @@ def stamp() -> dict[str, object]:
 
 
 def elapsed_ns(first: Snapshot, last: Snapshot) -> int:
-    """The time between two snapshots; by the server's clock where no better is known."""
+    """Return the time between two snapshots, by the server's clock if no better one is known."""
     steady = _steady_ns(first, last)
     return last.at_ns - first.at_ns if steady is None else steady
 
 
 def verdict(chain: Sequence[Snapshot]) -> Verdict | None:
-    """What is to be said of the server's clock over these snapshots; None where it went on well."""
+    """Return a verdict if the server's clock was set between two of these snapshots, or None."""
     for first, last in pairwise(chain):
         steady = _steady_ns(first, last)
         if steady is None:

@@ -1,15 +1,13 @@
-"""The difference of one view between two snapshots, as SQL: every row has a verdict.
+"""The difference of one view between two snapshots, as SQL that gives every row a verdict.
 
-What is subtracted must be of one life. A row's life ended in between when a counter fell, the start
-of its life moved, a lifetime's least rose or its most fell, or an instant went back or away: then
-no number of that row is known, and the row says so. It is never left out, never negative, never
-clamped. An entry that came, or came back, while entries were pushed out or after all were reset has at least what
-it holds.
-The scope (a database, the shared counters) can condemn its rows too: that is the engine's
-judgement, by its epochs.
+Values may only be subtracted within one life of a row. A row's life ended in between if a counter fell, the start of
+its life moved, a lifetime's minimum rose or its maximum fell, or an instant went back or became NULL. Then no number of
+that row is known, and the row says so; it is never left out, negative or clamped. An entry that appeared or reappeared
+while entries were evicted, or after all were reset, counted at least what it holds. The scope (a database, the shared
+counters) can invalidate its rows too: the engine decides that by its epochs.
 
-Columns of the result: keys; texts and gauges of the later snapshot (`<gauge>_before` of the
-earlier); counters as differences, NULL where unknown; `life` (kept, new, gone), `verdict`, `why`.
+Columns of the result: keys; texts and gauges of the later snapshot (`<gauge>_before` of the earlier one); counters as
+differences, NULL if unknown; `life` (kept, new, gone), `verdict`, `why`.
 """
 
 from __future__ import annotations
@@ -35,20 +33,23 @@ class Sides:
 
     @property
     def keys(self) -> list[str]:
-        """The columns by which rows of the two are the same."""
+        """Return the key columns that both sides have, by which their rows are matched."""
         old = {c.name for c in self.before if c.kind == "key"}
         return [c.name for c in self.after if c.kind == "key" and c.name in old]
 
     @property
     def common(self) -> list[Column]:
-        """The columns of the later snapshot that the earlier has in the same kind."""
+        """Return the columns of the later snapshot that the earlier one has with the same kind."""
         old = {(c.name, c.kind) for c in self.before}
         return [c for c in self.after if (c.name, c.kind) in old]
 
 
 def difference_sql(sides: Sides, before: str, after: str) -> str:
-    """A query over two relations (`before`, `after`) and the table `scope_verdicts` (part, view, value,
-    word, why). Where `part` is a key, the relations hold many pairs; else the pair's part is 0."""
+    """Return the query of a view's difference over the relations `before` and `after`.
+
+    It also uses the table `scope_verdicts` (part, view, value, word, why). If `part` is a key, the relations hold many
+    pairs of snapshots; otherwise the pair's part is 0.
+    """
     part = "p.part" if "part" in sides.keys else "0"
     joined = " and ".join(f"a.{quoted(k)} is not distinct from b.{quoted(k)}" for k in sides.keys)
     return f"""
@@ -77,12 +78,12 @@ from judged
 
 
 def quoted(name: str) -> str:
-    """A name for SQL."""
+    """Return a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def _taken(sides: Sides) -> list[str]:
-    """Both sides' values under names of their own."""
+    """Return the select list with the values of both sides under separate names."""
     common = {c.name for c in sides.common}
     found = [f"coalesce(b.{quoted(k)}, a.{quoted(k)}) as {quoted(k)}" for k in sides.keys]
     for column in sides.after:
@@ -98,7 +99,7 @@ def _taken(sides: Sides) -> list[str]:
 
 
 def _broken(sides: Sides) -> str:
-    """SQL that names the first column in which a row's life broke; '' where none did."""
+    """Return SQL that names the first column in which a row's life ended, or '' if there is none."""
     tests = []
     for column in sides.common:
         old, new = f"a.{quoted(column.name)}", f"b.{quoted(column.name)}"
@@ -118,7 +119,7 @@ def _broken(sides: Sides) -> str:
 
 
 def _verdict(sides: Sides) -> str:
-    """The worst of what scope and row say."""
+    """Return SQL for the graver of the verdicts of scope and row."""
     only_new = {"object": "'ok'", "entry": "coalesce(s.word, 'ok')", "fixed": "'partial'"}
     gone = {"entry": "coalesce(s.word, 'reset')"}.get(sides.appearance, "'partial'")
     since = "when s.word = 'reset' and life <> 'gone' then 'evicted'" if sides.appearance == "entry" else ""
@@ -156,8 +157,11 @@ def _shown(sides: Sides) -> list[str]:
 
 
 def _subtracted(column: Column, common: set[str], old: str, new: str) -> str:
-    """b - a within one life; b of a new row, and of an entry that was pushed out and came back: at least so
-    much. A column that the earlier did not have: NULL."""
+    """Return SQL for a counter's difference.
+
+    It is b - a within one life. For a new row, or an entry that was evicted and reappeared, it is b, a lower bound. For
+    a column that the earlier snapshot did not have, it is NULL unless the row is new.
+    """
     begun = "verdict in ('ok', 'evicted') and (life = 'new' or (verdict = 'evicted' and life = 'kept'))"
     if column.name not in common:
         return f"case when {begun} then {new} end"
@@ -170,6 +174,6 @@ def _subtracted(column: Column, common: set[str], old: str, new: str) -> str:
 
 
 def union_columns(columns: Sequence[Column]) -> str:
-    """An empty relation with these columns."""
+    """Return an SQL relation with these columns and no rows."""
     shown = ", ".join(f"null::{c.type} as {quoted(c.name)}" for c in columns)
     return f"(select {shown} where false)"

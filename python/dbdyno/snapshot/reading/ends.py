@@ -1,7 +1,7 @@
-"""Two snapshots of one target: what both have, and what a verdict on them is made of.
+"""Two snapshots of one target: what both have, and what verdicts on them are based on.
 
-Reads little: an engine's epochs `peek` at a few columns of small views. Where many neighbouring
-pairs are judged at once, the pairs share what was peeked at, and one query reads a view of all.
+Little is read: an engine's epochs `peek` at a few columns of small views. If many neighbouring pairs are judged
+together, the pairs share what was peeked at, and one query reads a view for all of them.
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ if TYPE_CHECKING:
 
 
 class Ends:
-    """Two snapshots. `siblings`: others that will be judged too, by pairs that share `peeked` and what is `seen` of
-    files, which else are looked at each time.
+    """Two snapshots of one target.
 
-    Raises `SnapshotError` where the two are not of one target, or not in this order.
+    `siblings` are other snapshots that will be judged too, in pairs that share the caches `peeked` and `seen` (the
+    state of files).
+
+    Raises:
+        SnapshotError: The two are not of one target or not in this order, or the time between them is not known.
     """
 
     part_keys: tuple[str, ...] = ()
-    """Columns that tell the pairs apart where a table holds several."""
+    """Columns that distinguish the pairs if a table holds several."""
 
     def __init__(
         self,
@@ -58,15 +61,15 @@ class Ends:
 
     @property
     def seconds(self) -> float:
-        """The time between the two reads, by a clock that does not step where one knows both."""
+        """Return the time between the two reads, by a clock that does not step if one knows both."""
         return clock.elapsed_ns(self.before, self.after) / 1e9
 
     def verdict(self, scope: str, value: str | None = None) -> Verdict:
-        """The verdict of a scope."""
+        """Return the verdict of a scope, or of its instance `value`."""
         return self.verdicts.get((scope, value), OK)
 
     def missing(self, view: str) -> tuple[str, str | None] | None:
-        """Why a view has no difference, and what would give it one; None where it has. Looked at once."""
+        """Return why a view has no difference, and what would provide one; None if it has one. The result is cached."""
         if view not in self._missing:
             self._missing[view] = self._why_missing(view)
         return self._missing[view]
@@ -82,16 +85,18 @@ class Ends:
         return None
 
     def has(self, view: str) -> bool:
-        """Whether both ends have the view."""
+        """Return True if both ends have the view."""
         return self.missing(view) is None
 
     def columns(self, view: str) -> set[str]:
-        """The columns of the view's difference: those of the later end. A counter that the earlier had not (an upgrade
-        lay between) is NULL in it."""
+        """Return the columns of the view's difference, which are those of the later end.
+
+        A counter that the earlier end did not have (before an upgrade) is NULL in the difference.
+        """
         return {c.name for c in self.after.columns(view)} if self.has(view) else set()
 
     def sides(self, view: str) -> Sides:
-        """How the view's rows of the two ends become a difference."""
+        """Return what is needed to compute the view's difference."""
         record = self.after.views[view]
         return Sides(
             view,
@@ -102,17 +107,21 @@ class Ends:
         )
 
     def ends(self, view: str) -> tuple[str, str]:
-        """The two raw relations of a view."""
+        """Return the two SQL relations with a view's rows as stored."""
         return relation(self.before, view), relation(self.after, view)
 
     def query(self, sql: str, *views: str) -> list[dict[str, Any]]:
-        """Rows of a query."""
+        """Return the rows of a query as dicts.
+
+        Raises:
+            EvidenceError: The query fails, for example because a file is damaged.
+        """
         cursor = self._execute(sql)
         names = [column[0] for column in cursor.description or []]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def peek(self, view: str, end: int, *columns: str) -> list[tuple[Any, ...]]:
-        """Some columns of all rows of a view at one end, 0 or 1; NULL for those that it has not."""
+        """Return some columns of all rows of a view at one end, 0 or 1; NULL for missing columns."""
         one = (self.before, self.after)[end]
         place = one.place(view)
         if place is None:
@@ -122,7 +131,7 @@ class Ends:
         return self._peeked[place, columns]
 
     def _look(self, view: str, one: Snapshot, columns: tuple[str, ...]) -> None:
-        """Reads the columns of one snapshot, and of all siblings that have them alike."""
+        """Read the columns from one snapshot and from all siblings whose view has the same columns."""
         had = one.columns(view)
         alike = [one, *(other for other in self._siblings if other.columns(view) == had)]
         places = {place: other for other in alike if (place := other.place(view))}
@@ -148,13 +157,13 @@ class Ends:
 
 
 def _said(error: Exception) -> str:
-    """What a query failed on, in a sentence where it is a column that no snapshot has."""
+    """Return why a query failed, as a sentence if it is a column that no snapshot has."""
     column = _NO_COLUMN.match(str(error))
     return f"these snapshots have no column {column[1]}" if column else str(error).splitlines()[0]
 
 
 def relation(end: Snapshot, view: str) -> str:
-    """The raw relation of a view at one end."""
+    """Return the SQL relation with the rows of a view at one end, as stored."""
     return end.relation(view) or union_columns(end.columns(view))
 
 
@@ -178,7 +187,7 @@ def _check(first: Snapshot, last: Snapshot) -> None:
 
 
 def scope_rows(ends: Ends, part: int) -> list[tuple[int, str, str | None, str, str]]:
-    """The verdicts of two ends as rows: one per view and instance of its scope, the gravest."""
+    """Return the verdicts of two ends as rows: for each view and instance of its scope the gravest."""
     worst: dict[tuple[str, str | None], Verdict] = {}
     for view, record in ends.after.views.items():
         for (scope, value), verdict in ends.verdicts.items():

@@ -1,4 +1,4 @@
-"""Events as a table of a page: the rarest, by their time."""
+"""Events as a table of a page: the rarest kinds, by time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ EVENTS_MOST = 40
 
 
 def clock(found: list[Row]) -> Table:
-    """Events as a table: the rarest, by their time."""
+    """Return events as a table by time; if there are too many, the rarest kinds are shown."""
     rows = [
         {
             "at": one["after_us"] if one["after_us"] is not None else one["at_us"],
@@ -25,5 +25,5 @@ def clock(found: list[Row]) -> Table:
 
 
 def _rare(event: Row) -> int:
-    """Where not all are shown, a dropped index comes before the hundredth vacuum."""
+    """Return the rank of an event's kind, so that a dropped index comes before the hundredth vacuum."""
     return KINDS.index(event["kind"])

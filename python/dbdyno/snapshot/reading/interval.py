@@ -3,9 +3,9 @@
     with Interval(store, first, last) as interval:
         interval.query("select datname, xact_commit, verdict from pg_stat_database")
 
-`before` and `after` are the two ends. Where there are snapshots between them, what was counted is
-added up over the sub-intervals, so that a reset or a crash costs its own one and no more; how much
-of the time that covers is said. They give the samples, and figures over time, too.
+`before` and `after` are the two ends. If there are snapshots between them, counts are added up over the sub-intervals,
+so that a reset or a crash costs only its own sub-interval; how much of the time is covered is reported. The snapshots
+in between also provide the samples, and figures over time.
 """
 
 from __future__ import annotations
@@ -30,11 +30,18 @@ if TYPE_CHECKING:
 
 
 class Interval(Ends):
-    """Two snapshots of one target and what lies between them; a context manager.
+    """Two snapshots of one target and everything between them; a context manager.
 
-    `chain`: all snapshots from the first to the last, where they are known. `connection`: where
-    the tables are made, if not in memory of their own. `sums`: those of the chain, where they are
-    open already. Raises `SnapshotError` where the two are not of one target, or not in this order.
+    Args:
+        store: The store.
+        first: The earlier snapshot.
+        last: The later snapshot.
+        chain: All snapshots from the first to the last, if they are known.
+        connection: Where the tables are created; None creates a private connection in memory.
+        sums: The sums of the chain, if they are open already.
+
+    Raises:
+        SnapshotError: The two are not of one target, or not in this order.
     """
 
     def __init__(
@@ -66,8 +73,10 @@ class Interval(Ends):
             self.verdicts["clock", None] = stepped
 
     def _bridge(self) -> None:
-        """A view that both ends have and a snapshot between them has not: where the ends prove that nothing broke off
-        in between, their difference is whole."""
+        """Keep the difference of a view that both ends have but a snapshot between them lacks.
+
+        The ends must prove that nothing was lost in between.
+        """
         lost = {scope for (scope, _), one in self.verdicts.items() if one.word in LOSSES}
         unread = {v for v in self.after.views if f"view:{v}" in lost and self.has(v) and self.sums.unread(v)}
         if not unread:
@@ -80,15 +89,17 @@ class Interval(Ends):
 
     @property
     def inside(self) -> str:
-        """The condition for rows of `samples` between the two reads, as SQL on `at_us`. Where the
-        clock stepped the files themselves are the border."""
+        """Return the SQL condition on `at_us` for rows of `samples` between the two reads.
+
+        If the clock stepped, all rows of the chain's files are taken.
+        """
         if self.verdict("clock").word != "ok":
             return "true"
         return f"at_us > {self.before.at_ns // 1000} and at_us <= {self.after.at_ns // 1000}"
 
     @property
     def chain(self) -> list[Snapshot]:
-        """All snapshots of the target from the first to the last."""
+        """Return all snapshots of the target from the first to the last."""
         if self._chain is None:
             from dbdyno.snapshot.reading.sums.index import between
 
@@ -97,7 +108,7 @@ class Interval(Ends):
 
     @property
     def sums(self) -> Chain:
-        """The sub-intervals, added up and one by one."""
+        """Return the sub-intervals, in total and one by one."""
         if self._sums is None:
             from dbdyno.snapshot.reading.sums.chain import Chain
 
@@ -106,31 +117,40 @@ class Interval(Ends):
 
     @cached_property
     def own_sessions(self) -> list[int]:
-        """The sessions that took these snapshots, by the server's numbers."""
+        """Return the sessions that took these snapshots, by the server's numbers."""
         found = {one.facts.get("session") for one in self.chain}
         return sorted(one for one in found if isinstance(one, int))
 
     def table(self, view: str) -> str:
-        """The name of the table with a view's difference, made on first use."""
+        """Return the name of the table with a view's difference, which is created on first use.
+
+        Raises:
+            SnapshotError: An end does not have the view.
+            EvidenceError: A file cannot be read.
+        """
         if view not in self._made:
             self._make(view)
         return quoted(view)
 
     def query(self, sql: str, *views: str) -> list[dict[str, Any]]:
-        """Rows of a query over the differences of `views`, which it names as tables."""
+        """Return the rows of a query over the differences of `views`, which it names as tables.
+
+        Raises:
+            SnapshotError: An end does not have a view.
+            EvidenceError: The query fails, or a file cannot be read.
+        """
         for view in views:
             self.table(view)
         return super().query(sql)
 
     def counters(self, view: str) -> list[Column]:
-        """The columns of a view that are counted."""
+        """Return the counters of a view, the columns that are subtracted."""
         from dbdyno.snapshot.reading.difference import SUBTRACTED
 
         return [column for column in self.after.columns(view) if column.kind in SUBTRACTED]
 
     def samples(self, view: str, columns: Sequence[Column]) -> tuple[str, int]:
-        """A relation with the rows that sampling between the two ends saw, and the number of
-        looks."""
+        """Return an SQL relation with the rows sampled between the two ends, and the number of looks."""
         inside = self.chain[1:]
         looks = sum(int(one.manifest["cost"].get("looks") or 0) for one in inside)
         kept = len(inside) > 1
@@ -140,7 +160,7 @@ class Interval(Ends):
         return f"(from {union_columns(columns)} union all by name from {seen})", looks
 
     def close(self) -> None:
-        """Frees the tables."""
+        """Free the tables."""
         if self._sums is not None:
             self._sums.close()
         if self._owned:
@@ -181,7 +201,7 @@ class Interval(Ends):
             refine(self, view)
 
     def _scope_table(self) -> None:
-        """The verdicts as a table: one row per view and instance of its scope."""
+        """Create the table of verdicts, with a row per view and instance of its scope."""
         self.connection.execute(
             "create table if not exists scope_verdicts"
             " (part bigint, view varchar, value varchar, word varchar, why varchar)"

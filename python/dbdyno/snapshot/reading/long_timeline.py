@@ -1,8 +1,8 @@
-"""Events of a long stretch by the kept sums alone: no snapshot is opened.
+"""Events of a long interval, derived from the cached sums alone, without opening a snapshot.
 
-Starts, crashes and resets by the verdicts of the sub-intervals; tables, indexes and functions that came or went by
-the rows that begin or end; checkpoints, vacuums and settings by what was counted or changed in between. `timeline`
-knows the instant of a vacuum, and reads every snapshot.
+Starts, crashes and resets come from the verdicts of the sub-intervals; created and dropped tables, indexes and
+functions from the rows that begin or end; checkpoints, vacuums and settings from what was counted or changed in
+between. `timeline` knows the instant of a vacuum, but reads every snapshot.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OBJECTS = (
     ("function", "pg_stat_user_functions", ("schemaname", "funcname")),
 )
 _CAME = {"table": "was created", "index": "was created", "function": "was called for the first time"}
-"""As `timeline` says it; PostgreSQL lists a function only once it was called."""
+"""Words of `timeline`; PostgreSQL lists a function only once it was called."""
 _WENT = "was dropped"
 _KINDS = {"restart": "restart", "crash": "restart", "failover": "restart", "reset": "reset"}
 VACUUMS = (
@@ -33,21 +33,21 @@ VACUUMS = (
     ("analyze", "autoanalyze_count", "autoanalyze of"),
 )
 MOST = 200
-"""So many tables, indexes and functions each."""
+"""Largest number of tables, indexes and functions each."""
 COUNTED_MOST = 20_000
-"""So many rows with checkpoints or vacuums, the most recent."""
+"""Largest number of rows with checkpoints or vacuums, the most recent ones."""
 DRAWN = 34
-"""A chart has room for so many events of a kind; more are put together."""
+"""Number of events of a kind for which a chart has room; more are combined."""
 
 
 def happenings(one: Interval) -> list[Row]:
-    """The events of a stretch by their time, as rows of `timeline.events`."""
+    """Return the events of an interval by time, as rows like those of `timeline.events`."""
     found = joined(_of_verdicts(one), _of_objects(one), _of_settings(one), _of_checkpoints(one), _of_vacuums(one))
     return sorted(found, key=lambda row: (row["at_us"], row["kind"], row["what"]))
 
 
 def drawable(found: Sequence[Row]) -> list[Row]:
-    """Events for a chart: where there are many of a kind, those of one stretch of the clock are one."""
+    """Return events for a chart: if there are many of a kind, those of one span of time are combined."""
     if not found:
         return []
     first, last = found[0]["at_us"], found[-1]["at_us"]
@@ -62,7 +62,7 @@ def drawable(found: Sequence[Row]) -> list[Row]:
 
 
 def _together(group: list[Row]) -> Row:
-    """Events as one: what the first of them are, and how many more."""
+    """Return several events as one, with the words of the first two and the number of the others."""
     words = list(dict.fromkeys(row["what"] for row in group))
     more = f"; and {len(group) - 2} more" if len(group) > 2 else ""
     begun = [row["at_us"] if row["after_us"] is None else row["after_us"] for row in group]
@@ -87,7 +87,7 @@ def _of_verdicts(one: Interval) -> Iterator[Row]:
 
 
 def _of_objects(one: Interval) -> Iterator[Row]:
-    """A row for each table, index and function that came or went, at most `MOST` of a kind."""
+    """Yield an event for each created or dropped table, index and function, at most `MOST` of a kind."""
     parts = {part["number"]: part for part in one.sums.parts()}
     for kind, view, names in OBJECTS:
         source, columns = one.sums.relation(view, folded=False)
@@ -129,7 +129,10 @@ def _of_vacuums(one: Interval) -> Iterator[Row]:
 
 
 def _counted(one: Interval, view: str, counters: list[str], more: str) -> Iterator[tuple[Row, Row]]:
-    """Sub-intervals with the rows of a view in which one of these counters grew; nothing where the view lacks one."""
+    """Yield the rows of a view in which one of these counters grew, each with its sub-interval.
+
+    Yields nothing if the view lacks one of the counters.
+    """
     source, columns = one.sums.relation(view, folded=False)
     if not source or not set(counters) <= {c.name for c in columns}:
         return
@@ -142,5 +145,5 @@ def _counted(one: Interval, view: str, counters: list[str], more: str) -> Iterat
 
 
 def _within(part: Row, kind: str, what: str) -> Row:
-    """An event of which is known that it was in this sub-interval."""
+    """Return an event that is known to have happened within this sub-interval."""
     return {"kind": kind, "what": what, "at_us": part["at_us"], "after_us": part["at_us"] - part["elapsed_ns"] // 1000}

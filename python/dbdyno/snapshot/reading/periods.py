@@ -1,6 +1,6 @@
-"""Periods of snapshots: a stretch of them by numbers, notes or times, and baselines.
+"""Periods of snapshots, given by numbers, notes or times, and baselines.
 
-A baseline is a period with a name, kept as a file of the store.
+A baseline is a period with a name, stored as a file in the store.
 """
 
 from __future__ import annotations
@@ -20,14 +20,18 @@ from dbdyno.snapshot.store.folder import Snapshot, Store
 
 @dataclass(frozen=True)
 class Period:
-    """A stretch of snapshots of one target."""
+    """Consecutive snapshots of one target."""
 
     name: str
     chain: list[Snapshot]
 
 
 def period(store: Store, text: str, target: str | None = None) -> Period:
-    """A period from `1..12`, `note..note`, times, or a baseline's name. Raises `SnapshotError`."""
+    """Return a period from `1..12`, `note..note`, times, or a baseline's name.
+
+    Raises:
+        SnapshotError: The text does not name a period.
+    """
     name = text.removeprefix("snap:")
     first, dots, last = name.partition("..")
     if not dots:
@@ -52,7 +56,11 @@ def period(store: Store, text: str, target: str | None = None) -> Period:
 
 
 def keep_baseline(store: Store, name: str, part: Period) -> dict[str, object]:
-    """Gives a period a name in the store; one of that name is replaced."""
+    """Give a period a name in the store, replacing a baseline with that name, and return what was written.
+
+    Raises:
+        SnapshotError: The name is not valid.
+    """
     if not re.fullmatch(r"[A-Za-z][\w-]{0,60}", name):
         raise SnapshotError(
             f"{name!r} cannot name a baseline",
@@ -74,7 +82,11 @@ def keep_baseline(store: Store, name: str, part: Period) -> dict[str, object]:
 
 
 def baselines(store: Store) -> list[dict[str, Any]]:
-    """All baselines of a store, by name."""
+    """Return all baselines of a store, by name.
+
+    Raises:
+        EvidenceError: A baseline's file is damaged.
+    """
     return [_baseline(path) for path in sorted((store.folder / "baselines").glob("*.json"))]
 
 
@@ -86,7 +98,11 @@ def _baseline(path: Path) -> dict[str, Any]:
 
 
 def forget_baseline(store: Store, name: str) -> None:
-    """Takes a baseline's name away; its snapshots stay."""
+    """Delete a baseline; its snapshots stay.
+
+    Raises:
+        SnapshotError: There is no such baseline.
+    """
     path = store.folder / "baselines" / f"{name}.json"
     if name not in {one["name"] for one in baselines(store)}:
         raise SnapshotError(f"there is no baseline {name!r}", where=str(store.folder))

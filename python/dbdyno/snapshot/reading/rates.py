@@ -1,8 +1,7 @@
-"""Rates of each object of a view in each sub-interval of a stretch: what comparisons of periods are made of.
+"""Rates of each object of a view in each sub-interval of an interval, for comparisons of periods.
 
-DuckDB adds up and divides; what comes out is an array of so many objects by so many sub-intervals, for the
-objects that are asked for. A sub-interval in which the view's counters were lost gives no value; one in
-which an object has no row gives zero.
+DuckDB adds up and divides; the result is an array of objects by sub-intervals, for the requested objects. A
+sub-interval in which the view's counters were lost gives no value; one in which an object has no row gives zero.
 """
 
 from __future__ import annotations
@@ -28,10 +27,15 @@ Span = list[tuple[int, float]]
 
 
 class Rates:
-    """Rates per second of some counters, by object. `seconds`: how long each value's time was; `measured`: the
-    measures that the view has; `means`: of each measure, the mean rate of each object.
+    """Rates per second of some counters, by object.
 
-    Only means are held of all objects: ten thousand statements by the minutes of a day would be a hundred megabytes.
+    Only means are held in memory for all objects: ten thousand statements by the minutes of a day would take a hundred
+    megabytes.
+
+    Attributes:
+        seconds: Duration of each value's time.
+        measured: The measures that the view has.
+        means: For each measure, the mean rate of each object.
     """
 
     def __init__(
@@ -53,7 +57,7 @@ class Rates:
         self.means = self._means()
 
     def rename(self, names: Mapping[str, str]) -> None:
-        """Adds the rates of some objects to those of others, which stand for them."""
+        """Add the rates of some objects to those of others, given as old name to new name."""
         for old, new in names.items():
             self._others.setdefault(new, []).append(old)
             for means in self.means.values():
@@ -61,12 +65,12 @@ class Rates:
                     means[new] = means.get(new, 0.0) + means.pop(old)
 
     def keep(self, objects: Iterable[str]) -> None:
-        """Holds what `values` is to give of these objects; without it each call reads the store."""
+        """Cache what `values` needs for these objects; without this, each call of it reads the store."""
         wanted = [name for one in objects for name in self._standing_for(one)]
         self._kept = self._table(self._by_slot(self.measured), [wanted])
 
     def values(self, measure: str, objects: Sequence[str]) -> NDArray[np.float64]:
-        """The rates of these objects, a row each, zero where there is none."""
+        """Return the rates of these objects, one row per object; zeros where there is none."""
         import numpy as np
 
         found = np.zeros((len(objects), len(self.seconds)))
@@ -82,7 +86,7 @@ class Rates:
         return found
 
     def close(self) -> None:
-        """Frees what `values` reads."""
+        """Free what `values` reads."""
         for name in filter(None, (self._slots, self._kept)):
             self._one.connection.execute(f"drop table {name}")
 
@@ -107,7 +111,7 @@ class Rates:
         return means
 
     def _by_slot(self, measures: Iterable[str]) -> str:
-        """The rates of the objects that are given as the first parameter, by place in time, as a relation."""
+        """Return an SQL relation with the rates by time slot of the objects given as the first parameter."""
         keys = ", ".join(quoted(column) for column in self._by)
         sums = ", ".join(
             f"coalesce(sum({quoted(self._having[label])})::double, 0) / any_value(g.seconds) as {quoted(label)}"
@@ -137,8 +141,11 @@ class Rates:
 def rates(
     one: Interval, view: str, by: Sequence[str], wanted: Mapping[str, Sequence[str]], *, hourly: bool = False
 ) -> Rates | None:
-    """Those of the first column of `wanted` that the view has, by measure; None where it has none, or not all of
-    `by`. `hourly`: a value for each hour, not for each sub-interval."""
+    """Return the rates of objects, identified by the columns `by`; None if the view lacks one of them or all counters.
+
+    `wanted` gives each measure its possible columns, of which the first that the view has is used. `hourly` gives a
+    value per hour instead of one per sub-interval.
+    """
     if not one.has(view):
         return None
     source, columns = one.sums.relation(view, folded=False)
@@ -156,9 +163,9 @@ def rates(
 
 
 def spans_of(one: Interval, view: str, *, hourly: bool) -> list[Span]:
-    """Return what each value of a view is made of: numbers and seconds of its sub-intervals.
+    """Return the numbers and seconds of the sub-intervals that make each value of a view.
 
-    Sub-intervals in which the view's counters were lost are left out; `hourly` puts those of an hour together.
+    Sub-intervals in which the view's counters were lost are left out; `hourly` combines those of an hour.
     """
     scopes = (one.after.views[view].get("scope"), f"view:{view}")
     good = [part for part in one.sums.parts() if not _lost(part, scopes)]

@@ -1,9 +1,9 @@
-"""Statements that go on under another identifier.
+"""Statements that continue under another identifier.
 
-PostgreSQL makes a statement's identifier of the numbers of the objects in it, up to version 17, and each major version
-makes another one: after a table was made anew (a load that swaps tables, a restore) and after pg_upgrade the same text
-counts under a new identifier. Without this the one would be gone, and the other a new statement. Identifiers of MariaDB
-and Oracle are made of the text, and need none of it.
+PostgreSQL up to version 17 derives a statement's identifier from the oids of the objects in it, and each major version
+derives it differently. After a table was recreated (by a load that swaps tables, a restore) and after pg_upgrade, the
+same text counts under a new identifier. Without this module, the old statement would have disappeared, and the new one
+would be a new statement. Identifiers of MariaDB and Oracle are derived from the text and do not need this.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
 
 def renumbered(old: Iterable[str], new: Iterable[str], prints: Mapping[str, str]) -> dict[str, str]:
-    """Which identifier stands for which, of those that one side alone has: a text under identifiers of the old side
-    alone, and under others of the new side alone, goes on as the least of the latter."""
+    """Return the identifiers that others stand for, among those that only one side has.
+
+    If a text is under identifiers of the old side only, and under others of the new side only, it continues under the
+    smallest of the latter. `prints` gives the fingerprint of each identifier's text.
+    """
     before, after = set(old), set(new)
     sides = [_by_print(side, prints) for side in (before - after, after - before)]
     return {
@@ -38,7 +41,7 @@ def _by_print(identifiers: Iterable[str], prints: Mapping[str, str]) -> dict[str
 
 
 def fingerprints(*stretches: Interval) -> dict[str, str]:
-    """Of PostgreSQL's identifiers: what is the same for the same text on any server."""
+    """Return the fingerprints of PostgreSQL's identifiers, which are the same for the same text on any server."""
     found: dict[str, str] = {}
     for one in stretches:
         if one.after.engine == "postgres" and one.after.file("statement_texts") is not None:

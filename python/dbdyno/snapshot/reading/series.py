@@ -1,7 +1,7 @@
-"""An interval cut at the snapshots between its ends: one value of each metric per sub-interval.
+"""Values of each metric per sub-interval of an interval, cut at the snapshots between its ends.
 
-The samples of a comparison, and the curves of a report. A sub-interval in which something was
-reset, crashed or restarted has no value there, never a zero.
+They are the samples of a comparison and the curves of a report. A sub-interval in which something was reset, crashed or
+restarted has no value, never a zero.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from dbdyno.snapshot.store.folder import Snapshot, Store
 
 HOUR_US = 3600 * 10**6
 POINTS = 1500
-"""A chart has no more points than that: a pixel or so each."""
+"""Largest number of points in a chart, about one per pixel."""
 
 
 @dataclass
 class Series:
-    """Values of each metric per sub-interval, which ends at `at_us`: the first snapshot's time and what
-    has passed since, so that a clock that steps moves no point."""
+    """Values of each metric per sub-interval, which ends at `at_us`.
+
+    That time is the first snapshot's plus the elapsed time since, so that a clock that steps moves no point.
+    """
 
     metrics: list[Metric] = field(default_factory=list)
     at_us: list[int] = field(default_factory=list)
@@ -32,7 +34,7 @@ class Series:
 
 
 def series(store: Store, chain: list[Snapshot], sums: Chain | None = None) -> Series:
-    """The metrics between each snapshot and the next. `sums`: those of the chain, where they are open."""
+    """Return the metrics between each snapshot and the next; `sums` are those of the chain, if they are open."""
     found = Series()
     if len(chain) == 2:
         with Interval(store, chain[0], chain[1], chain) as part:
@@ -66,14 +68,14 @@ def _add(found: Series, measured: Sequence[tuple[Metric, float | None]], seconds
 
 
 def figures(interval: Interval) -> dict[str, Any]:
-    """`series` of a report: nothing where there are but two snapshots."""
+    """Return the key `series` of a report; empty if the interval has only two snapshots."""
     if len(interval.chain) <= 2:
         return {}
     return {"series": drawn([thinned(series(interval.store, interval.chain, interval.sums))])}
 
 
 def drawn(parts: Sequence[Series]) -> dict[str, object]:
-    """What the figure over the clock shows: the metrics of all parts, one part after the other."""
+    """Return the data of the chart over time: the metrics of all parts, one part after the other."""
     metrics = {m.name: m for part in parts for m in part.metrics}
     return {
         "at_us": [at for part in parts for at in part.at_us],
@@ -93,7 +95,7 @@ def drawn(parts: Sequence[Series]) -> dict[str, object]:
 
 
 def thinned(found: Series, most: int = POINTS) -> Series:
-    """Neighbours as one point, their mean over time, until there are no more than `most`."""
+    """Return a series with at most `most` points, each of which is the mean over time of its neighbours."""
     step = -(-len(found.at_us) // most)
     if step <= 1:
         return found
@@ -101,13 +103,13 @@ def thinned(found: Series, most: int = POINTS) -> Series:
 
 
 def hourly(found: Series) -> Series:
-    """The sub-intervals that end in one hour as one point, their mean over time."""
+    """Return a series with one point for the sub-intervals that end in the same hour, their mean over time."""
     hours = [at // HOUR_US for at in found.at_us]
     return _merged(found, [at for at, hour in enumerate(hours) if at == 0 or hours[at - 1] != hour])
 
 
 def _merged(found: Series, cuts: list[int]) -> Series:
-    """One point from each of `cuts` to the next."""
+    """Return a series with one point from each index in `cuts` to the next."""
     spans = list(zip(cuts, [*cuts[1:], len(found.at_us)], strict=True))
     return Series(
         found.metrics,

@@ -1,5 +1,7 @@
-"""Calls and time of each statement by sub-interval of a stretch, added up by DuckDB: ten thousand statements by the
-minutes of a day never stand in memory as a whole."""
+"""Calls and time of each statement by sub-interval of an interval, added up by DuckDB.
+
+The values of ten thousand statements by the minutes of a day are never in memory as a whole.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ KEYS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """A statement's calls, milliseconds, work (blocks or rows that it read), and sub-intervals with calls."""
+    """A statement's calls, milliseconds, work (blocks or rows that it read), and number of sub-intervals with calls."""
 
     calls: float
     ms: float
@@ -33,7 +35,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class StatementCosts:
-    """The statements of one stretch. `seconds`: how long it is, without sub-intervals in which counters were lost."""
+    """The statements of one interval; `seconds` is its duration without sub-intervals in which counters were lost."""
 
     totals: Mapping[str, Total]
     seconds: float
@@ -45,6 +47,7 @@ class StatementCosts:
         """Return, by sub-interval, the sum over statements of a measure and of calls, each times its weight.
 
         Args:
+            what: The measure.
             weights: Statement, weight of the measure, weight of its calls.
         """
         import numpy as np
@@ -62,9 +65,10 @@ class StatementCosts:
 
 
 def statement_costs(change: Change, one: Interval, *, hourly: bool) -> StatementCosts | None:
-    """Return the costs of the statements of a stretch; None where they were not read.
+    """Return the costs of the statements of an interval, or None if they were not read.
 
-    Statements inside of functions are in those that called them. `hourly`: an hour is one sub-interval.
+    Statements inside functions are counted in the statements that called the functions. With `hourly`, an hour is one
+    sub-interval.
     """
     if not one.has(change.view):
         return None
@@ -86,7 +90,7 @@ def statement_costs(change: Change, one: Interval, *, hourly: bool) -> Statement
 def _table(
     change: Change, one: Interval, relation: str, time: tuple[str, float], spans: Sequence[Span], *, nested: bool
 ) -> str:
-    """A table with calls and milliseconds by statement and sub-interval."""
+    """Create a table of calls and milliseconds by statement and sub-interval, and return its name."""
     source, key, calls = quoted("statement_costs"), quoted(KEYS[one.before.engine]), quoted(change.calls)
     parts = [(number, at) for at, span in enumerate(spans) for number, _ in span]
     one.connection.execute(

@@ -1,10 +1,10 @@
-"""Events on the clock of an interval, as far as the snapshots tell: what to hold a change of load against.
+"""Events of an interval over time, as far as snapshots show them, to compare with a change of load.
 
     for event in events(interval):
         event["at_us"], event["after_us"], event["kind"], event["what"]
 
-Where the server keeps the instant (a start, a reset, a vacuum) `at_us` is it and `after_us` is None. Otherwise all
-that is known is between which two snapshots it was: after `after_us`, not after `at_us`.
+If the server records the instant (of a start, a reset, a vacuum), `at_us` is that instant and `after_us` is None.
+Otherwise it is only known between which two snapshots the event was: after `after_us`, not after `at_us`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.store.folder import Snapshot
 
 KINDS = ("restart", "reset", "setting", "object", "checkpoint", "vacuum", "analyze")
-"""What is told, in the order of a figure's lanes."""
+"""Kinds of events, in the order of a chart's lanes."""
 
 STARTED_AGAIN_US = 5_000_000
-"""MariaDB tells its start in whole seconds: a difference below this is none."""
+"""Smallest difference of start times that is a restart: MariaDB reports its start in whole seconds."""
 
 _OBJECTS = (
     ("table", "pg_stat_user_tables", "datid, relid", "schemaname || '.' || relname"),
@@ -46,7 +46,11 @@ CHECKPOINTS = {
 
 
 def events(interval: Interval) -> list[Row]:
-    """All events by their time. Raises `EvidenceError` where a file of the store cannot be read."""
+    """Return all events by time.
+
+    Raises:
+        EvidenceError: A file of the store cannot be read.
+    """
     found: list[Row] = []
     for source in (_starts, _resets, _settings, _objects, _checkpoints, _vacuums):
         found += source(interval)
@@ -84,7 +88,7 @@ def _settings(interval: Interval) -> Iterator[Row]:
 
 
 def _objects(interval: Interval) -> Iterator[Row]:
-    """Tables and indexes that a snapshot has and its neighbour has not."""
+    """Yield the tables and indexes that a snapshot has and its neighbour does not have."""
     for noun, view, key, name in _OBJECTS:
         having = [one for one in interval.chain if one.file(view) is not None]
         if len(having) < 2:
@@ -136,7 +140,10 @@ def _between(kind: str, what: str, before: Snapshot, after: Snapshot) -> Row:
 
 
 def _each(having: Sequence[Snapshot], view: str, shown: str) -> str:
-    """The rows of a view of each of these snapshots, with its `place` among them; packed ones share files."""
+    """Return SQL for the rows of a view in each of these snapshots, with the snapshot's index as `place`.
+
+    Snapshots in packs share files.
+    """
     places: dict[Place, list[int]] = {}
     for at, one in enumerate(having):
         place = one.place(view)

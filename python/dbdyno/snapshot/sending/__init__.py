@@ -1,1 +1,1 @@
-"""What leaves a store for other systems: metrics and alerts."""
+"""Data that is sent from a store to other systems: metrics and alerts."""

@@ -1,4 +1,4 @@
-"""Rules on the metrics of the last sub-interval, and what happens when one is broken: a command, a webhook.
+"""Alert rules on the metrics of the last sub-interval, and their actions: a command, a webhook.
 
     [[rule]]
     name = "slow statements"
@@ -8,9 +8,9 @@
     command = ["/usr/local/bin/page", "dba"]
     webhook = "http://127.0.0.1:9000/alert"
 
-Each is told once when it is broken and once when it holds again, as JSON: on the command's standard
-input, as the body of a POST. A value that is not known (a reset in between) changes nothing. The
-command is started without a shell and without the variables of this process that may hold secrets.
+An alert is sent once when the rule is broken and once when it holds again, as JSON: on the command's standard input, or
+as the body of a POST. A value that is not known (a reset in between) changes nothing. The command is started without a
+shell and without the environment variables of this process that may hold secrets.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.store.folder import Snapshot, Store
 
 PATIENCE_S = 30.0
-"""For a command or a webhook."""
+"""Timeout of a command or a webhook, in seconds."""
 FAILED = "failed"
 KEYS: dict[str, type | tuple[type, ...]] = {
     "name": str,
@@ -46,13 +46,13 @@ KEYS: dict[str, type | tuple[type, ...]] = {
     "webhook": str,
 }
 PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
-"""The variables that a command is given."""
+"""Environment variables that are passed to a command."""
 _NEXT = "docs/how-to/snapshot.md has an example"
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule; `limit` in the metric's unit, `times` in a row."""
+    """One rule; `limit` is in the metric's unit, `times` is the number of sub-intervals in a row."""
 
     name: str
     metric: str
@@ -63,13 +63,13 @@ class Rule:
     webhook: str
 
     def broken(self, value: float) -> bool:
-        """Whether a value breaks it."""
+        """Return True if a value breaks the rule."""
         return value > self.limit if self.is_above else value < self.limit
 
 
 @dataclass(frozen=True)
 class Alert:
-    """A rule that was broken (`firing`), or holds again (`resolved`)."""
+    """A rule that was broken (`firing`) or holds again (`resolved`)."""
 
     rule: Rule
     target: str
@@ -78,7 +78,7 @@ class Alert:
     at: str
 
     def to_json(self) -> dict[str, object]:
-        """What a command and a webhook are told."""
+        """Return the message for a command or a webhook."""
         rule = self.rule
         limit = {"above" if rule.is_above else "below": rule.limit}
         return {
@@ -93,7 +93,11 @@ class Alert:
 
 
 def read_rules(path: Path) -> list[Rule]:
-    """The rules of a file. Raises `SnapshotError` with its place."""
+    """Return the rules in a file.
+
+    Raises:
+        SnapshotError: The file cannot be read or is not valid; the error has the place.
+    """
     try:
         found = read_toml(path)
     except OSError as error:
@@ -146,8 +150,11 @@ def _command(words: list[Any], where: str) -> tuple[str, ...]:
 
 
 class Alerts:
-    """Looks at each snapshot as it is taken. `tell` gets a line about each alert, and about a command or webhook that
-    failed. They run in a thread of their own, one after the other, so that watching waits for none."""
+    """Evaluation of the rules on each snapshot as it is taken.
+
+    `tell` is called with a line about each alert, and about each command or webhook that failed. These run in a
+    separate thread, one after the other, so that watching does not wait for them.
+    """
 
     def __init__(self, rules: list[Rule], tell: Callable[[str], None], env: Mapping[str, str]) -> None:
         self.fired = 0
@@ -161,7 +168,7 @@ class Alerts:
         self._thread.start()
 
     def look(self, store: Store, target: str, made: Snapshot | Error) -> list[Alert]:
-        """What a snapshot, or its failure, breaks or mends."""
+        """Return the alerts caused by a snapshot or by its failure, and queue them to be sent."""
         failures = 0 if isinstance(made, Snapshot) else self._failures.get(target, 0) + 1
         self._failures[target] = failures
         values: dict[str, float | None] = {FAILED: float(failures)}
@@ -179,7 +186,7 @@ class Alerts:
         return found
 
     def close(self) -> None:
-        """Waits for commands and webhooks that are still to be told, within their patience."""
+        """Wait for queued commands and webhooks, up to twice their timeout."""
         self._queue.put(None)
         self._thread.join(2 * PATIENCE_S)
 
@@ -199,11 +206,11 @@ class Alerts:
         while (alert := self._queue.get()) is not None:
             body = (
                 json.dumps(alert.to_json()).encode() + b"\n"
-            )  # a line each, for a command that appends them to a file
+            )  # one line per alert, for a command that appends them to a file
             for what, call in (("command", self._run), ("webhook", _post)):
                 try:
                     call(alert.rule, body)
-                except subprocess.SubprocessError as error:  # in its words stand all arguments
+                except subprocess.SubprocessError as error:  # its message contains all arguments
                     self._tell(f"alert {alert.rule.name}: its {what} failed: {_ending(error)}")
                 except (OSError, ValueError) as error:
                     self._tell(f"alert {alert.rule.name}: its {what} failed: {error}")
@@ -216,8 +223,10 @@ class Alerts:
 
 
 def last_metrics(store: Store, made: Snapshot) -> dict[str, float | None]:
-    """The metrics between a snapshot and the one before it; none for the first, or where the two cannot be
-    subtracted."""
+    """Return the metrics between a snapshot and the one before it; empty if they cannot be subtracted.
+
+    The first snapshot has none.
+    """
     chain = list(islice(store.backwards(made.target), 2))
     if len(chain) < 2 or chain[0].number != made.number:
         return {}
@@ -240,8 +249,13 @@ def _post(rule: Rule, body: bytes) -> None:
 
 
 def post_json(url: str, body: bytes, timeout_s: float) -> None:
-    """POSTs JSON; no redirect is followed, no proxy asked. Raises OSError where the answer is not 2xx, or not whole in
-    time: an answer that drips would last for ever by limits of its single reads."""
+    """POST JSON without following redirects or using a proxy.
+
+    The timeout is for the whole request, because an answer that arrives in drips would never exceed a timeout per read.
+
+    Raises:
+        OSError: The answer is not 2xx, or is not complete in time.
+    """
     failures: list[BaseException] = []
 
     def post() -> None:

@@ -1,9 +1,8 @@
-"""What the last snapshots of a store say, for Prometheus and OpenTelemetry.
+"""The last snapshots of a store as metrics for Prometheus and OpenTelemetry.
 
-Names are those that the field's exporters use where there is one: `pg_stat_database_xact_commit`
-with the labels datid and datname (postgres_exporter), `mysql_global_status_<name>`
-(mysqld_exporter). What is dbdyno's own begins with `dbdyno_`. Counters are given raw: who reads
-them takes rates and knows resets. Nothing is read from a server: only the store.
+Names are those of the usual exporters if there is one: `pg_stat_database_xact_commit` with the labels datid and datname
+(postgres_exporter), `mysql_global_status_<name>` (mysqld_exporter). Metrics specific to dbdyno begin with `dbdyno_`.
+Counters are exported raw: their reader computes rates and handles resets. Only the store is read, not a server.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ POSTGRES = {
     "pg_stat_slru": ("name",),
     "pg_stat_io": ("backend_type", "object", "context"),
 }
-"""Views whose counters are always given, and their labels."""
+"""Views whose counters are always exported, and their labels."""
 TABLES = {
     "pg_stat_user_tables": ("datname", "schemaname", "relname"),
     "pg_statio_user_tables": ("datname", "schemaname", "relname"),
 }
-"""Those of each table: many, so given when asked."""
+"""Views with counters of each table, exported only on request because there are many, and their labels."""
 TOTAL = ("pg_stat_bgwriter", "pg_stat_checkpointer")
 """Views whose counters end in `_total` in postgres_exporter."""
 _PLAIN = re.compile(r"[^a-zA-Z0-9_]")
@@ -44,7 +43,7 @@ _PLAIN = re.compile(r"[^a-zA-Z0-9_]")
 
 @dataclass(frozen=True)
 class Sample:
-    """One value of a metric. `is_counter`: it only grows within one life."""
+    """One value of a metric; `is_counter` means that it only grows within one life."""
 
     name: str
     labels: tuple[tuple[str, str], ...]
@@ -54,13 +53,13 @@ class Sample:
 
 
 def stores(folder: Path) -> list[Store]:
-    """The store in a folder, and those in its folders (of a fleet)."""
+    """Return the store in a folder, and those in its subfolders (of a fleet)."""
     found = [Store(folder), *(Store(path) for path in sorted(folder.glob("*")) if not path.name[:1].isdigit())]
     return [store for store in found if store.numbers()]
 
 
 def samples(folder: Path, *, tables: bool = False) -> list[Sample]:
-    """Every sample of the latest snapshot of each target."""
+    """Return every sample of the latest snapshot of each target; with `tables`, also those of each table."""
     return [
         one
         for store in stores(folder)
@@ -71,7 +70,7 @@ def samples(folder: Path, *, tables: bool = False) -> list[Sample]:
 
 
 def prometheus(found: Iterable[Sample]) -> str:
-    """The text format of Prometheus, 0.0.4: samples of one name stand together."""
+    """Return samples in Prometheus' text format 0.0.4, with samples of one name next to each other."""
     by_name: dict[str, list[Sample]] = {}
     for one in found:
         by_name.setdefault(one.name, []).append(one)
@@ -85,7 +84,7 @@ def prometheus(found: Iterable[Sample]) -> str:
 
 
 def otlp(found: Iterable[Sample]) -> bytes:
-    """The JSON of OTLP/HTTP, one resource per target; POST it to /v1/metrics."""
+    """Return samples as OTLP/HTTP JSON with one resource per target, to be POSTed to /v1/metrics."""
     targets: dict[str, dict[str, list[Sample]]] = {}
     for one in found:
         targets.setdefault(dict(one.labels)["target"], {}).setdefault(one.name, []).append(one)
@@ -118,7 +117,7 @@ def _attribute(key: str, value: str) -> dict[str, object]:
 
 
 def _latest(store: Store) -> list[Snapshot]:
-    """The last snapshot of each target among the last thousand numbers."""
+    """Return the last snapshot of each target among the last thousand numbers."""
     found: dict[str, Snapshot] = {}
     first = max(0, (store.numbers() or [0])[-1] - 1000)
     for one in store.since(first):
@@ -127,7 +126,7 @@ def _latest(store: Store) -> list[Snapshot]:
 
 
 def _snapshot_samples(store: Store, one: Snapshot) -> Iterator[Sample]:
-    """Of the snapshot itself, and the metrics of the sub-interval that it ends."""
+    """Yield the samples of the snapshot itself, and the metrics of the sub-interval that ends with it."""
     labels = (("target", one.target), ("engine", one.engine))
     yield Sample("dbdyno_snapshot_number", labels, float(one.number), True, one.at_ns)
     yield Sample("dbdyno_snapshot_time_seconds", labels, one.at_ns / 1e9, False, one.at_ns)
@@ -158,7 +157,7 @@ def _raw(one: Snapshot, tables: bool) -> Iterator[Sample]:
 
 
 def _rows(one: Snapshot, view: str, names: list[str]) -> list[dict[str, Any]]:
-    """Rows of a view; none where it was not read, or lacks one of these columns."""
+    """Return rows of a view; empty if it was not read or lacks one of these columns."""
     here = {c.name for c in one.columns(view)}
     if not names or not set(names) <= here or one.problem(view) is not None:
         return []
@@ -179,14 +178,14 @@ def _escaped(text: str) -> str:
 
 
 class Cached:
-    """Samples that are worked out once in `least_s`, however often they are asked for."""
+    """Prometheus text that is computed at most once in `least_s` seconds, however often it is requested."""
 
     def __init__(self, folder: Path, *, tables: bool, least_s: float = 5.0) -> None:
         self._folder, self._tables, self._least_s = folder, tables, least_s
         self._at, self._text = -math.inf, ""
 
     def text(self) -> str:
-        """The text for Prometheus. Where the store cannot be read: that it is down, and nothing else."""
+        """Return the text for Prometheus; if the store cannot be read, it says only that the store is down."""
         if time.monotonic() - self._at > self._least_s:
             try:
                 self._text = prometheus(samples(self._folder, tables=self._tables))

@@ -1,1 +1,1 @@
-"""Active session history: what was sampled, who blocked whom, and the sections that say so."""
+"""Active session history: what was sampled, who blocked whom, and the report sections about both."""

@@ -1,14 +1,14 @@
-"""Who blocked whom, as a forest: the roots hold what all below them wait for.
+"""Who blocked whom, as a forest: a root holds what all sessions below it wait for.
 
     forest = Forest(); forest.add(rows of one look); forest.roots()
 
-A look gives pairs of waiter and blocker. A blocker that waits itself is no root: it is followed up to who waits for
-nobody. Each waiter hangs under its nearest root by the shortest way; where it waits for two roots it counts for both,
-since the end of one would not free it. Sessions that wait for each other in a circle have no root: that is a
-deadlock which the server has not ended yet, and the circle stands for one.
+A look gives pairs of waiter and blocker. A blocker that waits itself is not a root: it is followed up to a session that
+waits for nobody. Each waiter is placed below its nearest root by the shortest path; if it waits for two roots it counts
+for both, since the end of one would not free it. Sessions that wait for each other in a circle have no root: that is a
+deadlock which the server has not resolved yet, and the circle counts as a root.
 
-Looks are merged by what sessions did, not by which they were: forty sessions in the same queue are one line.
-A session-second is one session blocked for one second, from looks at most one per second.
+Looks are merged by what sessions did, not by which sessions they were: forty sessions in the same queue are one line. A
+session-second is one session blocked for one second, from at most one look per second.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
 
 DEEPEST = 12
-"""Levels of a tree that are shown."""
+"""Number of levels of a tree that are shown."""
 LINES_MOST = 8
-"""Lines below one root."""
+"""Number of lines shown below one root."""
 PIDS_MOST = 3
 APART_US = 200_000
-"""Rows further apart are of two looks: one look's rows of older stores are some microseconds apart."""
+"""Distance in microseconds from which rows belong to two looks: in older stores, one look's rows are some µs apart."""
 CIRCLE = "a circle of waits"
 WATCH = "dbdyno snap watch --target DSN --every 60s"
 
@@ -40,7 +40,16 @@ Key = tuple[str, ...]
 
 @dataclass
 class Node:
-    """What one kind of session did: how many looks saw how many of them, which, and who waited for them."""
+    """What one kind of session did.
+
+    Attributes:
+        facts: User, statement, state and others that sessions of this kind share.
+        seen: How often such a session was seen.
+        blocked: How often a session was seen waiting below it, for a root.
+        pids: Number of looks by pid.
+        longest_us: The longest transaction (root) or statement (waiter) in microseconds, if known.
+        below: The kinds of session that wait for it.
+    """
 
     facts: Row = field(default_factory=dict)
     seen: int = 0
@@ -51,14 +60,14 @@ class Node:
 
 
 class Forest:
-    """Looks, merged. `add` takes the rows of one look; each has `session`, `blocker` and what is known of both."""
+    """A forest merged from looks; each row of a look has `session`, `blocker` and what is known of both."""
 
     def __init__(self) -> None:
         self._roots: dict[Key, Node] = {}
         self.looks = 0
 
     def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """One look."""
+        """Add the rows of one look."""
         waits: dict[int, dict[int, Mapping[str, Any]]] = defaultdict(dict)
         blocks: dict[int, list[int]] = defaultdict(list)
         for row in rows:
@@ -74,7 +83,7 @@ class Forest:
                 reached |= self._grow(one, waits, blocks, circle=True) | {one}
 
     def roots(self) -> list[Node]:
-        """The roots, by how much they blocked."""
+        """Return the roots, those that blocked most first."""
         return sorted(self._roots.values(), key=lambda one: (-one.blocked, sorted(one.pids)))
 
     def _grow(
@@ -85,7 +94,7 @@ class Forest:
         *,
         circle: bool = False,
     ) -> set[int]:
-        """Hangs all that wait for a root below it; returns who they are."""
+        """Place all sessions that wait for a root below it, and return them."""
         first = waits[blocks[root][0]][root] if blocks.get(root) else None
         if first is None:
             return set()
@@ -135,7 +144,7 @@ def _count(node: Node, pid: int, us: Any) -> None:
 
 
 def looks(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
-    """Rows, ordered by time, cut into looks."""
+    """Yield rows, which are ordered by time, grouped into looks."""
     number, last = 0, None
 
     def look(row: Mapping[str, Any]) -> int:
@@ -150,7 +159,7 @@ def looks(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]
 
 
 def lines(node: Node, depth: int = 0) -> Iterator[tuple[int, Node]]:
-    """A root and what hangs below it, depth first, the most blocked first."""
+    """Yield a root and the nodes below it with their depth, depth first, those seen most first."""
     yield depth, node
     if depth < DEEPEST:
         for one in sorted(node.below.values(), key=lambda one: -one.seen):
@@ -158,7 +167,7 @@ def lines(node: Node, depth: int = 0) -> Iterator[tuple[int, Node]]:
 
 
 def pids(node: Node) -> str:
-    """`4711`, or `4711, 4712 and 38 more`; nobody's session is a prepared transaction."""
+    """Return `4711`, or `4711, 4712 and 38 more`; pid 0 is a prepared transaction."""
     first = sorted(node.pids, key=lambda pid: (-node.pids[pid], pid))
     shown = ", ".join("prepared" if pid == 0 else str(pid) for pid in first[:PIDS_MOST])
     more = len(first) - PIDS_MOST
@@ -166,7 +175,7 @@ def pids(node: Node) -> str:
 
 
 def forest(interval: Interval) -> Forest | None:
-    """The forest of an interval; None where nobody looked."""
+    """Return the forest of an interval, or None if the sessions were not sampled."""
     from dbdyno.snapshot.engines.registry import blocked_columns
 
     source, count = interval.samples("blocked", blocked_columns(interval.before.engine))
@@ -181,7 +190,7 @@ def forest(interval: Interval) -> Forest | None:
 
 
 def _named(interval: Interval, source: str) -> str:
-    """The pairs with the name of what the lock is on."""
+    """Return an SQL relation with the pairs and the name of the object that the lock is on."""
     if interval.before.engine != "postgres":
         return f"(select *, relation as object from {source})"
     if not interval.has("pg_stat_user_tables"):
@@ -194,7 +203,7 @@ def _named(interval: Interval, source: str) -> str:
 
 
 def section(interval: Interval, top: int) -> Part:
-    """The roots, and the trees below the first of them."""
+    """Return the section with the roots, and the trees below the first of them."""
     made = forest(interval)
     title = "Who blocked whom"
     if made is None:
@@ -208,7 +217,7 @@ def section(interval: Interval, top: int) -> Part:
 
 
 def _no_last_statement(interval: Interval, roots: Sequence[Node]) -> Lack | None:
-    """MariaDB tells what a session did last only where it is asked to."""
+    """Return a note if MariaDB is not configured to report a session's last statement and one is missing; else None."""
     if interval.after.facts.get("statements_current") != 0:
         return None
     if all(one.facts.get("statement") or one.facts.get("state") == "active" for one in roots):
@@ -233,7 +242,7 @@ _TREE: list[Heading] = [
 
 
 def tables_of(interval: Interval, roots: Sequence[Node], top: int) -> list[Table]:
-    """Two tables: the roots, ranked; and each with who waited below it."""
+    """Return two tables: the roots by rank, and each with the sessions that waited below it."""
     from dbdyno.snapshot.sessions.history import texts
 
     known = texts(interval)

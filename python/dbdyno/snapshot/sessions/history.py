@@ -1,12 +1,13 @@
-"""Active session history: who worked or waited, on what, when; from the looks between the snapshots.
+"""Active session history: who worked or waited, on what and when, from the looks between the snapshots.
 
     history = History(interval)
     history.by("statement", top=10)       # average active sessions of each, and what it mostly waited for
-    history.over_time()                   # stacked by wait class over the clock
+    history.over_time()                   # by wait class over time
 
-Active is a client's session (or a parallel worker) that runs a statement; idle in a transaction is not.
-Average active sessions: sessions seen over looks taken. The number of looks is known per snapshot, not per
-bucket of the clock: a bucket has its share of them by time, so that buckets shorter than some looks are never made.
+A session is active if it is a client's session (or a parallel worker) that runs a statement; idle in a transaction is
+not active. Average active sessions are the sessions seen divided by the looks taken. The number of looks is known per
+snapshot, not per time bucket: a bucket gets its share of them by time, so buckets shorter than a few looks are never
+made.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ DIMENSIONS = {
     "class": "class",
     "session": "session::varchar",
 }
-"""What may be drilled by, and its column."""
+"""Dimensions by which sessions can be grouped, with their columns."""
 
 LONG_US, BEGUN_US = 1_000_000, 2_000_000
-"""A transaction is listed that was seen open for so long."""
+"""Smallest duration in microseconds of a listed transaction, and resolution of its begin."""
 BUCKETS_MOST = 180
 LOOKS_LEAST = 4
-"""A bucket of the clock has room for so many looks at least."""
+"""Smallest number of looks in a time bucket."""
 WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
 
 EVENT_ENGINES: dict[str, object] = {"postgres": "postgresql", "mariadb": "mariadb", "oracle": "oracle"}
@@ -60,8 +61,13 @@ _NONE = {
 
 
 class History:
-    """The active sessions of an interval, one row per session and look; `where` keeps those whose dimension
-    has that value. Raises `SnapshotError` for a dimension that is not known."""
+    """The active sessions of an interval, one row per session and look.
+
+    `where` keeps the sessions whose dimension has that value.
+
+    Raises:
+        SnapshotError: A dimension is not known.
+    """
 
     def __init__(self, interval: Interval, where: Mapping[str, str] | None = None) -> None:
         self.interval = interval
@@ -73,8 +79,14 @@ class History:
         self.text_of = texts(interval)
 
     def by(self, dimension: str, top: int | None = None) -> list[Row]:
-        """Average active sessions of each value of a dimension, the largest first: `aas`, `share` of all that are
-        kept, `sessions` that were seen with it, `mostly`: its classes."""
+        """Return the average active sessions of each value of a dimension, the largest first.
+
+        A row has `aas`, `share` (of all sessions kept), `sessions` (number seen with the value), and `mostly` (the most
+        frequent wait classes).
+
+        Raises:
+            SnapshotError: The dimension is not known.
+        """
         _column(dimension)
         if not self.looks:
             return []
@@ -82,7 +94,7 @@ class History:
         return rows if top is None else rows[:top]
 
     def _values(self, dimension: str) -> list[Row]:
-        """All values of a dimension; looked for once."""
+        """Return all values of a dimension, queried only once."""
         column, none = _column(dimension), _NONE.get(dimension, "none")
         if dimension in self._known:
             return self._known[dimension]
@@ -105,16 +117,19 @@ class History:
         return rows
 
     def values(self, dimension: str) -> int:
-        """How many values of a dimension were seen."""
+        """Return the number of values seen of a dimension."""
         return len(self._values(dimension)) if self.looks else 0
 
     def over_time(self) -> dict[str, Any] | None:
-        """Buckets of the clock: `at_us` (where each begins), `width_us`, `classes` with a value per bucket; a bucket
-        in which nobody looked has None. None where there were too few looks to draw."""
+        """Return average active sessions by wait class in time buckets, or None if there were too few looks to draw.
+
+        The result has `at_us` (the beginning of each bucket), `width_us`, and `classes` with a value per bucket, which
+        is None for a bucket without looks.
+        """
         parts = [one for one in self._parts() if one[0] < one[1]]
         if not parts or self.looks < 3 * LOOKS_LEAST:
             return None
-        # In no order where the server's clock stepped.
+        # Not in order if the server's clock stepped.
         start, end = min(low for low, _, _ in parts), max(high for _, high, _ in parts)
         width = self._width((end - start) / 1e6)
         first = start // width
@@ -145,7 +160,7 @@ class History:
         }
 
     def idle_in_transaction(self) -> float | None:
-        """Sessions idle in a transaction, on average; None where nobody looked."""
+        """Return the average number of sessions idle in a transaction, or None if there were no looks."""
         if not self.looks:
             return None
         source, _ = self.interval.samples("activity", activity(STATEMENT_TYPES[self.engine]))
@@ -154,15 +169,18 @@ class History:
         return float(self.interval.query(sql)[0]["n"]) / self.looks
 
     def transactions(self, top: int, least_us: int = LONG_US) -> list[Row]:
-        """The longest that were seen open, of the sessions that are kept, one row each: how long it was open, the
-        longest stretches that one statement ran in it and that it idled, its last state and statement."""
+        """Return the longest transactions of the kept sessions that were seen open, one row each.
+
+        A row has how long the transaction was open, the longest time that one statement ran in it, the longest time
+        that it idled, and its last state and statement.
+        """
         if not self.looks:
             return []
         source, _ = self.interval.samples("activity", activity(STATEMENT_TYPES[self.engine]))
         last = ", ".join(
             f"arg_max({name}, at_us) as {name}" for name in ("usename", "datname", "application", "client")
         )
-        # By when they began, to two seconds: those that the border cuts are put together below.
+        # Grouped by begin, rounded to two seconds: those divided by the rounding are joined below.
         rows = self.interval.query(
             f"""with seen as not materialized (
               select *, (at_us - transaction_us) // {BEGUN_US} as begun from {source}
@@ -185,7 +203,7 @@ class History:
         return list(found.values())[:top]
 
     def _kept(self, without: Sequence[str] = ()) -> str:
-        """The conditions that keep what `where` asks for."""
+        """Return the SQL conditions for the values in `where`."""
         return "".join(
             f" and coalesce({_column(name)}, '{_NONE.get(name, 'none')}') = {literal(value)}"
             for name, value in self.where.items()
@@ -193,8 +211,10 @@ class History:
         )
 
     def _classify(self, source: str) -> None:
-        """The view `session_history`: the rows that count, each with its class. They stay where they are, for those of
-        a day are millions."""
+        """Create the view `session_history`: the active rows, each with its wait class.
+
+        The rows are not copied, because those of a day are millions.
+        """
         connection = self.interval.connection
         engine = EVENT_ENGINES[self.engine]
         rows = active_rows(self.interval)
@@ -220,7 +240,7 @@ class History:
         return {row["name"]: row["n"] for row in self.interval.query(sql)}
 
     def _parts(self) -> list[tuple[int, int, int]]:
-        """From, to (microseconds by the server's clock) and looks of each sub-interval."""
+        """Return from, to (microseconds by the server's clock) and number of looks of each sub-interval."""
         found = []
         chain = self.interval.chain
         for before, after in pairwise(chain):
@@ -235,18 +255,18 @@ class History:
 
 
 def active_rows(interval: Interval) -> str:
-    """The condition for rows of sampled sessions that are active, are not ours, and are of the interval."""
+    """Return the SQL condition for rows of active sessions within the interval, without dbdyno's own."""
     return f"{_CLIENT} and {_ACTIVE} and {not_ours(interval)}"
 
 
 def not_ours(interval: Interval) -> str:
-    """The condition for rows of sampled sessions that are of the interval, and not the snapshots' own."""
+    """Return the SQL condition for rows of sessions within the interval, without dbdyno's own."""
     own = ", ".join(map(str, interval.own_sessions)) or "-1"
     return f"{interval.inside} and session not in ({own}) and application is distinct from 'dbdyno snap'"
 
 
 def texts(interval: Interval) -> dict[str, str]:
-    """The texts of statements by identifier, as far as they were kept."""
+    """Return the stored texts of statements by identifier."""
     key = _TEXTS.get(interval.before.engine)
     if key is None or not interval.after.file("statement_texts"):
         return {}
@@ -269,6 +289,6 @@ def _column(dimension: str) -> str:
 
 
 def _mostly(classes: Sequence[Mapping[str, Any]], seen: int) -> str:
-    """`lock 80 %, CPU 20 %`: at most three."""
+    """Return at most three wait classes with their shares, such as `lock 80 %, CPU 20 %`."""
     shares = [(one["class"], one["seen"] / seen) for one in classes[:3]]
     return ", ".join(f"{name} {share * 100:.0f} %" for name, share in shares if share >= 0.005)

@@ -1,4 +1,4 @@
-"""The sections of a report that the sampled sessions give: who was active, on what, and who blocked whom."""
+"""The report sections about sampled sessions: who was active, on what, and who blocked whom."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ IN_REPORT = ("statement", "user", "database", "application", "client")
 
 
 def activity(interval: Interval, top: int) -> Part:
-    """Active sessions over the clock, by each dimension, with the events."""
+    """Return the section on active sessions over time and by each dimension, with the events."""
     history = History(interval)
     if not history.looks:
         return section("sessions", TITLE, not_measured=[lacking("active sessions", WHY, WATCH)])
@@ -39,7 +39,7 @@ def activity(interval: Interval, top: int) -> Part:
 
 
 def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) -> dict[str, Any]:
-    """The page of `dbdyno snap sessions`: one dimension, of the sessions that `where` keeps."""
+    """Return the page of `dbdyno snap sessions`: one dimension, of the sessions that `where` keeps."""
     from dbdyno.snapshot.report import SCHEMA, facts_of, worst
     from dbdyno.snapshot.sessions.blocking import section as blocking
 
@@ -79,7 +79,7 @@ def _section(history: History, dimensions: tuple[str, ...], top: int) -> Part:
 
 
 OPENED_MOST = 130
-"""So many snapshots are opened for events on the clock (they have a vacuum's instant); of more the sums tell them."""
+"""Number of snapshots up to which all are opened for events (with a vacuum's instant); beyond, cached sums are used."""
 LONGEST = 10
 _TRANSACTIONS = columns(
     "session:text open:ns ran:ns:longest_statement idled:ns:longest_idle state:text:last_state seen:time:last_seen"
@@ -101,7 +101,7 @@ def _table(history: History, dimension: str, top: int) -> Table:
 
 
 def _no_statements(history: History) -> Lack | None:
-    """MariaDB shows what others run to those only who have the right."""
+    """Return a note if MariaDB showed no statements, which it does only to users with the privilege; else None."""
     if history.engine != "mariadb" or any(row["name"] != "none" for row in history.by("statement", 2)):
         return None
     why = "the server showed no text of what they ran"

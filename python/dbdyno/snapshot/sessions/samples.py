@@ -1,4 +1,4 @@
-"""What a sampler of sessions has seen: rows of CSV, which the server made, until they are taken."""
+"""Buffer for what a sampler of sessions has seen: rows of CSV, as the server made them, until they are taken."""
 
 from __future__ import annotations
 
@@ -14,21 +14,27 @@ from dbdyno.snapshot.engines.view import Column, View
 
 BLOCKED_EVERY_NS = 1_000_000_000
 WANTED_MOST = 50
-"""So many statements of the sessions have their text asked for, beside those of Top SQL."""
+"""Number of sampled statements whose text is requested in addition to those of Top SQL."""
 
 LATER = (
     Column("client", "text", "text", "VARCHAR"),
     Column("statement_us", "gauge", "us", "BIGINT"),
     Column("state_us", "gauge", "us", "BIGINT"),
 )
-"""Columns of a look that stores of before have not: the client's address (`local`: a socket), since when the
-statement runs, since when the state lasts."""
+"""Columns of a look that are missing in older stores.
+
+They are the client's address (`local` for a socket), how long the statement has been running, and how long the state
+has lasted.
+"""
 
 _PAIR = ("at_us", "session", "blocker")
 
 
 def activity(statement_type: str) -> tuple[Column, ...]:
-    """One row per session and look; the type is that of the statement's identifier."""
+    """Return the columns of sampled sessions, with a row per session and look.
+
+    `statement_type` is the SQL type of a statement's identifier.
+    """
     texts = ("state", "event_type", "event")
     return (
         Column("at_us", "key", "us", "BIGINT"),
@@ -42,7 +48,7 @@ def activity(statement_type: str) -> tuple[Column, ...]:
 
 
 def blocked(statement_type: str, *more: Column) -> tuple[Column, ...]:
-    """One row per look, waiter and blocker; `more` are an engine's own columns, after the lock."""
+    """Return the columns of blocked sessions, with a row per look, waiter and blocker; `more` are the engine's own."""
     known = Column("statement", "text", "count" if statement_type == "BIGINT" else "text", statement_type)
     return (
         *(Column(name, "key", "us" if name == "at_us" else "count", "BIGINT") for name in _PAIR),
@@ -59,8 +65,10 @@ def blocked(statement_type: str, *more: Column) -> tuple[Column, ...]:
 
 
 def statements_of(views: Iterable[View]) -> list[str]:
-    """Identifiers of the statements that were seen, the most frequent first; those that blocked somebody or
-    waited for a lock lead. Their texts are worth asking for."""
+    """Return identifiers of the statements seen, the most frequent first, for which texts should be read.
+
+    Statements that blocked somebody or waited for a lock come before the others.
+    """
     first: Counter[str] = Counter()
     others: Counter[str] = Counter()
     for view in views:
@@ -79,9 +87,9 @@ def _rows(view: View) -> Iterable[Sequence[Any]]:
 
 
 class Seen:
-    """What the looks of a thread saw; `take` may be called by another one.
+    """What a thread's looks have seen; `take` may be called by another thread.
 
-    Who blocks whom is asked at most once per second.
+    Who blocks whom is queried at most once per second.
     """
 
     def __init__(self, activity: tuple[Column, ...], blocked: tuple[Column, ...]) -> None:
@@ -92,7 +100,7 @@ class Seen:
         self._looks = 0
 
     def asks_who_blocks(self) -> bool:
-        """Whether it is time to ask; then it counts as asked."""
+        """Return True if it is time to query who blocks whom, which then counts as done."""
         now = time.monotonic_ns()
         if self._asked_ns is not None and now - self._asked_ns < BLOCKED_EVERY_NS:
             return False
@@ -100,13 +108,16 @@ class Seen:
         return True
 
     def add(self, sessions: str | None, blocked: str | None) -> None:
-        """Rows of one look, without the end of the last line; None for none."""
+        """Add the rows of one look as CSV without the last line's end; None for no rows."""
         with self._lock:
             for name, text in (("activity", sessions), ("blocked", blocked)):
                 self._rows[name] += [text, "\n"] if text else []
 
     def take(self, looks: int) -> tuple[list[View], int]:
-        """The views `activity` and `blocked` since the last call, and how many of all `looks` they are from."""
+        """Return the views `activity` and `blocked` since the last call, and the number of looks since then.
+
+        `looks` is the number of all looks so far.
+        """
         with self._lock:
             rows, self._rows = self._rows, {name: [] for name in self._columns}
             since, self._looks = looks - self._looks, looks

@@ -1,1 +1,1 @@
-"""The store: a folder of snapshots, its manifests, files, locks, upkeep and retention."""
+"""The store, a folder of snapshots: its files, manifests, locks, upkeep and retention."""

@@ -1,7 +1,7 @@
-"""Whether a store is whole: every manifest, every file that one names, the sums of both, the baselines.
+"""Check of a store: every manifest, every file that a manifest names, the checksums of both, the baselines.
 
-A repair loses nothing that can be read: what is torn is set aside as `*.torn`, what a killed
-process left half written is deleted, and each snapshot then says itself what it lacks.
+A repair loses nothing that can be read: a damaged file is renamed to `*.torn`, what a killed process left incomplete is
+deleted, and the manifests of the affected snapshots then say what is missing.
 """
 
 from __future__ import annotations
@@ -25,12 +25,19 @@ from dbdyno.snapshot.store.parquet import literal
 from dbdyno.snapshot.store.records import ViewRecord
 
 YOUNG_S = 600
-"""A number without a manifest may be a snapshot that is being taken, for so long."""
+"""Age in seconds below which a number without a manifest may be a snapshot that is being taken."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Something wrong: `where` in the store, `what`, which snapshots it costs, what a repair does (None: nothing)."""
+    """A defect of a store.
+
+    Attributes:
+        where: Its path in the store.
+        what: What is wrong.
+        costs: Numbers of the snapshots that lose data by it.
+        repair: What a repair does (`set aside`, `delete`), or None if it can do nothing.
+    """
 
     where: str
     what: str
@@ -39,7 +46,7 @@ class Fault:
 
 
 def check(store: Store) -> list[Fault]:
-    """All that is wrong with a store, by place. Reads every file."""
+    """Return all defects of a store, by path; every file is read."""
     found: list[Fault] = []
     whole: list[Snapshot] = []
     for number in store.numbers():
@@ -65,7 +72,11 @@ def check(store: Store) -> list[Fault]:
 
 
 def repair(store: Store, faults: list[Fault]) -> list[Fault]:
-    """Does what can be done about faults; returns those that stay. Raises `SnapshotError` where the store is in use."""
+    """Repair defects and return those that remain.
+
+    Raises:
+        SnapshotError: The store is in use.
+    """
     stay = []
     with locks.moving(store.folder), locks.alone(store.folder):
         for fault in faults:
@@ -88,7 +99,7 @@ def repair(store: Store, faults: list[Fault]) -> list[Fault]:
 
 
 def _merged_twice(store: Store, whole: list[Snapshot]) -> Iterator[Fault]:
-    """What a killed pruning left: snapshots whose samples the next one has already."""
+    """Yield snapshots left by a killed pruning whose samples were already merged into the next one."""
     here = {one.number for one in whole}
     for one in whole:
         for number in here & set(one.manifest.get("merged", ())):
@@ -97,7 +108,7 @@ def _merged_twice(store: Store, whole: list[Snapshot]) -> Iterator[Fault]:
 
 
 def _files(store: Store, whole: list[Snapshot]) -> Iterator[Fault]:
-    """Files that snapshots name and that are absent, torn or changed."""
+    """Yield files that snapshots name and that are missing, damaged or changed."""
     named: dict[str, list[tuple[Snapshot, ViewRecord]]] = {}
     for one in whole:
         for record in one.views.values():
@@ -126,7 +137,7 @@ def _wrong(store: Store, file: str, record: ViewRecord) -> str | None:
 
 
 def _left_over(store: Store, whole: list[Snapshot], damaged: set[int]) -> Iterator[Fault]:
-    """What killed processes left: numbers without a manifest, files that nobody names."""
+    """Yield what killed processes left: numbers without a manifest, and files that no snapshot names."""
     used = {record.get("file") for one in whole for record in one.views.values()}
     folders = [store.folder / f"{number:06d}" for number in store.numbers() if number not in damaged]
     folders += sorted((store.folder / PACKS).glob("*-*-*"))
@@ -154,7 +165,7 @@ def _baselines(store: Store, known: set[int]) -> Iterator[Fault]:
 
 
 def _lose(record: ViewRecord, problem: str) -> None:
-    """The rows of a view are gone, and why."""
+    """Record in a view's record that its rows are lost, and why."""
     record.pop("file", None)
     record.pop("in", None)
     record.pop("file_sum", None)
@@ -163,7 +174,7 @@ def _lose(record: ViewRecord, problem: str) -> None:
 
 
 def _set_aside(store: Store, fault: Fault) -> None:
-    """Sets a torn file aside, and has every snapshot that named it say so."""
+    """Rename a damaged file, and record its loss in every snapshot that named it."""
     for number in fault.costs:
         one = store.open(number)
         for record in one.views.values():

@@ -8,11 +8,10 @@
       packs/000001-000060-1a2b/ what sixty snapshots wrote, one file per view (`pack.py`)
       shapes/                  the columns of the views (`manifest.py`)
 
-Numbers are unique in a store, whatever the targets. A view that did not change since the target's
-snapshot before is not written again: the manifest names the earlier file. Survives kill -9 and a
-full disk at any instant: a number without a manifest is skipped, never used again. A snapshot that
-fails leaves nothing. A manifest that is torn costs that snapshot only: it is skipped, and
-`Store.damaged` says why.
+Numbers are unique in a store across all targets. A view that is unchanged since the target's previous snapshot is not
+written again: the manifest names the earlier file. The store survives kill -9 and a full disk at any instant: a number
+without a manifest is skipped and never used again, and a snapshot that fails leaves nothing. A damaged manifest costs
+only its snapshot, which is skipped; `Store.damaged` says why.
 """
 
 from __future__ import annotations
@@ -38,70 +37,72 @@ from dbdyno.snapshot.store.records import Taken, ViewRecord
 DEFAULT_STORE = Path("snaps")
 
 Place = tuple[str, int]
-"""A Parquet file, and the number under which rows stand in it; 0 where all of them are meant."""
+"""A Parquet file, and the number that marks the wanted rows in it, or 0 for all rows."""
 
 _COLUMNS: dict[int, tuple[Sequence[Any], tuple[Column, ...]]] = {}
-"""Columns by the list that they were read into, which snapshots of one store share: asked for again and again."""
+"""Cache of columns by the id of the list that they were parsed from; snapshots of one store share these lists."""
 _COLUMNS_MOST = 256
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Snapshot:
-    """One whole snapshot: `manifest` as written, `store` the folder that holds all."""
+    """A complete snapshot: its `manifest` as written, and `store`, the folder of the whole store."""
 
     store: Path
     manifest: Taken
 
     @property
     def number(self) -> int:
-        """Its number, unique in the store."""
+        """Return its number, which is unique in the store."""
         return int(self.manifest["number"])
 
     @property
     def target(self) -> str:
-        """The name of what was looked at."""
+        """Return the name of its target."""
         return str(self.manifest["target"])
 
     @property
     def engine(self) -> str:
-        """postgres, mariadb or oracle."""
+        """Return the engine: postgres, mariadb or oracle."""
         return str(self.manifest["engine"])
 
     @property
     def at_ns(self) -> int:
-        """When the counters were read, nanoseconds since 1970 by the server's clock."""
+        """Return when the counters were read, in nanoseconds since 1970 by the server's clock."""
         return int(self.manifest["at_ns"])
 
     @property
     def at(self) -> datetime:
-        """When the counters were read, UTC."""
+        """Return when the counters were read, in UTC."""
         return datetime.fromtimestamp(self.at_ns / 1e9, UTC)
 
     @property
     def note(self) -> str:
-        """What the user wrote to it."""
+        """Return the user's note, or an empty string."""
         return str(self.manifest.get("note") or "")
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the engine said of itself."""
+        """Return facts that the engine reported about itself."""
         facts: dict[str, Any] = self.manifest["facts"]
         return facts
 
     @property
     def views(self) -> dict[str, ViewRecord]:
-        """Each view's record: file, rows, columns, scope, problem."""
+        """Return the records of the views by name: file, rows, columns, scope, problem."""
         return self.manifest["views"]
 
     def file(self, view: str) -> Path | None:
-        """The Parquet file that holds a view, None where it was not read, is empty of columns or is not whole. Other
-        snapshots may be in it: `relation` reads this one."""
+        """Return the Parquet file that holds a view, or None if it was not read, has no file, or is damaged.
+
+        The file may hold other snapshots too; `relation` selects the rows of this one.
+        """
         record = self.views.get(view, {})
         name = record.get("file")
         return self.store / name if name and self._damage(record) is None else None
 
     def relation(self, view: str) -> str | None:
-        """The rows of a view, for SQL; None where it has no file that can be read."""
+        """Return an SQL relation with the rows of a view, or None if it has no readable file."""
         path = self.file(view)
         if path is None:
             return None
@@ -112,14 +113,16 @@ class Snapshot:
         return f"(select * exclude (snapshot_) from read_parquet({literal(str(path))}) where snapshot_ = {inside})"
 
     def place(self, view: str) -> Place | None:
-        """Where the rows of a view are: equal for two snapshots that share them; None where it has no file."""
+        """Return where the rows of a view are, or None without a file; equal for two snapshots that share the rows."""
         record = self.views.get(view, {})
         name = record.get("file")
         return (str(self.store / name), int(record.get("in") or 0)) if name else None
 
     def problem(self, view: str, seen: dict[str, str | None] | None = None) -> tuple[str, str | None] | None:
-        """Why a view of this snapshot cannot be read, and the next step; None where it can. `seen`: what is known of
-        files, for those who ask many snapshots of one pack."""
+        """Return why a view of this snapshot cannot be read, and the next step; None if it can be read.
+
+        `seen` is a cache of what is known of files, for callers that ask many snapshots of one pack.
+        """
         record = self.views.get(view, {})
         if problem := record.get("problem"):
             return problem, record.get("next_step")
@@ -138,7 +141,7 @@ class Snapshot:
         return damage(self.store / record["file"], None if "in" in record else record.get("file_sum"))
 
     def columns(self, view: str) -> tuple[Column, ...]:
-        """The columns that a view had."""
+        """Return the columns that a view had."""
         given = self.views.get(view, {}).get("columns", ())
         known = _COLUMNS.get(id(given))
         if known is None or known[0] is not given:
@@ -149,9 +152,11 @@ class Snapshot:
 
 
 class Store:
-    """A folder of snapshots. It is made with the first one.
+    """A folder of snapshots, which is created with the first one.
 
-    `damaged`: the numbers whose manifest was met and cannot be read, and why; they are left out.
+    Attributes:
+        folder: The folder.
+        damaged: Numbers of snapshots left out because their manifest cannot be read, each with the error.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -160,26 +165,30 @@ class Store:
         self._shapes: dict[str, Any] = {}
 
     def __iter__(self) -> Iterator[Snapshot]:
-        """All whole snapshots, by number."""
+        """Yield all complete snapshots, by number."""
         yield from self.since(0)
 
     def numbers(self) -> list[int]:
-        """All numbers that were ever reserved and have a folder, in order."""
+        """Return all numbers that have a folder, complete or not, in ascending order."""
         try:
             return sorted(int(p.name) for p in self.folder.iterdir() if p.name.isdigit() and p.name.isascii())
         except OSError:
             return []
 
     def open(self, number: int) -> Snapshot:
-        """The snapshot of a number; raises `EvidenceError`."""
+        """Return the snapshot with a number.
+
+        Raises:
+            EvidenceError: Its manifest is missing or cannot be read.
+        """
         return Snapshot(self.folder, manifest.read(self.folder, number, self._shapes))
 
     def since(self, first: int) -> Iterator[Snapshot]:
-        """All whole snapshots from a number on."""
+        """Return an iterator over all complete snapshots from a number on."""
         return (one for number in self.numbers() if number >= first and (one := self._try(number)) is not None)
 
     def _try(self, number: int) -> Snapshot | None:
-        """The snapshot of a number; None where it is not whole, or cannot be read, which is noted."""
+        """Return a snapshot, or None if it is incomplete or cannot be read; the latter is noted in `damaged`."""
         if not manifest.path_of(self.folder, number).exists():
             return None
         try:
@@ -189,21 +198,24 @@ class Store:
             return None
 
     def between(self, first: Snapshot, last: Snapshot) -> list[Snapshot]:
-        """The snapshots of a target from one to another, both included, by number: clocks step,
-        numbers do not. Only manifests of numbers between the two are opened."""
+        """Return the snapshots of a target from one to another, both included, by number.
+
+        Numbers and not times are compared, because clocks may step. Only manifests of numbers between the two are
+        opened.
+        """
         found = (self._try(number) for number in self.numbers() if first.number <= number <= last.number)
         return [one for one in found if one is not None and one.target == first.target]
 
     def of(self, target: str | None) -> list[Snapshot]:
-        """All snapshots of a target (None: of all), by number."""
+        """Return all snapshots of a target, or of all targets for None, by number."""
         return [one for one in self if target is None or one.target == target]
 
     def last(self, target: str) -> Snapshot | None:
-        """The latest snapshot of a target."""
+        """Return the latest snapshot of a target, or None."""
         return next(self.backwards(target), None)
 
     def backwards(self, target: str) -> Iterator[Snapshot]:
-        """The snapshots of a target, the latest first."""
+        """Yield the snapshots of a target, the latest first."""
         for number in reversed(self.numbers()):
             found = self._try(number)
             if found is not None and found.target == target:
@@ -221,12 +233,18 @@ class Store:
         cost: dict[str, object] | None = None,
         before: Snapshot | None = None,
     ) -> Snapshot:
-        """Writes a snapshot whole, or leaves nothing. `before` is the target's last one, whose unchanged
-        files are pointed to. Raises `SnapshotError` or `EvidenceError` where that is not possible."""
+        """Write a complete snapshot, or leave nothing.
+
+        `before` is the target's previous snapshot, whose files are referred to for unchanged views.
+
+        Raises:
+            SnapshotError: The snapshot cannot be written.
+            EvidenceError: Its manifest cannot be written.
+        """
         number, folder = self._reserve()
         try:
             with locks.adding(self.folder):
-                before = self._try(before.number) if before is not None else None  # it may have been packed since
+                before = self._try(before.number) if before is not None else None  # it may have been packed meanwhile
                 with Writer(folder) as writer:
                     records = {view.name: writer.write(view, before) for view in views}
                 made: Taken = {
@@ -247,7 +265,7 @@ class Store:
         return Snapshot(self.folder, made)
 
     def _reserve(self) -> tuple[int, Path]:
-        """A number that nobody has: the folder is made here or by nobody."""
+        """Return a number that no other process has, with its new folder."""
         try:
             with contextlib.suppress(FileExistsError):
                 make_folder(self.folder)
@@ -266,8 +284,11 @@ class Store:
             ) from error
 
     def find(self, name: str, target: str | None = None) -> Snapshot:
-        """A snapshot by number, `last`, `last-2`, its note, or a time: the latest one not after
-        it. Raises `SnapshotError` where none or several fit."""
+        """Return a snapshot by number, `last`, `last-2`, its note, or a time: the latest one not after it.
+
+        Raises:
+            SnapshotError: No snapshot or several match.
+        """
         if name.isdigit() and len(name) < 12 and manifest.path_of(self.folder, int(name)).is_file():
             return self.open(int(name))
         known = self.of(target)
@@ -297,7 +318,7 @@ class Store:
 
 
 def _nearest(known: Sequence[Snapshot], name: str) -> str:
-    """Beside which snapshots a number lies that was pruned: with it its neighbours are still named."""
+    """Return words with the nearest numbers to one that was pruned, as it may still be in a user's notes."""
     numbers = [one.number for one in known]
     if not name.isdigit() or len(name) >= 12 or not 0 < int(name) < max(numbers):
         return ""
@@ -306,7 +327,11 @@ def _nearest(known: Sequence[Snapshot], name: str) -> str:
 
 
 def refuse_odd(paths: Iterable[str]) -> None:
-    """Raises `EvidenceError` for a pipe or a device in the place of a file: DuckDB would wait for it without end."""
+    """Check that the paths are regular files, since DuckDB would wait forever for a pipe or a device.
+
+    Raises:
+        EvidenceError: A path is not a regular file.
+    """
     for path in paths:
         with contextlib.suppress(FileNotFoundError):
             if not stat.S_ISREG(Path(path).stat().st_mode):
@@ -314,7 +339,10 @@ def refuse_odd(paths: Iterable[str]) -> None:
 
 
 def many(places: Iterable[Place], *, alike: bool = True) -> str:
-    """The rows of several places, for SQL; `_file` and `_in` say which one a row is of. `alike`: their columns are."""
+    """Return an SQL relation with the rows of several places, which `_file` and `_in` identify.
+
+    `alike` says that all of them have the same columns.
+    """
     how = "filename='_file'" + ("" if alike else ", union_by_name=true")
     known = sorted(set(places))
     refuse_odd({path for path, _ in known})
@@ -323,7 +351,7 @@ def many(places: Iterable[Place], *, alike: bool = True) -> str:
     numbers = ", ".join(map(str, sorted({inside for _, inside in known if inside})))
     parts = [f"select *, 0 as _in from read_parquet([{plain}], {how})"] if plain else []
     if packs:
-        # A pack may hold rows under a number that another place in the list has: `_file` tells them apart.
+        # A pack may hold rows with a number that another place in the list has: `_file` distinguishes them.
         parts.append(
             f"select * exclude (snapshot_), snapshot_ as _in from read_parquet([{packs}], {how})"
             f" where snapshot_ in ({numbers})"
@@ -332,12 +360,12 @@ def many(places: Iterable[Place], *, alike: bool = True) -> str:
 
 
 def rows_of(chain: Sequence[Snapshot], view: str) -> str:
-    """The rows of a view in all of these snapshots, for SQL; empty where none has a file of it that can be read."""
+    """Return an SQL relation with the rows of a view in all of these snapshots; empty if none of them can be read."""
     return rows_at(place for one in chain if (place := one.place(view)) and one.problem(view) is None)
 
 
 def rows_at(places: Iterable[Place]) -> str:
-    """The rows of places whose columns may differ, for SQL; empty where there is none."""
+    """Return an SQL relation with the rows of places whose columns may differ; empty without any place."""
     files: dict[str, list[int]] = {}
     for path, inside in dict.fromkeys(places):
         files.setdefault(path, []).extend([inside] if inside else [])

@@ -1,7 +1,8 @@
-"""Whether a Parquet file of a store is as it was written.
+"""Check that a Parquet file of a store is as it was written.
 
-A byte that turned inside a page is no error to a reader: it is another number. So a file's sum is compared before
-its rows are used: that of a snapshot's own file stands in its manifest, those of a pack beside its files.
+A flipped byte inside a page is not an error for a reader, but another number. Therefore a file's checksum is compared
+before its rows are used: that of a snapshot's own file is in its manifest, those of a pack's files are in a file beside
+them.
 """
 
 from __future__ import annotations
@@ -16,18 +17,20 @@ from dbdyno.evidence.files import read_json
 from dbdyno.snapshot.store.parquet import file_sum
 
 SUMS = "sums.json"
-"""The sums of the files beside it."""
+"""File with the checksums of the files beside it."""
 CHANGED = "was changed after it was written"
 _KNOWN_MOST = 1 << 16
 _Stamp = tuple[str, int, int, str | None]
 _known: dict[_Stamp, str | None] = {}
-"""What was found of a file with this size and time: a report asks for many figures of one file."""
+"""Cache of results by path, size and time, because a report reads many figures from one file."""
 _sums: dict[tuple[str, int, int], Mapping[str, object]] = {}
 
 
 def damage(path: Path, known: str | None = None) -> str | None:
-    """What is wrong with a file, `known` the sum that it had (else that which stands beside it); None where it is
-    whole, as far as that is known."""
+    """Return what is wrong with a file, or None if it is intact as far as known.
+
+    `known` is the checksum that it had; without it, that in the file beside it is used.
+    """
     known = known or beside(path)
     try:
         stamp = (*_stamp(path), known)
@@ -47,7 +50,7 @@ def _changed(path: Path, known: str | None) -> str | None:
 
 
 def beside(path: Path) -> str | None:
-    """The sum of a file of a pack."""
+    """Return the checksum of a pack's file, or None if it is not known."""
     place = path.parent / SUMS
     try:
         stamp = _stamp(place)
@@ -68,9 +71,9 @@ def _stamp(path: Path) -> tuple[str, int, int]:
 
 
 def torn(path: Path) -> str | None:
-    """What is wrong with a Parquet file at first sight: absent, cut off, or not Parquet; None where it looks whole."""
+    """Return what is visibly wrong with a Parquet file (missing, cut off, not Parquet), or None."""
     try:
-        # A pipe in its place would be waited for without end.
+        # Opening a pipe in its place would block forever.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return f"its file {path.parent.name}/{path.name} is no file"

@@ -1,8 +1,8 @@
-"""Who works in a store: many may add snapshots at once; one process packs, prunes or repairs, and keeps the others
-out only while files move, so that a long pruning costs a watch no snapshot.
+"""Locks on a store: many processes may add snapshots at once, but only one packs, prunes or repairs.
 
-By flock, which the kernel gives back however a process ends. Where the file system knows none, the
-store works without, as it always did.
+That one excludes the others only while files are moved, so a long pruning does not cost a watch any snapshot. The locks
+are flock's, which the kernel releases however a process ends. If the file system does not support flock, the store
+works without locks.
 """
 
 from __future__ import annotations
@@ -20,27 +20,38 @@ from dbdyno.base.files import make_inner_folder
 
 PATIENCE_S = 30.0
 PACKS = "packs"
-"""The folder of a store that holds its packs; who moves files holds it too."""
+"""The folder of a store that holds its packs; a process that moves files locks it too."""
 
 
 @contextlib.contextmanager
 def adding(store: Path) -> Iterator[None]:
-    """While a snapshot is written. Raises `SnapshotError` where another process keeps the store."""
+    """Hold the store's shared lock while a snapshot is written.
+
+    Raises:
+        SnapshotError: Another process holds the exclusive lock for more than `PATIENCE_S` seconds.
+    """
     with _held(store, fcntl.LOCK_SH):
         yield
 
 
 @contextlib.contextmanager
 def alone(store: Path) -> Iterator[None]:
-    """While files of the store move. Raises `SnapshotError` where somebody works in it."""
+    """Hold the store's exclusive lock while files are moved.
+
+    Raises:
+        SnapshotError: Another process holds a lock for more than `PATIENCE_S` seconds.
+    """
     with _held(store, fcntl.LOCK_EX):
         yield
 
 
 @contextlib.contextmanager
 def moving(store: Path) -> Iterator[None]:
-    """While a process packs, prunes or repairs: snapshots may be added meanwhile. Raises `SnapshotError` where another
-    process does."""
+    """Hold the lock for packing, pruning or repairing; snapshots may be added meanwhile.
+
+    Raises:
+        SnapshotError: Another process packs, prunes or repairs for more than `PATIENCE_S` seconds.
+    """
     try:
         make_inner_folder(store / PACKS, exist_ok=True)
     except OSError as error:

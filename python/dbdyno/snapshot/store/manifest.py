@@ -1,11 +1,10 @@
 """The manifest of a snapshot on disk: its facts, one record per view, and a pointer to the columns.
 
-What the columns of the views are hardly ever changes, so it stands once in the store, in
-`shapes/<digest>.json`, which every manifest with the same columns names. The files of a pack bear the
-names of the views, so that of those the pack alone is named: a manifest fits a block of a file
-system. In memory a manifest is whole: `read` puts columns and files back into its records. Schema 1
-had the columns in every manifest, 2 the files; they read as before. A
-shape that was lost is written again by the next snapshot with the same columns.
+The columns of the views hardly ever change, so they are stored once, in `shapes/<digest>.json`, and every manifest with
+the same columns names that file. The files of a pack are named after the views, so a manifest names only the pack: it
+then fits in one block of a file system. In memory a manifest is complete: `read` puts columns and files back into its
+records. Schema 1 had the columns in every manifest, schema 2 the files; both can still be read. A shape that was lost
+is written again by the next snapshot with the same columns.
 """
 
 from __future__ import annotations
@@ -26,25 +25,29 @@ from dbdyno.snapshot.store.records import Taken
 SCHEMA = 3
 READABLE = (1, 2, 3)
 PACKED = "pack"
-"""In the place of a file: the view's own in the manifest's pack."""
+"""Value in place of a file's name: the view's file in the manifest's pack."""
 NAME = "manifest.json"
 SHAPES = "shapes"
 KINDS: dict[str, type] = {"number": int, "engine": str, "target": str, "at_ns": int, "facts": dict, "views": dict}
-"""What every manifest holds."""
+"""Keys that every manifest has, and their types."""
 SHARED = ("scope", "scope_by", "appearance", "columns")
-"""What of a view's record is shared between snapshots."""
+"""Keys of a view's record that snapshots share."""
 _FILE = re.compile(r"(?:\d{1,12}|packs/\d{1,12}-\d{1,12}-[0-9a-f]{4,16})/[\w.-]{1,200}\.parquet")
 _DIGEST = re.compile(r"[0-9a-f]{16,64}")
 TORN_STEP = "restore it from a copy, or run `dbdyno snap check --repair`"
 
 
 def path_of(store: Path, number: int) -> Path:
-    """Where the manifest of a number is, or would be."""
+    """Return the path of a number's manifest, whether it exists or not."""
     return store / f"{number:06d}" / NAME
 
 
 def write(store: Path, manifest: Taken) -> None:
-    """Writes a manifest of the present schema whole, its columns first. Raises `EvidenceError`."""
+    """Write a complete manifest of the present schema, with its columns first.
+
+    Raises:
+        EvidenceError: It cannot be written.
+    """
     views = manifest["views"]
     shape = {view: _shared(record) for view, record in views.items()}
     records: dict[str, Any] = {
@@ -59,7 +62,11 @@ def write(store: Path, manifest: Taken) -> None:
 
 
 def read(store: Path, number: int, shapes: dict[str, object]) -> Taken:
-    """The manifest of a number, with its columns. `shapes`: those read before. Raises `EvidenceError`."""
+    """Return the manifest of a number, with its columns; `shapes` is a cache of columns by digest.
+
+    Raises:
+        EvidenceError: It is missing, damaged or of an unknown schema.
+    """
     path = path_of(store, number)
     found = read_json(path, Section)
     if not isinstance(found, dict) or found.get("schema") not in READABLE:
@@ -93,7 +100,7 @@ def _shared(record: Mapping[str, object]) -> dict[str, object]:
 
 
 def intact(store: Path, number: int) -> str | None:
-    """What is wrong with the sum of a manifest; None where it is right or was never written."""
+    """Return what is wrong with a manifest's checksum, or None if it is right or was never written."""
     kept = read_json(path_of(store, number))
     if isinstance(kept, dict) and "sum" in kept and kept["sum"] != checksum(kept):
         return "its sum is wrong: it was changed after it was written"
@@ -101,12 +108,12 @@ def intact(store: Path, number: int) -> str | None:
 
 
 def checksum(manifest: dict[str, Any]) -> str:
-    """The sum of all that a manifest says beside its own sum."""
+    """Return the checksum of a manifest, computed without its own checksum."""
     return _digest(_text({key: value for key, value in manifest.items() if key != "sum"}))
 
 
 def _put_shape(store: Path, shape: dict[str, Any]) -> str:
-    """Writes the columns once; returns their name. A file that is not what its name says is written again."""
+    """Write the columns unless they are stored already, and return their digest; a damaged file is rewritten."""
     text = _text(shape)
     digest = _digest(text)
     path = store / SHAPES / f"{digest}.json"
@@ -143,7 +150,11 @@ def _with_shape(store: Path, found: dict[str, Any], path: Path, shapes: dict[str
 
 
 def _check_view(view: str, record: Any, manifest: Path) -> None:
-    """Raises `EvidenceError` for a record that is none, or that names a file elsewhere than in the store."""
+    """Check the record of a view.
+
+    Raises:
+        EvidenceError: It is not a record, or it names a file outside of the store.
+    """
     columns = record.get("columns", []) if isinstance(record, dict) else None
     file = record.get("file") if isinstance(record, dict) else None
     inside = record.get("in", 0) if isinstance(record, dict) else None

@@ -1,12 +1,12 @@
-"""Many snapshots in one file per view: what a store is made of once an hour has passed.
+"""Packs: many snapshots in one file per view, into which a store's snapshots are combined after an hour.
 
-A Parquet file of a hundred rows is mostly its own description. Sixty snapshots of a view in one
-file, sorted so that a row stands beside itself a minute later, take a tenth of sixty files. Each
-keeps its manifest, whose records say `in` which rows of the pack are its own.
+A Parquet file of a hundred rows consists mostly of metadata. Sixty snapshots of a view in one file, sorted so that a
+row is next to itself a minute later, take a tenth of the space of sixty files. Each snapshot keeps its manifest, whose
+records say with `in` which rows of the pack are its own.
 
-Order: the pack is written and on disk, then each manifest names it, then what no manifest names any
-more is deleted. Killed at any instant, the store reads as before; `snap check --repair` deletes
-what was left over. A pack that is torn later costs those views of its sixty snapshots.
+Order of steps: the pack is written to disk, then each manifest names it, then files that no manifest names any more are
+deleted. If the process is killed at any instant, the store reads as before; `snap check --repair` deletes the remains.
+A pack that is damaged later costs those views of its sixty snapshots.
 """
 
 from __future__ import annotations
@@ -31,14 +31,17 @@ from dbdyno.snapshot.store.parquet import file_sum, literal
 from dbdyno.snapshot.store.records import Taken, ViewRecord
 
 GROUP = 60
-"""Snapshots of a pack."""
+"""Number of snapshots in a pack."""
 Merged = Mapping[int, Sequence[Snapshot]]
-"""For a snapshot that is kept: those before it that are dropped, whose samples go to it."""
+"""For each kept snapshot, the dropped ones before it, whose samples it takes over."""
 
 
 def pack_full(store: Store, target: str, *, group: int = GROUP) -> int:
-    """Packs what of a target is not packed yet, in whole groups; the latest snapshot stays as it is. Returns how
-    many packs were made. Raises `SnapshotError`."""
+    """Pack the unpacked snapshots of a target in full groups, without the latest one, and return the number of packs.
+
+    Raises:
+        SnapshotError: A pack cannot be written, or another process holds the lock.
+    """
     made = 0
     with locks.moving(store.folder):
         loose: list[Snapshot] = []
@@ -56,8 +59,13 @@ def pack_full(store: Store, target: str, *, group: int = GROUP) -> int:
 
 
 def pack(store: Store, group: Sequence[Snapshot], merged: Merged | None = None, *, tidy: bool = True) -> None:
-    """Puts what these snapshots of a target wrote into one file per view, and with `tidy` deletes what no snapshot
-    needs any more, for which every later manifest is read. The caller works in the store alone."""
+    """Combine what these snapshots of a target wrote into one file per view; the caller holds the exclusive lock.
+
+    With `tidy`, files that no snapshot needs any more are deleted, for which every later manifest is read.
+
+    Raises:
+        SnapshotError: The pack cannot be written.
+    """
     merged = merged or {}
     name = f"{PACKS}/{group[0].number:06d}-{group[-1].number:06d}-{os.urandom(4).hex()}"
     folder = store.folder / name
@@ -79,8 +87,10 @@ def pack(store: Store, group: Sequence[Snapshot], merged: Merged | None = None, 
 
 
 def unused(store: Store, folders: Iterable[Path], first: int = 0) -> list[Path]:
-    """Deletes the files in `folders` that no manifest from `first` on names, and returns them. Files are named by
-    snapshots after them alone, and a pack by its own snapshots and those after."""
+    """Delete the files in `folders` that no manifest from number `first` on names, and return them.
+
+    A file is named only by later snapshots, a pack also by its own.
+    """
     used = {record.get("file") for one in store.since(first) for record in one.views.values()}
     torn = {store.folder / f"{number:06d}" for number in store.damaged}
     gone = []
@@ -97,19 +107,18 @@ def unused(store: Store, folders: Iterable[Path], first: int = 0) -> list[Path]:
 
 
 def is_sampled(view: str, record: Mapping[str, Any]) -> bool:
-    """Whether a view has what was seen since the snapshot before, rather than what stood at its instant."""
+    """Return True if a view holds what was seen since the previous snapshot, not the state at its instant."""
     return view in ("activity", "blocked") or any(
         column[0] in ("at_us", "sample_id") for column in record.get("columns", ())
     )
 
 
 Place = tuple[str, int]
-"""A file of the pack, and the number under which the rows stand in it."""
+"""A file of the pack, and the number that marks the rows in it."""
 
 
 def _write(folder: Path, group: Sequence[Snapshot], merged: Merged) -> dict[tuple[int, str], Place]:
-    """Writes the files of a pack; returns where each snapshot's views are in it."""
-
+    """Write the files of a pack, and return where each snapshot's views are in it."""
     places: dict[tuple[int, str], Place] = {}
     with for_files() as connection:
         for view in dict.fromkeys(view for one in group for view in one.views):
@@ -128,7 +137,7 @@ def _write(folder: Path, group: Sequence[Snapshot], merged: Merged) -> dict[tupl
 
 
 def _alike(view: str, group: Sequence[Snapshot]) -> list[list[Snapshot]]:
-    """The snapshots whose view can be read, by its columns."""
+    """Return the snapshots whose view can be read, grouped by its columns."""
     found: dict[str, list[Snapshot]] = {}
     for one in group:
         if one.file(view) is not None and one.problem(view) is None:
@@ -137,8 +146,10 @@ def _alike(view: str, group: Sequence[Snapshot]) -> list[list[Snapshot]]:
 
 
 def _sources(one: Snapshot, view: str, dropped: Sequence[Snapshot]) -> tuple[list[str], int]:
-    """What the rows of a view are read from, and the number under which they stand: that of the snapshot that wrote
-    them first, so that what did not change is there once."""
+    """Return the relations from which a view's rows are read, and the number that marks them.
+
+    The number is that of the snapshot that first wrote the rows, so that unchanged rows are stored once.
+    """
     record = one.views[view]
     if is_sampled(view, record):
         chain = [each for each in [*dropped, one] if each.file(view) and each.problem(view) is None]
@@ -171,7 +182,7 @@ def _copy(connection: Any, parts: Mapping[int, list[str]], keys: list[str], path
 def _point(
     store: Store, one: Snapshot, places: Mapping[tuple[int, str], Place], dropped: Sequence[Snapshot], name: str
 ) -> None:
-    """Has a snapshot's manifest name the pack, and add up what collecting the dropped ones cost."""
+    """Rewrite a snapshot's manifest to name the pack, and add the collecting cost of the dropped ones."""
     views: dict[str, ViewRecord] = {}
     for view, record in one.views.items():
         views[view] = record
@@ -188,7 +199,7 @@ def _point(
 
 
 def merged_cost(cost: Mapping[str, Any], dropped: Sequence[Mapping[str, Any]]) -> dict[str, object]:
-    """What a snapshot's collecting cost with that of the dropped ones before it: looks and transactions of our own."""
+    """Return a snapshot's cost together with that of dropped ones before it: sampler looks, dbdyno's transactions."""
     found = dict(cost)
     looks = [one["looks"] for one in [*dropped, cost] if one.get("looks") is not None]
     if looks:

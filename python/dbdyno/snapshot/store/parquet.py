@@ -1,6 +1,6 @@
-"""Views to Parquet by DuckDB: no Python per value where the engine already sends CSV.
+"""Writing of views as Parquet by DuckDB, without Python code per value if the engine sends CSV.
 
-A folder that is killed in the middle has no manifest and so does not count; files need no renaming.
+A folder whose writer was killed has no manifest and does not count, so files need no renaming.
 """
 
 from __future__ import annotations
@@ -17,32 +17,37 @@ from dbdyno.snapshot.engines.view import View
 from dbdyno.snapshot.store.records import ViewRecord
 
 SAME = ("file", "in", "rows", "digest", "file_sum")
-"""What a record has from the one before where the view did not change."""
+"""Keys of the previous record that are reused if the view did not change."""
 
 
 class Earlier(Protocol):
-    """What a writer asks of the target's snapshot before."""
+    """What a writer needs of the target's previous snapshot."""
 
     @property
     def views(self) -> dict[str, ViewRecord]:
-        """Each view's record."""
+        """Return the records of the views by name."""
         ...
 
     def problem(self, view: str) -> tuple[str, str | None] | None:
-        """Why a view cannot be read; None where it can."""
+        """Return why a view cannot be read, and the next step; None if it can be read."""
         ...
 
 
 class Writer:
-    """Writes views into one folder; a context manager over one DuckDB connection."""
+    """Writer of views into one folder; a context manager over one DuckDB connection."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._connection = for_files()
 
     def write(self, view: View, before: Earlier | None) -> ViewRecord:
-        """Writes one view; returns its record for the manifest. `before` is the snapshot before: where
-        nothing changed, its file is named instead, if it is whole."""
+        """Write one view and return its record for the manifest.
+
+        `before` is the previous snapshot: if nothing changed and its file is intact, that file is named instead.
+
+        Raises:
+            SnapshotError: The view cannot be written.
+        """
         record: ViewRecord = {
             "scope": view.scope,
             "scope_by": view.scope_by,
@@ -70,7 +75,7 @@ class Writer:
             if isinstance(view.rows, bytes):
                 try:
                     return self._from_csv(view, view.rows, path)
-                except duckdb.InvalidInputException:  # bytes that are no UTF-8
+                except duckdb.InvalidInputException:  # bytes that are not UTF-8
                     return self._from_csv(view, view.rows.decode(errors="replace").encode(), path)
             return self._from_rows(view, view.rows, path)
         except (duckdb.Error, OSError) as error:
@@ -130,11 +135,11 @@ def _quoted(name: str) -> str:
 
 
 def file_sum(path: Path) -> str:
-    """The sum of a file as it stands on disk."""
+    """Return the checksum of a file on disk."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=12)).hexdigest()
 
 
 def literal(text: str) -> str:
-    """A text for SQL."""
+    """Return a text as an SQL string literal."""
     return "'" + text.replace("'", "''") + "'"

@@ -1,10 +1,10 @@
-"""Thins out a store by age, so that reports over the thinned time still say what was known.
+"""Pruning: thin out a store by age, so that reports on the pruned time still say what was known.
 
-What stays beside what `retention.py` chooses: snapshots with a note, those of a baseline, and both
-snapshots beside each break. A break is where the difference of two neighbours loses something: a
-reset, a crash, a restart, a failover, an eviction, a row that began again or went. Without them the
-difference over the hour would be unknown although it is known for 59 of its minutes. What was
-sampled between goes to the next snapshot that stays, with the looks that it took.
+Besides the snapshots that `retention.py` chooses, these stay: snapshots with a note, those of a baseline, and both
+snapshots beside each break. A break is a difference of two neighbours that loses something: a reset, a crash, a
+restart, a failover, an eviction, a row that began again or disappeared. Without them, the difference over the hour
+would be unknown although it is known for 59 of its minutes. What was sampled in between is merged into the next
+remaining snapshot, with the number of looks.
 """
 
 from __future__ import annotations
@@ -30,15 +30,23 @@ from dbdyno.snapshot.store.pack import GROUP, is_sampled, pack, unused
 from dbdyno.snapshot.store.parquet import literal
 
 _MILD = ("ok", "clock stepped", "restart")
-"""Verdicts over which a difference is whole."""
+"""Verdicts with which a difference is still complete."""
 ROWS_MOST = 500_000
-"""So many rows of samples go into a pack."""
+"""Largest number of sampled rows in a pack."""
 
 
 @dataclass
 class Plan:
-    """What pruning a target would do: numbers that go, and why others stay beyond what the rules choose. `plans`: what
-    is kept of logs that no snapshot that stays is beside."""
+    """What pruning a target would do.
+
+    Attributes:
+        target: The target.
+        go: Numbers to delete.
+        stay: Numbers to keep.
+        breaks: Those kept because they are beside a break.
+        noted: Those kept because of a note or a baseline.
+        plans: Stored logs to delete, which end before all remaining snapshots.
+    """
 
     target: str
     go: list[int] = field(default_factory=list)
@@ -49,7 +57,10 @@ class Plan:
 
 
 def plan(store: Store, target: str, rules: Sequence[retention.Rule], now_ns: int, *, rows: bool = True) -> Plan:
-    """What would go. `rows`: breaks of single rows (an object dropped, a statement evicted) count too."""
+    """Return what pruning would do.
+
+    With `rows`, breaks of single rows (a dropped object, an evicted statement) count too.
+    """
     chain = light(store, target, 0, 1 << 62)
     if len(chain) < 2:
         return Plan(target, [], [one.number for one in chain])
@@ -70,8 +81,15 @@ def plan(store: Store, target: str, rules: Sequence[retention.Rule], now_ns: int
 
 
 def carry_out(store: Store, asked: Plan, tell: Callable[[str], None] = lambda _: None) -> int:
-    """Does what a plan says; returns how many snapshots went. What stays is packed, with the samples of what goes;
-    files that it points to stay. Killed at any instant, no snapshot that stays loses a row."""
+    """Carry out a plan, and return the number of deleted snapshots.
+
+    The remaining snapshots are packed, together with the samples of the deleted ones; files that they refer to stay. If
+    the process is killed at any instant, no remaining snapshot loses a row. `tell` is called with a sentence after each
+    pack.
+
+    Raises:
+        SnapshotError: A pack cannot be written, or another process holds the lock.
+    """
     go = set(asked.go)
     with locks.moving(store.folder):
         chain = light(store, asked.target, 0, 1 << 62)
@@ -83,18 +101,18 @@ def carry_out(store: Store, asked: Plan, tell: Callable[[str], None] = lambda _:
                 waiting.append(one.number)
                 continue
             said = store.open(one.number).manifest
-            known = said.get("merged", ())  # of a pruning that was killed before it deleted them
+            known = said.get("merged", ())  # merged by a pruning that was killed before it deleted them
             before[one.number], waiting = [number for number in waiting if number not in known], []
             packed |= {one.number} if "pack" in said else set()
         stays = [one.number for one in chain if one.number not in go]
         if stays:
-            before[stays[0]] = []  # nothing is reported before the first
-        last = [number for number in stays[-1:] if before[number]]  # else it stays: the next one points to it
+            before[stays[0]] = []  # there is no report before the first snapshot
+        last = [number for number in stays[-1:] if before[number]]  # otherwise it stays: the next one refers to it
         for group in _groups([*stays[:-1], *last], before, packed):
             dropped = {number: [_sampled(store, each) for each in before[number]] for number in group}
             for part in _of_size(store, group, dropped):
                 with locks.alone(store.folder):
-                    pack(store, [store.open(number) for number in part], dropped, tidy=False)  # at the end, once
+                    pack(store, [store.open(number) for number in part], dropped, tidy=False)  # tidied at the end
                     for each in (each for number in part for each in dropped[number]):
                         _drop(store, each)
             tell(f"packed {group[0]} to {group[-1]}")
@@ -109,7 +127,7 @@ def carry_out(store: Store, asked: Plan, tell: Callable[[str], None] = lambda _:
 
 
 def _of_size(store: Store, group: Sequence[int], dropped: Mapping[int, Sequence[Snapshot]]) -> Iterator[list[int]]:
-    """A group in parts with so many rows of samples each, for a pack is sorted in memory."""
+    """Yield a group in parts with at most `ROWS_MOST` sampled rows each, because a pack is sorted in memory."""
     part: list[int] = []
     rows = 0
     for number in group:
@@ -128,14 +146,14 @@ def _of_size(store: Store, group: Sequence[int], dropped: Mapping[int, Sequence[
 
 
 def _sampled(store: Store, number: int) -> Snapshot:
-    """A snapshot that goes, of which only what was sampled before it is known: thousands are held at once."""
+    """Return a snapshot to delete with only its sampled views, because thousands are in memory at once."""
     one = store.open(number)
     views = {name: record for name, record in one.views.items() if is_sampled(name, record)}
     return Snapshot(store.folder, {**one.manifest, "views": views, "facts": {}})
 
 
 def _groups(stays: Sequence[int], before: dict[int, list[int]], packed: AbstractSet[int]) -> list[list[int]]:
-    """What is packed anew: groups in which something went or is not packed yet."""
+    """Return the groups to be packed again: those in which something was dropped or is not packed yet."""
     groups = [list(stays[at : at + GROUP]) for at in range(0, len(stays), GROUP)]
     return [group for group in groups if any(before[number] or number not in packed for number in group)]
 
@@ -148,13 +166,13 @@ def _drop(store: Store, one: Snapshot) -> None:
 
 
 def _noted(store: Store, chain: Sequence[Snapshot]) -> set[int]:
-    """Those that somebody gave a name: by a note, or as part of a baseline."""
+    """Return the numbers of snapshots with a note or within a baseline."""
     spans = [(one["first"], one["last"]) for one in baselines(store) if one["target"] == chain[0].target]
     return {one.number for one in chain if one.note or any(first <= one.number <= last for first, last in spans)}
 
 
 def _broken(store: Store, chain: Sequence[Snapshot], stay: set[int], *, rows: bool) -> list[tuple[int, int]]:
-    """Neighbours of which one would go, and whose difference loses something, by the sums that are kept."""
+    """Return the pairs of neighbours of which one would go and whose difference loses something, by the cached sums."""
     wanted = {
         new.number: old.number for old, new in pairwise(chain) if old.number not in stay or new.number not in stay
     }
@@ -164,7 +182,7 @@ def _broken(store: Store, chain: Sequence[Snapshot], stay: set[int], *, rows: bo
     try:
         mild = _MILD if rows else (*_MILD, "evicted")
         whole = {part["number"] for part in sums.parts() if not any(_lost(one, mild) for one in part["verdicts"])}
-        broken = wanted.keys() - whole  # whatever could not be judged is not thrown away
+        broken = wanted.keys() - whole  # what cannot be judged is not deleted
         if rows:
             broken |= wanted.keys() & _rows_ended(sums)
     finally:
@@ -173,15 +191,14 @@ def _broken(store: Store, chain: Sequence[Snapshot], stay: set[int], *, rows: bo
 
 
 def _lost(verdict: Sequence[Any], mild: Sequence[str]) -> bool:
-    """Whether a sub-interval's verdict says that something was lost. That a view was not read says it not."""
+    """Return True if a sub-interval's verdict says that something was lost; a view that was not read does not count."""
     scope, _, word, why, *_ = verdict
     unread = scope.startswith("view:") and word == "partial" and why.startswith(f"{scope.removeprefix('view:')} ")
     return word not in mild and not unread
 
 
 def _rows_ended(sums: Chain) -> set[int]:
-    """The sub-intervals in which some row of some view ended: it went, a counter of it fell, its life began again."""
-
+    """Return the sub-intervals in which some row disappeared, was reset, or had a counter that fell."""
     found: set[int] = set()
     words = ", ".join(literal(word) for word in _MILD)
     with for_files() as connection:

@@ -1,4 +1,4 @@
-"""What a snapshot's manifest holds, as types: read and checked by `manifest`, written from them."""
+"""Types of a manifest's content: `manifest` reads and checks it, and writes it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,18 @@ ViewRecord = TypedDict(
     },
     total=False,
 )
-"""A view: its columns (name, kind, unit, type), where its rows are (`in`: under which number of a pack), or why it was
-not read."""
+"""Record of a view: its columns (name, kind, unit, type), and where its rows are or why it was not read.
+
+`in` is the number that marks its rows in the file of a pack.
+"""
 
 
 class Taken(TypedDict, total=False):
-    """A manifest. `merged` are the numbers that were pruned into this one, `pruned` how many."""
+    """Content of a manifest.
+
+    `merged` are the numbers of pruned snapshots whose samples are in this one; `pruned` is how many there were in
+    total.
+    """
 
     schema: int
     number: int

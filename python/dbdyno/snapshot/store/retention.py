@@ -1,9 +1,9 @@
-"""What a store keeps of its age: `minute:2d, hour:60d, day:2y`.
+"""Rules on what a store keeps by age, such as `minute:2d, hour:60d, day:2y`.
 
-Read: of each minute one snapshot for two days, of each hour one until 60 days, of each day one
-until two years, and then none. Counters are cumulative: the difference of two that stay is the sum
-over all between them. Ages are counted from the target's latest snapshot, or from this machine's
-time if that is earlier, so that one clock that is wrong deletes nothing.
+This example keeps one snapshot per minute for two days, one per hour until 60 days, one per day until two years, and
+then none. Counters are cumulative: the difference of two remaining snapshots is the sum over all between them. Ages are
+measured from the target's latest snapshot, or from this machine's time if that is earlier, so that a single wrong clock
+deletes nothing.
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ EXAMPLE = "minute:2d, hour:60d, day:2y"
 
 @dataclass(frozen=True, order=True)
 class Rule:
-    """Until the age `age_ns` one snapshot of each `step_ns` stays (0: all)."""
+    """One snapshot per `step_ns` (0: all) is kept up to the age `age_ns`."""
 
     age_ns: int
     step_ns: int
 
 
 def rules_of(text: str) -> list[Rule]:
-    """The rules of a text, the youngest first. Raises `SnapshotError` where it is none, or where a coarser step ends
-    before a finer one."""
+    """Return the rules in a text, the youngest first.
+
+    Raises:
+        SnapshotError: The text is not valid, or a coarser step ends before a finer one.
+    """
     found = []
     for part in text.split(","):
         match = _RULE.fullmatch(part)
@@ -53,7 +56,7 @@ def rules_of(text: str) -> list[Rule]:
 
 
 def chosen(chain: Sequence[Snapshot], rules: Sequence[Rule], now_ns: int) -> set[int]:
-    """The numbers of those that stay by age: the first of each step, and the latest."""
+    """Return the numbers of snapshots that stay by age: the first of each step, and the latest one."""
     now_ns = min(now_ns, chain[-1].at_ns)
     kept: dict[tuple[int, int], int] = {}
     stay = {chain[-1].number}
@@ -67,7 +70,7 @@ def chosen(chain: Sequence[Snapshot], rules: Sequence[Rule], now_ns: int) -> set
 
 
 def oldest(chain: Sequence[Snapshot], rules: Sequence[Rule], now_ns: int) -> int:
-    """The first number that some rule still reaches; breaks before it need not be kept."""
+    """Return the first number that some rule still covers; breaks before it need not be kept."""
     now_ns = min(now_ns, chain[-1].at_ns)
     young = [one.number for one in chain if now_ns - one.at_ns < rules[-1].age_ns]
     return min(young, default=chain[-1].number)

@@ -1,4 +1,4 @@
-"""What is done to a store as snapshots are taken, so that nobody waits for it later: packs, and sums of whole hours."""
+"""Upkeep of a store while snapshots are taken, so that nobody waits for it later: packs, and sums of hours."""
 
 from __future__ import annotations
 
@@ -13,25 +13,28 @@ from dbdyno.snapshot.store.pack import GROUP, pack_full
 
 HOUR_NS = 3600 * 10**9
 HOURS_MOST = 3
-"""So many hours that were not summed before are at once: taking snapshots goes on soon."""
+"""Largest number of missing hourly sums computed at once, so that taking snapshots soon continues."""
 
 
 def tidy_when_due(store: Store, made: Snapshot) -> None:
-    """Packs once in so many numbers, and keeps the sums of an hour when the next one has begun. Raises `SnapshotError`
-    where a pack cannot be made; the snapshot itself is safe."""
+    """Pack once per `GROUP` numbers, and cache the sums of an hour when the next one has begun.
+
+    Raises:
+        SnapshotError: A pack cannot be made; the snapshot itself is safe.
+    """
     before = next((one for one in store.backwards(made.target) if one.number < made.number), None)
     if before is None:
         return
-    if before.number // GROUP != made.number // GROUP:  # others may have taken the very number
+    if before.number // GROUP != made.number // GROUP:  # another target may have the exact number
         pack_full(store, made.target, group=GROUP)
     if before.at_ns // HOUR_NS != made.at_ns // HOUR_NS:
-        with contextlib.suppress(Error, OSError):  # the first report makes what is missing
+        with contextlib.suppress(Error, OSError):  # the first report computes what is missing
             keep_sums(store, made)
 
 
 def keep_sums(store: Store, last: Snapshot) -> int:
-    """Keeps the sums of the latest whole hours that have none; returns of how many."""
-    own = Store(store.folder)  # what it knows of all snapshots goes with it
+    """Cache the sums of the latest complete hours without cached sums, and return their number."""
+    own = Store(store.folder)  # its cache of all snapshots is freed with it
     known = light(own, last.target, 0, last.number)
     if len(known) < 2:
         return 0

@@ -1,6 +1,6 @@
-"""Many targets watched by one process: a thread and a store folder for each, so that one that hangs costs itself.
+"""Many targets watched by one process, with a thread and a store for each, so that one that hangs affects only itself.
 
-    store = "fleet"            # folder; each target has one of its name in it
+    store = "fleet"            # folder; each target has a store with its name in it
     every = "60s"              # and other keys of a target, for all of them
 
     [[target]]
@@ -12,10 +12,10 @@
     name = "billing"
     dsn_env = "BILLING_DSN"    # the connection string is in this variable
 
-Targets begin spread over their period, so that a hundred of them are not read at one instant. One
-that cannot be reached is tried again each period. At the end each takes a last snapshot; when none
-has said anything for `ENDING_S`, the threads that hang are left behind, and what they were writing
-does not count. The caller then ends the process at once: a driver's thread cannot be ended.
+Targets begin spread over their period, so that a hundred of them are not read at one instant. A target that cannot be
+reached is tried again each period. At the end each target takes a last snapshot. When no thread has reported anything
+for `ENDING_S` seconds, the threads that hang are abandoned, and what they were writing does not count. The caller then
+exits the process at once, because a driver's thread cannot be stopped.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ COMMON: dict[str, type | tuple[type, ...]] = {
     "lock_timeout": (int, float),
     "plans": int,
 }
-"""Keys of a target that may stand above all targets."""
+"""Keys of a target that may also be set for all targets, at the top of the file."""
 OWN: dict[str, type | tuple[type, ...]] = {"name": str, "dsn": str, "dsn_env": str}
 
 
 @dataclass(frozen=True)
 class Target:
-    """One target of a fleet: how to reach it (with its secrets; never written), and how often."""
+    """One target of a fleet: its connection string with secrets, which is never written, and its period."""
 
     name: str
     dsn: str = field(repr=False)
@@ -70,7 +70,7 @@ class Target:
 
 @dataclass
 class Status:
-    """What is known of a target while it is watched. `since` is when its thread last said something."""
+    """What is known of a target while it is watched; `since` is when its thread last reported anything."""
 
     name: str
     taken: int = 0
@@ -81,7 +81,7 @@ class Status:
     ended: bool = False
 
     def word(self, now: float) -> str:
-        """`ok`, `waiting` for its first, `failing`, or `silent` when its thread is late by a minute or more."""
+        """Return `ok`, `waiting` (for the first snapshot), `failing`, or `silent` if the thread is a minute late."""
         if not self.ended and now - self.since > self.next_s + 60:
             return "silent"
         if self.problem is not None:
@@ -90,7 +90,11 @@ class Status:
 
 
 def read_fleet(path: Path, env: Mapping[str, str]) -> tuple[Path, list[Target]]:
-    """The folder of the stores and the targets of a file. Raises `SnapshotError` with its place."""
+    """Return the folder of the stores and the targets in a file.
+
+    Raises:
+        SnapshotError: The file cannot be read or is not valid; the error has the place.
+    """
     try:
         found = read_toml(path)
     except OSError as error:
@@ -163,11 +167,11 @@ def _seconds(text: str, where: str) -> float:
 
 
 Told = Callable[[Target, Store, Snapshot | Error], None]
-"""Called in the target's own thread with each snapshot and each failure."""
+"""Callback in the target's own thread, for each snapshot and each failure."""
 
 
 class Fleet:
-    """Watches targets until `stop` is set or `for_s` is over."""
+    """Watcher of targets until `stop` is set or a given time is over."""
 
     def __init__(self, folder: Path, targets: list[Target], tell: Told, *, stop: threading.Event) -> None:
         self.status = {one.name: Status(one.name, next_s=one.every_s) for one in targets}
@@ -177,7 +181,10 @@ class Fleet:
     def run(
         self, for_s: float | None = None, look: Callable[[], None] = lambda: None, look_s: float = 60.0
     ) -> list[str]:
-        """Watches; calls `look` every `look_s`. Returns the names of targets whose threads had to be left behind."""
+        """Watch the targets, and return the names of those whose threads had to be abandoned.
+
+        It ends after `for_s` seconds (None: only when stopped). `look` is called every `look_s` seconds.
+        """
         threads = {}
         begun = time.monotonic()
         next_look_s = look_s
@@ -220,7 +227,7 @@ class Fleet:
         self.status[target.name].ended = True
 
     def _tries(self, target: Target, store: Store, for_s: float | None) -> Iterator[Snapshot | Error]:
-        """What watching gives until it ends or breaks: whatever the failure, it is this target's alone."""
+        """Yield what watching yields until it ends or fails; any failure affects this target only."""
         try:
             yield from watch(
                 target.dsn,
@@ -233,7 +240,7 @@ class Fleet:
             )
         except Error as error:
             yield error
-        except Exception as error:  # a driver's own: the other targets go on
+        except Exception as error:  # a driver's error: the other targets continue
             said = (str(error).strip().splitlines() or [type(error).__name__])[0]
             yield SnapshotError(f"{type(error).__name__}: {said}", where=without_secrets(target.dsn))
 
@@ -249,5 +256,5 @@ class Fleet:
 
 
 def environment() -> Mapping[str, str]:
-    """The variables that `dsn_env` may name."""
+    """Return the environment variables that `dsn_env` may name."""
     return os.environ

@@ -1,4 +1,4 @@
-"""Keeps what a live screen saw as snapshots of a store: one at its beginning, one a minute, one at its end."""
+"""Recording of a live screen's samples as snapshots: one at the beginning, one per minute, one at the end."""
 
 from __future__ import annotations
 
@@ -16,8 +16,13 @@ Sampled = tuple[list[View], int]
 
 
 class Recorder:
-    """Takes a snapshot now. Raises `SnapshotError` where that is not possible; later ones that fail are told, and
-    their samples are in the next one."""
+    """Recorder of a live screen, which takes a snapshot when it is created.
+
+    If a later snapshot fails, that is reported, and its samples are in the next one.
+
+    Raises:
+        SnapshotError: The first snapshot cannot be taken.
+    """
 
     def __init__(self, dsn: str, folder: Path) -> None:
         self._engine = engine_of(dsn)
@@ -28,12 +33,12 @@ class Recorder:
         self._due = time.monotonic() + EVERY_S
 
     def add(self, sampled: Sampled) -> list[str]:
-        """Samples of one refresh; what could not be kept, and why."""
+        """Add the samples of one refresh, and return sentences on what could not be recorded, and why."""
         self._kept = added(self._kept, sampled)
         return self._take() if time.monotonic() >= self._due else []
 
     def end(self, sampled: Sampled) -> None:
-        """The last snapshot. A server that is gone gives none."""
+        """Take the last snapshot and close; a server that is gone gives none."""
         self.add(sampled)
         self._take()
         self._collector.__exit__()

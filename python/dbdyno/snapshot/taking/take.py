@@ -1,4 +1,4 @@
-"""Takes snapshots: one, or one per period with the sessions sampled between."""
+"""Taking of snapshots: a single one, or one per period with the sessions sampled in between."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from dbdyno.snapshot.store.upkeep import tidy_when_due
 
 
 def open_collector(dsn: str, options: Options) -> Collector:
-    """The collector of a connection string; raises `SnapshotError`."""
+    """Return the collector for a connection string.
+
+    Raises:
+        SnapshotError: The server does not answer.
+    """
     return offered(engine_of(dsn)).open_collector(dsn, options)
 
 
@@ -29,7 +33,7 @@ def take(
     note: str = "",
     sampled: tuple[list[View], int] | None = None,
 ) -> Snapshot:
-    """One snapshot into the store. `sampled`: what a sampler saw since the last one."""
+    """Take one snapshot into the store; `sampled` is what a sampler saw since the last one."""
     started, cpu = time.perf_counter(), time.process_time()
     before = store.last(collector.name)
     if sampled is not None:
@@ -67,9 +71,10 @@ def watch(
     note: str = "",
     stop: threading.Event | None = None,
 ) -> Iterator[Snapshot | SnapshotError]:
-    """A snapshot now and one per period, until `for_s` is over or `stop` is set: the last one is
-    taken at the end. What fails is yielded too, and watching goes on. `sample_s`: the sessions are
-    looked at so often; None: never."""
+    """Yield a snapshot now and one per period, until `for_s` is over or `stop` is set, and a last one at the end.
+
+    A failure is yielded too, and watching continues. Sessions are sampled every `sample_s` seconds; None: never.
+    """
     stop = stop or threading.Event()
     name = engine_of(dsn)
     with open_collector(dsn, options) as collector:
@@ -104,7 +109,7 @@ def watch(
 
 
 def added(kept: tuple[list[View], int] | None, new: tuple[list[View], int]) -> tuple[list[View], int]:
-    """Samples that a failed snapshot left, and those after them."""
+    """Return the samples left from a failed snapshot together with those after them."""
     if kept is None:
         return new
     import dataclasses

@@ -1,5 +1,8 @@
-"""Rules over what MariaDB counts. Its performance schema has no sizes of tables and no reads by statement: rules say
-what follows from rows examined and changed, from the status, and from the sampled sessions."""
+"""Rules over MariaDB's counters.
+
+Its performance schema has neither sizes of tables nor reads by statement: the rules report what follows from rows
+examined and changed, from status variables, and from sampled sessions.
+"""
 
 from dbdyno.snapshot.causes.mariadb import load, objects, server
 from dbdyno.snapshot.causes.mariadb.reading import MariadbChange

@@ -1,4 +1,4 @@
-"""Causes in the load that MariaDB's counters tell: temporary tables on disk, sorts in passes, connections."""
+"""Rules for causes in the load on MariaDB: temporary tables on disk, sorts in several passes, connections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPILLS = (
 
 
 def spills(change: MariadbChange) -> Iterator[Cause]:
-    """Statements whose temporary tables or sorts go to disk where they did not, or seldom."""
+    """Yield a cause if temporary tables or sorts of statements go to disk where they seldom or never did."""
     for name, words, label, settings in _SPILLS:
         found = [
             number
@@ -46,7 +46,7 @@ def _smaller(change: MariadbChange, names: tuple[str, ...]) -> str:
 
 
 def connections(change: MariadbChange) -> Iterator[Cause]:
-    """Connections that are opened much more often."""
+    """Yield a cause if connections are opened at least three times as often."""
     old, new = change.status("connections")
     if new < 3 * old or new - old < 3:
         return

@@ -1,4 +1,4 @@
-"""Causes in tables and indexes of MariaDB: an index that went, other plans, growth, row versions that nobody purges."""
+"""Rules for causes in tables and indexes of MariaDB: dropped indexes, other plans, growth, unpurged row versions."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ _VERSIONS = 10_000
 
 
 def dropped_indexes(change: MariadbChange) -> Iterator[Cause]:
-    """An index that the first stretch had at its beginning and the second has not at its end, where the second still
-    knows the table, if a statement is slower since, or more rows are fetched. The server notices at the table's next
-    use."""
+    """Yield a cause for each index that disappeared between the beginning and the end of both periods together.
+
+    Its table must still be known at the end, and a statement must be slower since, or more rows be fetched. The server
+    notices a drop only at the table's next use.
+    """
     for row in _gone(change):
         name = f"{row['OBJECT_SCHEMA']}.{row['OBJECT_NAME']}"
         slow, fetched = change.of_table(name), _fetched(change, row)
@@ -59,13 +61,13 @@ def _scans(change: MariadbChange, slow: frozenset[Key]) -> str:
 
 
 def _gone_in(change: MariadbChange, row: dict[str, Any]) -> Row | None:
-    """The sub-interval in which it went, where that is of the stretches."""
+    """Return the sub-interval in which an index disappeared, or None if it is in neither period."""
     names = ("OBJECT_SCHEMA", "OBJECT_NAME", "INDEX_NAME")
     return change.gone_in(INDEXES, " and ".join(f"{name} = {literal(row[name])}" for name in names))
 
 
 def _more_rows(change: MariadbChange) -> dict[Key, float]:
-    """Statements that are slower and examine at least half as many rows again per call; how many times."""
+    """Return the growth factor of rows examined per call, for slower statements with a factor of at least 1.5."""
     found = {}
     for number, one in change.statements.items():
         old, new = one.per_call("work")
@@ -75,7 +77,10 @@ def _more_rows(change: MariadbChange) -> dict[Key, float]:
 
 
 def grown_tables(change: MariadbChange) -> Iterator[Cause]:
-    """A table that so many rows were added to as its statements examine more: MariaDB counts no rows of tables."""
+    """Yield a cause for each table that got about as many rows as its statements examine in addition.
+
+    MariaDB does not count the rows of tables, so growth is inserts less deletes.
+    """
     more = _more_rows(change)
     for table in change.tables.values():
         slow = change.of_table(table.name) & more.keys()
@@ -102,7 +107,7 @@ def _old(change: MariadbChange, number: Key) -> float:
 
 
 def other_plans(change: MariadbChange) -> Iterator[Cause]:
-    """Statements that examine many more rows per call, where neither growth nor a dropped index tells why."""
+    """Yield a cause for each statement that examines many more rows per call without growth or a dropped index."""
     known = frozenset[Key]().union(*(c.statements for rule in (dropped_indexes, grown_tables) for c in rule(change)))
     for number, times in _more_rows(change).items():
         one = change.statements[number]
@@ -120,7 +125,7 @@ def other_plans(change: MariadbChange) -> Iterator[Cause]:
 
 
 def versions(change: MariadbChange) -> Iterator[Cause]:
-    """Old versions of rows that pile up, because an open transaction may still want them, or purge is too slow."""
+    """Yield a cause if old row versions pile up, because an open transaction may need them or purge is too slow."""
     old, new = change.state("innodb_history_list_length")
     if new < _VERSIONS or new < 3 * old:
         return

@@ -1,4 +1,4 @@
-"""How a change of MariaDB is read: digests of statements, tables by their handlers, the status."""
+"""Reading of a change on MariaDB: statements by digest, tables by handler counts, status variables."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ _SUMS = (
     ("merges", "SUM_SORT_MERGE_PASSES", 1.0),
     ("no_index", "SUM_NO_INDEX_USED", 1.0),
 )
-"""What is read of a digest: name, column, divisor."""
+"""What is read of a digest: name, column and divisor."""
 MOSTLY, LEAST_EXAMINED = 0.5, 1000.0
-"""From such a part of a new statement's calls on that read a table whole, and so many rows of each, it is said."""
+"""Smallest part of a new statement's calls with a full table scan, and smallest number of rows examined per call."""
 
 
 class MariadbChange(Change):
-    """Two stretches of a MariaDB server. A statement's key is its digest, a table's its schema and name."""
+    """Two periods of a MariaDB server.
+
+    A statement's key is its digest, a table's key is its schema and name.
+    """
 
     view = STATEMENTS.name
     times = (("SUM_TIMER_WAIT", 1e-6),)
@@ -40,7 +43,7 @@ class MariadbChange(Change):
     jitter_us = JITTER_US
 
     def read_statements(self, one: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
-        """Rates by digest, over all default databases."""
+        """Return the rates by digest, summed over all default databases, and add the texts to `texts`."""
         if not one.has(self.view):
             return {}
         sums = ", ".join(f"sum({column}) / {divisor} as {name}" for name, column, divisor in _SUMS)
@@ -55,7 +58,7 @@ class MariadbChange(Change):
         return {str(row.pop("digest")): rates(row, one.seconds) for row in rows}
 
     def read_tables(self, one: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
-        """Rates of rows fetched, inserted, updated, deleted."""
+        """Return the rates of rows fetched, inserted, updated and deleted by table, and add the names to `names`."""
         if not one.has(TABLES):
             return {}
         counted = [c.name for c in one.counters(TABLES)]
@@ -67,8 +70,10 @@ class MariadbChange(Change):
         return found
 
     def without_index(self, statement: Key) -> tuple[str, str] | None:
-        """By what the server counts of its digest: calls that read a table whole, rows examined. Whether an index could
-        serve it, and which, these counts do not say."""
+        """Return evidence that a statement scans whole tables, by its digest's counts of scans and rows examined.
+
+        The first text is empty, because these counts do not say whether an index could help, or which one.
+        """
         _, examined = self.statements[statement].per_call("work")
         _, without = self.statements[statement].per_call("no_index")
         if without < MOSTLY or examined < LEAST_EXAMINED:
@@ -76,7 +81,7 @@ class MariadbChange(Change):
         return "", f"reads a table whole: {examined:,.0f} rows examined a call"
 
     def is_ours(self, text: str) -> bool:
-        """Whether a statement is what a collector says before its session is no longer accounted."""
+        """Return True for a statement that a collector sends before its session is excluded from accounting."""
         return OWN.search(text) is not None
 
     @cached_property
@@ -88,11 +93,11 @@ class MariadbChange(Change):
         return sides[0], sides[1]
 
     def status(self, name: str) -> tuple[float, float]:
-        """A count of the status per second, before and after; 0 where it is not known."""
+        """Return a status counter as a rate per second, before and after; 0 if it is not known."""
         return self._status[0].get(name, 0.0), self._status[1].get(name, 0.0)
 
     def state(self, name: str) -> tuple[float, float]:
-        """A state of the status at the beginning of the first stretch and the end of the second; 0 where unknown."""
+        """Return a status variable at the beginning of the first period and at the end of the second; 0 if unknown."""
         found = []
         for end, one in enumerate((self.before, self.after)):
             source = one.ends("global_status_now")[end]

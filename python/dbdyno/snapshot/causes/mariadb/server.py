@@ -1,4 +1,4 @@
-"""Causes in the MariaDB server itself: locks, a restart, the buffer pool, the redo log, settings."""
+"""Rules for causes in the MariaDB server itself: locks, a restart, the buffer pool, the redo log, settings."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.wording import rate, setting, three
 
 _LEAST_READS = 10.0
-"""Pages a second that a buffer pool reads before it is blamed."""
+"""Smallest number of pages per second read into the buffer pool for which the buffer pool is reported."""
 _WAITS = "(event_type = 'lock' or event like 'Waiting for % lock')"
 
 
 def lock_waits(change: MariadbChange) -> Iterator[Cause]:
-    """Sessions that wait for each other: as the status adds up of row locks, and as sampled of all locks."""
+    """Yield a cause if sessions wait for each other's locks: row locks by the status, locks of any kind as sampled."""
     old, new = (ms / 1000 for ms in change.status("innodb_row_lock_time"))
     (seen_old, _), (seen, waiting) = _sampled(change.before), _sampled(change.after)
     of_rows = new >= 0.3 and new >= 3 * old
@@ -34,7 +34,7 @@ def lock_waits(change: MariadbChange) -> Iterator[Cause]:
 
 
 def _sampled(one: Interval) -> tuple[float, frozenset[Key]]:
-    """Sessions waiting for a lock on average, and their statements where the server tells them."""
+    """Return the average number of sessions waiting for a lock, and their statements if the server reports them."""
     source, looks = one.samples("activity", ACTIVITY)
     if not looks:
         return 0.0, frozenset()
@@ -45,8 +45,10 @@ def _sampled(one: Interval) -> tuple[float, frozenset[Key]]:
 
 
 def restarts(change: MariadbChange) -> Iterator[Cause]:
-    """A restart, and the reads of a buffer pool that is cold since: what the new life has read until its first
-    snapshot, whose counters began at zero."""
+    """Yield a cause for a restart, with the reads of a buffer pool that is cold since.
+
+    The reads are those from the start until the first snapshot after it, because the counters began at zero.
+    """
     if not change.restarted:
         return
     first = next(
@@ -65,7 +67,7 @@ def restarts(change: MariadbChange) -> Iterator[Cause]:
 
 
 def buffer_pool(change: MariadbChange) -> Iterator[Cause]:
-    """A buffer pool that no longer holds what is asked for: it was made smaller, or more is asked for."""
+    """Yield a cause if the buffer pool no longer holds what is read: it was made smaller, or more is read."""
     reads = change.status("innodb_buffer_pool_reads")
     asked = change.status("innodb_buffer_pool_read_requests")
     missed = [min(read / every, 1.0) if every else 0.0 for read, every in zip(reads, asked, strict=True)]
@@ -88,7 +90,7 @@ def buffer_pool(change: MariadbChange) -> Iterator[Cause]:
 
 
 def redo_log(change: MariadbChange) -> Iterator[Cause]:
-    """Sessions that wait for room: in the redo log's buffer, or for a free page in the buffer pool."""
+    """Yield a cause if sessions wait for room in the redo log's buffer or for a free page in the buffer pool."""
     for name, words in (
         ("innodb_log_waits", "the buffer of the redo log is full: innodb_log_buffer_size"),
         ("innodb_buffer_pool_wait_free", "sessions wait for free pages of the buffer pool"),
@@ -99,7 +101,7 @@ def redo_log(change: MariadbChange) -> Iterator[Cause]:
 
 
 def settings(change: MariadbChange) -> Iterator[Cause]:
-    """Settings that are not what they were."""
+    """Yield a cause for each setting that changed."""
     for row in change.changed_settings():
         yield Cause("setting " + setting(row["name"], row["old"], row["new"]), weight=0.4)
 

@@ -1,7 +1,7 @@
-"""Rules over what an Oracle instance adds up. Never run against an instance: they are held to made snapshots.
+"""Rules over the counters of an Oracle instance.
 
-The views have no rows of tables and no table of an index: growth is not told, and an index that is gone is tied to the
-plans that changed.
+They have never run against an instance; they are tested on made-up snapshots. The views have neither the rows of tables
+nor the table of an index: growth is not reported, and an index that disappeared is tied to the plans that changed.
 """
 
 from dbdyno.snapshot.causes.oracle import load, objects, server

@@ -1,4 +1,4 @@
-"""Causes in the load that an Oracle instance's statistics tell: hard parses, sorts on disk, logons."""
+"""Rules for causes in the load on an Oracle instance: hard parses, sorts on disk, logons."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEMP = ("direct path write temp", "direct path read temp")
 
 
 def hard_parses(change: OracleChange) -> Iterator[Cause]:
-    """Statements that are parsed anew again and again: texts with literals, or a shared pool that is too small."""
+    """Yield a cause if far more statements are parsed hard: texts with literals, or a shared pool that is too small."""
     old, new = change.statistic("parse count (hard)")
     spent = [us / 1e3 for us in change.statistic("hard parse elapsed time")]
     if new < max(3 * old, _LEAST_PARSES) or (spent[1] and spent[1] < max(_PARSED_MS, 2 * spent[0])):
@@ -31,7 +31,7 @@ def hard_parses(change: OracleChange) -> Iterator[Cause]:
 
 
 def spills(change: OracleChange) -> Iterator[Cause]:
-    """Sorts and hash joins that no longer fit into memory: they write to the temporary tablespace."""
+    """Yield a cause if sorts and hash joins no longer fit into memory and write to the temporary tablespace."""
     old, new = (sum(change.event(name)[side].waits for name in _TEMP) for side in (0, 1))
     disk = change.statistic("sorts (disk)")
     if not (new >= 10 and new >= 3 * old) and not (disk[1] >= 0.2 and disk[1] >= 3 * disk[0]):
@@ -54,7 +54,7 @@ def spills(change: OracleChange) -> Iterator[Cause]:
 
 
 def logons(change: OracleChange) -> Iterator[Cause]:
-    """Sessions that begin much more often."""
+    """Yield a cause if sessions begin at least three times as often."""
     old, new = change.statistic("logons cumulative")
     if new >= 3 * old and new - old >= 3:
         whose: frozenset[Key] = of_sessions(change, old, new)

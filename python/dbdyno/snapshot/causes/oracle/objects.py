@@ -1,4 +1,4 @@
-"""Causes in plans and segments of Oracle: another plan, an index that is gone."""
+"""Rules for causes in plans and segments of Oracle: another plan, a missing index."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ _RARE = 0.1
 
 
 def flips(change: OracleChange) -> dict[Key, tuple[int, int]]:
-    """The slower statements whose work is done by another plan: the plan that most executions had before, and the one
-    that most have since and hardly any had."""
+    """Return the slower statements that run with another plan, each with its old and its new plan hash value.
+
+    The old plan is the one that most executions had before. The new plan has at least half of the executions since, and
+    had at most a tenth of them before.
+    """
     found: dict[Key, tuple[int, int]] = {}
     for number, (before, after) in change.plans.items():
         one = change.statements.get(number)
@@ -35,7 +38,7 @@ def flips(change: OracleChange) -> dict[Key, tuple[int, int]]:
 
 
 def plan_flips(change: OracleChange) -> Iterator[Cause]:
-    """A slower statement whose executions have another plan in the second stretch, by its PLAN_HASH_VALUE."""
+    """Yield a cause for each slower statement with another plan in the second period, by its PLAN_HASH_VALUE."""
     for number, (old, new) in flips(change).items():
         one = change.statements[number]
         work = "{} → {}".format(*map(three, one.per_call("work")))
@@ -49,13 +52,17 @@ def plan_flips(change: OracleChange) -> Iterator[Cause]:
 
 
 def _first_seen(change: OracleChange, number: Key, plan: int) -> str:
-    """Between which snapshots the plan came, where they are of the second stretch."""
+    """Return before which instant the plan first appeared in the second period, in words; empty if not known."""
     which = f"sql_id = {literal(str(number))} and plan_hash_value = {int(plan)} and executions > 0"
     return _before(change.after, change.view, which)
 
 
 def _before(one: Interval, view: str, which: str) -> str:
-    """Before which instant the first of these rows was met in a stretch of several sub-intervals; '' where in none."""
+    """Return before which instant such a row first appeared in a period, in words.
+
+    Returns an empty string if there is no such row or the period has only one sub-interval. `which` is an SQL
+    condition.
+    """
     source, _ = one.sums.relation(view, folded=False) if len(one.chain) > 2 else ("", ())
     rows = one.query(f"select min(part) as part from {source} where {which}") if source else []
     met = next((part["at_us"] for part in one.sums.parts() if rows and part["number"] == rows[0]["part"]), None)
@@ -63,8 +70,11 @@ def _before(one: Interval, view: str, which: str) -> str:
 
 
 def lost_indexes(change: OracleChange) -> Iterator[Cause]:
-    """An index that was read in the first stretch and is no segment any more, where statements changed their plans. The
-    views do not say whose index it was: it has to have been read as often as those statements were executed."""
+    """Yield a cause for each index that was read in the first period and is no longer a segment, if plans changed.
+
+    The views do not name the table of an index: the index must have been read about as often as the statements with
+    changed plans were executed.
+    """
     flipped = flips(change)
     if not flipped or not change.both(SEGMENTS):
         return

@@ -1,7 +1,7 @@
-"""How a change of Oracle is read: V$SQLSTATS by plan, segments, statistics, the time model, events.
+"""Reading of a change on Oracle: V$SQLSTATS by plan, segments, statistics, the time model, wait events.
 
-Limits: a PL/SQL block's elapsed time holds that of the statements inside of it, so that both count; statement times
-are of the whole instance or container, as the views show it.
+Limits: the elapsed time of a PL/SQL block includes that of its statements, so both count. Statement times are those of
+the whole instance or container, as the views show them.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _SUMS = (
     ("concurrency", "concurrency_wait", 1e3),
     ("parses", "parse_calls", 1.0),
 )
-"""What is read of a statement: name, column, divisor."""
+"""What is read of a statement: name, column and divisor."""
 _TEXT = 1000
 
 
 @dataclass(frozen=True)
 class Event:
-    """A wait event per second: waits and milliseconds, of foreground sessions and of all."""
+    """Rates per second of a wait event: waits and milliseconds of foreground sessions, and of all sessions."""
 
     waits: float = 0.0
     ms: float = 0.0
@@ -46,14 +46,17 @@ class Event:
 
     @property
     def mean_ms(self) -> float:
-        """Of a foreground session's wait; of all where none waited in the foreground."""
+        """Return the mean wait of foreground sessions in ms, or of all sessions if no foreground session waited."""
         if self.waits:
             return self.ms / self.waits
         return self.all_ms / self.all_waits if self.all_waits else 0.0
 
 
 class OracleChange(Change):
-    """Two stretches of an instance. A statement's key is its SQL_ID, a segment's container, owner, name, type."""
+    """Two periods of an Oracle instance.
+
+    A statement's key is its SQL_ID; a segment's key is its container, owner, name and type.
+    """
 
     view = "sql"
     times = (("elapsed_time", 1e-3),)
@@ -71,12 +74,12 @@ class OracleChange(Change):
 
     @classmethod
     def other_life(cls, one: Snapshot, other: Snapshot) -> bool:
-        """Whether the instance was started between two snapshots."""
+        """Return True if the instance was started between two snapshots; False if a start time is not known."""
         old, new = one.facts.get("started"), other.facts.get("started")
         return bool(old and new and old != new)
 
     def read_statements(self, one: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
-        """Rates by SQL_ID, all plans together."""
+        """Return the rates by SQL_ID, summed over all plans, and add the texts to `texts`."""
         if not one.has(self.view):
             return {}
         sums = ", ".join(f"sum({column}) / {divisor} as {name}" for name, column, divisor in _SUMS)
@@ -89,7 +92,7 @@ class OracleChange(Change):
         return {str(row.pop("sql_id")): rates(row, one.seconds) for row in rows}
 
     def read_tables(self, one: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
-        """Rates of what was done to the segments of each object, partitions together."""
+        """Return the rates of the segment statistics by object, partitions summed, and add the names to `names`."""
         if not one.has(SEGMENTS):
             return {}
         counted = [c.name for c in one.counters(SEGMENTS)]
@@ -103,12 +106,12 @@ class OracleChange(Change):
         return found
 
     def is_ours(self, text: str) -> bool:
-        """Whether a statement is one of the collector's: it has no mark, so that texts are held against the scripts."""
+        """Return True for a statement of the collector, recognized by comparison with its scripts: it has no mark."""
         return _plain(text) in _ours()
 
     @cached_property
     def plans(self) -> dict[Key, tuple[Mapping[int, Rates], Mapping[int, Rates]]]:
-        """Rates of each statement by plan (PLAN_HASH_VALUE), before and after."""
+        """Return the rates of each statement by plan (PLAN_HASH_VALUE), before and after."""
         found: dict[Key, tuple[dict[int, Rates], dict[int, Rates]]] = {}
         for side, one in enumerate((self.before, self.after)):
             if not one.has(self.view):
@@ -136,12 +139,12 @@ class OracleChange(Change):
         return sides[0], sides[1]
 
     def statistic(self, name: str) -> tuple[float, float]:
-        """A statistic, or a time (us) of the time model, per second, before and after; 0 where not known."""
+        """Return a statistic, or a time of the time model in µs, per second before and after; 0 if not known."""
         return self._statistics[0].get(name, 0.0), self._statistics[1].get(name, 0.0)
 
     @cached_property
     def events(self) -> dict[str, tuple[Event, Event]]:
-        """What waited, by event, before and after; idle ones are left out."""
+        """Return the wait events by name, before and after, without idle ones."""
         sides: list[dict[str, Event]] = []
         for one in (self.before, self.after):
             rows = (
@@ -159,11 +162,11 @@ class OracleChange(Change):
         return {name: (sides[0].get(name, Event()), sides[1].get(name, Event())) for name in sorted(names)}
 
     def event(self, name: str) -> tuple[Event, Event]:
-        """One event, before and after."""
+        """Return one wait event by name, before and after; zeros if it is not known."""
         return self.events.get(name, (Event(), Event()))
 
     def waiting(self, what: str) -> frozenset[Key]:
-        """The slower statements of whose added time the most is this kind of waiting: `lock` or `io`."""
+        """Return the slower statements with at least half of their added time in one kind of wait, `lock` or `io`."""
         return frozenset(
             number
             for number, one in self.statements.items()
@@ -171,13 +174,13 @@ class OracleChange(Change):
         )
 
     def hottest(self, counter: str) -> Pair | None:
-        """The segment of which a counter grew most."""
+        """Return the segment for which a counter grew most, or None if it grew for no segment."""
         most = max(self.tables.values(), key=lambda one: one.grown(counter), default=None)
         return most if most is not None and most.grown(counter) > 0 else None
 
 
 def _plain(text: str) -> str:
-    """A text in one line, as far as the views show it, without what is made of literals."""
+    """Return a text without white space, in lower case, cut to the length that the views show."""
     return re.sub(r"\s+", "", text[:_TEXT]).lower()
 
 

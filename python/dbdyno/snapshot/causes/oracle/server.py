@@ -1,4 +1,4 @@
-"""Causes in the Oracle instance itself: locks, its log, its storage, contention, a restart, parameters."""
+"""Rules for causes in the Oracle instance itself: locks, its log, storage, contention, a restart, parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SLOW = 3.0
 _LEAST_MS = 1.0
 _LEAST_BUSY_MS = 50.0
 _LEAST_WAITING_MS = 300.0
-"""Milliseconds a second that sessions wait together before an event is blamed: 0.3 sessions on average."""
+"""Smallest summed wait in ms per second for which an event is reported: 0.3 sessions on average."""
 _ROOM = (
     (
         "log file switch (checkpoint incomplete)",
@@ -38,7 +38,7 @@ _CONTENTION = (
 
 
 def slow_log(change: OracleChange) -> Iterator[Cause]:
-    """Commits that take longer, and whether the storage under the log does."""
+    """Yield a cause if commits wait longer, and say whether the storage under the log is slower."""
     old, new = change.event("log file sync")
     if not _slower(old, new):
         return
@@ -53,7 +53,7 @@ def slow_log(change: OracleChange) -> Iterator[Cause]:
 
 
 def slow_reads(change: OracleChange) -> Iterator[Cause]:
-    """Reads of single blocks that take longer each: the storage, not the amount of reads."""
+    """Yield a cause if each single-block read takes longer: the storage, not the number of reads."""
     for name in ("db file sequential read", "cell single block physical read", "direct path read"):
         old, new = change.event(name)
         if _slower(old, new):
@@ -71,7 +71,7 @@ def _means_slower(old: Event, new: Event) -> bool:
 
 
 def lock_waits(change: OracleChange) -> Iterator[Cause]:
-    """Sessions that wait for each other's rows or tables."""
+    """Yield a cause if sessions wait for each other's row or table locks."""
     for name, words in (
         ("enq: TX - row lock contention", "sessions wait for each other's row locks"),
         ("enq: TM - contention", "sessions wait for each other's table locks: foreign keys without an index, or DDL"),
@@ -91,7 +91,7 @@ def _waits_more(old: Event, new: Event) -> bool:
 
 
 def room(change: OracleChange) -> Iterator[Cause]:
-    """Sessions that wait until the log or the cache has room again."""
+    """Yield a cause for each event in which sessions wait for room in the log or the cache."""
     for name, words in _ROOM:
         old, new = change.event(name)
         if _waits_more(old, new):
@@ -105,7 +105,7 @@ def _redo_mb(change: OracleChange) -> tuple[float, float]:
 
 
 def contention(change: OracleChange) -> Iterator[Cause]:
-    """Sessions that want the same block, latch or cursor at the same time."""
+    """Yield a cause for each event in which sessions compete for the same block, latch or cursor."""
     for name, words, counter in _CONTENTION:
         old, new = change.event(name)
         if _waits_more(old, new):
@@ -115,11 +115,14 @@ def contention(change: OracleChange) -> Iterator[Cause]:
 
 
 def busy_processors(change: OracleChange) -> Iterator[Cause]:
-    """Calls that take longer at the same work, in time that is neither CPU nor a wait of theirs: they had no processor.
-    What is left holds waits without a column of their own, too: commits, the network inside of PL/SQL."""
+    """Yield a cause if calls take longer at the same work without more CPU or waits: they lacked a processor.
+
+    The time that is neither CPU nor a known wait also includes waits without a column: commits, the network inside
+    PL/SQL.
+    """
     slow = frozenset(n for n in slower_at_same_work(change) if _unaccounted(change.statements[n]) >= 0.5)
     if len(slow) * 2 < sum(one.after.get("calls", 0) > 0 for one in change.statements.values()) or not slow:
-        return  # of other statements, calls take as long as before
+        return  # calls of the other statements take as long as before
     lost = sum(_unaccounted(change.statements[n]) * change.statements[n].grown("ms") for n in slow)
     said = f"{three(lost)} ms a second more that are neither CPU nor waits of the statements"
     words = "calls take longer at the same work: processors are slower, or others use them"
@@ -127,13 +130,13 @@ def busy_processors(change: OracleChange) -> Iterator[Cause]:
 
 
 def _unaccounted(one: Pair) -> float:
-    """What part of a statement's added time is neither CPU nor a wait that it counts."""
+    """Return the part of a statement's added time that is neither CPU nor a wait that the statement counts."""
     known = sum(max(one.grown(name), 0.0) for name in ("cpu", "io", "lock", "concurrency"))
     return 1 - known / one.grown("ms") if one.grown("ms") > 0 else 0.0
 
 
 def restarts(change: OracleChange) -> Iterator[Cause]:
-    """A restart, and the reads of a cache that is cold since."""
+    """Yield a cause for a restart, with the reads of a cache that is cold since."""
     if not change.restarted:
         return
     colder = frozenset[Key](
@@ -145,7 +148,7 @@ def restarts(change: OracleChange) -> Iterator[Cause]:
 
 
 def settings(change: OracleChange) -> Iterator[Cause]:
-    """Parameters that are not what they were."""
+    """Yield a cause for each parameter that changed."""
     for row in change.changed_settings():
         yield Cause(f"parameter {row['name']}: {row['old']} → {row['new']}", weight=0.4)
 

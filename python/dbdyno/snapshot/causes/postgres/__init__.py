@@ -1,4 +1,4 @@
-"""Rules over what PostgreSQL counts."""
+"""Rules over PostgreSQL's counters."""
 
 from dbdyno.snapshot.causes.postgres import access, catalog, execution, load, objects, plans, server, settings, standbys
 from dbdyno.snapshot.causes.postgres.reading import PostgresChange

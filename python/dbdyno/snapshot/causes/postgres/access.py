@@ -1,5 +1,7 @@
-"""Causes in how a table is reached: rows that take more room, values in TOAST, scans that a statement's text does not
-tell (those of a foreign key, a trigger, a function)."""
+"""Rules for causes in the access to a table: rows that take more room, values in TOAST, indirect scans.
+
+An indirect scan is one that does not show in a statement's text: that of a foreign key, a trigger or a function.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,19 @@ from dbdyno.snapshot.causes.postgres.reachable_tables import WRITE, way_to
 from dbdyno.snapshot.wording import three
 
 LEAST_SCANS, LEAST_ROWS = 10.0, 100.0
-"""So many sequential scans more are needed to be told; so many rows of one, to tell how much room a row takes."""
+"""Smallest number of additional sequential scans to report, and smallest number of rows in one to compare row sizes."""
 OFTEN = (0.5, 3.0)
-"""Scans more per call of a statement that may make them: about one, or a few."""
+"""Range of additional scans per call of a statement that may cause them: about one, or a few."""
 ROOMIER, AS_MANY = 1.5, 1.1
 
 
 def behind(change: Change, key: Hashable, table: Pair) -> frozenset[Key]:
-    """Statements that do more work a call, and are called about as often as a table is scanned since, which they do not
-    name, or only write to, and which they can reach by what the catalog has."""
+    """Return the statements that probably scan a table although their text does not read it.
+
+    They do more work per call, are called about as often as the table is scanned in addition, do not name the table or
+    only write to it, and can reach it according to the catalog. Empty if the table has fewer than `LEAST_SCANS`
+    additional sequential scans.
+    """
     if (table.after.get("seq_scan", 0.0) - table.before.get("seq_scan", 0.0)) * change.after.seconds < LEAST_SCANS:
         return frozenset()
     naming = change.of_table(table.name, slower=False)
@@ -34,7 +40,10 @@ def behind(change: Change, key: Hashable, table: Pair) -> frozenset[Key]:
 
 
 def _as_often(one: Pair, table: Pair, *, looks_up: bool) -> bool:
-    """Whether scans per call grew by one or a few, while lookups per call did not fall, where it `looks_up` itself."""
+    """Return True if scans per call grew by about one to three.
+
+    If the statement `looks_up` rows of the table itself, lookups per call must not have fallen.
+    """
     per_call = {
         name: table.after.get(name, 0.0) / one.after["calls"] - table.before.get(name, 0.0) / one.before["calls"]
         for name in ("seq_scan", "idx_scan")
@@ -43,8 +52,10 @@ def _as_often(one: Pair, table: Pair, *, looks_up: bool) -> bool:
 
 
 def roomier_tables(change: Change) -> Iterator[Cause]:
-    """A table each scan of which reads more blocks for as many rows, of which few are dead: wider rows, or room that
-    was freed and not given back."""
+    """Yield a cause for each table whose scans read more blocks for as many rows, few of which are dead.
+
+    Its rows are wider, or space that was freed was not returned.
+    """
     toast = _toast(change)
     for key, table in change.tables.items():
         slow = change.heavier_of(table.name)
@@ -73,12 +84,12 @@ def _per(some: list[float], calls: list[float]) -> Iterator[tuple[int, tuple[flo
 
 
 def _of_statements(change: Change, some: frozenset[Key], what: str) -> list[float]:
-    """A second, before and after, of these statements together."""
+    """Return a rate summed over these statements, per second, before and after."""
     return [sum(getattr(change.statements[n], end).get(what, 0.0) for n in some) for end in ("before", "after")]
 
 
 def _rows_of_a_scan(side: dict[str, float], calls: float) -> float:
-    """Rows that a sequential scan read, where each call made about one; 0 where not."""
+    """Return the rows that a sequential scan reads, or 0 unless each call makes about one scan."""
     scans, rows = side.get("seq_scan", 0.0), side.get("seq_tup_read", 0.0)
     if not calls or not 0.7 * calls <= scans <= 1.5 * calls or rows < LEAST_ROWS * scans:
         return 0.0
@@ -86,7 +97,7 @@ def _rows_of_a_scan(side: dict[str, float], calls: float) -> float:
 
 
 def larger_values(change: Change) -> Iterator[Cause]:
-    """A table of whose TOAST a call reads more: at least half of the work that a call does more."""
+    """Yield a cause for each table from whose TOAST a call reads more: at least half of the call's additional work."""
     toast = _toast(change)
     for key in toast[0].keys() & toast[1].keys() & change.tables.keys():
         table = change.tables[key]
@@ -105,7 +116,7 @@ def larger_values(change: Change) -> Iterator[Cause]:
 
 
 def _toast(change: Change) -> list[dict[Hashable, float]]:
-    """Blocks of TOAST, with its index, that were asked for per second, before and after."""
+    """Return the blocks of TOAST and its index requested per second, by (datid, relid), before and after."""
     view = "pg_statio_user_tables"
     if not change.both(view):
         return [{}, {}]
@@ -118,7 +129,7 @@ def _toast(change: Change) -> list[dict[Hashable, float]]:
 
 
 def _columns_that_came(change: Change, key: Hashable) -> list[str]:
-    """Columns that a table has at the end and had not at the beginning."""
+    """Return the names of columns that a table has at the end but did not have at the beginning."""
     view = "pg_attribute"
     if not change.both(view):
         return []

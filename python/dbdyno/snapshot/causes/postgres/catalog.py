@@ -1,4 +1,4 @@
-"""Causes in the catalog: a statistics object that went, a sequence that keeps fewer values ready."""
+"""Rules for causes in the catalog: a dropped statistics object, a sequence that caches fewer values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dbdyno.snapshot.wording import three
 
 
 def dropped_statistics(change: Change) -> Iterator[Cause]:
-    """A statistics object that went, where statements of its table take longer or do more work."""
+    """Yield a cause for each dropped statistics object if statements of its table take longer or do more work."""
     view = "pg_statistic_ext"
     if not change.both(view):
         return
@@ -33,7 +33,7 @@ def dropped_statistics(change: Change) -> Iterator[Cause]:
 
 
 def shorter_sequences(change: Change) -> Iterator[Cause]:
-    """A sequence of which a session keeps fewer values ready, where statements that may ask it do more work a call."""
+    """Yield a cause for each sequence that caches fewer values per session, if statements using it do more work."""
     view = "pg_sequence"
     if not change.both(view):
         return
@@ -55,8 +55,10 @@ def shorter_sequences(change: Change) -> Iterator[Cause]:
 
 
 def _asking(change: Change, row: Row) -> frozenset[Key]:
-    """Statements that do more work a call and may take a value of a sequence: by name, by nextval of a value that is
-    not known, by an insert into the table that it is for."""
+    """Return the statements that take longer or do more work per call and may take a value of a sequence.
+
+    They name the sequence, call nextval with a value that is not known, or write to the table that owns the sequence.
+    """
     owner = change.tables.get((row["datid"], row["owner"])) if row["owner"] is not None else None
     named = change.heavier_of(owner.name) if owner else ()
     writes = (n for n in named if WRITE.match(change.statements[n].text))
@@ -65,7 +67,7 @@ def _asking(change: Change, row: Row) -> frozenset[Key]:
 
 
 def _work(change: Change, some: frozenset[Key]) -> str:
-    """The work of a call of that which grew most, in words."""
+    """Return the work per call, before and after in words, of the statement whose time grew most."""
     first = max(some, key=lambda n: change.statements[n].grown("ms"))
     return " → ".join(map(three, change.statements[first].per_call("work")))
 

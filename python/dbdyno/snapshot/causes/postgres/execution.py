@@ -1,5 +1,4 @@
-"""Causes in how statements are executed with the plan that they had: compiled, without their parallel workers, with
-temporary files on another device."""
+"""Rules for causes in the execution of unchanged plans: JIT, missing parallel workers, slow temporary files."""
 
 from __future__ import annotations
 
@@ -13,19 +12,19 @@ from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.wording import setting, span, three, times
 
 PART = 0.3
-"""Compiling takes such a part of what a call takes more, at least."""
+"""Smallest part of a call's added time that JIT compilation must take."""
 LONGER = 1.15
-"""From so many times as long on, a statement without its workers is slower: two of them halve a scan at best."""
+"""Factor from which a statement without its workers is slower: two workers halve a scan at best."""
 WORKERS, OF_THEM = 0.3, 0.5
-"""So many workers beside a session, of which such a part is left at most."""
+"""Smallest number of workers per session before, and largest part of them that is left when they are lost."""
 SLOWER_FILES, AS_MUCH = 3.0, 1.25
-"""A block of a temporary file takes so many times as long; a call writes at most so many times as much."""
+"""Factor from which a temporary block is slow, and largest factor of blocks per call that counts as unchanged."""
 _JIT, _PARALLEL = re.compile("jit"), re.compile(r"max_parallel_workers|max_worker_processes|parallel_leader")
 _TEMP = "temp_tablespaces"
 
 
 def compiled_statements(change: Change) -> Iterator[Cause]:
-    """Statements of whose added time compiling (JIT) is a part, as the server times it from 15 on."""
+    """Yield a cause for statements if JIT compilation is a large part of their added time (PostgreSQL 15 and later)."""
     some = {n: one for n, one in change.statements.items() if _compiled(one)}
     if some:
         first = max(some, key=lambda n: some[n].grown("ms"))
@@ -43,8 +42,10 @@ def _compiled(one: Pair) -> bool:
 
 
 def lost_workers(change: Change) -> Iterator[Cause]:
-    """Statements that take longer at the same work, and have fewer parallel workers beside them: as sampled, or as
-    counted by statement (18 and later)."""
+    """Yield a cause for statements that take longer at the same work and have fewer parallel workers.
+
+    Workers are counted by sampling, or by statement on PostgreSQL 18 and later.
+    """
     before, after = _beside(change, change.before), _beside(change, change.after)
     slow = frozenset(
         n
@@ -68,7 +69,7 @@ def lost_workers(change: Change) -> Iterator[Cause]:
 
 
 def _beside(change: Change, one: Interval) -> dict[Key, float]:
-    """Parallel workers at work beside a session, by statement."""
+    """Return the average number of active parallel workers per session by statement."""
     found: dict[Key, float] = {}
     source, looks = one.samples("activity", ACTIVITY)
     if looks:
@@ -81,13 +82,13 @@ def _beside(change: Change, one: Interval) -> dict[Key, float]:
     side = "before" if one is change.before else "after"
     for number, pair in change.statements.items():
         rates = getattr(pair, side)
-        if rates.get("planned", 0.0) > 0:  # counted: at 18 and later
+        if rates.get("planned", 0.0) > 0:  # counted by the server, from 18 on
             found[number] = rates.get("launched", 0.0) / rates["calls"]
     return found
 
 
 def _workers(one: Interval) -> float:
-    """Parallel workers at work, of all sessions, on average."""
+    """Return the average number of active parallel workers of all sessions."""
     source, looks = one.samples("activity", ACTIVITY)
     if not looks:
         return 0.0
@@ -96,8 +97,10 @@ def _workers(one: Interval) -> float:
 
 
 def slow_temporary_files(change: Change) -> Iterator[Cause]:
-    """Statements that write as many temporary blocks as they did, and take longer, where these blocks take longer, or
-    where the tablespace for them was changed."""
+    """Yield a cause for slower statements that write as many temporary blocks as before, if their storage is slower.
+
+    Either each block takes longer, or the tablespace for temporary files was changed.
+    """
     moved = change.setting(_TEMP)
     slow = frozenset(
         n
@@ -124,13 +127,13 @@ def _slow_blocks(one: Pair) -> bool:
 
 
 def _a_block(one: Pair) -> tuple[float, float]:
-    """Milliseconds to write and read a temporary block, where that is timed."""
+    """Return the milliseconds to write and read a temporary block, before and after; 0 if that is not timed."""
     found = [side.get("temp_ms", 0.0) / side["temp"] if side.get("temp") else 0.0 for side in (one.before, one.after)]
     return found[0], found[1]
 
 
 def changed(change: Change, which: re.Pattern[str]) -> Iterable[str]:
-    """The settings of these names that are not what they were, in words."""
+    """Return in words the settings that changed and whose names match a pattern."""
     some = (row for row in change.changed_settings() if which.match(str(row["name"])))
     return [setting(row["name"], row["old"], row["new"]) for row in some]
 

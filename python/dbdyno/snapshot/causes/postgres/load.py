@@ -1,4 +1,4 @@
-"""Causes in the load that PostgreSQL's counters tell: temporary files, sessions that begin."""
+"""Rules for causes in the load on PostgreSQL: temporary files, new sessions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from dbdyno.snapshot.causes.statements import named, of_sessions
 from dbdyno.snapshot.wording import rate
 
 MANY, STORM = 10.0, 2.4
-"""So many sessions more a second take processor time of the host, and weigh more than that others use it: each is a
-process that begins, and a program that asks for it."""
+"""Additional sessions per second that use much processor time, and the weight of the cause from there on.
+
+The weight is above that of a host whose processors others use: each session is a process that starts, and a program
+that requests it.
+"""
 
 
 def spills(change: Change) -> Iterator[Cause]:
-    """Statements that write temporary files where they wrote none, or few."""
+    """Yield a cause for statements that write temporary files where they wrote none or few."""
     found = [
         number
         for number, one in change.statements.items()
@@ -36,7 +39,7 @@ def _work_mem(change: Change) -> str:
 
 
 def connections(change: Change) -> Iterator[Cause]:
-    """Sessions that begin much more often."""
+    """Yield a cause if sessions begin at least three times as often."""
     old, new = (side.get("sessions", 0.0) for side in change.totals("pg_stat_database", "sessions"))
     if new >= 3 * old and new - old >= 1:
         evidence = f"sessions begun {rate(old, new)}"

@@ -1,4 +1,4 @@
-"""New statements that read a table whole for a few of its rows: a missing index is why they take their time."""
+"""New statements that scan a whole table for a few of its rows: a missing index explains their time."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from dbdyno.snapshot.store.parquet import literal
 from dbdyno.snapshot.wording import three
 
 LEAST_ROWS = 1000.0
-"""Rows that a call reads by sequential scans, at least."""
+"""Smallest number of rows that a call reads by sequential scans."""
 FEW_OF_THEM = 0.01
-"""What it returns of them, at most."""
+"""Largest part of the rows read that a call may return."""
 SCANS, PAGES = 0.5, 0.5
-"""Scans a call, and blocks a call of the table's, at least: else the scans are another statement's."""
+"""Smallest number of scans per call, and of blocks per call relative to the table; below, another statement scans."""
 _NEEDED = ("pg_index", "pg_attribute", "pg_class")
 
 
 def read_whole(change: Change, number: Key) -> tuple[str, str] | None:
-    """What a new statement does, and the evidence; None where it reads no table whole, or needs what it reads."""
+    """Return what a new statement does, and the evidence; None if it scans no whole table or needs all it reads."""
     one = change.statements[number]
     calls = one.after.get("calls", 0.0)
     if not calls or not all(change.after.has(view) for view in _NEEDED):
@@ -37,7 +37,7 @@ def read_whole(change: Change, number: Key) -> tuple[str, str] | None:
 
 
 def _reads(change: Change, key: Hashable, one: Pair) -> bool:
-    """Whether its calls ask for as many blocks as the table has, about."""
+    """Return True if a call requests at least half as many blocks as the table has."""
     datid, relid = cast("tuple[int, int]", key)
     source = change.after.ends("pg_class")[1]
     rows = change.after.query(f"select relpages from {source} where datid = {int(datid)} and oid = {int(relid)}")
@@ -46,7 +46,7 @@ def _reads(change: Change, key: Hashable, one: Pair) -> bool:
 
 
 def _wanted(change: Change, key: Hashable, one: Pair, rows: float) -> str | None:
-    """Why an index could serve it, in words: few rows are returned, or looked up by a column of many values."""
+    """Return in words why an index could help: few rows are returned, or sought by a selective column; else None."""
     returned = one.per_call("rows")[1]
     few = returned <= FEW_OF_THEM * rows and not aggregates(one.text)
     lacking = [name for name, selective in _without_index(change, key, sought(one.text)) if few or selective]
@@ -57,8 +57,10 @@ def _wanted(change: Change, key: Hashable, one: Pair, rows: float) -> str | None
 
 
 def _without_index(change: Change, key: Hashable, names: frozenset[str]) -> list[tuple[str, bool]]:
-    """Of these columns those that no index begins with, and whether few rows have each of their values, by what the
-    planner knows."""
+    """Return those of the columns with which no index begins, and True for those with few rows per value.
+
+    The rows per value are the planner's statistics.
+    """
     if not names or "first_column" not in change.after.columns("pg_index"):
         return []
     datid, relid = cast("tuple[int, int]", key)

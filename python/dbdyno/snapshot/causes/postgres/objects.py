@@ -1,4 +1,4 @@
-"""Causes in tables and indexes: an index that went, another plan after ANALYZE, growth, bloat."""
+"""Rules for causes in tables and indexes: dropped indexes, another plan after ANALYZE, growth, bloat."""
 
 from __future__ import annotations
 
@@ -22,23 +22,26 @@ _PLANNER = re.compile(
     r"enable_|.*_cost$|geqo|(?:from|join)_collapse_limit|effective_cache_size|default_statistics_target|plan_cache_mode|"
     r"constraint_exclusion|cursor_tuple_fraction|work_mem|hash_mem_multiplier|max_parallel_workers|jit"
 )
-"""Settings that plans depend on."""
+"""Pattern of the names of settings that plans depend on."""
 SCANS_MORE = 1.1
-"""From so many times the scans on, a table is scanned more."""
+"""Factor of sequential scans from which a table is scanned more."""
 LEAST_HOT = 0.3
-"""Of the updates so many were HOT, to say that they are no longer."""
+"""Smallest earlier share of HOT updates for reporting that updates are no longer HOT."""
 LONGER, LEAST_ROWS = 1.3, 100
-"""From so many times the rows of a scan on, of so many at least, a table has grown."""
+"""Factor of rows per scan from which a table has grown, and smallest number of rows per scan."""
 
 
 def dropped_indexes(change: Change) -> Iterator[Cause]:
-    """Indexes that went, found once: other rules ask for them."""
+    """Yield a cause for each index that disappeared, computed once because other rules need it."""
     yield from change.once("dropped_indexes", lambda: list(_dropped(change)))
 
 
 def _dropped(change: Change) -> Iterator[Cause]:
-    """An index that the first stretch had (at its beginning, or by its middle or end if it was made in it) and the
-    second has not at its end, if a statement is slower since, or its table is scanned more; else it is an event."""
+    """Yield a cause for each index of the first period that is missing at the end of the second.
+
+    The index existed at the beginning, middle or end of the first period. A statement must be slower since, or the
+    table be scanned more; otherwise the drop is only an event.
+    """
     view = "pg_stat_user_indexes"
     if not change.both(view):
         return
@@ -73,7 +76,7 @@ def _dropped(change: Change) -> Iterator[Cause]:
 
 
 def scans_behind(change: Change) -> Iterator[Cause]:
-    """A table that is scanned since whenever a statement runs, by what the server does for it."""
+    """Yield a cause for each table that is now scanned whenever a statement runs that does not read it in its text."""
     for key, table in change.tables.items():
         whose = behind(change, key, table)
         if whose and not any(f" on {table.name} was dropped" in one.words for one in dropped_indexes(change)):
@@ -89,7 +92,7 @@ def scans_behind(change: Change) -> Iterator[Cause]:
 
 
 def _scanned(change: Change, number: Key, key: Hashable, table: str) -> tuple[str, str]:
-    """What makes a statement scan a table that it does not read by itself, and what of it the evidence says."""
+    """Return the words for what makes a statement scan a table that its text does not read, and further evidence."""
     way = way_to(change, number, key)
     if way is None or not way.kind:
         return f"{table} is scanned whenever this runs", ": by a foreign key, a trigger or a function"
@@ -99,8 +102,10 @@ def _scanned(change: Change, number: Key, key: Hashable, table: str) -> tuple[st
 
 
 def _made_anew(change: Change, rows: list[dict[str, Any]]) -> Iterator[Cause]:
-    """A table that was made anew with fewer indexes (a load that swaps tables, a restore), if a statement is slower
-    since. `rows`: indexes that went."""
+    """Yield a cause for each table recreated with fewer indexes (by a load that swaps tables, a restore).
+
+    A statement must be slower since. `rows` are the indexes that disappeared.
+    """
     after = change.after.ends("pg_stat_user_indexes")[1]
     for old in dict.fromkeys((row["datid"], row["relid"]) for row in rows):
         new = _successor(change, *old)
@@ -119,7 +124,7 @@ def _made_anew(change: Change, rows: list[dict[str, Any]]) -> Iterator[Cause]:
 
 
 def _successor(change: Change, datid: int, relid: int) -> tuple[int, int] | None:
-    """The number of the table that has the name of this one since, which went."""
+    """Return the (datid, relid) of the table that took the name of this one after it was dropped; None without one."""
     first, middle, last = change.states
     old = first.get((datid, relid)) or middle.get((datid, relid))
     if old is None or (datid, relid) in last:
@@ -130,8 +135,10 @@ def _successor(change: Change, datid: int, relid: int) -> tuple[int, int] | None
 
 
 def new_indexes(change: Change) -> Iterator[Cause]:
-    """Indexes that were made, where a statement that writes to their table does more work a call since, for as many
-    rows: each of them is written to as well."""
+    """Yield a cause for new indexes on a table if a statement that writes to it does more work for as many rows.
+
+    Each new index has to be written to as well.
+    """
     view = "pg_stat_user_indexes"
     if not change.both(view):
         return
@@ -162,7 +169,7 @@ def new_indexes(change: Change) -> Iterator[Cause]:
 
 
 def _hot(table: Pair) -> tuple[float, float]:
-    """The share of updates that are HOT (no index is written to), before and after."""
+    """Return the share of updates that are HOT (write to no index), before and after."""
     sides = _sides(table)
     found = [s.get("n_tup_hot_upd", 0.0) / s["n_tup_upd"] if s.get("n_tup_upd") else 0.0 for s in sides]
     return found[0], found[1]
@@ -173,26 +180,29 @@ def _lost(hot: tuple[float, float]) -> bool:
 
 
 def _writing(change: Change, table: Pair) -> Iterator[Key]:
-    """Statements that name a table and change rows."""
+    """Return the statements that name a table and write rows."""
     return (n for n in change.of_table(table.name, slower=False) if WRITE.match(change.statements[n].text))
 
 
 def _writes(one: Pair, *, lost_hot: bool) -> bool:
-    """Whether a statement changes about as many rows a call as before, by more work: of one row where updates are no
-    longer HOT, the work is a few blocks."""
+    """Return True if a statement changes about as many rows per call as before, with more work.
+
+    If updates are no longer HOT, the additional work of a one-row update is only a few blocks, so the factor alone
+    decides.
+    """
     (old, new), (was, now) = one.per_call("rows"), one.per_call("work")
     more = one.heavier() or (lost_hot and was > 0 and now >= HEAVIER * was)
     return more and new <= HEAVIER * max(old, 1.0)
 
 
 def _gone_in(change: Change, row: dict[str, Any]) -> Row | None:
-    """The sub-interval in which it went, where that is of the stretches."""
+    """Return the sub-interval in which an index disappeared, or None if it is in neither period."""
     which = f"datid = {int(row['datid'])} and indexrelid = {int(row['indexrelid'])}"
     return change.gone_in("pg_stat_user_indexes", which)
 
 
 def _gone_at(change: Change, row: dict[str, Any]) -> str:
-    """Between which snapshots it went, where they are of the stretches."""
+    """Return the instant before which an index disappeared, in words."""
     part = _gone_in(change, row)
     if part is not None:
         return f"before {moment_us(part['at_us'])}"
@@ -204,8 +214,10 @@ def _gone_at(change: Change, row: dict[str, Any]) -> str:
 
 
 def other_plans(change: Change) -> Iterator[Cause]:
-    """A table that was analyzed, and whose rows are found in another way since; `plans.py` says where the log
-    proves it."""
+    """Yield a cause for each analyzed table whose rows are accessed in another way since.
+
+    Statements whose changed plan the log proves are left to `plans.py`.
+    """
     for table in change.tables.values():
         slow = change.of_table(table.name) - change.proved.keys()
         if not analyzed(table) or not slow:
@@ -217,10 +229,12 @@ def other_plans(change: Change) -> Iterator[Cause]:
 
 
 def other_ways(change: Change) -> Iterator[Cause]:
-    """A table whose rows are scanned where they were looked up, with the indexes that it had and nobody having
-    analyzed it: a setting of the planner, a changed function, a plan kept for other values. Where settings of the
-    planner changed, the tables are told together. More scans alone may be scans that were counted late: a session's
-    counts of tables come after those of its statements."""
+    """Yield a cause for tables that are scanned where rows were looked up before, with the same indexes and no ANALYZE.
+
+    Possible reasons are a planner setting, a changed function, or a plan cached for other values. If planner settings
+    changed, the tables are reported together. An increase of scans without fewer lookups does not suffice: the scans
+    may have been counted late, because a session reports its table counts after those of its statements.
+    """
     rows = change.changed_settings()
     settings = [setting(r["name"], r["old"], r["new"]) for r in rows if _PLANNER.match(str(r["name"]))]
     found = list(_other_ways(change))
@@ -236,10 +250,10 @@ def other_ways(change: Change) -> Iterator[Cause]:
 
 
 def _other_ways(change: Change) -> Iterator[tuple[Pair, frozenset[Key], list[str]]]:
-    """Tables, the slower statements that name them, and how the ways to their rows moved."""
+    """Yield each table with its slower statements and the change of its scans and lookups in words."""
     for table in change.tables.values():
         slow = change.of_table(table.name) - change.proved.keys()
-        if _rows_scanned(change, table, slow) < LEAST_ROWS:  # as much work by another way is another plan, too
+        if _rows_scanned(change, table, slow) < LEAST_ROWS:  # with many more rows, equal work is another plan too
             slow = frozenset(n for n in slow if not no_more_work(change.statements[n]))
         if analyzed(table) or not slow or _fewer_indexes(change, table.name):
             continue
@@ -254,7 +268,7 @@ def _other_ways(change: Change) -> Iterator[tuple[Pair, frozenset[Key], list[str
 
 
 def _rows_scanned(change: Change, table: Pair, slow: frozenset[Key]) -> float:
-    """Rows of sequential scans that a call reads more than it did."""
+    """Return how many more rows a call reads by sequential scans than before."""
     calls = [sum(getattr(change.statements[n], end)["calls"] for n in slow) for end in ("before", "after")]
     if not all(calls):
         return 0.0
@@ -262,7 +276,7 @@ def _rows_scanned(change: Change, table: Pair, slow: frozenset[Key]) -> float:
 
 
 def _moved(table: Pair, calls: list[float]) -> list[str]:
-    """Ways to the rows of a table that are taken much more or less often per call."""
+    """Return the kinds of scan of a table that changed by more than 0.3 per call, in words."""
     moved = []
     for name, label in (("seq_scan", "sequential"), ("idx_scan", "index")):
         old, new = table.before.get(name, 0.0), table.after.get(name, 0.0)
@@ -277,8 +291,11 @@ def _fewer_indexes(change: Change, table: str) -> bool:
 
 
 def grown_tables(change: Change) -> Iterator[Cause]:
-    """A table with many more rows than before. They came in the second stretch too: what the first stretch alone
-    gained may be older, for a server counts a load's rows when its transaction has ended, or a second later."""
+    """Yield a cause for each table with many more rows than before, if rows came in the second period as well.
+
+    Growth in the first period alone may be older: a server counts the rows of a load when its transaction has ended, or
+    a second later.
+    """
     for key, table in change.tables.items():
         old, middle, new = (_state(side, key, "n_live_tup") for side in change.states)
         slow = change.heavier_of(table.name)
@@ -301,16 +318,20 @@ def grown_tables(change: Change) -> Iterator[Cause]:
 
 
 def _added(change: Change, key: Hashable) -> float:
-    """Rows that came, less those that went, from the beginning of the first stretch to the end of the second: counted
-    one by one, where live rows are counted twice if one session loaded and vacuumed them."""
+    """Return the rows inserted less the rows deleted, from the beginning of the first period to the end of the second.
+
+    These are exact counts; live rows are counted twice if one session loaded and vacuumed them.
+    """
     ends = change.states[0], change.states[-1]
     came, went = ([_state(side, key, name) for side in ends] for name in ("n_tup_ins", "n_tup_del"))
     return max(came[1] - came[0], 0.0) - max(went[1] - went[0], 0.0)
 
 
 def _a_scan(table: Pair) -> tuple[float, float]:
-    """Rows that a sequential scan read, before and after: exact, where the count of live rows is off for a while after
-    a vacuum in the session that loaded them. 0 where too few scans were made."""
+    """Return the rows that a sequential scan read, before and after; 0 if there were too few rows or scans.
+
+    This is exact, while the count of live rows is wrong for some time after a vacuum in the session that loaded them.
+    """
     found = [
         side.get("seq_tup_read", 0.0) / side["seq_scan"] if side.get("seq_scan") else 0.0 for side in _sides(table)
     ]
@@ -322,7 +343,7 @@ def _sides(table: Pair) -> tuple[dict[str, float], dict[str, float]]:
 
 
 def bloated_tables(change: Change) -> Iterator[Cause]:
-    """A table whose dead rows pile up while its live ones stay; why nobody cleans up, where that is known."""
+    """Yield a cause for each table whose dead rows pile up beside steady live rows, with the reason if known."""
     for key, table in change.tables.items():
         dead_old, dead = _states(change, key, "n_dead_tup")
         live_old, live = _states(change, key, "n_live_tup")
@@ -339,7 +360,7 @@ def bloated_tables(change: Change) -> Iterator[Cause]:
 
 
 def _old_transaction(change: Change) -> str:
-    """Whose transaction was open for most of the second stretch, as sampled: what it may see is not cleaned up."""
+    """Return words about a sampled transaction open for most of the second period, which keeps dead rows; else ''."""
     longest = next(iter(History(change.after).transactions(1, least_us=0)), None)
     if longest is None or longest["open"] < 0.5e9 * change.after.seconds:
         return ""
@@ -350,7 +371,7 @@ def _old_transaction(change: Change) -> str:
 
 
 def _turned_off(change: Change, key: Hashable) -> bool:
-    """Whether a table got a parameter by which autovacuum passes it over."""
+    """Return True if a table got a storage parameter that turns autovacuum off for it."""
     view = "pg_class"
     if not change.both(view) or any(
         "options" not in {column.name for column in end.columns(view)}
@@ -366,7 +387,7 @@ def _turned_off(change: Change, key: Hashable) -> bool:
 
 
 def _states(change: Change, key: Hashable, name: str) -> tuple[float, float]:
-    """A state at the beginning of the first stretch and the end of the second."""
+    """Return a state of a table at the beginning of the first period and at the end of the second."""
     return _state(change.states[0], key, name), _state(change.states[-1], key, name)
 
 

@@ -1,5 +1,4 @@
-"""Causes in plans: a statement that runs with another plan since, proved by the server's log; or whose generic plan, as
-snapshots keep it, is another."""
+"""Rules for causes in plans: another plan, as the server's log proves, or another generic plan in the snapshots."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from dbdyno.snapshot.wording import three, times
 
 
 def proved_flips(change: Change) -> Iterator[Cause]:
-    """A slower statement whose executions in the log have another plan in the second stretch."""
+    """Yield a cause for each slower statement whose logged executions have another plan in the second period."""
     for number, proof in change.proved.items():
         one = change.statements.get(number)
         if one is None or not one.slower():
@@ -30,8 +29,10 @@ def proved_flips(change: Change) -> Iterator[Cause]:
 
 
 def generic_flips(change: Change) -> Iterator[Cause]:
-    """A slower statement whose generic plan, as the snapshots keep it, is another one: no proof that its executions had
-    it, for they may be planned for their values."""
+    """Yield a cause for each slower statement whose generic plan in the snapshots changed.
+
+    This does not prove that its executions used that plan: they may be planned for their values.
+    """
     for number, one in change.generic.items():
         pair = change.statements.get(number)
         if pair is not None and number not in change.proved and (pair.slower() or pair.heavier()):
@@ -40,7 +41,7 @@ def generic_flips(change: Change) -> Iterator[Cause]:
 
 
 def analyzed(table: Pair) -> bool:
-    """Whether a table was analyzed, by a command or by autovacuum, in either stretch."""
+    """Return True if a table was analyzed in either period, by a command or by autovacuum."""
     return any(
         side.get(name) for side in (table.before, table.after) for name in ("analyze_count", "autoanalyze_count")
     )

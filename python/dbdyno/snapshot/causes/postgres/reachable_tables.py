@@ -1,9 +1,9 @@
-"""Which tables a statement can reach: those that its text names, and those behind views, foreign keys, triggers and
-functions of users, as the catalog has them.
+"""Which tables a statement can reach, by its text and by the catalog.
 
-The text is parsed by sqlglot; what that cannot parse is read by its words. Statements inside of a function or a
-trigger are not known, so a function or trigger of a user may reach any table. What a store of an earlier version did
-not read is not known either, and then nothing is excluded.
+It reaches the tables that its text names, and those behind views, foreign keys, triggers and user-defined functions.
+The text is parsed by sqlglot; if that fails, all of its words count as names. Statements inside a function or a trigger
+are not known, so a user-defined function or trigger may reach any table. If a store was written by an earlier version
+that did not read the catalog, nothing is excluded.
 """
 
 from __future__ import annotations
@@ -24,8 +24,13 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a statement reaches a table that it does not read by itself: `kind` is foreign key, trigger, view or
-    function, empty where it is not known; `lacks`: the columns that a foreign key has no index on."""
+    """How a statement reaches a table that its text does not read.
+
+    Attributes:
+        kind: `foreign key`, `trigger`, `view` or `function`; empty if not known.
+        name: The name of that object.
+        lacks: The columns of a foreign key without an index, as text; empty if there is an index.
+    """
 
     kind: str
     name: str
@@ -34,7 +39,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The relations and the functions that a statement names, in small letters, without their schemas."""
+    """The relations and functions that a statement names, in lower case and without their schemas."""
 
     tables: frozenset[str]
     functions: frozenset[str]
@@ -42,7 +47,7 @@ class Names:
 
 @lru_cache(maxsize=4096)
 def names_of(text: str) -> Names:
-    """Return what a statement names; its words, where it cannot be parsed."""
+    """Return what a statement names; all of its words if it cannot be parsed."""
     import sqlglot
     from sqlglot import exp
 
@@ -58,7 +63,7 @@ def names_of(text: str) -> Names:
 
 
 def way_to(change: Change, number: Key, table: Hashable) -> Way | None:
-    """Return how a statement reaches a table behind what it names; None where it cannot."""
+    """Return how a statement reaches a table behind what it names, or None if it cannot."""
     one = change.statements[number]
     known = change.once("catalog", lambda: _catalog(change))
     if known is None:
@@ -74,7 +79,7 @@ def way_to(change: Change, number: Key, table: Hashable) -> Way | None:
 
 
 def _catalog(change: Change) -> dict[str, list[Row]] | None:
-    """What the catalog has at the end of the second stretch."""
+    """Return the catalog's views at the end of the second period, or None if they were not read."""
     if not all(change.after.has(view) for view in _VIEWS):
         return None
     return {view: change.after.query(f"from {change.after.ends(view)[1]}") for view in _VIEWS}
@@ -83,7 +88,7 @@ def _catalog(change: Change) -> dict[str, list[Row]] | None:
 def _by_foreign_keys(
     change: Change, known: dict[str, list[Row]], one: Pair, named: Names, table: Hashable
 ) -> list[Way]:
-    """Foreign keys of a table that is written, from it or to it; those without an index come first."""
+    """Return the foreign keys that lead to `table` from a table that is written; those without an index come first."""
     if not WRITE.match(one.text):
         return []
     ways = []
@@ -97,7 +102,7 @@ def _by_foreign_keys(
 
 
 def _indexed(change: Change, key: Row) -> bool:
-    """Whether an index begins with the first column of a foreign key; yes where that is not known."""
+    """Return True if an index begins with the first column of a foreign key, or if that is not known."""
     if not change.after.has("pg_index") or "first_column" not in change.after.columns("pg_index"):
         return True
     source = change.after.ends("pg_index")[1]
@@ -106,7 +111,7 @@ def _indexed(change: Change, key: Row) -> bool:
 
 
 def _by_triggers(change: Change, known: dict[str, list[Row]], one: Pair, named: Names, table: Hashable) -> list[Way]:
-    """Triggers of the tables that a statement writes: what they run is not known, so they may reach any table."""
+    """Return the triggers of the tables that a statement writes to; a trigger may reach any table."""
     del table
     if not WRITE.match(one.text):
         return []

@@ -1,4 +1,4 @@
-"""How a change of PostgreSQL is read: pg_stat_statements and pg_stat_user_tables."""
+"""Reading of a change on PostgreSQL: pg_stat_statements and pg_stat_user_tables."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from dbdyno.snapshot.reading.renumbered_statements import fingerprints, renumber
 
 HALF = 0.5
 CROWDED = 0.75
-"""Of a host's processors, used by others, to say so."""
+"""Share of a host's processors from which their use by others is reported."""
 
 
 class PostgresChange(Change):
-    """Two stretches of a PostgreSQL server. A table's key is its database and its number."""
+    """Two periods of a PostgreSQL server.
+
+    A statement's key is its queryid; a table's key is (datid, relid).
+    """
 
     view = "pg_stat_statements"
     times = (("total_exec_time", 1.0), ("total_time", 1.0))
@@ -40,7 +43,10 @@ class PostgresChange(Change):
     """Statements that have another identifier than before."""
 
     def read_statements(self, one: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
-        """Rates by queryid; statements inside of functions are in those that called them."""
+        """Return the rates by queryid, and add the texts to `texts`.
+
+        Statements inside functions are counted in the statements that called the functions.
+        """
         view = self.view
         if not one.has(view):
             return {}
@@ -64,8 +70,11 @@ class PostgresChange(Change):
         return {int(row.pop("queryid")): rates(row, one.seconds) for row in rows}
 
     def go_on(self, sides: Sequence[dict[Key, Rates]]) -> None:
-        """Those of the same text: their table was made anew, or the server upgraded. One that is called half as often
-        went, too: a cut may lie one sub-interval too early."""
+        """Merge in place the rates of statements that continue with the same text under a new identifier.
+
+        Their table was recreated, or the server was upgraded. A statement that is still called, but less than half as
+        often, counts as replaced too, because the cut may be one sub-interval too early.
+        """
         before, after = sides
         stay = (n for n, one in after.items() if n not in before or one["calls"] >= HALF * before[n].get("calls", 0.0))
         moved = renumbered(map(str, before), map(str, stay), fingerprints(self.before, self.after))
@@ -77,7 +86,10 @@ class PostgresChange(Change):
         self.renumbered = frozenset(map(int, moved.values()))
 
     def read_tables(self, one: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
-        """Rates of the counters; of live and dead rows the state at the end."""
+        """Return the rates of the counters by table, and add the names to `names`.
+
+        Live and dead rows are not rates but the states at the end.
+        """
         view = "pg_stat_user_tables"
         if not one.has(view):
             return {}
@@ -92,16 +104,18 @@ class PostgresChange(Change):
         return found
 
     def without_index(self, statement: Key) -> tuple[str, str] | None:
-        """By scans of the tables that it names, its blocks, and the indexes there are."""
+        """Return what a new statement does without an index, and the evidence: its scans, its blocks, the indexes."""
         return read_whole(self, statement)
 
     def is_ours(self, text: str) -> bool:
-        """Whether a statement is marked as ours."""
+        """Return True if a statement has dbdyno's mark."""
         return is_ours(text)
 
     def remarks(self) -> list[str]:
-        """That others had most of the host, where they had: then times are theirs as well as the server's. That
-        statements were compared by their texts."""
+        """Return remarks about a host that others used most of, and about statements compared by their texts.
+
+        On such a host times depend on the other programs as well as on the server.
+        """
         known, found = of_stretches(self.before, self.after), []
         if known is not None and max(one.others for one in known) >= CROWDED * known[1].cores:
             found.append(f"the host was not the server's alone: {used(*known)}")
@@ -116,5 +130,5 @@ class PostgresChange(Change):
 
 
 def _sum_of(names: Sequence[str], has: set[str]) -> str:
-    """The columns that there are, added up, as SQL."""
+    """Return an SQL expression that adds up those columns that exist."""
     return " + ".join(name for name in names if name in has) or "null::double"

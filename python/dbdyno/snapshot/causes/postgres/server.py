@@ -1,4 +1,4 @@
-"""Causes in the server itself: locks, checkpoints, a restart and its cold cache, settings."""
+"""Rules for causes in the server itself: locks, checkpoints, a restart and its cold cache, settings."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ from dbdyno.snapshot.wording import rate, setting, three, times
 
 _ACTIVE = "kind = 'client backend' and state = 'active'"
 MOSTLY = 0.5
-"""From such a share of the statement time that was added on, waiting is its cause, on a server of little use too."""
+"""Part of the added statement time from which waiting is the cause, on a server with little load too."""
 LEAST_WAITING = 0.02
 OUTSIDE = 4.0
-"""The weight of waits that are twice the statement time that was added: no statement's share tells them."""
+"""Weight of waits that take more than twice the added statement time: no statement's share shows them."""
 _SYNCS = "event in ('WALSync', 'WalSync')"
 ALIKE, CALLS_LEAST = 1.25, 10.0
-"""So much longer take all statements, each called so often, for a processor to be the cause."""
+"""Factor by which all statements, each with this number of calls, take longer if the processor is the cause."""
 HOG, LONGER = 0.3, 1.1
-"""From so many processors more that others use, and calls that take so many times as long, the two belong together."""
+"""Additional processors used by others, and factor of time per call, from which the two are related."""
 MORE_WAL = 2.0
-"""So many times the WAL of a call is that of whole pages."""
+"""Factor of WAL per call from which it consists of full pages."""
 PLACES = ("config_file", "hba_file", "ident_file")
-"""Settings that say where files are, and slow nothing; that of the data may be another device."""
+"""Settings that locate files and slow nothing down; data_directory is not among them, it may be another device."""
 _LEAST_SYNC_MS = 1.0
-"""A sync of the WAL that takes less is not called slow."""
+"""Mean time in ms below which a sync of the WAL is not called slow."""
 
 
 def slow_syncs(change: Change) -> Iterator[Cause]:
-    """Syncs of the WAL that take longer: as the server times them (track_wal_io_timing), and as sampled. What waits is
-    the commit, which is not in a statement's own time."""
+    """Yield a cause if syncs of the WAL take longer, as timed by the server (track_wal_io_timing) or as sampled.
+
+    The waits are those of commits, which are not part of a statement's time.
+    """
     means, busy = _timed_syncs(change)
     (seen_old, _), (seen, _) = (_sampled(one, _SYNCS) for one in (change.before, change.after))
     timed = means[1] >= max(3 * means[0], _LEAST_SYNC_MS) and busy[1] >= 50
@@ -50,8 +52,11 @@ def slow_syncs(change: Change) -> Iterator[Cause]:
 
 
 def _timed_syncs(change: Change) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The mean of a sync, that of the middle sub-interval, so that one slow minute of a good period is no slow period;
-    and the time of all in a second, in ms; before and after; 0 where they are not timed."""
+    """Return the mean time of a sync and the time of all syncs per second, both in ms, before and after.
+
+    The mean is the median of the sub-intervals' means, so that one slow minute does not make a good period slow. Zeros
+    if syncs are not timed.
+    """
     for view, count, time, where in (
         ("pg_stat_wal", "wal_sync", "wal_sync_time", "true"),
         ("pg_stat_io", "fsyncs", "fsync_time", "object = 'wal'"),
@@ -64,7 +69,7 @@ def _timed_syncs(change: Change) -> tuple[tuple[float, float], tuple[float, floa
 
 
 def _middle(one: Interval, view: str, count: str, time: str, where: str) -> float:
-    """The median of the sub-intervals' means, of those in which something was counted; 0 without any."""
+    """Return the median of the sub-intervals' means, over those in which something was counted; 0 if there are none."""
     source, known = one.sums.relation(view, folded=False)
     if not {count, time} <= {c.name for c in known}:
         return 0.0
@@ -76,7 +81,7 @@ def _middle(one: Interval, view: str, count: str, time: str, where: str) -> floa
 
 
 def lock_waits(change: Change) -> Iterator[Cause]:
-    """Sessions that wait for each other, as sampled."""
+    """Yield a cause if sessions wait for each other's locks, as sampled."""
     (old, _), (new, waiting) = (_sampled(one, "event_type = 'Lock'") for one in (change.before, change.after))
     (busy_old, _), (busy, _) = (_sampled(one, "true") for one in (change.before, change.after))
     mostly = new >= LEAST_WAITING and 1000 * (new - old) >= max(MOSTLY * change.grown_ms, 1.0)
@@ -85,14 +90,14 @@ def lock_waits(change: Change) -> Iterator[Cause]:
             f"sessions waiting for a lock {old:.2g} → {new:.2g} on average, of {busy_old:.2g} → {busy:.2g} active"
         )
         evidence += _holders(change.after)
-        # a lock of a table is waited for while a statement is parsed, which is in no statement's time
+        # a wait for a table lock happens while a statement is parsed, and is in no statement's time
         outside = 1000 * (new - old) > 2 * max(change.grown_ms, 0.0)
         whose, weight = (frozenset[int](), OUTSIDE) if outside else (waiting, 2.8)
         yield Cause(_what_for(change), evidence, whose, weight=weight)
 
 
 def _what_for(change: Change) -> str:
-    """What sessions wait for: the lock of a table, or row locks of a statement, where most wait for the same."""
+    """Return in words what sessions wait for: a table's lock or a statement's row locks, if most wait for the same."""
     one = change.after
     source, _ = one.samples("blocked", BLOCKED)
     rows = one.query(
@@ -116,7 +121,7 @@ def _what_for(change: Change) -> str:
 
 
 def _holders(one: Interval) -> str:
-    """What those do that are waited for, where most of them do nothing."""
+    """Return words about the lock holders if most of them are idle in a transaction; else ''."""
     source, _ = one.samples("blocked", BLOCKED)
     rows = one.query(
         f"select count(*) as n, count(*) filter (where blocker_state like 'idle in transaction%') as idle,"
@@ -128,7 +133,7 @@ def _holders(one: Interval) -> str:
 
 
 def _sampled(one: Interval, waits: str) -> tuple[float, frozenset[int]]:
-    """Sessions that wait so on average, and their statements."""
+    """Return the average number of active sessions that meet an SQL condition on waits, and their statements."""
     source, looks = one.samples("activity", ACTIVITY)
     if not looks:
         return 0.0, frozenset()
@@ -139,10 +144,12 @@ def _sampled(one: Interval, waits: str) -> tuple[float, frozenset[int]]:
 
 
 def busy_processors(change: Change) -> Iterator[Cause]:
-    """Calls that take longer at the same work, from the same cache, and wait for nothing that the server knows of:
-    what is left is a processor that others use, or that became slower. Where the server is on the host of the
-    collector, the kernel says what others used: then a smaller difference is enough, and a larger one is not told as
-    theirs where they used no more."""
+    """Yield a cause if calls take longer at the same work and cache hits, without waits that the server knows of.
+
+    What remains is a processor that others use or that became slower. If the collector runs on the server's host, the
+    kernel reports how much others use: then a smaller difference is enough, and a larger one is not attributed to
+    others if they used no more.
+    """
     known = of_stretches(change.before, change.after)
     if known is not None and known[1].others - known[0].others >= HOG:
         yield from _taken_by_others(change, *known)
@@ -156,7 +163,7 @@ def busy_processors(change: Change) -> Iterator[Cause]:
     if len(slow) == 0 or not looked or (waited > 0.3 and waited >= 2 * waited_old and waited > new):
         return
     if len(slow) * 2 < sum(one.after.get("calls", 0) > 0 for one in change.statements.values()):
-        return  # of other statements, calls take as long as before
+        return  # calls of the other statements take as long as before
     evidence = f"sessions at work and waiting for nothing {old:.2g} → {new:.2g} on average, as sampled"
     words = "processors are slower, or others use them"
     if known is not None:
@@ -165,7 +172,7 @@ def busy_processors(change: Change) -> Iterator[Cause]:
 
 
 def _mostly_locked(one: Interval) -> frozenset[Key]:
-    """Statements that were mostly seen waiting for a lock: how long is for others to say, not for the processor."""
+    """Return the statements mostly seen waiting for a lock, for whose duration the processor is not responsible."""
     source, looks = one.samples("activity", ACTIVITY)
     if not looks:
         return frozenset()
@@ -177,8 +184,10 @@ def _mostly_locked(one: Interval) -> frozenset[Key]:
 
 
 def _taken_by_others(change: Change, old: Processors, new: Processors) -> Iterator[Cause]:
-    """Others use more of the processors: those statements that take longer at the same work are theirs, if together
-    they do, and are most of those that do no more work."""
+    """Yield a cause if others use more of the processors and calls at the same work take longer in total.
+
+    The statements are those that take longer at the same work. Waits for locks must not explain the added time.
+    """
     same = [n for n, one in change.statements.items() if min(_calls(one)) > 0 and no_more_work(one)]
     same = [n for n in same if not _waits_more(change.statements[n])]
     times_ms = [change.statements[n].per_call("ms") for n in same]
@@ -193,8 +202,10 @@ def _taken_by_others(change: Change, old: Processors, new: Processors) -> Iterat
 
 
 def _all_alike(change: Change) -> frozenset[Key]:
-    """All statements that were called in both stretches, where each does the same work and takes longer: by less than
-    one alone would have to, for only the processor is common to all."""
+    """Return all statements called in both periods if each of them takes longer at the same work; else an empty set.
+
+    The threshold is lower than for a single statement, because only the processor is common to all.
+    """
     both = {n: one for n, one in change.statements.items() if min(_calls(one)) * change.after.seconds >= CALLS_LEAST}
     alike = all(
         no_more_work(one) and not _waits_more(one) and one.per_call("ms")[1] >= ALIKE * one.per_call("ms")[0]
@@ -208,12 +219,12 @@ def _calls(one: Pair) -> tuple[float, float]:
 
 
 def _waits_more(one: Pair) -> bool:
-    """Whether a statement reads or writes more outside of the cache than before."""
+    """Return True if a call reads, or writes to temporary files, more blocks outside the cache than before."""
     return any(one.per_call(name)[1] > one.per_call(name)[0] + 1 for name in ("reads", "temp"))
 
 
 def checkpoints(change: Change) -> Iterator[Cause]:
-    """Checkpoints that the WAL asks for, not the clock."""
+    """Yield a cause if checkpoints are requested by the amount of WAL more often, not by the timeout."""
     for view, name in (("pg_stat_bgwriter", "checkpoints_req"), ("pg_stat_checkpointer", "num_requested")):
         old, new = (side.get(name, 0.0) for side in change.totals(view, name))
         if new * change.after.seconds >= 2 and new >= 3 * old:
@@ -224,13 +235,13 @@ def checkpoints(change: Change) -> Iterator[Cause]:
 
 
 def _writes_pages(one: Pair) -> bool:
-    """Whether a call writes much more WAL, at the same work: whole pages, after a checkpoint, and takes longer."""
+    """Return True if a call takes longer and writes much more WAL at the same work: full pages after a checkpoint."""
     (old, new), (was, now) = one.per_call("wal"), one.per_call("ms")
     return no_more_work(one) and old > 0 and new >= MORE_WAL * old and now >= LONGER * was > 0
 
 
 def restarts(change: Change) -> Iterator[Cause]:
-    """A restart, and the reads of a cache that is cold since."""
+    """Yield a cause for a restart or upgrade, with the reads of a cache that is cold since."""
     if not change.restarted:
         return
     colder = frozenset(
@@ -244,7 +255,7 @@ def restarts(change: Change) -> Iterator[Cause]:
 
 
 def settings(change: Change) -> Iterator[Cause]:
-    """Settings that are not what they were."""
+    """Yield a cause for each setting that changed, without dbdyno's own and those that only locate files."""
     for row in change.changed_settings((*OURS, *PLACES)):
         yield Cause("setting " + setting(row["name"], row["old"], row["new"]), weight=0.4)
 

@@ -1,5 +1,7 @@
-"""Causes in settings: those of the server's files that plans depend on, and those that the server keeps for a role, a
-database or a function. What a session sets for itself is asked of nobody."""
+"""Rules for causes in settings that the server stores for a role, a database or a function.
+
+Settings that a session sets for itself are not recorded.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,14 @@ from dbdyno.snapshot.wording import setting
 
 KEPT, FUNCTIONS = "pg_db_role_setting", "pg_proc"
 MATTERS = 2.7
-"""The weight of a kept setting whose statements became slower: above that of the plans it changed, which show it."""
+"""Weight of a stored setting whose statements became slower: above that of changed plans, which are its effect."""
 
 
 def kept_settings(change: Change) -> Iterator[Cause]:
-    """Settings that ALTER ROLE or ALTER DATABASE keeps, together for each role and database, with the statements of
-    these that became slower or do more work since."""
+    """Yield a cause for the settings of each role and database that ALTER ROLE or ALTER DATABASE changed.
+
+    It covers the statements of that role and database that became slower or do more work since.
+    """
     rows = _changed(change, KEPT, "setrole, setdatabase, name", ("role", "of_database"))
     for (role, database), some in groupby(rows, key=lambda row: (int(row["setrole"]), int(row["setdatabase"]))):
         changed = list(some)
@@ -30,7 +34,10 @@ def kept_settings(change: Change) -> Iterator[Cause]:
 
 
 def function_settings(change: Change) -> Iterator[Cause]:
-    """A setting that ALTER FUNCTION keeps, with the slower statements that name the function."""
+    """Yield a cause for each function whose stored settings changed, with the slower statements that name it.
+
+    ALTER FUNCTION stores these settings. A function that was created or dropped does not count.
+    """
     for row in _changed(change, FUNCTIONS, "datid, oid", ("name",), value="settings"):
         name = str(row["name"])
         slow = frozenset(n for n in change.heavier_of(name) if n in change.statements)
@@ -39,7 +46,7 @@ def function_settings(change: Change) -> Iterator[Cause]:
 
 
 def _changed(change: Change, view: str, key: str, shown: tuple[str, ...], value: str = "setting") -> list[Row]:
-    """Rows of a view whose value is not what it was; a function that came or went is no change of its settings."""
+    """Return the rows of a view whose value changed; a created or dropped function is not a change of its settings."""
     if not change.both(view):
         return []
     before, after = change.before.ends(view)[0], change.after.ends(view)[1]
@@ -52,7 +59,7 @@ def _changed(change: Change, view: str, key: str, shown: tuple[str, ...], value:
 
 
 def _slower_of(change: Change, role: int, database: int) -> frozenset[Key]:
-    """The statements of a role, in a database, that take longer or do more work; 0 for any."""
+    """Return the statements of a role in a database that take longer or do more work; 0 stands for any."""
     which = " and ".join(f"{column} = {number}" for column, number in (("userid", role), ("dbid", database)) if number)
     rows = change.after.query(
         f"select distinct queryid from {change.view} where calls > 0{' and ' + which if which else ''}", change.view

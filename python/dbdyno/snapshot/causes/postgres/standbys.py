@@ -1,4 +1,4 @@
-"""Causes in standbys: commits that wait until one has replayed them, and one that falls behind."""
+"""Rules for causes in standbys: commits that wait for replay, and a standby that falls behind."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.wording import span
 
 LEAST_WAITING, TIMES = 0.1, 3.0
-"""Sessions that wait for a standby, on average, and so many times those of before."""
+"""Smallest average number of sessions waiting for a standby, and smallest factor compared with before."""
 BEHIND_S = 5.0
-"""A standby that replays so many seconds later than it did has fallen behind."""
+"""Increase of the replay lag in seconds from which a standby has fallen behind."""
 _VIEW = "pg_stat_replication"
 
 
 def waits_for_standbys(change: Change) -> Iterator[Cause]:
-    """Commits that wait for a standby (SyncRep), as sampled; which one, and how far behind it is."""
+    """Yield a cause if commits wait for a standby (SyncRep), as sampled, with the standby that lags most."""
     old, new = (_waiting(one) for one in (change.before, change.after))
     if new < LEAST_WAITING or new < TIMES * old:
         return
@@ -27,7 +27,7 @@ def waits_for_standbys(change: Change) -> Iterator[Cause]:
 
 
 def late_standbys(change: Change) -> Iterator[Cause]:
-    """A standby whose replay has fallen behind, while no commit waits for it: whoever reads there reads the past."""
+    """Yield a cause for each standby whose replay fell behind, even if no commit waits: its reads are stale."""
     was = {_name(row): row for row in _rows(change.before)}
     for row in _rows(change.after):
         old, new = _lag_s(was.get(_name(row), {})), _lag_s(row)
@@ -45,7 +45,7 @@ def _waiting(one: Interval) -> float:
 
 
 def _how_far(change: Change) -> str:
-    """Of the standby that is farthest behind at the end, in words."""
+    """Return the words about the standby that lags most at the end."""
     last = max(_rows(change.after), key=_lag_s, default=None)
     if last is None:
         return "no standby is connected"
@@ -53,7 +53,7 @@ def _how_far(change: Change) -> str:
 
 
 def _receives(row: Row) -> str:
-    """Whether a standby has what it does not replay: then something there holds the replay back."""
+    """Return words if a standby has received what it does not replay, so something there holds it back; else ''."""
     flush, replay = (float(row.get(f"{what}_lag") or 0) for what in ("flush", "replay"))
     held = replay > 2 * flush and replay > 1e6
     return ", and has received it: a statement there that conflicts, or its disk, holds it back" if held else ""

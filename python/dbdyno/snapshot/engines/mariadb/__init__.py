@@ -1,4 +1,4 @@
-"""MariaDB 10.11 and later: what is read, what its epochs mean, what the report says."""
+"""MariaDB 10.11 and later: what is read, the meaning of its epochs, its sections of the report."""
 
 from __future__ import annotations
 
@@ -13,5 +13,9 @@ ENGINE = "mariadb"
 
 
 def open_collector(dsn: str, options: Options) -> MariadbCollector:
-    """A collector for a connection string; raises `SnapshotError` where nobody answers."""
+    """Return a collector for a connection string.
+
+    Raises:
+        SnapshotError: The server does not answer.
+    """
     return MariadbCollector(dsn, options)

@@ -1,12 +1,11 @@
-"""Reads the counters of a MariaDB server: read-only, with timeouts, nothing made or reset.
+"""Collector of a MariaDB server's counters: read-only, with timeouts, nothing created or reset.
 
-One connection; each table is read by one statement and fails alone. Needed are PROCESS and SELECT
-on performance_schema; with UPDATE on performance_schema.threads as well, the collector switches
-the accounting of its own session off, so that its statements are not among the top SQL.
+It uses one connection; each table is read by one statement and fails alone. It needs PROCESS, and SELECT on
+performance_schema. With UPDATE on performance_schema.threads as well, the collector turns off the accounting of its own
+session, so that its statements are not among the top SQL.
 
-Limits: the server keeps nothing over a restart. The performance schema knows tables by name alone:
-that one was dropped and made again is told by InnoDB's number and by its counters; of a table of
-another engine by its counters only.
+Limits: the server keeps nothing over a restart. The performance schema identifies tables by name only: that a table was
+dropped and recreated is derived from InnoDB's number and the counters; for other engines from the counters only.
 """
 
 from __future__ import annotations
@@ -39,14 +38,14 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.store.folder import Snapshot
 
 LOST = {2006, 2013, 1927, 1053}
-"""Errors after which there is no connection any more."""
+"""Errors after which the connection is gone."""
 
 LIFE = Column("TABLE_ID", "gauge", "count", "BIGINT")
-"""InnoDB's number of a table; another one may mean another table of the same name."""
+"""InnoDB's number of a table; another number may mean another table with the same name."""
 
 
 class MariadbCollector:
-    """Keeps its connection between the snapshots of a watch; a context manager."""
+    """Collector that keeps its connection between the snapshots of a watch; a context manager."""
 
     def __init__(self, dsn: str, options: Options) -> None:
         self.options = options
@@ -60,20 +59,24 @@ class MariadbCollector:
 
     @property
     def name(self) -> str:
-        """The name that the user gave, else host and port."""
+        """Return the name that the user gave, otherwise host and port."""
         return self.options.name or self._address.name
 
     @property
     def at_ns(self) -> int:
-        """When the last snapshot's status was read, by the server's clock."""
+        """Return when the last snapshot's status was read, in ns since 1970 by the server's clock."""
         return int(self._facts["at_us"]) * 1000
 
     def facts(self) -> dict[str, Any]:
-        """What the last snapshot knows of the server: identity, life, version, what is measured."""
+        """Return what the last snapshot knows of the server: identity, start time, version, what is measured."""
         return {"dsn": self._address.safe, **self._facts}
 
     def collect(self, before: Snapshot | None) -> list[View]:
-        """All views now. Raises `SnapshotError` where the server is gone."""
+        """Return all views now.
+
+        Raises:
+            SnapshotError: The server is gone.
+        """
         if self._connection is None:
             self._connection = connect(self._address, self.options)
         try:
@@ -89,12 +92,12 @@ class MariadbCollector:
             ) from error
 
     def sampler(self, period_s: float) -> Sampler:
-        """What samples the sessions on a connection of its own."""
+        """Return a sampler of the sessions with its own connection."""
         self._sampler = Sampler(self._address, period_ns=round(period_s * 1e9))
         return self._sampler
 
     def close(self) -> None:
-        """Closes the connection; what was read stays."""
+        """Close the connection; what was read stays."""
         if self._connection is not None:
             with contextlib.suppress(Exception):
                 self._connection.close()
@@ -123,14 +126,14 @@ class MariadbCollector:
         return [self._with_own(counts), *views]
 
     def _texts(self, statements: View | None, before: Snapshot | None) -> list[View]:
-        """Texts of the statements that the server counted, and of those that the sessions ran."""
+        """Return the view with texts of the counted statements and of those that sessions ran; empty if not wanted."""
         if self.options.redact or (statements is None and self._sampler is None):
             return []
         ours = self._sampler.statements.texts if self._sampler is not None else {}
         return [texts.view(self._rows, statements, before, self.options.texts_most, self.wanted_texts, ours)]
 
     def _status(self) -> tuple[list[tuple[Any, ...]], View]:
-        """Counts (name, of all, of our own session) and states; with them the snapshot's time."""
+        """Return counters (name, of all sessions, of the own session) and states; they set the snapshot's time."""
         started = time.perf_counter_ns()
         rows = self._rows(
             "select lower(g.variable_name), g.variable_value, o.variable_value,"
@@ -162,7 +165,7 @@ class MariadbCollector:
         return counts, View("global_status_now", "now", STATUS_NOW, states, appearance="fixed")
 
     def _with_own(self, counts: list[tuple[Any, ...]]) -> View:
-        """The counts, with those of our own session when they were read and now, at the end."""
+        """Return the counters with those of the own session when they were read and now, at the end."""
         ended = dict(self._rows("select lower(variable_name), variable_value from information_schema.session_status"))
         rows = [(name, value, own, None if own is None else float(ended[name])) for name, value, own in counts]
         return View("global_status", "status", STATUS, rows, appearance="fixed", elapsed_ns=self._spent)
@@ -194,7 +197,7 @@ class MariadbCollector:
         return View(source.name, source.scope, columns, rows, appearance=source.appearance, elapsed_ns=spent)
 
     def _lives(self) -> dict[tuple[str, str], int]:
-        """InnoDB's number of each table; empty where PROCESS is missing."""
+        """Return InnoDB's number of each table; empty without the privilege PROCESS."""
         try:
             rows = self._rows("select name, table_id from information_schema.innodb_sys_tables")
         except driver().Error as error:
@@ -223,11 +226,13 @@ class MariadbCollector:
 
 
 def lost(error: BaseException) -> bool:
-    """Whether an error means that the connection is gone."""
+    """Return True if an error means that the connection is gone."""
     return bool(error.args) and error.args[0] in LOST
 
 
 def decoded(name: str) -> str:
-    """A name as SQL spells it, of a name as InnoDB files it: `a@0024b` is `a$b`. The short codes
-    for letters with accents are left alone: such a table has no known life."""
+    """Return the SQL name for a name as InnoDB stores it: `a@0024b` is `a$b`.
+
+    The short codes for letters with accents are not decoded: for such a table, InnoDB's number is not known.
+    """
     return re.sub(r"@([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), name)

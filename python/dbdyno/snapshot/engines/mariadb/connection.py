@@ -1,9 +1,8 @@
-"""Connects to MariaDB for a snapshot: the timeouts, errors in the user's words.
+"""Connections to MariaDB for snapshots, with timeouts and readable errors.
 
-The connection string and the driver are those of the bench (`bench/mariadb/address.py`).
-
-The session reads only, gives up on a statement after the options' timeout and on any lock after a
-second (the server's unit), and speaks UTC.
+The connection string and the driver are those of the bench (`bench/mariadb/address.py`). The session is read-only,
+cancels a statement after the options' timeout and a wait for a lock after at least a second (the server's unit), and
+uses UTC.
 """
 
 from __future__ import annotations
@@ -20,12 +19,20 @@ from dbdyno.snapshot.engines.view import Options
 
 
 def address(dsn: str) -> Address:
-    """Takes a connection string apart. Raises `SnapshotError` where it is none."""
+    """Parse a connection string.
+
+    Raises:
+        SnapshotError: It is not valid.
+    """
     return own.address(dsn, SnapshotError)
 
 
 def connect(where: Address, options: Options) -> Any:
-    """A connection in autocommit with the session's guards set. Raises `SnapshotError`."""
+    """Return a connection in autocommit mode with the session's limits set.
+
+    Raises:
+        SnapshotError: The login failed, or the server is not MariaDB.
+    """
     pymysql = driver()
     try:
         connection = open_session(
@@ -48,7 +55,11 @@ def connect(where: Address, options: Options) -> Any:
 
 
 def _guard(connection: Any, where: Address, options: Options) -> None:
-    """Sets the session's limits; raises `SnapshotError` for a server that is not MariaDB."""
+    """Set the session's limits.
+
+    Raises:
+        SnapshotError: The server is not MariaDB.
+    """
     pymysql = driver()
     with connection.cursor() as cursor:
         version = str(connection.get_server_info())
@@ -59,7 +70,7 @@ def _guard(connection: Any, where: Address, options: Options) -> None:
                 where=where.safe,
                 next_step="give a MariaDB server",
             )
-        with contextlib.suppress(pymysql.Error):  # where we may: our own session is not accounted
+        with contextlib.suppress(pymysql.Error):  # if allowed: the own session is not accounted
             cursor.execute(
                 "update performance_schema.threads set instrumented = 'NO' where processlist_id = connection_id()"
             )
@@ -72,7 +83,11 @@ def _guard(connection: Any, where: Address, options: Options) -> None:
 
 
 def driver() -> Any:
-    """PyMySQL. Raises `SnapshotError` where it is not installed."""
+    """Return the module PyMySQL.
+
+    Raises:
+        SnapshotError: It is not installed.
+    """
     return own.driver(SnapshotError)
 
 

@@ -1,10 +1,10 @@
-"""What a difference of two MariaDB snapshots is worth.
+"""Verdicts on the difference of two MariaDB snapshots.
 
-Everything the server counts dies with its process: a start in between condemns every scope. The
-start is the clock less the uptime, both the server's; they are whole seconds, so that two seconds
-of difference are allowed. Between two snapshots of one life, the table of digests may have been
-emptied (it never drops single entries: once full, it counts all further statements in one row),
-single rows may have been reset (a counter fell), and tables may have been made anew.
+All of the server's counts are lost with its process, so a start in between invalidates every scope. The start time is
+the clock less the uptime, both the server's; since they are in whole seconds, a difference of two seconds is tolerated.
+Between two snapshots of one server process, the table of digests may have been emptied (it never drops single entries:
+once full, it counts all further statements in one row), single rows may have been reset (a counter fell), and tables
+may have been recreated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ JITTER_US = 2_000_000
 
 
 def judge(interval: Ends) -> dict[tuple[str, str | None], Verdict]:
-    """The verdict of each scope that is not ok."""
+    """Return the verdict of each scope that is not ok."""
     before, after = interval.before.facts, interval.after.facts
     if before.get("identity") != after.get("identity"):
         why = "another server answers at this address"
@@ -38,7 +38,7 @@ def judge(interval: Ends) -> dict[tuple[str, str | None], Verdict]:
 
 
 def refine(interval: Interval, view: str) -> None:
-    """What only MariaDB's columns tell: our own part of the status, tables made anew."""
+    """Apply what only MariaDB's columns show: dbdyno's own part of the status, and recreated tables."""
     if view == "global_status":
         _take_own_out(interval)
     elif view.startswith("table_io_waits_summary") and "TABLE_ID" in interval.columns(view):
@@ -46,8 +46,11 @@ def refine(interval: Interval, view: str) -> None:
 
 
 def _take_own_out(interval: Interval) -> None:
-    """The counts without what the collector added. A session that took both snapshots knows it at
-    once; of two sessions it is the rest of the first, its farewell, the beginning of the second."""
+    """Subtract from the counters what the collector added.
+
+    If one session took both snapshots, that is the difference of its own counts. With two sessions it is the rest of
+    the first, its logout, and the beginning of the second.
+    """
     before, after = interval.before.facts, interval.after.facts
     same = before.get("session") == after.get("session")
     own = "own - own_before" if same else "own_end_before - own_before + own + (name = 'questions')::int"
@@ -57,8 +60,11 @@ def _take_own_out(interval: Interval) -> None:
 
 
 def _made_anew(interval: Interval, view: str) -> None:
-    """Tables made anew in between: InnoDB's number is another one, and so are both extremes of the
-    waiting times. A TRUNCATE gives a new number too, but keeps the counters and an extreme."""
+    """Mark tables recreated in between as reset.
+
+    For them, InnoDB's number and both extremes of the wait times differ. A TRUNCATE changes the number too, but keeps
+    the counters and an extreme.
+    """
     columns = interval.after.columns(view)
     counters = ", ".join(f'"{c.name}" = null' for c in columns if c.kind == "counter")
     interval.connection.execute(

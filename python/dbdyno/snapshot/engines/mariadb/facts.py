@@ -1,4 +1,4 @@
-"""Who the server is, which life it lives, and what it measures. Each fact fails alone."""
+"""Facts about the server: its identity, its start, and what it measures; each fails alone."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _QUERIES: tuple[tuple[tuple[str, ...], str], ...] = (
 
 
 def read(rows: Rows) -> dict[str, Any]:
-    """The facts; one that is refused is missing."""
+    """Return the facts; one that is refused is missing."""
     found: dict[str, Any] = {}
     for names, sql in _QUERIES:
         try:

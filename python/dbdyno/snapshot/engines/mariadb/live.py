@@ -1,4 +1,4 @@
-"""The live screen's side of MariaDB: the status and the times of the digests."""
+"""MariaDB's side of the live screen: the status and the times of the digests."""
 
 from __future__ import annotations
 
@@ -73,11 +73,15 @@ select id, coalesce(state, command), stage, max_stage, progress / 100, null
 from information_schema.processlist where max_stage > 0
 """
 _QUOTED = re.compile(r"'(?:[^'\\]|''|\\(?:.|\Z))*+(?:'|\Z)|\"(?:[^\"\\]|\"\"|\\(?:.|\Z))*+(?:\"|\Z)", re.DOTALL)
-"""Texts in either kind of quotes; one that was cut off goes to the end."""
+"""Pattern of texts in either kind of quotes; one without a closing quote extends to the end."""
 
 
 class MariadbLive:
-    """One connection for the readings; a context manager. Raises `SnapshotError`."""
+    """MariaDB's side of the live screen with one connection for the readings; a context manager.
+
+    Raises:
+        SnapshotError: The server does not answer.
+    """
 
     lines = (
         ("statements", "statements", "per_s"),
@@ -104,7 +108,11 @@ class MariadbLive:
         self.title = f"{self._address.name}  MariaDB {str(version).split('-')[0]}"
 
     def read(self) -> Reading:
-        """A reading now; the statements of our own session are left out."""
+        """Take a reading now, without the statements of the own session.
+
+        Raises:
+            SnapshotError: The server is gone.
+        """
         names = ", ".join(f"'{name}'" for name in (*_COUNTERS, *_STATES))
         try:
             rows = self._rows(f"{_STATUS} where lower(g.variable_name) in ({names})")
@@ -137,7 +145,7 @@ class MariadbLive:
         return {str(name): (float(calls), float(spent)) for name, calls, spent in rows}
 
     def texts(self, statements: Sequence[str]) -> Mapping[str, str]:
-        """Texts, asked for once each; the server's digests are without literals."""
+        """Return texts by digest, each queried once; the server's digests are without literals."""
         unknown = [one for one in statements if one not in self._texts]
         if unknown:
             marks = ", ".join(["%s"] * len(unknown))
@@ -146,11 +154,15 @@ class MariadbLive:
         return self._texts
 
     def sampler(self, period_s: float) -> Sampler:
-        """What looks at the sessions, on a connection of its own."""
+        """Return a sampler of the sessions with its own connection."""
         return Sampler(self._address, period_ns=round(period_s * 1e9))
 
     def sessions(self) -> list[Session]:
-        """The sessions that work, hold a transaction open, or block somebody."""
+        """Return the sessions that run a statement or have an open transaction.
+
+        Raises:
+            SnapshotError: The sessions cannot be read.
+        """
         try:
             blockers: dict[int, list[int]] = {}
             for waiter, blocker in self._rows(_PAIRS):
@@ -168,7 +180,7 @@ class MariadbLive:
         ]
 
     def progress(self) -> list[Progress]:
-        """Commands that tell their progress: ALTER TABLE and the like."""
+        """Return the commands that report their progress, such as ALTER TABLE."""
         rows = self._rows(_PROGRESS)
         return [
             {"pid": int(pid), "what": str(state), "phase": f"stage {stage} of {most}", "done": float(done), "on": name}
@@ -176,7 +188,11 @@ class MariadbLive:
         ]
 
     def plan(self, pid: int) -> list[str]:
-        """The plan that a session's statement runs with, as the server tells it. Raises `SnapshotError`."""
+        """Return the plan that a session's statement runs with, as lines.
+
+        Raises:
+            SnapshotError: The server does not report it.
+        """
         try:
             rows = self._rows("show explain for %s", [int(pid)])
         except driver().Error as error:
@@ -184,7 +200,11 @@ class MariadbLive:
         return ["  ".join(str(value) for value in row if value is not None) for row in rows]
 
     def cancel(self, pid: int) -> bool:
-        """Asks a session's statement to end (KILL QUERY)."""
+        """Return True if the server accepted the request to cancel a session's statement (KILL QUERY).
+
+        Raises:
+            SnapshotError: The request failed.
+        """
         try:
             self._rows("kill query %s", [int(pid)])
         except driver().Error as error:
@@ -192,7 +212,7 @@ class MariadbLive:
         return True
 
     def wait_class(self, kind: str | None, event: str | None) -> str:
-        """The class of a wait."""
+        """Return the class of a wait."""
         return wait_class("mariadb", kind, event)
 
     def _rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
@@ -208,10 +228,14 @@ class MariadbLive:
 
 
 def without_values(text: str) -> str:
-    """A text without what stands in quotes."""
+    """Return a text with everything in quotes replaced."""
     return _QUOTED.sub("'?'", text)
 
 
 def open_live(dsn: str, options: Options) -> MariadbLive:
-    """Connects; raises `SnapshotError`."""
+    """Connect, and return MariaDB's side of the live screen.
+
+    Raises:
+        SnapshotError: The server does not answer.
+    """
     return MariadbLive(dsn, options)

@@ -1,4 +1,4 @@
-"""Throughput, load profile, most accessed tables and indexes of MariaDB's report."""
+"""Sections of MariaDB's report on throughput, load profile, most accessed tables, indexes and files."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ _LINES = (
     ("sent", ("bytes_sent",), "bytes", 1),
     ("received", ("bytes_received",), "bytes", 1),
 )
-"""Lines of the load profile: label, names in the status, unit, factor into the unit."""
+"""Lines of the load profile: label, names of status counters, unit, factor to the unit."""
 
 
 def status(interval: Interval) -> dict[str, float | None]:
-    """Each count of the status over the interval; None where it is not known."""
+    """Return each status counter over the interval; None if it is not known."""
     rows = interval.query("select name, value from global_status", "global_status")
     return {row["name"]: row["value"] for row in rows}
 
 
 def ratio_of_hits(found: dict[str, float | None]) -> float | None:
-    """The part of the pages that were in the buffer pool."""
+    """Return the share of page requests that the buffer pool served, or None if it is not known."""
     asked = found.get("innodb_buffer_pool_read_requests")
     read = found.get("innodb_buffer_pool_reads")
     return None if not asked or read is None else 1 - read / asked
 
 
 def throughput(interval: Interval, top: int) -> Part:
-    """The server as a whole, and what each database had of it."""
+    """Return the section on the throughput of the whole server and of each database."""
     found = status(interval)
     per_s = {name: None if v is None else v / interval.seconds for name, v in found.items()}
     commits, rollbacks = per_s.get("com_commit"), per_s.get("com_rollback")
@@ -132,7 +132,7 @@ def _boundaries(interval: Interval) -> list[str]:
 
 
 def profile(interval: Interval, top: int) -> Part:
-    """LOAD PROFILE per second and per statement."""
+    """Return the section LOAD PROFILE, per second and per statement."""
     found = status(interval)
     asked = found.get("questions")
     rows = []
@@ -158,7 +158,7 @@ def profile(interval: Interval, top: int) -> Part:
 
 
 def tables(interval: Interval, top: int) -> Part:
-    """MOST ACCESSED TABLES by their part of all rows."""
+    """Return the section MOST ACCESSED TABLES, by their share of all rows."""
     title = "Most accessed tables by pct of tuples"
     missing = interval.missing(TABLES)
     if missing:
@@ -186,7 +186,7 @@ def tables(interval: Interval, top: int) -> Part:
 
 
 def indexes(interval: Interval, top: int) -> Part:
-    """Indexes by reads, and those that nobody read."""
+    """Return the section on indexes by reads, and on those that nobody read."""
     missing = interval.missing(INDEXES)
     if missing:
         return section("indexes", "Indexes", not_measured=[lacking("indexes", *missing)])
@@ -216,7 +216,7 @@ def indexes(interval: Interval, top: int) -> Part:
 
 
 def files(interval: Interval, top: int) -> Part:
-    """File access by what the file is for."""
+    """Return the section on file access by the purpose of the file."""
     missing = interval.missing(FILES)
     if missing:
         return section("io", "I/O", not_measured=[lacking("file access", *missing)])

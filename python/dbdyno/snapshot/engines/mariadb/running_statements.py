@@ -1,16 +1,18 @@
-"""Which statement a running session works on: its text without values, matched to the server's digests.
+"""The statement that a running session executes: its text without values, matched to the server's digests.
 
-MariaDB (to 11.4) tells a statement's digest when it has ended, and none at all without the performance schema. So a
-running statement's text is reduced as the server reduces it for a digest (literals to `?`, lists of them to `...`,
-rows of them to one), and so is the text of each digest; equal texts are one statement. One that no digest is known
-of (it has never ended, or digests are off) has an identifier and a text of ours. Values leave this module in neither.
+MariaDB (up to 11.4) reports a statement's digest only when it has ended, and none without the performance schema.
+Therefore a running statement's text is normalized as the server does for a digest (literals to `?`, lists of them to
+`...`, rows of them to one), and so is the text of each digest; equal texts are one statement. A statement without a
+known digest (it has never ended, or digests are off) gets an identifier and a text made by dbdyno. Neither contains
+values.
 
     Statements().identifier("select a from t where b in (1, 2) -- x")   # text-6a..., "select a from t where b in (...)"
 
-Limits: the default `sql_mode` is taken, in which "x" is a literal; under ANSI_QUOTES such names are reduced too and the
-statement keeps our identifier. Digests that differ by case alone are taken as the one with the most time. The server
-cuts a long digest, and we a long text: where one begins as the other, they are one if no second one does. The process
-list writes a variable of a procedure as `NAME_CONST('v', its value)`: it is `v`.
+Limits: the default `sql_mode` is assumed, in which "x" is a literal; under ANSI_QUOTES such names are replaced too, and
+the statement keeps dbdyno's identifier. Of digests that differ only by case, the one with the most time is taken. The
+server truncates a long digest, and dbdyno a long text: if one begins with the other, they are the same statement unless
+a second one matches too. The process list writes a variable of a procedure as `NAME_CONST('v', its value)`: it becomes
+`v`.
 """
 
 from __future__ import annotations
@@ -20,15 +22,15 @@ import re
 from collections.abc import Iterable, Iterator
 
 LONGEST = 4096
-"""So many characters of a text are asked for."""
+"""Number of characters of a text that are requested."""
 TEXTS_MOST = 1_000
-"""So many texts are remembered; then they are reduced anew."""
+"""Number of texts in the cache, which is then cleared."""
 STATEMENTS_MOST = 10_000
-"""So many statements are known; then the older half is forgotten."""
+"""Number of known statements, of which the older half is then forgotten."""
 A_WORD = 70
-"""A digest that has less room left than a name may take may have been cut."""
+"""Room in bytes that a name may take: a digest with less room left may have been truncated."""
 OURS = "text-"
-"""What an identifier of ours begins with."""
+"""Prefix of dbdyno's identifiers."""
 
 _TOKEN = re.compile(
     r"""
@@ -63,7 +65,7 @@ _SAME = {
     "numeric": "decimal",
     **{f"sql_tsi_{unit}": unit for unit in ("second", "minute", "hour", "day", "week", "month", "quarter", "year")},
 }
-"""Words of one meaning, of which the server shows one."""
+"""Synonyms, mapped to the one that the server shows."""
 _BEFORE_A_SIGNED = frozenset(
     (
         *("select", "and", "or", "xor", "not", "when", "case", "limit", "offset", "default"),
@@ -71,15 +73,15 @@ _BEFORE_A_SIGNED = frozenset(
         *("+", "-", "*", "/", "%", "|", "&", "^", "<<", ">>", "||", "&&", ",", "("),
     )
 )
-"""Behind these the server drops the sign of a number; behind a comparison it keeps it: `a = -5` is not `a = 5`."""
+"""Words after which the server drops the sign of a number; after a comparison it keeps it: `a = -5` is not `a = 5`."""
 _LITERALS = ("?", "...")
 _ROWS = ("(?)", "(...)")
 
 
 class Statements:
-    """The statements of the sessions that were seen: identifiers, texts of ours, and the digests that they are.
+    """The statements of sampled sessions: identifiers, dbdyno's texts, and the digests that they match.
 
-    `digest_bytes`: the server's `max_digest_length`.
+    `digest_bytes` is the server's `max_digest_length`.
     """
 
     def __init__(self, digest_bytes: int = 1024) -> None:
@@ -92,7 +94,7 @@ class Statements:
         self._is: dict[str, str] = {}
 
     def identifier(self, text: str) -> str:
-        """The identifier of a text: the server's digest where that is known by now, else ours; '' of no text."""
+        """Return the identifier of a text: the server's digest if known, otherwise dbdyno's; '' for an empty text."""
         ours = self._known.get(text)
         if ours is None:
             if len(self._known) >= TEXTS_MOST:
@@ -101,11 +103,11 @@ class Statements:
         return self._is.get(ours, ours)
 
     def unknown(self) -> int:
-        """How many statements are without a digest."""
+        """Return the number of statements without a digest."""
         return len(self._keys) - len(self._is)
 
     def learn(self, digests: Iterable[tuple[str, str]]) -> None:
-        """Takes digests with their texts, those of the least time first: of two with one text the later one is it."""
+        """Add digests with their texts by increasing time: of two with the same text the later one is used."""
         if len(self._digests) >= STATEMENTS_MOST:
             self._digests.clear()
             self._cut.clear()
@@ -120,7 +122,7 @@ class Statements:
                 self._is[ours] = found
 
     def renamed(self, identifier: str) -> str:
-        """An identifier of ours as the digest, once that is known."""
+        """Return the digest for one of dbdyno's identifiers if it is known, otherwise the identifier."""
         return self._is.get(identifier, identifier)
 
     def _of(self, text: str) -> str:
@@ -153,7 +155,10 @@ class Statements:
 
 
 def reduced(text: str, *, is_cut: bool = False) -> list[str]:
-    """The words of a text without comments and values, as the server's digests have them; of a digest's text too."""
+    """Return the words of a text without comments and values, as in the server's digests.
+
+    The text may also be that of a digest. With `is_cut`, an incomplete list at the end is dropped.
+    """
     made: list[str] = []
     for kind, word in _tokens(text):
         if kind == "more":
@@ -190,7 +195,7 @@ def _add_literal(made: list[str], literal: str) -> None:
 
 
 def _close(made: list[str]) -> None:
-    """A closing parenthesis: values in a pair of them are one row, and rows of one form are one."""
+    """Add a closing parenthesis: values in parentheses become one row, and rows of the same form become one."""
     if len(made) < 2 or made[-2] != "(" or made[-1] not in _LITERALS:
         made.append(")")
         return
@@ -201,7 +206,7 @@ def _close(made: list[str]) -> None:
 
 
 def _bytes(digest_text: str) -> int:
-    """So much of `max_digest_length` a digest takes: two bytes a word, for a name two more and its length."""
+    """Return the bytes of `max_digest_length` that a digest takes: two per word, for a name two more and its length."""
     names = re.findall("`[^`]*`", digest_text)
     return 2 * len(digest_text.split()) + sum(len(name.encode()) for name in names)
 

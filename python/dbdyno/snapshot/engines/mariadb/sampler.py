@@ -1,14 +1,14 @@
-"""Active sessions of MariaDB, sampled: without costly instruments it adds up no waiting time.
+"""Sampler of MariaDB's active sessions; without expensive instruments the server does not add up wait times.
 
-Each look is one row: the server itself puts the sessions into CSV. Seen are clients that work on a
-statement or hold a transaction open. What a session waits for is what the server says of it: a row
-lock of InnoDB, else the running wait event (consumer `events_waits_current`), else the state of the
-process list, which does not tell CPU from file access. The statement that a session runs is known by its
-text (`running`), of which the values are dropped before anything is kept. Where the consumer
-`events_statements_current` is on, the last statement of a session idle in a transaction is known.
+Each look returns one row: the server itself formats the sessions as CSV. It sees clients that run a statement or have
+an open transaction. What a session waits for is what the server reports: a row lock of InnoDB, otherwise the running
+wait event (consumer `events_waits_current`), otherwise the state in the process list, which does not distinguish CPU
+from file access. The statement that a session runs is identified by its text (`running`), whose values are dropped
+before anything is stored. If the consumer `events_statements_current` is on, the last statement of a session idle in a
+transaction is known.
 
-Limits: a wait shorter than the period is seen by luck only; averages over many looks are right.
-Without PROCESS only our own user's sessions are visible.
+Limits: a wait shorter than the period is only seen by chance; averages over many looks are right. Without PROCESS only
+sessions of the same user are visible.
 """
 
 from __future__ import annotations
@@ -29,13 +29,16 @@ from dbdyno.snapshot.sessions.samples import Seen, activity, blocked
 
 STATEMENT_TIMEOUT_MS = 2000
 PERIOD_LEAST_NS = 250_000_000
-"""InnoDB looks at its transactions anew when nobody asked for 0.1 s: who asks more often sees none wait."""
+"""Smallest period in nanoseconds.
+
+InnoDB refreshes its transaction tables only when nobody queried them for 0.1 s: who queries more often sees no waits.
+"""
 _IDLE = "('Sleep', 'Daemon', 'Binlog Dump', 'Slave_IO', 'Slave_SQL', 'Slave_worker')"
 
 ACTIVITY = activity("VARCHAR")
 
 BLOCKED = blocked("VARCHAR", Column("relation", "text", "text", "VARCHAR"))
-"""One row per waiter and blocker."""
+"""Columns of blocked sessions, with one row per waiter and blocker."""
 
 _NOW = "cast(unix_timestamp(sysdate(6)) * 1000000 as signed)"
 
@@ -49,7 +52,7 @@ def _age(started: str) -> str:
 
 
 def _client(of: str) -> str:
-    """The client's address without its port; MariaDB says `localhost` for a socket."""
+    """Return SQL for the client's address without its port; MariaDB writes `localhost` for a socket."""
     return _quoted(f"substring_index({of}.host, ':', 1)")
 
 
@@ -58,7 +61,7 @@ def _csv(*fields: str) -> str:
 
 
 def _running(of: str) -> str:
-    """The text of what a session runs, in hexadecimal digits: none of its signs can end a field."""
+    """Return SQL for the text that a session runs in hexadecimal, so that no character of it can end a CSV field."""
     return f"""if({of}.command = 'Sleep', '', coalesce(concat('"~', hex(left({of}.info, {LONGEST})), '"'), ''))"""
 
 
@@ -111,7 +114,7 @@ _LAST = (
     " left join performance_schema.events_statements_current bs"
     " on bs.thread_id = bt.thread_id and bs.nesting_event_id is null"
 )
-"""The last statement of a session that works on none: it holds the lock."""
+"""Joins for the last statement of a session that runs none but holds the lock."""
 
 
 def _blocking(*, digests: bool) -> str:
@@ -145,7 +148,7 @@ def _blocking(*, digests: bool) -> str:
 
 
 LEARN_S, LEARN_AGAIN_S = 5.0, 30.0
-"""So often new digests are asked for while a statement is without one: where there is a new such one, and else."""
+"""Seconds between queries for new digests: if a new statement lacks a digest, and if only older ones do."""
 _NEW = (
     f"select digest, min(digest_text), max(unix_timestamp(first_seen)) from performance_schema.{STATEMENTS.name}"
     " where digest is not null and unix_timestamp(first_seen) >= %s group by 1 order by sum(sum_timer_wait)"
@@ -153,7 +156,7 @@ _NEW = (
 
 
 class Sampler(Poller):
-    """Looks once per period; `take` gives what was seen since the last `take`."""
+    """Sampler that looks once per period; `take` returns what was seen since the last `take`."""
 
     name = "dbdyno snap sampler"
 
@@ -169,12 +172,12 @@ class Sampler(Poller):
         self._learnt: tuple[float, int] | None = None
 
     def take(self) -> tuple[list[View], int]:
-        """The views `activity` and `blocked`, and the number of looks, since the last call."""
+        """Return the views `activity` and `blocked`, and the number of looks, since the last call."""
         views, looks = self._seen.take(self.samples)
         return [dataclasses.replace(one, rows=self._renamed(one)) for one in views], looks
 
     def _renamed(self, view: View) -> bytes:
-        """The rows, with the digests that are known by now."""
+        """Return the rows with the digests that are known by now."""
         assert isinstance(view.rows, bytes)
         return _OURS.sub(lambda found: f'"{self.statements.renamed(found[1])}"', view.rows.decode()).encode()
 

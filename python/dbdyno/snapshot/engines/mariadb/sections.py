@@ -36,12 +36,12 @@ WAITS = "events_waits_summary_global_by_event_name"
 
 
 def sections(interval: Interval, top: int) -> list[Part]:
-    """All sections, in order."""
+    """Return all sections, in order."""
     return in_order(ORDER, interval, top)
 
 
 def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
-    """What two periods are compared by, and curves are drawn of."""
+    """Return the metrics by which two periods are compared and curves are drawn."""
     found = load.status(interval)
 
     def rate(*names: str) -> float | None:
@@ -61,7 +61,7 @@ def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
 
 
 def waits(interval: Interval, top: int) -> Part:
-    """Average active sessions by class and event, sampled, and what the server itself timed."""
+    """Return the section on sampled active sessions by class and event, and on waits timed by the server."""
     source, looks = interval.samples("activity", ACTIVITY)
     tables, lacks, notes = [], [], []
     if looks:
@@ -91,7 +91,7 @@ def waits(interval: Interval, top: int) -> Part:
 
 
 def _sampled(interval: Interval, source: str, looks: int, top: int) -> list[Table]:
-    """Active sessions by class and by event; dbdyno's own sessions are left out."""
+    """Return tables of active sessions by class and by event, without dbdyno's own."""
     ours = ", ".join(str(one.facts["session"]) for one in interval.chain)
     rows = interval.query(
         f"""select event_type as type, event, count(*) as seen, count(*) / {looks} as aas,
@@ -114,7 +114,7 @@ def _sampled(interval: Interval, source: str, looks: int, top: int) -> list[Tabl
 
 
 def _switched_off(facts: Mapping[str, Any]) -> Iterator[Lack]:
-    """What the server would tell, were it switched on."""
+    """Yield what the server would report if it were enabled."""
     if not facts.get("waits_current"):
         yield lacking(
             "file access and latches of single sessions: they are in CPU",
@@ -144,7 +144,7 @@ _SQL = (
 
 
 def statements(interval: Interval, top: int) -> Part:
-    """TOP SQL by what it cost."""
+    """Return the section TOP SQL, by several costs."""
     view, title = STATEMENTS.name, "Top SQL"
     missing = interval.missing(view)
     if missing:
@@ -193,7 +193,7 @@ def statements(interval: Interval, top: int) -> Part:
 
 
 def locks(interval: Interval, top: int) -> Part:
-    """Deadlocks and row lock waits."""
+    """Return the section on deadlocks and row lock waits."""
     found = load.status(interval)
     counted = {
         "deadlocks": found.get("innodb_deadlocks"),
@@ -205,7 +205,7 @@ def locks(interval: Interval, top: int) -> Part:
 
 
 def settings(interval: Interval, top: int) -> Part:
-    """The variables that are not what they were."""
+    """Return the section on variables that changed."""
     before, after = interval.ends("global_variables")
     rows = interval.query(
         f"""select name as setting, a.value as before, b.value as after
@@ -219,7 +219,10 @@ def settings(interval: Interval, top: int) -> Part:
 
 
 def changes(interval: Interval, top: int) -> Part:
-    """Tables that are gone. (One that appears was first used in between, or is new: not told.)"""
+    """Return the section on tables that were dropped or recreated.
+
+    A new row is not reported: the table may be new, or be used for the first time.
+    """
     missing = interval.missing(load.TABLES)
     title = "Tables dropped or made anew"
     if missing:

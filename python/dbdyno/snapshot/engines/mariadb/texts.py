@@ -1,7 +1,7 @@
-"""Texts of statements, read only for digests that may enter a report.
+"""Texts of statements, read only for digests that may be in a report.
 
-The server's digests are without literals already, and the same on every server of a version, so
-that the digest is the fingerprint too.
+The server's digest texts are already without literals. A digest is the same on every server of a version, so it also
+serves as the fingerprint.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 NAME = "statement_texts"
 OWN = re.compile(r"`performance_schema` \. `threads` SET `instrumented`")
-"""What a collector says before its session is no longer accounted."""
+"""Pattern of a statement that a collector sends before its session is excluded from accounting."""
 OURS_MOST = 2_000
-"""So many texts that no digest is known of are kept; then only those of the sessions that were just seen."""
+"""Number of stored texts without a known digest; beyond it, only those of sessions just seen are kept."""
 FIRST = 25
-"""So many statements of each order have their text read."""
+"""Number of statements of each order whose text is read."""
 
 ORDERS = (
     "SUM_TIMER_WAIT",
@@ -38,7 +38,7 @@ ORDERS = (
     "SUM_ERRORS",
     "SUM_CREATED_TMP_DISK_TABLES",
 )
-"""Columns that a report orders by."""
+"""Columns by which a report orders statements."""
 
 COLUMNS = (
     Column("DIGEST", "key", "text", "VARCHAR"),
@@ -57,8 +57,11 @@ def view(
     seen: Sequence[str] = (),
     ours: Mapping[str, str] | None = None,
 ) -> View:
-    """All texts known so far: those of the snapshot before, of new digests at the top, and of those that sampled
-    sessions were `seen` with; `ours`: of these the texts that no digest is known of."""
+    """Return the view of all texts known so far.
+
+    They are those of the previous snapshot, of new digests at the top of an order, and of statements that were `seen`
+    in sampled sessions. `ours` are texts of the latter without a known digest. At most `most` new texts are read.
+    """
     known = {str(digest): str(text) for digest, text in _kept(before, NAME, "DIGEST, query")}
     if sum(one.startswith(OURS) for one in known) > OURS_MOST:
         known = {one: text for one, text in known.items() if not one.startswith(OURS)}
@@ -77,7 +80,7 @@ def view(
 
 
 def top(statements: View, before: Snapshot | None) -> list[str]:
-    """Digests among the first of some order: since the snapshot before, or since ever."""
+    """Return the digests among the first of some order, by the increase since the previous snapshot or in total."""
     names = [column.name for column in statements.columns]
     shown = [name for name in ORDERS if name in names]
     at = names.index("DIGEST")

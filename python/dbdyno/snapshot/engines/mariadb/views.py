@@ -1,12 +1,12 @@
-"""Which tables of MariaDB are read, and what their columns mean.
+"""The tables of MariaDB that are read, and the meaning of their columns.
 
-The columns are those that the server has (probed); names tell the rest: the performance schema
-calls counters COUNT_ and SUM_, a lifetime's least and most MIN_ and MAX_. Its picoseconds become
-nanoseconds on the way, because their sums leave the 64 bits of a Parquet file after some months.
+The columns are those that the server has; their names tell their kind: the performance schema names counters COUNT_ and
+SUM_, a lifetime's minimum and maximum MIN_ and MAX_. Its picoseconds are converted to nanoseconds, because their sums
+exceed the 64 bits of a Parquet file after some months.
 
-The status has one value per row: those that accumulate go to `global_status`, those that tell a
-state to `global_status_now`. The list of states below is MariaDB 10.11's; a number that is not in
-it counts as a counter, and one that falls is judged on its own.
+The status has one value per row: those that accumulate go to `global_status`, states to `global_status_now`. The list
+of states below is that of MariaDB 10.11; a number that is not in it counts as a counter, and one that falls is judged
+individually.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SYSTEM = "('mysql', 'performance_schema', 'information_schema', 'sys')"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A table of the performance schema. `keep`: a pattern for the columns beside the keys."""
+    """A table of the performance schema; `keep` is a pattern for its columns besides the keys."""
 
     name: str
     keys: tuple[str, ...]
@@ -70,14 +70,14 @@ SOURCES = (
         "COUNT_STAR > 0",
     ),
 )
-"""Read once per snapshot. A row that nothing was counted in is left out: it counts from zero."""
+"""Tables that are read once per snapshot, without rows in which nothing was counted: these count from zero."""
 
 OTHER = "(all others)"
-"""The digest of the row that takes what the full table of digests had no room for."""
+"""The digest of the row that counts statements for which the full table of digests had no room."""
 
 
 def known(source: Source, probed: Sequence[tuple[str, str]]) -> list[tuple[str, Column]]:
-    """(SQL expression, column) for the columns that the server has. `probed`: (name, type)."""
+    """Return an SQL expression and a column for each column that the server has; `probed` are (name, type)."""
     found = []
     for name, kind in probed:
         if name in source.keys:
@@ -117,10 +117,10 @@ STATES = re.compile(
     | delayed_insert_threads | rpl_status""",
     re.VERBOSE,
 )
-"""The names of the status, in small letters, that tell a state: nothing accumulates in them."""
+"""Pattern of lower-case status names that are states, in which nothing accumulates."""
 
 VOLATILE = re.compile(r"gtid_\w*pos|gtid_\w*state|timestamp|rand_seed\d|insert_id|last_insert_id")
-"""Variables that change by themselves; no settings."""
+"""Pattern of variables that change by themselves and are not settings."""
 
 OWN = re.compile(
     r"""com_\w+ | handler_(?!tmp)\w+ | bytes_\w+ | select_\w+ | sort_\w+
@@ -128,7 +128,7 @@ OWN = re.compile(
     | empty_queries | opened_table\w+ | table_open_cache_(hits|misses|overflows) | optimizer_\w+""",
     re.VERBOSE,
 )
-"""The counts that the server keeps per session too: what the collector adds is taken out again."""
+"""Pattern of counters that the server also keeps per session, from which the collector's share is subtracted."""
 
 STATUS = (
     Column("name", "key", "text", "VARCHAR"),
@@ -136,12 +136,15 @@ STATUS = (
     Column("own", "gauge", "count", "DOUBLE"),
     Column("own_end", "gauge", "count", "DOUBLE"),
 )
-"""`own`: how much of the value the collector's session had added when it was read; `own_end`: how
-much at the end of the snapshot."""
+"""Columns of the status counters.
+
+`own` is how much of the value the collector's session had added when it was read, `own_end` how much at the end of the
+snapshot.
+"""
 STATUS_NOW = (Column("name", "key", "text", "VARCHAR"), Column("value", "gauge", "count", "DOUBLE"))
 VARIABLES = (Column("name", "key", "text", "VARCHAR"), Column("value", "text", "text", "VARCHAR"))
 
 
 def is_state(name: str) -> bool:
-    """Whether a value of the status tells a state rather than a count."""
+    """Return True if a status value is a state and not a counter."""
     return STATES.fullmatch(name) is not None

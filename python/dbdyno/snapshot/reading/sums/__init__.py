@@ -1,8 +1,9 @@
-"""What happened between neighbouring snapshots, kept once: a report over a month adds it up.
+"""Cached sums of what happened between neighbouring snapshots, which a report over a month adds up.
 
 index.py    which snapshots there are, without opening each
 batch.py    the differences of many neighbouring pairs at once, each with its verdicts
-chunk.py    an hour of them on disk: made once, made again where it is gone, never used when stale
-total.py    a stretch of sub-intervals added up, as SQL, with what is not covered
-chain.py    the stretch between two snapshots, made of chunks
+pairwise.py the same, pair by pair, for engines whose rules look at two snapshots at a time
+chunk.py    an hour of them on disk: computed once, again if it is deleted, and never used when stale
+total.py    the sum over the sub-intervals of an interval, as SQL, with what is not covered
+chain.py    the interval between two snapshots, made of chunks
 """

@@ -1,7 +1,7 @@
-"""The differences of many neighbouring snapshots at once: a table per view, a `part` per sub-interval.
+"""The differences of many neighbouring snapshots at once: a table per view, with a `part` per sub-interval.
 
-A part is named by the number of its later snapshot. A row in which nothing moved is left out: it
-counts zero. Each sub-interval has verdicts of its own, so that a reset costs that one alone.
+A part is identified by the number of its later snapshot. A row in which nothing changed is left out: its counts are
+zero. Each sub-interval has verdicts of its own, so that a reset costs that one only.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.engines.metric import Metric
 
 PART = Column("part", "key", "count", "BIGINT")
-"""Which sub-interval a row is of."""
+"""Column that says to which sub-interval a row belongs."""
 
 
 class Batch:
-    """Sub-intervals given by their snapshots, in order; `pairs` are those whose time is known."""
+    """Sub-intervals between consecutive snapshots; `pairs` are those whose duration is known."""
 
     part_keys = ("part",)
 
@@ -40,7 +40,7 @@ class Batch:
         for first, last in pairwise(chain):
             try:
                 self.pairs.append(self._pair(first, last, chain, peeked))
-            except SnapshotError:  # the clock went back by an unknown time: nothing per second is known
+            except SnapshotError:  # the clock went back by an unknown time, so no rate is known
                 continue
         self.connection.execute("set schema = 'main'")
         self.engine: Any = self.pairs[0].engine if self.pairs else None
@@ -54,34 +54,34 @@ class Batch:
             self.connection.executemany("insert into scope_verdicts values (?, ?, ?, ?, ?)", rows)
 
     def _pair(self, first: Snapshot, last: Snapshot, chain: Sequence[Snapshot], peeked: Any) -> Ends:
-        """A pair with its verdicts."""
+        """Return a pair of snapshots with its verdicts."""
         pair = Ends(first, last, self.connection, chain, peeked, self._seen)
         pair.verdicts = dict(pair.engine.judge(pair))
         return pair
 
     def views(self) -> list[str]:
-        """The views in which something is counted."""
+        """Return the views with counters."""
         return sorted({v for pair in self.pairs for v in pair.after.views if counted(pair.after.columns(v))})
 
     def having(self, view: str) -> list[Ends]:
-        """The pairs with a difference of a view."""
+        """Return the pairs with a difference of a view."""
         return [pair for pair in self.pairs if pair.has(view)]
 
     def has(self, view: str) -> bool:
-        """Whether any pair has the view."""
+        """Return True if any pair has the view."""
         return bool(self.having(view))
 
     def counters(self, view: str) -> list[Column]:
-        """The columns of a view that are counted, in any pair."""
+        """Return the counters of a view in any pair."""
         return list({c.name: c for pair in self.having(view) for c in counted(pair.after.columns(view))}.values())
 
     def columns(self, view: str) -> set[str]:
-        """The columns that all pairs with the view have."""
+        """Return the columns that all pairs with the view have."""
         known = [pair.columns(view) for pair in self.having(view)]
         return set.intersection(*known) if known else set()
 
     def table(self, view: str) -> str:
-        """The table with the differences of a view: made on first use."""
+        """Return the table with the differences of a view, which is created on first use."""
         if view not in self._made:
             self._made[view] = True
             queries = [self._group_sql(sides, pairs) for sides, pairs in self._groups(view)]
@@ -92,7 +92,7 @@ class Batch:
         return quoted(view)
 
     def query(self, sql: str, *views: str) -> list[dict[str, Any]]:
-        """Rows of a query over the tables of `views`."""
+        """Return the rows of a query over the tables of `views`."""
         for view in views:
             self.table(view)
         cursor = self.connection.execute(sql)
@@ -100,16 +100,16 @@ class Batch:
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def metrics(self) -> Sequence[Sequence[tuple[Metric, float | None]]]:
-        """The metrics of each pair."""
+        """Return the metrics of each pair."""
         found: Sequence[Sequence[tuple[Metric, float | None]]] = self.engine.part_metrics(self)
         return found
 
     def close(self) -> None:
-        """Frees the tables."""
+        """Free the tables."""
         self.connection.close()
 
     def _note_gaps(self) -> None:
-        """A view that some pairs have and others do not: those others say so."""
+        """Add a verdict to each pair that lacks a view which other pairs have."""
         for view in self.views():
             for pair in self.pairs:
                 missing = pair.missing(view)
@@ -118,7 +118,7 @@ class Batch:
                     pair.verdicts.setdefault((f"view:{view}", None), Verdict("partial", f"{view} {why}"))
 
     def _groups(self, view: str) -> Iterable[tuple[Sides, list[Ends]]]:
-        """The pairs whose columns are alike go into one query."""
+        """Return the pairs grouped by the view's columns, since each group takes one query."""
         found: dict[Sides, list[Ends]] = {}
         for pair in self.having(view):
             found.setdefault(pair.sides(view), []).append(pair)
@@ -138,18 +138,18 @@ class Batch:
 
 
 def counted(columns: Iterable[Column]) -> list[Column]:
-    """The columns that are subtracted, and added up."""
+    """Return the columns that are subtracted and added up."""
     return [column for column in columns if column.kind in SUBTRACTED]
 
 
 def _judged(pair: Ends, view: str) -> bool:
-    """Whether a verdict stands against a view's rows."""
+    """Return True if a verdict affects a view's rows."""
     scope = pair.after.views[view].get("scope")
     return any(of in (scope, f"view:{view}") and one.word != "ok" for (of, _), one in pair.verdicts.items())
 
 
 def _parts(places: Sequence[tuple[Place | None, int]], columns: Sequence[Column]) -> str:
-    """A relation of the rows at these places with the number of their part; one place may be of several."""
+    """Return an SQL relation of the rows at these places, each with the number of its part; parts may share a place."""
     shown = ", ".join(f"{quoted(c.name)}" for c in columns)
     known = [(place, part) for place, part in places if place is not None]
     if not known:

@@ -1,4 +1,4 @@
-"""The stretch between two snapshots: whole hours by their kept sums, the rest by sub-intervals."""
+"""The interval between two snapshots: complete hours by their cached sums, the rest by sub-intervals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ HOUR_NS = 3600 * 10**9
 
 
 class Chain:
-    """The sub-intervals between the first and the last of `chain`, which has two at least; `alone` as in `Chunk`."""
+    """The sub-intervals between the first and the last snapshot of `chain`, which has at least two.
+
+    `alone` makes the interval of two snapshots, as in `Chunk`.
+    """
 
     def __init__(self, store: Store, chain: list[Snapshot], alone: Callable[..., Any]) -> None:
         self._alone = alone
@@ -38,12 +41,12 @@ class Chain:
 
     @property
     def kept(self) -> bool:
-        """Whether the store takes sums; where it cannot be written they are made aside, and go."""
+        """Return True if the store caches sums; if it cannot be written, they are computed in a temporary folder."""
         return self._aside is None
 
     @cached_property
     def chunks(self) -> list[Chunk]:
-        """The hours that the stretch touches, each as long as the store has it."""
+        """Return the hours that the interval touches, each with all of the store's snapshots in it."""
         every = light(self.store, self.target, 0, 1 << 62)
         inside = [at for at, one in enumerate(every) if self.first < one.number <= self.last]
         low, high = inside[0], inside[-1]
@@ -58,39 +61,39 @@ class Chain:
             name = datetime.fromtimestamp(hour * 3600, UTC).strftime("%Y%m%dT%H")
             home = self._folder / name
             found[home] = found.get(home, 0) + 1
-            if found[home] > 1:  # the clock went back: this hour came twice
+            if found[home] > 1:  # the clock went back, so this hour occurs twice
                 home = self._folder / f"{name}-{found[home]}"
             made.append(Chunk(home, [every[members[0] - 1], *(every[at] for at in members)], self._alone))
         return made
 
     def parts(self) -> Iterator[dict[str, Any]]:
-        """What is known of each sub-interval, in order."""
+        """Yield what is known of each sub-interval, in order."""
         for chunk in self.chunks:
             yield from self.parts_of(chunk)
 
     def parts_of(self, chunk: Chunk) -> Iterator[dict[str, Any]]:
-        """Those of one hour that are of the stretch."""
+        """Return an iterator over the sub-intervals of one hour that are within the interval."""
         return (one for one in chunk.model["parts"] if self.first < one["number"] <= self.last)
 
     @cached_property
     def count(self) -> int:
-        """How many sub-intervals there are."""
+        """Return the number of sub-intervals."""
         return sum(1 for _ in self.parts())
 
     def verdicts(self) -> dict[tuple[str, str | None], Verdict]:
-        """The gravest verdict of each scope, with how much of the time has none against it."""
+        """Return the gravest verdict of each scope, with how much of the time is not affected."""
         whole = 0
         seen: dict[tuple[str, str | None], list[tuple[Verdict, int, bool]]] = {}
         for part in self.parts():
             whole += part["elapsed_ns"]
-            # A bounded table that was reset has a seventh: how much of the time is lost.
+            # For a bounded table that was reset there is a seventh value: how much of the time is lost.
             for scope, value, word, why, at_us, judges, *lost in part["verdicts"]:
                 verdict = Verdict(word, why, at_us)
                 seen.setdefault((scope, value), []).append((verdict, lost[0] if lost else part["elapsed_ns"], judges))
         return {key: _gravest(found, whole) for key, found in seen.items()}
 
     def unread(self, view: str) -> bool:
-        """Whether all that stands against a view is that some snapshots have no rows of it that can be read."""
+        """Return True if a view's only problem is that some snapshots have no readable rows of it."""
         against = [
             (word, why)
             for part in self.parts()
@@ -100,7 +103,7 @@ class Chain:
         return all(word == "partial" and why.startswith(f"{view} could not be read") for word, why in against)
 
     def relation(self, view: str, *, folded: bool) -> tuple[str, list[Column]]:
-        """A relation with a view's rows, folded by key or one per sub-interval, and its columns."""
+        """Return an SQL relation with a view's rows, folded by key or one per sub-interval, and its columns."""
         whole = [chunk for chunk in self.chunks if self._covers(chunk)] if folded else []
         pieces: list[str] = []
         columns: dict[str, Column] = {}
@@ -116,8 +119,11 @@ class Chain:
         return f"({' union all by name '.join(pieces)})", list(columns.values())
 
     def hourly(self, view: str, good: AbstractSet[int]) -> str:
-        """As `relation` by sub-interval, where an hour that is whole and of which all are `good` has one row per key:
-        its `part` is one of the hour's, its names are the latest."""
+        """Return an SQL relation with a view's rows, one per key and hour for hours that are complete and all `good`.
+
+        Other hours have a row per sub-interval, as in `relation`. The `part` of an hour's row is one of the hour's, its
+        names are the latest.
+        """
         whole = [chunk for chunk in self.chunks if self._covers(chunk) and good >= set(chunk.parts)]
         rest = [chunk for chunk in self.chunks if chunk not in whole]
         shown = f"* exclude ({', '.join(OWN)}), last_part as part"
@@ -125,7 +131,7 @@ class Chain:
         return f"({' union all by name '.join([*folded, *_alike(view, rest, self._limits())])})"
 
     def total_sql(self, ends: Ends, view: str) -> str:
-        """The difference of a view over the whole stretch."""
+        """Return the query of a view's difference over the whole interval."""
         source, columns = self.relation(view, folded=True)
         if not source:
             columns = [c for c in ends.after.columns(view) if c.kind in ("key", "text", "counter", "sum")]
@@ -136,15 +142,17 @@ class Chain:
         return total_sql(ends.sides(view), *ends.ends(view), folded, columns, max(self.count, 1))
 
     def samples(self, view: str, *, exact: bool) -> str:
-        """What was sampled, for SQL, empty where there is nothing; unless `exact`, by hours, of which the first and
-        the last hold more."""
+        """Return an SQL relation with the samples of a view; empty if there are none.
+
+        Unless `exact`, it consists of complete hours, so the first and the last hold more than the interval.
+        """
         if exact:
             inside = light(self.store, self.target, self.first + 1, self.last)
             return sampled_rows(inside, view)
         return rows_at((str(chunk.file(view)), 0) for chunk in self.chunks if view in chunk.model["samples"])
 
     def close(self) -> None:
-        """Takes away what could not be kept in the store."""
+        """Delete the sums that could not be cached in the store."""
         if self._aside is not None:
             shutil.rmtree(self._aside, ignore_errors=True)
 
@@ -159,7 +167,10 @@ class Chain:
 
 
 def _alike(view: str, chunks: list[Chunk], where: str | None = None) -> list[str]:
-    """One relation per set of columns: files alike are read together. `where`: of rows per sub-interval."""
+    """Return one relation per set of columns, because files with the same columns are read together.
+
+    With `where`, the relations have rows per sub-interval.
+    """
     found: dict[str, list[str]] = {}
     for chunk in chunks:
         columns = chunk.model["views"].get(view)
@@ -169,7 +180,7 @@ def _alike(view: str, chunks: list[Chunk], where: str | None = None) -> list[str
 
 
 def _gravest(found: list[tuple[Verdict, int, bool]], whole: int) -> Verdict:
-    """One verdict of a scope: the gravest word, what happened, how much is covered."""
+    """Return one verdict for a scope: the gravest word, what happened, and how much of the time is covered."""
     worst = max((one for one, _, _ in found), key=lambda one: WORDS.index(one.word))
     whys = list(dict.fromkeys(one.why for one, _, _ in found))
     said = "; ".join(whys[:3]) + (f"; and {len(whys) - 3} more" if len(whys) > 3 else "")
@@ -180,7 +191,7 @@ def _gravest(found: list[tuple[Verdict, int, bool]], whole: int) -> Verdict:
 
 
 def covered(good_ns: int, whole_ns: int) -> str:
-    """`58 of 60 minutes`, in the unit that a reader would choose."""
+    """Return `58 of 60 minutes`, in a readable unit."""
     for name, unit in (("days", 86400 * 10**9), ("hours", HOUR_NS), ("minutes", 60 * 10**9)):
         if whole_ns >= 3 * unit:
             return f"{_short(good_ns / unit)} of {_short(whole_ns / unit)} {name}"
@@ -196,7 +207,7 @@ def _hour(one: Light) -> int:
 
 
 def _writable(folder: Path) -> tuple[Path, Path | None]:
-    """The folder where it can be written; else a temporary one, which the second names."""
+    """Return the folder and None if it can be written; otherwise a temporary folder, twice."""
     from dbdyno.base.files import make_inner_folder
 
     try:

@@ -6,9 +6,9 @@
         <view>.sum.parquet      the same, folded to a row per key
         activity.parquet ...    what was sampled
 
-The digest is made of the snapshots' own: one that was changed, added or taken away gives another
-folder, so that a stale one is never read. A folder is written aside and renamed. An hour that grows
-takes over what it had. All of it can be deleted: it comes back, and so does what is not as it was written.
+The digest is computed from the snapshots' digests: a snapshot that was changed, added or deleted gives another folder,
+so a stale one is never read. A folder is written under a temporary name and renamed. An hour that grows reuses what it
+had. All folders may be deleted: they are computed again, and so is one whose files were changed.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ _KEPT = ("key", "text", "gauge", "counter", "sum")
 
 
 class Model(dict[str, Any]):
-    """What `chunk.json` says."""
+    """The content of `chunk.json`."""
 
 
 class Shape(dict[str, Any]):
-    """The views and metrics of an hour, which nearly all hours of a target have alike."""
+    """The views and metrics of an hour, which are the same for nearly all hours of a target."""
 
 
 _OPEN: WeakValueDictionary[Path, Model] = WeakValueDictionary()
-"""What is read and in use: of two stretches over one hour the second reads nothing."""
+"""Models in use, by path, so that two intervals over the same hour read it once."""
 _SHAPES: WeakValueDictionary[str, Shape] = WeakValueDictionary()
-"""Shapes in use, by what they say: a month has one and not 720."""
+"""Shapes in use, by their text, so that a month has one and not 720."""
 
 
 class Chunk:
@@ -78,7 +78,7 @@ class Chunk:
 
     @cached_property
     def model(self) -> dict[str, Any]:
-        """What `chunk.json` says; made where it is not there."""
+        """Return the content of `chunk.json`, which is computed if it does not exist or is damaged."""
         path = self.folder / "chunk.json"
         if path in _OPEN:
             return _OPEN[path]
@@ -92,7 +92,11 @@ class Chunk:
         return model
 
     def _read(self, path: Path) -> Model:
-        """What is kept; raises `EvidenceError`."""
+        """Return the stored model.
+
+        Raises:
+            EvidenceError: It is damaged, or of another version.
+        """
         found = read_json(path)
         odd = next((one for one in self.folder.glob("*.parquet") if not one.is_file()), None)
         if odd is not None:
@@ -113,7 +117,7 @@ class Chunk:
         return model
 
     def _again(self) -> Path:
-        """Makes anew what is not as it was written; returns where its model is."""
+        """Compute a damaged hour again, and return the path of its model."""
         aside = self.home / f".{self.digest}.{os.getpid()}.torn"
         with contextlib.suppress(OSError):
             self.folder.rename(aside)
@@ -122,7 +126,7 @@ class Chunk:
         return self.folder / "chunk.json"
 
     def values(self, metric: str) -> dict[int, float]:
-        """What is known of a metric, by the number of its sub-interval."""
+        """Return the known values of a metric by the number of the sub-interval."""
         found = self.model["values"].get(metric, ())
         return {
             one["number"]: value
@@ -132,15 +136,15 @@ class Chunk:
 
     @property
     def is_kept(self) -> bool:
-        """Whether it was made before."""
+        """Return True if the hour is cached."""
         return (self.folder / "chunk.json").is_file()
 
     def columns(self, view: str) -> list[Column]:
-        """The columns of a view's rows; none where nothing was counted."""
+        """Return the columns of a view's rows; empty if nothing was counted."""
         return [Column(*one) for one in self.model["views"].get(view, ())]
 
     def file(self, view: str, *, folded: bool = False) -> Path:
-        """The rows of a view. Where they are not as they were written, the hour is made anew."""
+        """Return the file with the rows of a view; if a file was changed, the hour is computed again."""
         path = self.folder / f"{view}{'.sum' if folded else ''}.parquet"
         if damage(path, self.model.get("sums", {}).get(path.name)) is not None:
             self.model = self._read(self._again())
@@ -148,10 +152,10 @@ class Chunk:
         return path
 
     def _make(self) -> None:
-        """Computes what is not kept yet."""
+        """Compute what is not cached yet."""
         self._earlier: tuple[Path, dict[str, Any]] | None = self._grown_from()
         done = len(self._earlier[1]["parts"]) if self._earlier else 0
-        holder = Store(self.chain[0].store)  # one for all: what their columns are is read once
+        holder = Store(self.chain[0].store)  # one store for all, so that their columns are read once
         new = [holder.open(one.number) for one in self.chain[done:]]
         at_once = hasattr(engine(self.chain[0].engine), "part_metrics")
         batch = Batch(new) if at_once else Pairwise(new, self._alone)
@@ -162,7 +166,7 @@ class Chunk:
             make_inner_folder(aside)
             model = self._write(batch, aside)
             write_json(aside / "chunk.json", model)
-            with contextlib.suppress(OSError):  # another report made it meanwhile
+            with contextlib.suppress(OSError):  # another report computed it meanwhile
                 aside.rename(self.folder)
             self._forget()
         finally:
@@ -170,9 +174,9 @@ class Chunk:
             shutil.rmtree(aside, ignore_errors=True)
 
     def _grown_from(self) -> tuple[Path, dict[str, Any]] | None:
-        """A kept folder of the same hour that holds the beginning of this one."""
+        """Return the cached folder and model of the same hour that hold the beginning of this one, or None."""
         for path in self.home.glob("*/chunk.json"):
-            with contextlib.suppress(EvidenceError, KeyError):  # those of earlier versions have no sums
+            with contextlib.suppress(EvidenceError, KeyError):  # models of earlier versions have no checksums
                 found = read_json(path)
                 ids = [one.digest for one in self.chain[: len(found.get("ids", ())) or 1]]
                 same = found.get("version") == VERSION and found.get("ids") == ids and len(ids) > 1
@@ -181,7 +185,7 @@ class Chunk:
         return None
 
     def _forget(self) -> None:
-        """Takes what was kept of this hour before away; the one that this grew from may be in use."""
+        """Delete earlier caches of this hour, except the one that this grew from, which may be in use."""
         used = {self.folder, self._earlier[0] if self._earlier else None}
         for path in self.home.iterdir():
             if path not in used and not path.name.startswith("."):
@@ -212,7 +216,7 @@ class Chunk:
         }
 
     def _write_view(self, batch: Batch, view: str, aside: Path, before: list[Column]) -> list[Column]:
-        """The rows of a view and their sums; returns their columns."""
+        """Write the rows of a view and their sums, and return their columns."""
         sources, columns = [], {c.name: c for c in before}
         if before and self._earlier:
             sources.append(f"(from read_parquet({literal(str(self._earlier[0] / f'{view}.parquet'))}))")
@@ -231,7 +235,7 @@ class Chunk:
         return kept
 
     def _write_samples(self, batch: Batch, view: str, aside: Path) -> bool:
-        """What was sampled in the hour, in one file."""
+        """Write what was sampled in the hour to one file, and return True if there was anything."""
         there = sampled_rows(self.chain[1:], view)
         if there:
             _copy(batch, f"from {there}", aside / f"{view}.parquet")
@@ -239,13 +243,13 @@ class Chunk:
 
 
 def _columns_of(parts: Sequence[dict[str, Any]], metrics: Sequence[str]) -> dict[str, array[float]]:
-    """The values of each metric beside each other, NaN where there is none: a month of them as objects is 150 MB."""
+    """Return the values of each metric as an array, NaN where unknown; a month of them as objects takes 150 MB."""
     values = [part.pop("values") for part in parts]
     return {name: array("d", [one.get(name, math.nan) for one in values]) for name in metrics}
 
 
 def _shared(shape: dict[str, Any]) -> dict[str, Any]:
-    """A shape, as the one object that all hours with it hold."""
+    """Return a shape as the one object that all hours with the same shape share."""
     said = str(shape)
     kept = _SHAPES.get(said)
     if kept is None:
@@ -254,7 +258,7 @@ def _shared(shape: dict[str, Any]) -> dict[str, Any]:
 
 
 def _small(part: dict[str, Any]) -> dict[str, Any]:
-    """A sub-interval in a dictionary of its size; most have no verdicts and no changed settings."""
+    """Return a sub-interval in a dict of minimal size; most have no verdicts and no changed settings."""
     return {name: value if value != [] else () for name, value in part.items()}
 
 
@@ -264,7 +268,7 @@ def _copy(batch: Batch, query: str, path: Path) -> None:
 
 
 def _part(batch: Batch, at: int, metrics: Sequence[tuple[Any, float | None]]) -> dict[str, Any]:
-    """What is known of one sub-interval."""
+    """Return what is known of one sub-interval."""
     pair = batch.pairs[at]
     elapsed = elapsed_ns(pair.before, pair.after)
     scopes = {record.get("scope") for record in pair.after.views.values()}
@@ -286,7 +290,7 @@ def _part(batch: Batch, at: int, metrics: Sequence[tuple[Any, float | None]]) ->
 
 
 def _lost(pair: Ends, scope: str, verdict: Verdict, elapsed: int) -> list[int]:
-    """Of a bounded table that was reset: how much of the time is lost, that before the reset."""
+    """Return, for a bounded table that was reset, the lost time in ns, which is that before the reset; else []."""
     bounded = any(r.get("scope") == scope and r["appearance"] == "entry" for r in pair.after.views.values())
     if verdict.word != "reset" or verdict.at_us is None or not bounded:
         return []
@@ -294,7 +298,7 @@ def _lost(pair: Ends, scope: str, verdict: Verdict, elapsed: int) -> list[int]:
 
 
 def folder_of(store: Store, target: str) -> Path:
-    """Where the sums of a target are kept."""
+    """Return the folder for the sums of a target."""
     from dbdyno.snapshot.reading.sums.index import FOLDER
 
     return store.folder / FOLDER / hashlib.blake2b(target.encode(), digest_size=6).hexdigest()

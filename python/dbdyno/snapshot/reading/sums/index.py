@@ -1,8 +1,8 @@
-"""Which snapshots a store has, without opening each: the little that a long report needs of every one.
+"""Index of a store's snapshots, with the little that a long report needs of each, without opening them.
 
-`sums/index.parquet` holds a row per snapshot, good as long as its manifest's size and time are as they
-were. What is missing or changed is read again; deleted, the file comes back. A snapshot from the index
-opens its manifest by itself when asked for more.
+`sums/index.parquet` has a row per snapshot, which is valid as long as its manifest's size and time are unchanged. A
+missing or changed row is read again; the file may be deleted. A snapshot from the index opens its manifest when asked
+for more.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ _COLUMNS = {
 
 
 _SUM = f"hash({', '.join(_COLUMNS)})"
-"""Of a row: one that is not as it was written is read again from its manifest."""
+"""Checksum of a row; a damaged row is read again from its manifest."""
 AT_ONCE = 2048
-"""So many rows of the index are read at once."""
+"""Number of rows of the index read at once."""
 GOOD_S = 20.0
 _LATELY: WeakKeyDictionary[Store, tuple[list[int], float, list[tuple[Any, ...]]]] = WeakKeyDictionary()
-"""The index of a store as it was a moment ago: a report asks for it several times."""
+"""The index of a store as of a moment ago, because a report needs it several times."""
 
 
 class Light(Snapshot):
-    """A snapshot of the index: its manifest is read when more of it is asked for. Small, for there are many."""
+    """A snapshot from the index, whose manifest is read when more of it is needed; small, because there are many."""
 
     __slots__ = ("_holder", "_row")
     _row: tuple[Any, ...]
@@ -69,7 +69,7 @@ class Light(Snapshot):
 
     @property
     def manifest(self) -> Taken:
-        """What the index knows of it; the other keys are read from the file."""
+        """Return what the index knows of it; other keys are read from the file."""
         number, _, _, target, engine, at_ns, note, digest, facts, cost, sampled = self._row
         known = {"number": number, "target": target, "engine": engine, "at_ns": at_ns, "note": note, "digest": digest}
         texts = {"facts": facts, "cost": cost, "sampled": sampled}
@@ -77,28 +77,28 @@ class Light(Snapshot):
 
     @property
     def number(self) -> int:
-        """Its number, unique in the store."""
+        """Return its number, which is unique in the store."""
         return int(self._row[0])
 
     @property
     def at_ns(self) -> int:
-        """When the counters were read, nanoseconds since 1970 by the server's clock."""
+        """Return when the counters were read, in nanoseconds since 1970 by the server's clock."""
         return int(self._row[5])
 
     @property
     def digest(self) -> str:
-        """Of its manifest: tells it from every other."""
+        """Return the digest of its manifest, which differs from every other snapshot's."""
         return str(self._row[7])
 
     @property
     def sampled(self) -> dict[str, tuple[str, int]]:
-        """Where what was sampled before it is, by view: a file of the store, and the number in it."""
+        """Return where the samples before it are, by view: a file of the store, and the number that marks its rows."""
         found: dict[str, tuple[str, int]] = json.loads(self._row[10])
         return found
 
 
 class _Lazy(dict[str, Any]):
-    """A manifest's few known keys, some of them as text; the others come from the file."""
+    """A manifest's few known keys, some of them as JSON text; other keys are read from the file."""
 
     def __init__(self, known: dict[str, object], texts: dict[str, str], holder: Store) -> None:
         super().__init__(known)
@@ -113,7 +113,7 @@ class _Lazy(dict[str, Any]):
 
 
 def sampled_rows(chain: Sequence[Light], view: str) -> str:
-    """What was sampled before these snapshots, for SQL; empty where there is nothing that can be read."""
+    """Return an SQL relation with what was sampled before these snapshots; empty if nothing can be read."""
     there = [(one, str(one.store / place[0]), place[1]) for one in chain if (place := one.sampled.get(view))]
     whole: dict[str, bool] = {}
     for one, path, inside in there:
@@ -123,8 +123,10 @@ def sampled_rows(chain: Sequence[Light], view: str) -> str:
 
 
 def between(store: Store, first: Snapshot, last: Snapshot) -> list[Snapshot]:
-    """The snapshots of a target from one to another, both included, by number. Those between them whose manifest
-    cannot be read are left out, and noted in `Store.damaged`."""
+    """Return the snapshots of a target from one to another, both included, by number.
+
+    Those in between whose manifest cannot be read are left out, and noted in `Store.damaged`.
+    """
     found = [
         one for one in light(store, first.target, first.number, last.number) if first.number < one.number < last.number
     ]
@@ -132,18 +134,18 @@ def between(store: Store, first: Snapshot, last: Snapshot) -> list[Snapshot]:
 
 
 def targets(store: Store) -> list[str]:
-    """The names of all targets of a store. What cannot be read is noted in `Store.damaged`."""
+    """Return the names of all targets of a store; unreadable snapshots are noted in `Store.damaged`."""
     return sorted({row[3] for row in _current(store, 0, 1 << 62)})
 
 
 def light(store: Store, target: str, low: int, high: int) -> list[Light]:
-    """The snapshots of a target with numbers from `low` to `high`, by number."""
+    """Return the snapshots of a target with numbers from `low` to `high`, by number."""
     rows = _lately(store, low, high)
     return [Light(row, store) for row in rows if row[3] == target and low <= row[0] <= high]
 
 
 def _lately(store: Store, low: int, high: int) -> list[tuple[Any, ...]]:
-    """As `_current`, read again where snapshots or packs came or went, and after `GOOD_S`."""
+    """Return the rows of `_current`, cached until snapshots or packs are added or deleted, or for `GOOD_S` seconds."""
     state = [path.stat().st_mtime_ns for path in (store.folder, store.folder / PACKS) if path.is_dir()]
     kept = _LATELY.get(store)
     if kept is None or kept[0] != state or time.monotonic() - kept[1] > GOOD_S:
@@ -154,8 +156,10 @@ def _lately(store: Store, low: int, high: int) -> list[tuple[Any, ...]]:
 
 
 def _current(store: Store, low: int, high: int) -> list[tuple[Any, ...]]:
-    """The rows of the index by number, brought up to what is there. What cannot be read from `low` to `high` is
-    noted."""
+    """Return the rows of the index by number, updated to the store's content.
+
+    Unreadable snapshots with numbers from `low` to `high` are noted in `Store.damaged`.
+    """
     path = store.folder / FOLDER / "index.parquet"
     known = _kept(path)
     rows: dict[int, tuple[Any, ...]] = {}
@@ -183,7 +187,7 @@ def _manifests(folder: Path) -> Iterator[tuple[int, int, int]]:
 
 
 def _read(store: Store, number: int, size: int, changed_ns: int, *, noted: bool) -> tuple[Any, ...] | None:
-    """The row of one snapshot; None for one that cannot be read: it is left out, and `noted` where that matters."""
+    """Return the row of one snapshot, or None if it cannot be read; with `noted`, the error is kept."""
     try:
         one = store.open(number)
     except EvidenceError as error:
@@ -201,7 +205,7 @@ def _read(store: Store, number: int, size: int, changed_ns: int, *, noted: bool)
 
 
 def _digest(one: Snapshot) -> str:
-    """Of all that its manifest says beside where the rows are: packing moves them and changes nothing."""
+    """Return the digest of a manifest except where the rows are: packing moves them but changes nothing."""
     views = {view: {k: v for k, v in record.items() if k not in _WHERE} for view, record in one.views.items()}
     said = {k: v for k, v in one.manifest.items() if k not in ("pack", "schema", "shape", "sum")} | {"views": views}
     return hashlib.blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=12).hexdigest()
@@ -218,19 +222,19 @@ def _kept(path: Path) -> dict[int, tuple[Any, ...]]:
                 f"select {', '.join(_COLUMNS)} from read_parquet(?) where version = {VERSION} and sum = {_SUM}",
                 [str(path)],
             )
-            same: dict[str, str] = {}  # what many rows have alike is held once
+            same: dict[str, str] = {}  # equal texts of many rows are held once
             found: dict[int, tuple[Any, ...]] = {}
             while rows := cursor.fetchmany(AT_ONCE):
                 found |= {
                     row[0]: tuple(same.setdefault(v, v) if isinstance(v, str) else v for v in row) for row in rows
                 }
             return found
-    except duckdb.Error:  # torn or of another version: it is made again
+    except duckdb.Error:  # damaged or of another version: it is written again
         return {}
 
 
 def _keep(path: Path, rows: list[tuple[Any, ...]]) -> None:
-    """Writes the index aside and renames it; where that is not possible, nothing is kept."""
+    """Write the index under a temporary name and rename it; if that fails, nothing is cached."""
     import duckdb
 
     values = [list(v) for v in zip(*rows, strict=True)] or [[] for _ in _COLUMNS]

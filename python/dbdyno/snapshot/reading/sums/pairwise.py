@@ -1,4 +1,4 @@
-"""As `batch`, one sub-interval after the other: for engines whose rules look at two snapshots at a time."""
+"""As `batch`, but one sub-interval after the other, for engines whose rules look at two snapshots at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Pairwise(Batch):
-    """A batch whose pairs have a schema of tables each. `make`: the interval of two snapshots."""
+    """A batch with a schema of tables for each pair; `make` returns the interval of two snapshots."""
 
     def __init__(self, chain: Sequence[Snapshot], make: Callable[..., Any]) -> None:
         self._make = make
@@ -29,11 +29,11 @@ class Pairwise(Batch):
         return pair
 
     def _enter(self, number: int) -> None:
-        """What is made next is made for this pair."""
+        """Make the schema of this pair the current one, in which tables are created."""
         self.connection.execute(f"set schema = {literal(_schema(number))}")
 
     def table(self, view: str) -> str:
-        """The table with the differences of a view: made on first use."""
+        """Return the table with the differences of a view, which is created on first use."""
         if view not in self._made:
             self._made[view] = True
             queries = []
@@ -51,7 +51,7 @@ class Pairwise(Batch):
         return quoted(view)
 
     def metrics(self) -> Sequence[Sequence[tuple[Metric, float | None]]]:
-        """The metrics of each pair."""
+        """Return the metrics of each pair."""
         found = []
         for pair in self.pairs:
             self._enter(pair.after.number)
@@ -65,5 +65,5 @@ def _schema(number: int) -> str:
 
 
 def _table(pair: Any, view: str) -> str:
-    """The table of a pair, which is an interval of its own."""
+    """Return the table of a pair, which is an interval of its own."""
     return str(pair.table(view))

@@ -1,8 +1,8 @@
-"""A stretch of sub-intervals added up, as SQL.
+"""The sum over the sub-intervals of an interval, as SQL.
 
-Folding is done twice with one meaning: the parts of an hour into a row per key (kept beside them),
-and hours into the whole stretch. A row counts what its good sub-intervals counted. `bad` says how
-many had no known difference, `least` that an entry was pushed out, so that there was at least so much.
+Rows are folded twice, with the same meaning: the parts of an hour into a row per key (cached beside them), and hours
+into the whole interval. A row counts what its good sub-intervals counted. `bad` is the number of those without a known
+difference; `least` says that an entry was evicted, so that the count is a lower bound.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dbdyno.snapshot.reading.difference import Sides, quoted
 from dbdyno.snapshot.store.parquet import literal
 
 OWN = ("good", "bad", "word", "bad_why", "least", "last_part", "last_life")
-"""The columns of a folded row beside keys, texts and counters."""
+"""The columns of a folded row besides keys, texts and counters."""
 
 
 def fold_parts(source: str, columns: Sequence[Column]) -> str:
-    """Rows of sub-intervals, folded by key. `columns`: what the source has."""
+    """Return SQL that folds rows of sub-intervals by key; `columns` are those of the source."""
     keys, shown = _added(columns, "part")
     ok = "verdict in ('ok', 'evicted') and life <> 'gone'"
     shown += [
@@ -34,7 +34,7 @@ def fold_parts(source: str, columns: Sequence[Column]) -> str:
 
 
 def fold_folded(source: str, columns: Sequence[Column]) -> str:
-    """Folded rows, folded on."""
+    """Return SQL that folds folded rows further."""
     keys, shown = _added(columns, "last_part")
     shown += [
         "sum(good) as good",
@@ -49,7 +49,7 @@ def fold_folded(source: str, columns: Sequence[Column]) -> str:
 
 
 def _added(columns: Sequence[Column], latest: str) -> tuple[list[str], list[str]]:
-    """The keys to group by, and the columns of a row per key: texts of the `latest`, what was counted added up."""
+    """Return the keys to group by, and the select list of a row per key: latest texts, and counters added up."""
     keys = [quoted(c.name) for c in columns if c.kind == "key"]
     shown = [*keys]
     for c in columns:
@@ -62,8 +62,11 @@ def _added(columns: Sequence[Column], latest: str) -> tuple[list[str], list[str]
 
 
 def total_sql(sides: Sides, before: str, after: str, folded: str, columns: Sequence[Column], parts: int) -> str:
-    """The difference of a view over a stretch: as `difference_sql` of its two ends, with what was
-    counted added up over `parts` sub-intervals. `folded` has `columns`."""
+    """Return the query of a view's difference over an interval.
+
+    It is like `difference_sql` of both ends, with counts added up over `parts` sub-intervals. `folded` is a query with
+    `columns`.
+    """
     keys = [quoted(key) for key in sides.keys]
     known = {c.name for c in columns}
     others = [c for c in sides.after if c.name not in sides.keys]
@@ -95,7 +98,7 @@ def _same(left: str, right: str, keys: Sequence[str]) -> str:
 
 
 def _of_ends(sides: Sides, others: Sequence[Column]) -> list[str]:
-    """Keys, and both ends' values under names of their own."""
+    """Return the select list with the keys, and the values of both ends under separate names."""
     common = {c.name for c in sides.common}
     found = [f"coalesce(b.{quoted(k)}, a.{quoted(k)}) as {quoted(k)}" for k in sides.keys]
     for c in others:
