@@ -65,14 +65,29 @@ def modules(path: Path) -> Iterator[str]:
             yield node.module
 
 
+def documented(node: ast.AST) -> int:
+    """Return the number of lines of a docstring: what explains code does not make it longer."""
+    body = getattr(node, "body", None) or [None]
+    first = body[0]
+    if not isinstance(first, ast.Expr) or not isinstance(first.value, ast.Constant):
+        return 0
+    return (first.end_lineno or 0) - first.lineno + 1
+
+
 def test_files_stay_short():
     lengths = {rel(path): len(path.read_text().splitlines()) for path in PYTHON + RUST}
+    for path in PYTHON:
+        lengths[rel(path)] -= sum(
+            documented(node)
+            for node in ast.walk(tree(path))
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        )
     assert {name: length for name, length in lengths.items() if length > 420} == {}, "divide them"
 
 
 def test_functions_stay_short():
     lengths = {
-        f"{rel(path)}: {node.name}": (node.end_lineno or 0) - node.lineno + 1
+        f"{rel(path)}: {node.name}": (node.end_lineno or 0) - node.lineno + 1 - documented(node)
         for path in PYTHON
         for node in ast.walk(tree(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
