@@ -83,11 +83,11 @@ def command(
     form: str | None,
     output: Path | None,
 ) -> None:
-    """Recompute RUN from its evidence; with two runs, compare their base arms; with two sets of
-    traces, two periods of snapshots or two recordings of cells, the second against the first.
+    """Compare two runs, sets of traces, periods of snapshots, or recordings; or recompute one run.
 
-    A set of traces is a folder, a file, a quoted pattern, or an imported run; a period of
-    snapshots is snap:FIRST..LAST or snap:BASELINE; a recording is a run of `cells record`. Exit 1
+    Of two runs, the base arms are compared; of everything else, the second with the first.
+
+    A set of traces is a folder, a file, a quoted pattern, or an imported run; a period of snapshots is snap:FIRST..LAST or snap:BASELINE; a recording is a run of `cells record`. Exit 1
     when an arm is slower than the base or has no verdict because a check failed, when the second
     period is slower (the same statements take longer, sessions are blocked, work fails or was added), or
     when a metric of the second recording of cells is worse; 2 when every transaction of an arm failed.

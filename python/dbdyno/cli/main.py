@@ -137,7 +137,7 @@ def _module(name: str) -> ModuleType:
 @click.version_option(package_name="dbdyno")
 @click.option("--debug", is_flag=True, help="Show Python tracebacks.")
 def cli(debug: bool) -> None:
-    """A performance laboratory for databases and the storage under them.
+    """Measure databases and the storage under them: a performance laboratory.
 
     Does this change make my database faster, by how much, and why? Start with `dbdyno run
     redo-size`, or with `dbdyno plan new` for a question of your own. `dbdyno help` lists topics.

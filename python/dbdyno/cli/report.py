@@ -38,9 +38,10 @@ FORMATS = ("html", "text", "table", "markdown", "json", "csv", "jsonl", "arrow")
 )
 @folder_option
 def command(run_name: str, form: str | None, output: Path | None, figures: Path | None, folder: Path) -> None:
-    """Render the report of RUN (a name, its end, a path, or 'last') from its evidence: a study's,
-    that of a recording of storage cells, of a trace that was recorded or imported, or that of a move, whose RUN is the
-    folder of its job.
+    """Render the report of RUN from its evidence.
+
+    RUN is a name, the end of one, a path, or 'last': a run of a study or a plan, a recording of storage cells, a trace
+    that was recorded or imported, or the folder of a move's job.
 
     \b
     dbdyno report last

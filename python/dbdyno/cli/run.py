@@ -78,9 +78,9 @@ def command(
     output: Path | None,
     **ways: Any,
 ) -> None:
-    """Run a study or a plan: arms in random order, every latency kept, a verdict at the end. Exit 1
-    when a check failed that withholds the verdict, or for what --fail-on names; 2 when every
-    transaction of an arm failed.
+    """Run a study or a plan: arms in random order, every latency kept, a verdict at the end.
+
+    Exit 1 when a check withholds the verdict, or for what --fail-on names; 2 when every transaction of an arm failed.
 
     \b
     dbdyno run redo-size                      a built-in study on an embedded engine

@@ -26,9 +26,10 @@ def command(
     form: str | None,
     output: Path | None,
 ) -> None:
-    """All runs of a plan over time: where an arm got faster or slower, by how much, and since which run. Runs whose
-    canaries say that the machine was in another state count for no change, nor does an arm where it failed. Exit 1
-    when the last change is for the worse, or an arm failed in the last run.
+    """Follow all runs of a plan over time: where an arm got faster or slower, and since which run.
+
+    Runs whose canaries say that the machine was in another state count for no change, nor does an arm where it failed.
+    Exit 1 when the last change is for the worse, or an arm failed in the last run.
 
     In a plan with a base arm, each other arm is followed by its ratio to the base in the same run, so a machine that
     got slower is no change; --level follows each arm by itself.

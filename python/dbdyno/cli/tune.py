@@ -41,9 +41,11 @@ FRESH_LEAST = 6
 def command(
     plan: Path, target: str | None, budget: str | None, blocks: int | None, seed: int | None, out: Path, output: Path
 ) -> None:
-    """Find the best of many arms, such as the levels of a plan's factors, in fewer blocks than all arms in all blocks
-    would take: after each block the arms that are surely worse leave. Then the winner is run against the first arm,
-    which is what you have now, in fresh blocks; that is the gain to expect. Writes the plan of these two arms.
+    """Find the best of many arms, such as the levels of a plan's factors.
+
+    After each block the arms that are surely worse are dropped, so that fewer blocks are needed. Then the winner is run
+    against the first arm, which is what you have now, in fresh blocks: that is the gain to expect. The plan of these
+    two arms is written to a file.
 
     \b
     dbdyno tune plan.toml                   until one is left, or the rest are equal

@@ -32,8 +32,9 @@ class CellsGroup(LazyGroup):
 
 @click.group(cls=CellsGroup)
 def command() -> None:
-    """Storage cells over SSH: every cell at once, values beside their meaning, sums only of what
-    may be summed.
+    """Ask storage cells over SSH, all at once.
+
+    Values are shown beside their meaning; only what may be summed is summed.
 
     \b
     dbdyno cells show --hosts exa1cel01,exa1cel02 --mask 'FC_IO_RQ_R.*'

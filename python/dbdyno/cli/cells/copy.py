@@ -17,8 +17,10 @@ from dbdyno.cli.cells.options import access_of, confirm, hosts_from, reach_optio
 @click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do it without asking.")
 def command(files: tuple[Path, ...], folder: str, dry_run: bool, yes: bool, **reach: Any) -> None:
-    """Copy FILES to every cell, into an existing folder: whole or not at all, with their modes. A file of the
-    same name is replaced. Exit 2 when a copy failed; the others go on.
+    """Copy FILES to every cell, into an existing folder.
+
+    A file arrives whole or not at all, with its mode, and replaces one of the same name. Exit 2 when a copy failed;
+    the others go on.
 
     \b
     dbdyno cells copy -H @cell_group checks.sh --directory /tmp

@@ -50,8 +50,9 @@ def command(
     form: str | None,
     output: Path | None,
 ) -> None:
-    """What happened on the cells between BEFORE and AFTER: differences of counters, rates over each
-    cell's own times, latencies, and who was first in the flash log.
+    """Show what happened on the cells between BEFORE and AFTER.
+
+    Differences of counters, rates over each cell's own times, latencies, and which device was first in the flash log.
 
     A side is a recording (a run: its last round), or a file of what CellCLI printed.
 

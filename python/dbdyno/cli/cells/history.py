@@ -20,8 +20,10 @@ WEEK_S = 7 * 86_400
 @share_option
 @click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="The run folder to be made.")
 def command(last: float, out: Path, **reach: Any) -> None:
-    """The last hours of every cell as a recording, from the history that cells keep of each minute (LIST
-    METRICHISTORY, a week by default): no watch needs to have run. Exit 2 when a cell failed.
+    """Make a recording of the last hours from the history that cells keep.
+
+    Cells keep each minute for a week by default (LIST METRICHISTORY), so no watch needs to have run. Exit 2 when a
+    cell failed.
 
     \b
     dbdyno cells history -H @cell_group --last 2h --out lunch

@@ -19,11 +19,10 @@ SHOWN = 20
     "--cell", default="", metavar="NAME", help="The cell's name, where neither FILES nor their names tell it."
 )
 def command(files: tuple[Path, ...], out: Path, cell: str) -> None:
-    """FILES of what CellCLI, dcli or cellsrvstat printed as evidence: text, XML, JSON, metric
-    history, ExaWatcher's archive; as they are or packed (bz2, gz, xz).
+    """Import FILES that CellCLI, dcli or cellsrvstat printed.
 
-    Text pasted with blanks for tabs is understood. Lines that are not understood are listed; the
-    rest is kept. Exit 2 when there were any, and where a cell printed an error.
+    Text, XML, JSON, CSV, metric history or ExaWatcher's archive, plain or packed (bz2, gz, xz). Lines that are not
+    understood are listed; the rest is kept. Exit 2 when there were any, or where a cell printed an error.
 
     \b
     dbdyno cells import monday.txt tuesday.txt --cell exa1cel01 --out week

@@ -33,7 +33,8 @@ every_option = click.option(
 @share_option
 @click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="The run folder to be made.")
 def command(every: float, lasting: float | None, out: Path, **reach: Any) -> None:
-    """Keeps every metric of every cell as evidence: a round at once, then one every so often.
+    """Record every metric of every cell, now and once per period.
+
     Exit 2 when a cell failed in any round.
 
     \b

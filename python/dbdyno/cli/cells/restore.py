@@ -22,12 +22,11 @@ if TYPE_CHECKING:
 @click.option("-y", "--yes", is_flag=True, help="Put the plans back without asking.")
 @way_options
 def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> None:
-    """Puts the IORM plans back that RUN, a run of flash-log on cells, found: for a run whose
-    machine stopped, or whose cells could not be reached at its end.
+    """Restore the IORM plans that RUN, a run of flash-log, found on the cells.
 
-    Looks at every cell first, reached as the options and your SSH configuration say: what RUN says of
-    the way is not used. A plan that somebody else has made since is left as it is. Exit 2 where a
-    cell does not show the plan that was found.
+    For a run whose machine stopped, or whose cells could not be reached at its end. Every cell is looked at first, by
+    the addresses of the options and of your SSH configuration, not by those in RUN. A plan that somebody else made
+    since is left as it is. Exit 2 where a cell does not show the plan that was found.
 
     \b
     dbdyno cells restore last --dry-run

@@ -61,7 +61,7 @@ def command(text: str, shell: bool, **given: Any) -> None:
 @click.option("--shell", is_flag=True, help="The lines of FILE are for the shell, not for CellCLI.")
 @_run_options
 def script(file: Path, shell: bool, **given: Any) -> None:
-    """The CellCLI commands of FILE on every cell, one after the other; ends where one fails.
+    """Run the CellCLI commands of FILE on every cell in order; stop at the first that fails.
 
     \b
     dbdyno cells script -H @cell_group --dry-run flush.scl

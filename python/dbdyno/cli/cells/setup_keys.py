@@ -36,8 +36,10 @@ _STRICT = (
 @click.option("--remove", is_flag=True, help="Remove the public key from every cell.")
 @click.option("--accept-new", is_flag=True, help="Accept unknown host keys. A changed one is never accepted.")
 def command(new_key: Path, dry_run: bool, yes: bool, remove: bool, accept_new: bool, **reach: Any) -> None:
-    """Makes an ed25519 key where there is none, shows the host key of every cell, and puts the
-    public key on each. What is done already is left alone; a second call changes nothing.
+    """Set up SSH keys on every cell.
+
+    Make an ed25519 key if there is none, show the host key of every cell, and install the public key on each. What is
+    done already is left as it is; a second call changes nothing.
 
     The first visit to a cell may need its password: the system's ssh asks for it on the terminal.
 

@@ -44,8 +44,9 @@ def command(
     form: str | None,
     output: Path | None,
 ) -> None:
-    """Which cell, disk or flash module of the recording RUN differs from its siblings: rates and
-    latencies against the siblings' median, round by round, all tests under one false-discovery
+    """Find cells, disks or flash modules of a recording that differ from their siblings.
+
+    Rates and latencies are compared with the siblings' median round by round, all tests under one false-discovery
     control. Exit 1 when one differs.
 
     \b

@@ -48,10 +48,10 @@ if TYPE_CHECKING:
     help="Output format; --json means json.",
 )
 def command(every: float, lasting: float | None, by: str, top: int | None, form: str, **reach: Any) -> None:
-    """What the cells do from round to round: rates, latencies and levels, each beside its average since the watch
-    began. Rates are over each cell's own times of collection.
+    """Watch rates, latencies and levels of the cells, each beside its average since the watch began.
 
-    A cell collects once a minute: asked sooner, it has nothing new, which is told from zero.
+    Rates are over each cell's own times of collection. A cell collects once a minute: asked sooner, it has nothing
+    new, which is not shown as zero.
 
     \b
     dbdyno cells watch -H @cell_group --every 60s --mask 'FL_.*'

@@ -12,7 +12,7 @@ from dbdyno.cli.output import format_options, show_rows
 @click.command("list")
 @format_options
 def command(form: str | None, output: Path | None) -> None:
-    """The built-in clients, which of them are installed, and what installs the others."""
+    """List the built-in clients, which are installed, and how to install the others."""
     from dbdyno.bench.clients.builtin import BUILTIN, installing
 
     rows = []

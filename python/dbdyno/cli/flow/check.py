@@ -13,8 +13,9 @@ import click
 @click.option("--pig", type=click.Path(path_type=Path, dir_okay=False), help="The same flow as Pig's script.")
 @click.option("--table", "tables", multiple=True, metavar="NAME=FILE", help="A table of the query. Repeatable.")
 def command(query: Path, engines: str, pig: Path | None, tables: tuple[str, ...]) -> None:
-    """Carry QUERY out on each engine, with its optimizer and without, and compare the rows. Exit 1 where one differs:
-    then no time of theirs is worth comparing.
+    """Run QUERY on each engine, with its optimizer and without, and compare the rows.
+
+    Exit 1 where the rows differ: then comparing times is pointless.
 
     \b
     dbdyno flow check query.sql --engine duckdb,polars,spark --pig script.pig --table orders=orders.csv

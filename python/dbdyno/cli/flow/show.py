@@ -19,9 +19,10 @@ from dbdyno.cli.pages import page_options, show_page
 @click.option("--table", "tables", multiple=True, metavar="NAME=FILE", help="A table of the query. Repeatable.")
 @page_options
 def command(script: Path, engine: str | None, tables: tuple[str, ...], form: str | None, output: Path | None) -> None:
-    """The plan of SCRIPT as written (the engine's optimizer off) and as executed, side by side: which steps moved,
-    merged or went, with rows and time where the engine tells. DuckDB and Spark carry the query out; Pig and Polars only
-    plan it.
+    """Show the plan of SCRIPT as written and as executed, side by side.
+
+    As written: with the engine's optimizer off. Steps that moved, merged or disappeared are marked, with rows and time
+    where the engine reports them. DuckDB and Spark run the query; Pig and Polars only plan it.
 
     \b
     dbdyno flow show query.sql --engine spark --table orders=orders.csv --table customers=customers.csv

@@ -26,7 +26,7 @@ class _ModelGroup(LazyGroup):
 
 @click.group("model", cls=_ModelGroup)
 def command() -> None:
-    """A database instance and its storage in virtual time: machines, their parts, what they give.
+    """Model a database instance and its storage in virtual time.
 
     NAME is a machine that comes with dbdyno (`dbdyno model list`) or a file of your own. A study
     runs on one with `dbdyno run STUDY --target model:NAME`.

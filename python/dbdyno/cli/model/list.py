@@ -13,7 +13,7 @@ from dbdyno.cli.output import format_options, show_rows
 @click.command("list")
 @format_options
 def command(form: str | None, output: Path | None) -> None:
-    """The machines that come with dbdyno: name, title, parts, and the studies that suit them."""
+    """List the machines that come with dbdyno: name, title, parts, and the studies that suit them."""
     from dbdyno.model.describe import listed
 
     rows = [{**row, "suits": ", ".join(_suits(row["name"]))} for row in listed()]

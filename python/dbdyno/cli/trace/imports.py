@@ -35,8 +35,9 @@ from dbdyno.evidence.manifest import Section
 @click.option("--force", is_flag=True, help="Replace an earlier import, once this one is whole.")
 @reading_options
 def command(files: tuple[str, ...], out: Path, title: str, binds: bool, force: bool, think_time: str) -> None:
-    """Read FILES once into the run folder RUN: Parquet that every command here, and any other
-    tool, reads.
+    """Import FILES once into the run folder RUN.
+
+    Every command on traces, and any other tool, reads its Parquet files.
 
     \b
     dbdyno trace import traces/ --out runs/batch

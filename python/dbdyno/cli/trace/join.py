@@ -16,7 +16,7 @@ _RUN = click.Path(path_type=Path, file_okay=False)
 @click.argument("recorded", type=_RUN, metavar="RUN_OF_RECORD")
 @page_options
 def command(proxied: Path, recorded: Path, form: str | None, output: Path | None) -> None:
-    """A call's time with its client, on the way, and with its server.
+    """Split the time of calls into client, network and server.
 
     RUN_OF_PROXY is a run of `trace proxy`, RUN_OF_RECORD one of `trace record` of the same time and machine. Sessions
     are matched by the server's process, calls by their time.

@@ -53,7 +53,7 @@ def command(
     form: str | None,
     output: Path | None,
 ) -> None:
-    """The response-time profile of FILES: a line for CPU, one for each event, and the rest.
+    """Show the response-time profile of FILES: a line for CPU, one for each event, and the rest.
 
     The lines add up to the sessions' time, to the microsecond. The last column draws each line's
     skew: one sign per decade of a wait's length, as high as the time spent in such waits.

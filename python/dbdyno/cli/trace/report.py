@@ -36,10 +36,10 @@ def command(
     form: str | None,
     output: Path | None,
 ) -> None:
-    """One page on FILES: the profile, each statement with its calls, plan, waits, binds and tree,
-    and the longest waits with file and line. In HTML all of it is linked.
+    """Make one page of FILES: profile, statements, plans, waits and trees.
 
-    Bind values are shown only with --binds, or of an import that kept them.
+    Each statement has its calls, plan, waits, binds and tree; the longest waits have file and line. In HTML everything
+    is linked. Bind values are shown only with --binds, or of an import that kept them.
 
     \b
     dbdyno trace report orcl_ora_4321.trc -o report.html

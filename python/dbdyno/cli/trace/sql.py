@@ -46,7 +46,7 @@ def command(
     form: str | None,
     output: Path | None,
 ) -> None:
-    """The statements of FILES: call table, waits, plan with row counts, parents and children.
+    """Show the statements of FILES: call table, waits, plan with row counts, parents and children.
 
     Figures are exclusive: what recursive statements did below a statement counts for them. Waits
     inside calls are part of `elapsed`, waits between calls are not.

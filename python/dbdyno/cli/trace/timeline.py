@@ -35,7 +35,7 @@ def command(
     form: str | None,
     output: Path | None,
 ) -> None:
-    """What the sessions of FILES did over time: CPU, commit, reads, network, idle.
+    """Show what the sessions of FILES did over time: CPU, commit, reads, network, idle.
 
     One session is shown interval by interval, several as a strip each. CSV and JSON lines hold a
     row for each session, interval and class.

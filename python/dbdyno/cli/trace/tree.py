@@ -38,7 +38,7 @@ def command(
     form: str | None,
     output: Path | None,
 ) -> None:
-    """The recursion tree of one call of FILES: by default the client's longest.
+    """Show the recursion tree of one call of FILES: by default the client's longest.
 
     `elapsed` holds what lies below, `self` does not. The waits of each line stand under it.
 

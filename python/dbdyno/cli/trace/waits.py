@@ -50,7 +50,7 @@ def command(
     form: str | None,
     output: Path | None,
 ) -> None:
-    """The waits of one event in FILES: quantiles with intervals, distribution, over time, longest.
+    """Show the waits of one event in FILES: quantiles with intervals, distribution, over time, longest.
 
     Without --event, all events, a line each. CSV and JSON lines hold the longest waits, one row
     each, with the file and the line where it stands.

@@ -21,8 +21,10 @@ class _WideGroup(LazyGroup):
 
 @click.group("wide", cls=_WideGroup)
 def command() -> None:
-    """Tables out of wide rows: each wide table of a Cassandra is a parent (partition key, static columns) and a child
-    (the whole key and the other columns), collections are further children.
+    """Ask wide tables of Cassandra as tables of SQL.
+
+    Each wide table is a parent (partition key, static columns) and a child (the whole key and the other columns);
+    collections are further children.
 
     \b
     dbdyno wide map cassandra://host/shop > map.toml

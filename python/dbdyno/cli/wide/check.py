@@ -13,8 +13,10 @@ from dbdyno.cli.wide.options import map_option, opened, target_option
 @map_option
 @target_option
 def command(file: Path, target: str) -> None:
-    """Hold a map's keys to the data: each primary key is there once and has no NULL, each foreign key leads to a row.
-    All rows are read. Exit 1 where a key does not hold.
+    """Check the keys of a map against the data.
+
+    Each primary key must be unique and have no NULL, and each foreign key must lead to a row. All rows are read. Exit 1
+    where a key does not hold.
     """
     from dbdyno.wide.keys import check_keys
 

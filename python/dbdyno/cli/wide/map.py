@@ -20,8 +20,9 @@ from dbdyno.cli.output import write_text
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
 def command(target: str, names: tuple[str, ...], output: Path | None) -> None:
-    """Write the map of the keyspace at TARGET (cassandra://host:9042/keyspace): a file to edit. Tables, columns and
-    keys may be renamed, left out, or given another type.
+    """Write the map of the keyspace at TARGET (cassandra://host:9042/keyspace): a file to edit.
+
+    Tables, columns and keys may be renamed, left out, or given another type.
 
     \b
     dbdyno wide map cassandra://host/shop --name orders_by_customer=orders,customers > map.toml

@@ -49,8 +49,9 @@ def command(
     form: str | None,
     output: Path | None,
 ) -> None:
-    """SQL over the tables of a map, joins and aggregates included. What Cassandra can do by its own rules is asked of
-    it; DuckDB does the rest over the rows that come.
+    """Run SQL over the tables of a map, joins and aggregates included.
+
+    Cassandra is asked for what it can do by its own rules; DuckDB does the rest over the rows that come.
 
     \b
     dbdyno wide sql "select name, sum(amount) from customers join orders using (customer_id)
