@@ -88,9 +88,11 @@ def command(
     Of two runs, the base arms are compared; of everything else, the second with the first.
 
     A set of traces is a folder, a file, a quoted pattern, or an imported run; a period of snapshots is
-    snap:FIRST..LAST or snap:BASELINE; a recording is a run of `cells record`. Exit 1 when an arm is slower than the base or has no verdict because a check failed, when the second
-    period is slower (the same statements take longer, sessions are blocked, work fails or was added), or
-    when a metric of the second recording of cells is worse; 2 when every transaction of an arm failed.
+    snap:FIRST..LAST or snap:BASELINE; a recording is a run of `cells record`.
+
+    Exit 1 when an arm is slower than the base or has no verdict because a check failed, when the second period is
+    slower (the same statements take longer, sessions are blocked, work fails or was added), or when a metric of the
+    second recording of cells is worse; 2 when every transaction of an arm failed.
 
     \b
     dbdyno compare last

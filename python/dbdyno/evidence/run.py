@@ -26,6 +26,7 @@ from typing import Any
 
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.files import make_folder, make_inner_folder, sync_folder
+from dbdyno.base.notebook import facts_table
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.manifest import DAMAGED, Manifest, Process, Section
 from dbdyno.evidence.seal import seal
@@ -89,6 +90,12 @@ class Run:
     def __init__(self, path: Path, manifest: Manifest | Mapping[str, Any]) -> None:
         self.path = path
         self.manifest = manifest if isinstance(manifest, Manifest) else Manifest.of(upgraded(dict(manifest)))
+
+    def _repr_html_(self) -> str:
+        known = self.manifest
+        word = known.verdict.get("word") if known.verdict else None
+        facts = {"title": known.title, "status": known.status, "started": known.started_at, "folder": self.path}
+        return facts_table(self.id, facts | {"verdict": word})
 
     @classmethod
     def open(cls, path: Path) -> Run:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
+from dbdyno.base.notebook import facts_table
+
 Decision = Literal["faster", "slower", "same", "unclear", "provisional", "no verdict", "failed"]
 
 
@@ -58,6 +60,11 @@ class BlockComparison:
     tell_high: int | None
     decision: Decision
     words: str
+
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {"decision": self.decision, "ratio": self.ratio, "low": self.low, "high": self.high}
+        facts |= {"q": self.q, "blocks": self.blocks, "blocks needed": self.blocks_needed}
+        return facts_table(self.words, facts)
 
 
 class ComparisonRow(TypedDict, total=False):

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dbdyno.base.errors import StatsError
+from dbdyno.base.notebook import facts_table
 from dbdyno.stats.shapes import PERIOD_STEP, PHASES, SHAPES, Fit, Floats, Search, around, places_for
 from dbdyno.stats.wording import duration, percent, size
 
@@ -103,6 +104,10 @@ class CurveFit:
     fit_elapsed_ns: tuple[float, ...]
     reasons: tuple[str, ...]
     sentence: str
+
+    def _repr_html_(self) -> str:
+        facts = {"period (bytes)": self.period_bytes, "amplitude (ns)": self.amplitude_ns, "p": self.p}
+        return facts_table(self.sentence, facts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,106 @@
+"""The notebook of the Python API, docs/learn/laboratory.ipynb: its cells, and their execution without Jupyter.
+
+python tests/manners/notebook.py     # writes the notebook, with what its cells showed in a run
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+PLACE = Path(__file__).resolve().parents[2] / "docs" / "learn" / "laboratory.ipynb"
+CELLS: tuple[tuple[str, str], ...] = (
+    (
+        "markdown",
+        "# A laboratory in Python\n\nRun, compare, ask by SQL, plot. Everything that the commands do is also a function of"
+        " `dbdyno`; the evidence is Parquet, so polars and DuckDB read it without dbdyno.",
+    ),
+    (
+        "code",
+        "from pathlib import Path\n\nimport dbdyno\n\nplan = dbdyno.parse_plan(\n"
+        '    """\ntitle = "work_mem for a sort"\nquestion = "Does work_mem = 16MB make this sort faster?"\n\n'
+        '[workload]\nscripts = [{text = "select count(distinct n % 5000) from generate_series(1, 40000) n;"}]\n\n'
+        '[watch]\noverhead_blocks = 0\n\n[schedule]\nblocks = 8\nwarmup_blocks = 1\nslice = "50ms"\n\n[[arm]]\nname = "64kB"\n'
+        'settings = {work_mem = "64kB"}\n\n[[arm]]\nname = "16MB"\nsettings = {work_mem = "16MB"}\n""",\n'
+        '    Path("plan.toml"),\n)\nlen(plan.arms)',
+    ),
+    ("markdown", "A run on an embedded PostgreSQL, which is gone afterwards. `run` is a folder of evidence."),
+    ("code", 'run = dbdyno.start(plan, Path("runs"), seed=7)\nrun'),
+    ("markdown", "The analysis is the model behind every report: a verdict, measures, causes."),
+    ("code", 'analysis = dbdyno.analyse(run)\nanalysis["verdict"]["headline"]'),
+    ("markdown", "Every operation is in the evidence: ask by SQL, and go on with polars."),
+    (
+        "code",
+        "calls = dbdyno.sql(\n"
+        '    "select arm, block, count(*) as operations, median(elapsed_ns) / 1e6 as p50_ms'
+        ' from calls group by all order by block, arm",\n    run,\n).pl()\ncalls.head(4)',
+    ),
+    ("markdown", "The unit of inference is the block: one value of each arm per block, compared in pairs."),
+    (
+        "code",
+        'base, other = (\n    calls.filter(calls["arm"] == name).sort("block")["p50_ms"].to_numpy() for name in ("64kB", "16MB")\n)\n'
+        'compared = dbdyno.compare_blocks(base, other, higher_is_better=False, metric="p50", unit="ms")\ncompared',
+    ),
+    ("markdown", "Figures and the page of the run."),
+    (
+        "code",
+        'figures = dbdyno.write_figures(analysis, "figures", ["svg"])\n'
+        'page = dbdyno.write_html(analysis, "report.html")\n(len(figures) > 0, page.name)',
+    ),
+)
+
+
+@contextlib.contextmanager
+def _inside(folder: Path) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def executed(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Execute the cells in a folder; return the notebook's cells with what each showed, and the names they left."""
+    names: dict[str, Any] = {}
+    cells: list[dict[str, Any]] = []
+    with _inside(folder):
+        for number, (kind, source) in enumerate(CELLS):
+            cell: dict[str, Any] = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": source}
+            if kind == "code":
+                cell |= {"execution_count": number, "outputs": _shown(source, names)}
+            cells.append(cell)
+    return cells, names
+
+
+def _shown(source: str, names: dict[str, Any]) -> list[dict[str, Any]]:
+    """Execute a cell as Jupyter does: the value of a last expression is what it shows."""
+    tree = ast.parse(source)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(tree, "<cell>", "exec"), names)
+        if last is None:
+            return []
+        value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), names)
+    data = {"text/plain": repr(value)}
+    if hasattr(value, "_repr_html_"):
+        data["text/html"] = value._repr_html_()
+    return [{"output_type": "execute_result", "execution_count": 1, "metadata": {}, "data": data}]
+
+
+def written(cells: list[dict[str, Any]]) -> str:
+    """Return the notebook as JSON (nbformat 4.5)."""
+    about = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    return json.dumps({"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 5}, indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place:
+        PLACE.write_text(written(executed(Path(place))[0]).replace(place, "."))
