@@ -44,7 +44,7 @@ _RATES = (
 
 _USED = (("storage reads of a transaction", "read_bytes"), ("storage writes of a transaction", "write_bytes"))
 _TOUCHED = (("blocks of a transaction", "blocks"), ("temporary blocks of a transaction", "temp_blocks"))
-"""Measures of an arm's own statements; `_USED` has those of its own sessions."""
+"""Measures of an arm's own statements; `_USED` has the measures of its sessions."""
 
 
 def over_time(connection: Any, run: Run, measures: Measures) -> list[OverTime]:

@@ -95,7 +95,7 @@ class Measures:
 
     @property
     def expected(self) -> list[str]:
-        """Return the SQLSTATEs that are expected outcomes; those of the first arm's run."""
+        """Return the SQLSTATEs that are expected outcomes, as in the first arm's run."""
         return list(self.arms[0].expected)
 
     def metric(self, name: str) -> list[Array]:

@@ -18,7 +18,7 @@ from dbdyno.study.analysis.measured.measures import Measures
 MOSTLY = 0.5
 """Share of a way's time from which on it is said to be its start."""
 FEW = 40
-"""Number of rows for which the start was timed: those of one partition."""
+"""Number of rows for which the start was timed: one partition."""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Ratio:
         return self.low >= 1 / (1 + self.matters) and self.high <= 1 + self.matters
 
     def row(self) -> RatioRow:
-        """Return the ratio as it is in the model."""
+        """Return the ratio in the form of the model."""
         return {"ratio": self.value, "low": self.low, "high": self.high}
 
     def words(self) -> str:

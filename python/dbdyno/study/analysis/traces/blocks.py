@@ -128,7 +128,7 @@ def cut(traces: Traces, unit: Unit, *, event: str | None) -> Blocks:
 
 
 def _batch(line: str) -> str:
-    """Return SQL for the batch of a row among those of its line."""
+    """Return SQL for the number of a row's batch within its line."""
     within = f"partition by {line}" if line else ""
     number = f"count(*) over ({within})"
     batches = f"greatest(1, least({BATCHES}, {number} // {BATCH_LEAST}))"

@@ -174,7 +174,7 @@ def _means(accounts: tuple[Account, Account], scales: tuple[float, float]) -> li
 
 
 def _pairs(accounts: tuple[Account, Account]) -> list[list[Part | None]]:
-    """Return the parts of both sets, with those of the same owner and resource paired."""
+    """Return the parts of both sets, paired by owner and resource."""
     sides: list[dict[Key, Part]] = [{(p.owner, p.what): p for p in account.parts} for account in accounts]
     return [[side.get(key) for side in sides] for key in dict.fromkeys([*sides[0], *sides[1]])]
 

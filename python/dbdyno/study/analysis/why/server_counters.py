@@ -66,7 +66,7 @@ TOTALS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 """Counters that are added up for a total, which has the same name on every engine.
 
-Counters of the load's sessions take precedence over those of the whole server.
+Counters of the load's sessions take precedence over counters of the whole server.
 """
 _SPANS = """
 select source, object, metric, sum(value), sum(last), sum(seconds) from (
