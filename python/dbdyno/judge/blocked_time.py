@@ -82,7 +82,7 @@ def _in_database(looked: ActiveRates) -> float:
 
 
 def _more(old: Floats, new: Floats) -> bool:
-    """Return True if waits in the second period exceed those of the first by more than chance."""
+    """Return True if the second period has more waits than the first, by more than chance."""
     if new.mean() > BEYOND * max(float(old.max(initial=0.0)), 1e-9) and old.size >= 2:
         return True
     if min(old.size, new.size) < 2:

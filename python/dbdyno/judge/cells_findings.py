@@ -81,7 +81,7 @@ def _first_silent(states: Sequence[int], nothing: int) -> int:
 
 
 def _clocks(covered: Coverage) -> Iterator[Row]:
-    """Report clocks that are off; the times of such a cell match neither those of other cells nor ours."""
+    """Report clocks that are off; the times of such a cell match neither other cells nor this host."""
     alike: dict[tuple[str, bool], list[str]] = {}
     for cell in covered["cells"]:
         if cell["clock"]["words"]:

@@ -303,7 +303,7 @@ _COLUMNS = (
 
 
 def _tables(rows: Sequence[Row], everything: bool) -> list[Section]:
-    """Return the tables of latencies and rates over all cells, then those of single cells and objects."""
+    """Return the tables of latencies and rates over all cells, then of single cells and objects."""
     whole = [row for row in rows if not row.cell and row.measure != "share"]
     made = []
     for measure, title in (("latency", "Latencies, over all cells"), ("rate", "Rates per second, over all cells")):

@@ -3,7 +3,7 @@
 Sections follow the questions of an administrator: what is unusual, what was recorded on which cells, the flash log, the
 flash cache, each disk, every family of metrics over time, and which sibling differs. Renderers add nothing.
 
-Limits: a cell reports once a minute, so nothing shorter than a minute is visible. Times are those of the cells' own
+Limits: a cell reports once a minute, so nothing shorter than a minute is visible. Times come from the cells' own
 clocks. Charts of long recordings show means of several steps; tables and findings do not.
 """
 

@@ -58,7 +58,7 @@ class Finding:
 
 
 class Sibling(TypedDict):
-    """A `Finding` as it is on the page."""
+    """A `Finding` in the form of the page."""
 
     metric: str
     siblings: str

@@ -168,7 +168,7 @@ def why_busy(work: Work, skew: Sequence[Row]) -> Why:
 
 
 def why_busier(one: Work, other: Work, names: tuple[str, str], withheld: str = "") -> Why:
-    """Explain why the disks of the second recording are busier or less busy than those of the first."""
+    """Explain why the disks of the second recording are busier or less busy than in the first."""
     whole = Why(f"{names[1]} against {names[0]}, I/O time of the disks", "ns", None, level=LEVEL)
     lack = (withheld, "") if withheld else _lack(one) or _lack(other)
     if lack:
@@ -272,7 +272,7 @@ def _slow(work: Work, skew: Sequence[Row]) -> list[int]:
 
 
 def _excess(work: Work, at: int, time: Array, requests: Array) -> float:
-    """Return the time [ns] that a disk's requests take beyond those of the median disk of its kind, at least 0."""
+    """Return the time [ns] that a disk's requests take beyond the median disk of its kind, at least 0."""
     return max(float(time[at] - requests[at] * _usual(work, at, time, requests)), 0.0)
 
 

@@ -1,7 +1,7 @@
 """Work that was added between two periods: new statements, and statements whose calls grew out of proportion.
 
 The number of calls of an application's statements follows its load: if the load doubles, all of them double. A
-statement that is new, or whose calls grew far more than those of the others, is work that a release added. A rare
+statement that is new, or whose calls grew far more than the calls of others, is work that a release added. A rare
 statement may be missing in the first period by chance, so it counts only if chance would have shown it. Its share of
 all calls must also differ between the sub-intervals of the periods by more than chance, p < 0.001.
 """

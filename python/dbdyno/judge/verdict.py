@@ -93,7 +93,7 @@ class Verdict:
     next: str = ""
 
     def as_dict(self) -> dict[str, object]:
-        """Return the verdict as it is in a model; `why` is the title without its first word."""
+        """Return the verdict in the form of a model; `why` is the title without its first word."""
         why = self.title.partition(": ")[2] or self.title
         return {
             "word": self.word,

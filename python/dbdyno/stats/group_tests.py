@@ -237,7 +237,7 @@ def compare_in_blocks(described: Described, *, randomised: bool = False) -> list
     """Compare two groups block by block: the mean, and each quantile from the median on that the blocks support.
 
     Blocks that hold both groups are pairs. If there are fewer than two such blocks, the blocks of one group are
-    compared with those of the other (Welch's t on the logs).
+    compared with the blocks of the other (Welch's t on the logs).
 
     Args:
         described: Description of exactly two groups with block values; otherwise the result is empty.

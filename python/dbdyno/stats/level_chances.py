@@ -50,7 +50,7 @@ class Answers:
         two: True for two steps. At most one of the four flags of a row is set; none is set if the row may be steady.
         step: True for one step.
         drift: True for a drift.
-        either: True for a step or a drift, if the two cannot be told apart.
+        either: True for a step or a drift, if the two cannot be distinguished.
     """
 
     seen: Evidence

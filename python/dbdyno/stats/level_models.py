@@ -8,7 +8,7 @@ for a while. The required size of the evidence is taken from simulated series (`
 what is found, and not how often something is found in a series without a change.
 
 Rows are cleaned first: a value more than three scales away from the median of the five values around it is moved to
-that distance, so that one outlier cannot make a step. A lasting step is kept as it is from its third value on.
+that distance, so that one outlier cannot make a step. A lasting step is unchanged from its third value on.
 
     >>> import numpy as np
     >>> row = np.r_[np.zeros(12), np.ones(12)] + np.resize([0.1, -0.1, 0.05, -0.05, 0], 24)
@@ -41,10 +41,10 @@ STEP_SHARE, DRIFT_SHARE, TWO_SHARE = 0.87, 0.09, 0.04
 MODES_ODDS, MODES_AT, MODES_ODDS_MOST = 13.0, 40, 99.0
 """Prior odds that a steady series of 40 values jumps between two modes, that number of values, and the largest odds.
 
-The odds grow with the cube of the number of values: modes of a few values cannot be told from steps.
+The odds grow with the cube of the number of values: modes of a few values cannot be distinguished from steps.
 """
 STAYS = (0.5, 0.6, 0.7, 0.8, 0.9)
-"""Probabilities that the next value is in the same mode; above 0.9, jumps between modes cannot be told from a step."""
+"""Probabilities that the next value is in the same mode; above 0.9, such jumps cannot be distinguished from a step."""
 JUMPS_LEAST = 4
 """Smallest number of jumps between modes; a level that rises, falls and rises again has three."""
 Places = NDArray[np.int64]

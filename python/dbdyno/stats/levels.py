@@ -10,7 +10,7 @@ than the threshold or, if there is none, the last level that may be the knee. Th
 requested level, because it is left out only if an interval is wrong.
 
 If the base drifted (`at_s` is not None), a mean over the run may describe no part of it. An interval then covers the
-interval of the mean and those of the regression line through the differences at the start and at the end of the run.
+intervals of the mean, and of the regression line through the differences at the start and at the end of the run.
 Two levels are then called different, or alike, only if they are so from the start to the end. Both ends must agree, so
 no further correction is needed (an intersection-union test; Berger, Technometrics 24, 1982).
 """

@@ -18,7 +18,7 @@ from dbdyno.stats.quantiles import supported
 class Metric:
     """A number that each arm has in each block.
 
-    `unit` is "ns" or "1/s". `q` is the quantile that the metric stands for, or None for throughput and mean.
+    `unit` is "ns" or "1/s". `q` is the quantile that the metric represents, or None for throughput and mean.
     """
 
     name: str

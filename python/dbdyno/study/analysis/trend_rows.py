@@ -2,7 +2,7 @@
 
 The value of a run is the geometric mean over its blocks: of the arm's own values (its level), or of their ratios to the
 base arm in the same blocks. A machine that became slower changes every level and no ratio, so the ratio is followed if
-a plan has a base arm. A run whose canaries (a loop on the CPU, an fsync) differ from those of most runs was made on a
+a plan has a base arm. A run whose canaries (a loop on the CPU, an fsync) differ from most other runs was made on a
 machine in another state: it is shown, but does not count for a change. An arm does not count either in a run in which
 it or its base failed, because its remaining transactions may be the quick ones.
 """
@@ -26,7 +26,7 @@ CANARIES = {"cpu_ns": 0.15, "fsync_ns": 1.0}
 
 
 class RunRow(TypedDict, total=False):
-    """A run of the trend; all dictionaries are by arm, except those of canaries.
+    """A run of the trend; all dictionaries are by arm, except `canaries` and `off`.
 
     `values`, `lows` and `highs` are the value that is followed with its interval, `levels` the arm's own level,
     `failed` the share that failed if it is too large. `off` is the ratio of its canaries to the usual ones, `unread`
@@ -114,7 +114,7 @@ def _size(log: float) -> float | None:
 
 
 def _compare_machines(rows: list[RunRow]) -> None:
-    """Mark the runs whose canaries are like those of most runs as comparable."""
+    """Mark the runs with usual values of the canaries as comparable."""
     usual = {
         name: statistics.median(known)
         for name in CANARIES

@@ -47,7 +47,7 @@ MARIADB = {
     "rows": "400000",
 }
 NUMBERS = {"hot": "1", "cold": "2"}
-"""Server numbers that make the servers of cold turns distinct, so that restarts do not affect those of hot turns."""
+"""Server numbers that make the servers of cold turns distinct, so that restarts affect no hot turn."""
 
 
 def _mariadb_server(arm: Arm) -> Server:

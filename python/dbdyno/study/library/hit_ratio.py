@@ -8,7 +8,7 @@ blocks touched, blocks read, blocks sorted to disk, rows.
 With `--set workload=watch` the only load is one idle session; the statements are those that others run on the engine
 meanwhile.
 
-Limits: statements stand in for independent observations, which those of one application are not quite; a "read" block
+Limits: statements are treated as independent observations, which in one application they are not quite; a "read" block
 may come from the operating system's cache; only statements that run in this database, and end while the study runs, are
 seen.
 """

@@ -1,7 +1,7 @@
 """Study redo-device: cost of a commit with redo on a disk, and on flash.
 
 Sessions update a row and commit, repeatedly. The redo of one such transaction is a fraction of a page: a disk behind a
-controller's memory takes it as it is, whereas flash has to read a page, change it and program it again if the write is
+controller's memory takes it unchanged, whereas flash has to read a page, change it and program it again if the write is
 smaller than its page.
 
 Limits: on a model only. The location of redo is a parameter of the machine, `storage.redo`; the names of the devices

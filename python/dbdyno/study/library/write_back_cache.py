@@ -9,7 +9,7 @@ Everything is scaled down by the same factor, so that a cache is warm within sec
 each cell's controller, a table of 40,000 blocks. The ratios matter: a table far larger than both, which the flash cache
 holds completely.
 
-Limits: on a model only; no reads except those of the updates.
+Limits: on a model only; no reads except by the updates.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def sessions(text: str, noun: str = "session") -> list[Level]:
 
 
 def along(factor: str, levels: Sequence[Level]) -> list[Level]:
-    """Return the levels as those of a factor over which the analysis draws a curve; their names are its positions."""
+    """Return the levels for a factor over which the analysis draws a curve; their names are its positions."""
     return [replace(level, name=f"{factor} {level.name}", levels={factor: level.name}) for level in levels]
 
 

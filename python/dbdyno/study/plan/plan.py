@@ -22,7 +22,7 @@ HEADLINES = ("throughput", "mean", "p50", "p90", "p99", "p99.9")
 class Script:
     """A workload script in pgbench's syntax.
 
-    `weight` is its share of the transactions. `expected_errors` are outcomes in addition to those of the workload.
+    `weight` is its share of the transactions. `expected_errors` are outcomes in addition to the workload's.
     """
 
     name: str
@@ -153,7 +153,7 @@ class Server:
     """A server that dbdyno starts for an arm; arms with equal servers share one.
 
     Attributes:
-        bindir: Folder of its programs; None for those of every embedded server.
+        bindir: Folder of its programs; None for the default of embedded servers.
         workdir: Folder in which its data folder is created; None for the folder of temporary files.
         settings: Settings from its start on.
         initdb: Further options of initdb.

@@ -24,7 +24,7 @@ _FREE_KEYS = {"schedule": ("seed", "blocks", "warmup_blocks"), "watch": ("overhe
 def same_plan(plan: Plan, manifest: Manifest) -> bool:
     """Return True if a run had the arms, workload, load and verdict of `plan`; blocks, seed and server may differ.
 
-    A run records its plan in the terms of its bench: a built-in workload in those of MariaDB, a typed one as scripts.
+    A run records its plan in the terms of its bench: a built-in workload in MariaDB's syntax, a typed one as scripts.
     """
     if not manifest.says("plan"):
         return False

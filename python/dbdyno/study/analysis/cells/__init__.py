@@ -1,1 +1,1 @@
-"""Runs on storage cells, whose counters are the evidence."""
+"""Analysis of runs on storage cells, whose counters are the evidence."""

@@ -1,12 +1,11 @@
-"""From the counters of a run on storage cells to its analysis: did the flash log help?
+"""From the counters of a run on storage cells to its analysis: whether the flash log helped.
 
-A turn of a block gives each cell's differences between two of its own collections. A cell counts in
-a block only if its counters hold in every turn of it, so that the arms speak of the same cells.
-What the cells measure with the flash log off and on alike is the time of all redo write requests
-(FL_RQ_TM_W / FL_RQ_W); its log ratio within a block is one observation, as in every run.
+A turn of a block gives each cell's differences between two of its own collections. A cell counts in a block only if its
+counters are valid in every turn of it, so that all arms refer to the same cells. The metric that the cells measure both
+with the flash log off and on is the time of all redo write requests (FL_RQ_TM_W / FL_RQ_W); its log ratio within a
+block is one observation, as in every run.
 
-Limits: cells measure their own side, not a commit. What other databases wrote is in the same
-counters.
+Limits: cells measure their own side, not a commit. The writes of other databases are in the same counters.
 """
 
 from __future__ import annotations
@@ -34,9 +33,10 @@ group by all order by all
 
 
 def model_of(run: Run) -> tuple[Model, list[str]]:
-    """The analysis model, and the parts that could not be read.
+    """Return the analysis model, and the parts of evidence that could not be read.
 
-    Raises `EvidenceError` where no whole block counts.
+    Raises:
+        EvidenceError: No complete block counts.
     """
     from dbdyno.evidence.query import connect, whole_parts
     from dbdyno.study.analysis.contract.declared import SCHEMA
@@ -72,7 +72,7 @@ def model_of(run: Run) -> tuple[Model, list[str]]:
 
 
 def _turns(run: Run, blocks: list[Block], rows: list[tuple[Any, ...]]) -> tuple[list[list[Turn]], list[Block]]:
-    """The turns of each arm, a list per arm with one per block that counts, and these blocks."""
+    """Return the turns of each arm (a list per arm, one turn per block that counts), and these blocks."""
     names = [arm["name"] for arm in run.manifest.arms]
     cells = set(run.manifest.iorm["cells"])
     found: dict[tuple[int, str], tuple[list[Reading], list[Reading]]] = {}
@@ -95,7 +95,7 @@ def _turns(run: Run, blocks: list[Block], rows: list[tuple[Any, ...]]) -> tuple[
 
 
 def _counting(block: Block, both: list[list[Change]], cells: set[str]) -> set[str]:
-    """The cells whose counters hold in every turn of a block."""
+    """Return the cells whose counters are valid in every turn of a block."""
     wrong = {cell for turn in block.report["turns"] for cell in turn["wrong"]}
     for moved in both:
         flash = [change for change in moved if change.name.startswith("FL")]
@@ -114,7 +114,7 @@ def _turn(moved: list[Change]) -> Turn:
 
 
 def _arm(run: Run, at: int, turns: list[Turn]) -> ArmRow:
-    """An arm in the model; an operation of it is a redo write that the cells counted."""
+    """Return an arm of the model; its operations are the redo writes that the cells counted."""
     about = run.manifest.arms[at]
     texts = set(about["changes"].values())
     writes = math.fsum(_known(turn.of("FL_RQ_W") for turn in turns))
@@ -168,7 +168,7 @@ def _method(run: Run) -> list[str]:
 
 
 def _engine(run: Run) -> dict[str, object]:
-    """What the cells are, and the plans found on them."""
+    """Return facts about the cells, and the plans found on them."""
     targets, iorm = run.manifest.targets, run.manifest.iorm
     facts: dict[str, object] = {
         "cells": ", ".join(targets),

@@ -1,4 +1,4 @@
-"""What cells did in the turns of a run, and the metrics by which arms are compared."""
+"""Counters of the cells in the turns of a run, and the metrics by which arms are compared."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ METRICS = (
 
 @dataclass
 class Turn:
-    """What the cells that count did in one turn: difference and rate per second by metric, over
-    all cells; `disk` are those of hard disks."""
+    """Counters of the counting cells in one turn: difference and rate per second by metric, over all cells.
+
+    `disk` has the metrics of hard disks.
+    """
 
     sums: dict[str, tuple[float, float]] = field(default_factory=dict)
     disk: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def of(self, name: str) -> float:
-        """A counter's difference; NaN where no cell counts it."""
+        """Return a counter's difference; NaN if no cell counts it."""
         return self.sums[name][0] if name in self.sums else math.nan
 
     def values(self) -> dict[str, float]:
-        """What is compared, by metric; NaN where the cells do not give it."""
+        """Return the compared values by metric; NaN if the cells do not give one."""
         rate = self.sums.get("FL_RQ_W", (math.nan, math.nan))[1]
         time, requests = (self.disk.get(name, (math.nan, 0.0))[0] for name in DISK)
         return {
@@ -49,7 +51,7 @@ def _ratio(part: float, whole: float) -> float:
 
 
 def compared(turns: list[list[Turn]], judge: Judging) -> list[BlockComparison]:
-    """Every metric of the second arm against the first that the cells give in some block."""
+    """Return the comparisons of the second arm with the first, for every metric that the cells give in some block."""
     from dbdyno.stats.blocks import compare_metric
 
     found = []

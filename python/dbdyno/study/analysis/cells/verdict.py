@@ -1,4 +1,4 @@
-"""The flash log of cells switched off and on: the verdict, the race, the outliers, the gates."""
+"""Verdict on the flash log of cells switched off and on, with the race, the outliers and the gates."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from dbdyno.stats.gates import Gate
 
 WRITES_LEAST = 1000
-"""Redo writes of a turn below which its mean says little."""
+"""Smallest number of redo writes in a turn for a meaningful mean."""
 OTHERS_MOST = 0.05
-"""Share of redo writes that raced although the flash log was off, from which on it is told."""
+"""Largest share of redo writes that may race although the flash log is off."""
 _HEADLINE = "redo_write"
 
 
 def add(model: Model, run: Run, turns: list[list[Turn]], blocks: list[Block]) -> None:
-    """Adds metrics, verdict, race, gates and warnings to the model."""
+    """Add metrics, verdict, race, gates and warnings to the model."""
     judge = run.manifest.plan["judge"]
     comparisons = compared(turns, judge)
     model["race"] = list(_race(turns, judge["level"]))
@@ -66,7 +66,7 @@ def _verdict(model: Model, run: Run, comparisons: list[BlockComparison]) -> Verd
 
 
 def _noise(rows: tuple[BlockComparison, ...]) -> VerdictRow:
-    """The same plan twice: what these blocks could have seen."""
+    """Return the verdict on the same plan run twice: the differences that these blocks could have shown."""
     from dbdyno.stats.wording import percent
 
     main = next(c for c in rows if c.metric == _HEADLINE)
@@ -86,8 +86,7 @@ def _noise(rows: tuple[BlockComparison, ...]) -> VerdictRow:
 
 
 def _race(turns: list[list[Turn]], level: float) -> Iterator[RaceRow]:
-    """Per arm that raced: who was first, with the share's interval over blocks, and why writes
-    passed the flash log by."""
+    """Yield a row for each arm with a race: which copy was first, the share over blocks, reasons of bypasses."""
     for at, own in enumerate(turns):
         totals = {key: sum(_zero(t.of(name)) for t in own) for key, name in COUNTERS.items()}
         shares = [
@@ -128,7 +127,7 @@ def _zero(value: float) -> float:
 
 
 def _mean_ns(turns: list[Turn], time: str, requests: str) -> float:
-    """Time per request over all turns; NaN where it is not counted."""
+    """Return the time per request over all turns [ns]; NaN if it is not counted."""
     count = math.fsum(_zero(turn.of(requests)) for turn in turns)
     known = [turn.of(time) for turn in turns if not math.isnan(turn.of(time))]
     return math.fsum(known) * 1000 / count if known and count else math.nan
@@ -152,7 +151,7 @@ def _race_sentences(model: Model, run: Run) -> Iterator[str]:
 
 
 def _ends(row: RaceRow) -> str:
-    """The interval of flash's share, in parentheses; nothing where one block gives none."""
+    """Return the interval of flash's share in parentheses; empty if there is none."""
     if math.isnan(row["low"]):
         return ""
     low, high = (f"{100 * end:.2f}" for end in (row["low"], row["high"]))
@@ -160,7 +159,7 @@ def _ends(row: RaceRow) -> str:
 
 
 def _outliers(model: Model, turns: list[list[Turn]], level: float) -> Iterator[str]:
-    """Slow redo writes that no flash copy spared: per million, and the difference of the arms."""
+    """Yield sentences on slow redo writes that flash did not prevent, per million, and how the arms differ."""
     for row in model["race"]:
         slow = row["prevented"] + row["outliers"]
         if row["races"] and slow:
@@ -183,14 +182,14 @@ def _outliers(model: Model, turns: list[list[Turn]], level: float) -> Iterator[s
 
 
 def _left(turn: Turn) -> float:
-    """Outliers per million redo writes that were slow on both, or passed the flash log by."""
+    """Return the outliers per million redo writes that were slow on both copies, or bypassed the flash log."""
     slow = turn.of("FL_ACTUAL_OUTLIERS") + turn.of("FL_SKIP_OUTLIERS")
     writes = turn.of("FL_RQ_W")
     return slow * 1e6 / writes if writes > 0 else math.nan
 
 
 def _interval(values: list[float], level: float) -> tuple[float, float]:
-    """Student's interval of the mean of differences over blocks, which may be zero."""
+    """Return Student's interval of the mean of differences over blocks, which may be zero."""
     from dbdyno.stats.means import mean_interval
 
     return mean_interval(values, level)[1:]
@@ -199,7 +198,7 @@ def _interval(values: list[float], level: float) -> tuple[float, float]:
 def _by_block(
     turns: list[list[Turn]], blocks: list[Block], comparisons: list[BlockComparison]
 ) -> Iterator[BlockRatios]:
-    """The ratio of the arms by block, for the figure."""
+    """Yield the ratio of the arms by block, for the figure."""
     for name in (c.metric for c in comparisons):
         points = []
         for block, base, other in zip(blocks, *turns, strict=True):
@@ -250,7 +249,7 @@ def _work(turns: list[list[Turn]]) -> Gate:
 
 
 def _switched(run: Run, turns: list[list[Turn]]) -> Iterator[Gate]:
-    """Whether the writes that raced came and went with the plan."""
+    """Yield gates on whether the share of writes that raced changed with the plan."""
     from dbdyno.stats.gates import Gate
 
     shares = {}
@@ -280,7 +279,7 @@ def _switched(run: Run, turns: list[list[Turn]]) -> Iterator[Gate]:
 
 
 def _identity(turns: list[list[Turn]]) -> Gate:
-    """Disk first + flash first = FL_IO_W, in every turn."""
+    """Check whether disk first + flash first = FL_IO_W in every turn."""
     from dbdyno.stats.gates import Gate
 
     broken = known = 0
@@ -299,7 +298,7 @@ def _identity(turns: list[list[Turn]]) -> Gate:
 
 
 def _conditions(run: Run, blocks: list[Block]) -> list[Caution]:
-    """What was wrong with the conditions, each with its next step."""
+    """Return what was wrong with the conditions, each with its next step."""
     found = []
     marks: dict[str, int] = {}
     for block in (block for block in run.blocks() if block.kind == "measure"):

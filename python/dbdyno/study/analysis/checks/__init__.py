@@ -1,1 +1,1 @@
-"""What withholds a verdict, and what a reader has to know."""
+"""Checks that withhold a verdict or warn the reader."""

@@ -1,4 +1,4 @@
-"""Replays of captures: whether every arm was answered as the clients were then."""
+"""Gates for replays of captures: whether every arm got the captured answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def gates(measures: Measures) -> Iterator[Gate]:
-    """One for each arm that replayed a capture; none for other workloads."""
+    """Yield a gate for each arm that replayed a capture; none for other workloads."""
     from dbdyno.stats.gates_lost import answers_as_captured
 
     for arm in measures.arms:

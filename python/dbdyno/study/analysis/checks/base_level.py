@@ -1,9 +1,10 @@
-"""A base that drifted: a mean over the run then belongs to no state of the machine, unless what is compared held still.
+"""Checks for a base that drifted, whose mean over the run then describes no state of the machine.
 
-Arms alternate within blocks, so a ratio within blocks does not follow a drift that hits all arms alike. Of arms judged
-one by one each ratio to the base is held against that (`gates_in_time.not_still`). Of the levels of a factor each pair
-is compared, by intervals that hold from the beginning to the end (`stats/levels.py`); only a ratio that certainly moved
-takes the verdict away. An arm that left a race was not seen afterwards, so there a drift stays one of the whole run.
+Arms alternate within blocks, so a ratio within blocks does not follow a drift that affects all arms alike. If arms are
+judged one by one, each ratio to the base is checked for this (`gates_in_time.not_still`). Of the levels of a factor
+each pair is compared, with intervals that hold from the start to the end (`stats/levels.py`); only a ratio that
+certainly moved withholds the verdict. An arm that left a race was not observed afterwards, so there a drift concerns
+the whole run.
 """
 
 from __future__ import annotations
@@ -25,15 +26,17 @@ if TYPE_CHECKING:
 
 
 def begins_s(measures: Measures, run: Run) -> list[float]:
-    """When each block that counts began [s]."""
+    """Return the start of each block that counts [s]."""
     blocks = measures.arms[0].blocks
     known = timeline(blocks, run.manifest.resumed)
     return [known.begins_s[block.index] for block in blocks]
 
 
 def drifted_at(measures: Measures, run: Run, headline: str) -> list[float] | None:
-    """The begins of the blocks, or batches of them, that give the headline metric, where the base drifted by half and
-    the plan does not accept that; else None."""
+    """Return the starts [s] of the blocks, or batches of them, with a headline value, if the base drifted by half.
+
+    The result is None if it did not, or if the plan accepts the drift.
+    """
     from dbdyno.stats.gates_in_time import drift
 
     if in_virtual_time(run) or "level" in run.manifest.plan["judge"].get("accept", []):
@@ -45,7 +48,7 @@ def drifted_at(measures: Measures, run: Run, headline: str) -> list[float] | Non
 
 
 def ratios(measures: Measures, headline: str, at_s: Sequence[float], threshold: float) -> dict[str, str]:
-    """Of each arm that is compared with another why its ratio does not stand, empty where it does."""
+    """Return, for each arm that is compared with another, why its ratio is not valid; empty if it is valid."""
     from dbdyno.stats.gates_in_time import not_still
 
     columns = _logs(measures, headline)
@@ -58,7 +61,7 @@ def ratios(measures: Measures, headline: str, at_s: Sequence[float], threshold: 
 def curves(
     measures: Measures, groups: Sequence[Sequence[int]], headline: str, at_s: Sequence[float], threshold: float
 ) -> dict[str, str]:
-    """Of each arm of a factor's curves what it did against another of its curve if it certainly moved, else nothing."""
+    """Return, for each arm of a factor's curves, how it certainly moved against another of its curve; empty if not."""
     from dbdyno.stats.gates_in_time import moved, trend
 
     columns, said = _logs(measures, headline), {arm.label: "" for arm in measures.arms}
@@ -72,7 +75,7 @@ def curves(
 
 
 def _logs(measures: Measures, headline: str) -> list[Array]:
-    """The headline metric of each arm by block, or its mean where a block is too short for that metric."""
+    """Return the log of each arm's headline metric by block, or of its mean if blocks are too short for that."""
     import numpy as np
 
     name = headline if measures.batch_size(headline) == 1 else "mean"

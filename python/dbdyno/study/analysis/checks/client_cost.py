@@ -1,5 +1,7 @@
-"""What the clients of a run spent of the CPU for each transaction: it is part of every latency, and on the server's own
-host it is taken from the server. Only where an arm names an external client."""
+"""CPU of the clients per transaction, for runs in which an arm names an external client.
+
+It is part of every latency, and on the server's own host it is taken from the server.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,10 @@ TOLD_MOST = 10
 
 
 def sentence(measures: Measures) -> str | None:
-    """Client CPU of a transaction by arm, as a sentence; None where no arm has an external client, or the blocks do
-    not tell it."""
+    """Return the client CPU per transaction by arm as a sentence.
+
+    The result is None if no arm has an external client, or the blocks do not report it.
+    """
     from dbdyno.stats.wording import duration
 
     parts = [f"{name} {duration(each_ns)}" for name, each_ns in _each_ns(measures)]
@@ -26,7 +30,10 @@ def sentence(measures: Measures) -> str | None:
 
 
 def _each_ns(measures: Measures) -> Iterator[tuple[str, float]]:
-    """Arms with an external client; one of our own beside them has what is left of the block's CPU."""
+    """Yield arms with their client CPU per transaction [ns], if one has an external client.
+
+    A single arm with dbdyno's own client gets the rest of the block's CPU.
+    """
     ours = [arm for arm in measures.arms if not any("client_cpu_ns" in own for own in _of(arm))]
     if len(ours) == len(measures.arms):
         return
@@ -43,11 +50,11 @@ def _each_ns(measures: Measures) -> Iterator[tuple[str, float]]:
 
 
 def _of(arm: ArmMeasures) -> Iterator[dict[str, Any]]:
-    """The arm in the reports of its blocks."""
+    """Return the arm's entries in the reports of its blocks."""
     return (own for block in arm.blocks for own in block.report["arms"] if own["arm"] == arm.number)
 
 
 def _left_ns(block: Block) -> int:
-    """CPU of a block that no external client used."""
+    """Return the CPU of a block that no external client used [ns]."""
     clients: int = sum(own.get("client_cpu_ns", 0) for own in block.report["arms"])
     return max(0, int(block.report.get("cpu_ns", 0)) - clients)

@@ -1,5 +1,4 @@
-"""Validity gates of a run: the checks of `dbdyno.stats.gates` on its evidence, what their failure does
-to the verdict, and what is said aloud when a condition was wrong."""
+"""Validity gates of a run: the checks of `dbdyno.stats.gates` on its evidence, their effects, and warnings."""
 
 from __future__ import annotations
 
@@ -35,13 +34,16 @@ RISKY = {
     "innodb_doublewrite": "a page that is written in part cannot be mended after a crash",
 }
 OFF = ("off", "0", "2")
-"""Values of those settings that are the risk: of the flush at commit 0 and 2 do not wait."""
+"""Values of those settings that mean the risk: with 0 or 2 the flush at commit does not wait."""
 
 
 @dataclass(frozen=True)
 class Examined:
-    """A run, or one arm of it, and what is known of it when its gates are looked at. `codes` are
-    failed transactions by SQLSTATE, per arm; `blocks` gave the headline metric in both arms."""
+    """A run, or one arm of it, with what its gates need.
+
+    `codes` are failed transactions by SQLSTATE, per arm; `blocks` is the number of blocks with the headline metric in
+    both arms.
+    """
 
     run: Run
     measures: Measures
@@ -53,16 +55,16 @@ class Examined:
     kind: str
     blocks: int
     virtual: bool
-    """Whether time is a model's: nothing drifts, stalls or steps there."""
+    """True if time is a model's: nothing drifts, stalls or steps then."""
 
 
 def examine(of: Examined) -> list[Gate]:
-    """All gates of a run."""
+    """Return all gates of a run."""
     return [*between(of), *within(of)]
 
 
 def rows(found: Sequence[Gate], judge: Judging) -> list[GateRow]:
-    """Gates as rows of the model, with what their failure does to the verdict."""
+    """Return gates as rows of the model, with the effect of their failure on the verdict."""
     from dbdyno.base.decisions import RULES
 
     accepted = judge.get("accept", [])
@@ -81,8 +83,11 @@ def rows(found: Sequence[Gate], judge: Judging) -> list[GateRow]:
 
 
 def withheld(found: Sequence[Gate], measures: Measures, judge: Judging) -> dict[str, Withheld]:
-    """The arms without a verdict, by label, each with the first reason: a gate of its own, of its
-    base, or of the whole run that withholds and has failed, and is not accepted by the plan."""
+    """Return the arms without a verdict, by label, each with the first reason.
+
+    A reason is a gate of the arm, of its base, or of the whole run that withholds, has failed, and is not accepted by
+    the plan.
+    """
     from dbdyno.stats.decide import Withheld
 
     against = [gate for gate in found if gate.withholds and gate.code not in judge.get("accept", [])]
@@ -98,7 +103,7 @@ def withheld(found: Sequence[Gate], measures: Measures, judge: Judging) -> dict[
 
 
 def withheld_from(arms: Sequence[ArmRow], found: Sequence[Gate], judge: Judging) -> dict[str, Withheld]:
-    """The same where the arms of the model are known only: every gate is of the whole run."""
+    """Return the arms without a verdict if only the arms of the model are known: every gate concerns the whole run."""
     from dbdyno.stats.decide import Withheld
 
     against = [gate for gate in found if gate.withholds and gate.code not in judge.get("accept", [])]
@@ -106,8 +111,10 @@ def withheld_from(arms: Sequence[ArmRow], found: Sequence[Gate], judge: Judging)
 
 
 def conclude(model: Model, without: dict[str, Withheld]) -> None:
-    """Takes the verdict of a run away whose arms are not judged one by one (a curve, a sweep, a
-    correlation, an arm against itself) if any of them is without one; lists the arms without."""
+    """List the arms without a verdict, and withhold the verdict of the run if its arms are not judged one by one.
+
+    Such runs are curves, sweeps, correlations, and an arm against itself; one arm without a verdict is enough.
+    """
     model["verdict"]["withheld"] = [
         {"arm": arm, "decision": held.decision, "reason": held.reason} for arm, held in without.items()
     ]
@@ -121,13 +128,13 @@ def conclude(model: Model, without: dict[str, Withheld]) -> None:
 
 
 def busy(found: Sequence[Gate]) -> list[str]:
-    """What the answer must say before all else it says: that programs had not the processors to themselves."""
+    """Return what the answer must say first: that programs did not have the processors to themselves."""
     at_fault = [gate for gate in found if gate.code == "processors" and gate.ok is False]
     return [f"O{gate.text[1:]}: on a free machine the answer may be another." for gate in at_fault]
 
 
 def conditions(run: Run, measures: Measures, virtual: bool) -> list[Caution]:
-    """What was wrong with the conditions, each with its next step."""
+    """Return what was wrong with the conditions, each with its next step."""
     return list(_conditions(run, measures, virtual))
 
 
@@ -136,7 +143,7 @@ def _succeeded(arm: ArmMeasures) -> bool:
 
 
 def between(of: Examined) -> Iterator[Gate]:
-    """What may be wrong between the arms: errors, work, blocks and transactions enough."""
+    """Yield gates between the arms: errors, work, and enough blocks and transactions."""
     import numpy as np
 
     from dbdyno.stats import gates
@@ -148,7 +155,7 @@ def between(of: Examined) -> Iterator[Gate]:
     if not compared:
         return
     if all(map(_succeeded, measures.arms)):
-        if of.kind != "tune":  # a race holds its level after every block
+        if of.kind != "tune":  # a race keeps its level at every block
             yield gates.enough_blocks(of.blocks, judge["level"])
         batches = min(len(arm.blocks) for arm in measures.arms) // measures.batch_size(judge["headline"])
         yield gates.blocks_missing(of.blocks, max(batches - of.blocks, 0))
@@ -165,13 +172,12 @@ def between(of: Examined) -> Iterator[Gate]:
     if batches_of_p99(measures) < BATCHES_MIN:
         counts = [int(c) for arm in measures.arms for c in np.nan_to_num(arm.values["count"])]
         support = gates.tail_support("p99", QUANTILES["p99"], counts)
-        # Of a metric that nothing was judged by, too few values are no failure: it is not known.
+        # Too few values of a metric that decided nothing are not a failure: the result is unknown.
         yield support if judge["headline"] == "p99" or support.ok else replace(support, ok=None)
 
 
 def within(of: Examined) -> Iterator[Gate]:
-    """What may be wrong within a run, whatever its arms: laws of a model broken, or what real time
-    may do."""
+    """Yield gates within a run, whatever its arms: violated laws of a model, or effects of real time."""
     if of.virtual:
         yield from _invariants(of.measures.arms[0].blocks)
         return
@@ -184,12 +190,12 @@ def within(of: Examined) -> Iterator[Gate]:
 
 
 def batches_of_p99(measures: Measures) -> int:
-    """How many values of p99 there are."""
+    """Return the number of values of p99."""
     return min(len(arm.blocks) for arm in measures.arms) // measures.batch_size("p99")
 
 
 def _lost(of: Examined) -> Iterator[Gate]:
-    """What failed, and in an open loop what was given up, alone and against the base."""
+    """Yield gates for failed transactions and, in an open loop, dropped arrivals: alone and compared with the base."""
     from dbdyno.stats.gates_lost import ERRORS
 
     arms = of.measures.arms
@@ -210,8 +216,7 @@ def _lost_of(arm: ArmMeasures, lost: int, tried: int, codes: dict[str, int]) -> 
 
 
 def _lost_gates(of: Examined, lost: list[Lost], words: Words) -> Iterator[Gate]:
-    """Each arm by itself, and against its base where both pass. Without any loss there is one line
-    for all."""
+    """Yield a gate for each arm, and for each comparison with a base if both pass; a single one if nothing was lost."""
     from dbdyno.stats.gates import Gate
     from dbdyno.stats.gates_lost import lost_alike, lost_alone
 
@@ -261,8 +266,7 @@ def _open_loop(of: Examined) -> Iterator[Gate]:
 
 
 def _in_time(of: Examined) -> Iterator[Gate]:
-    """What real time may do to a run: drift, stalls, steps of the clock, blocks that depend on the
-    ones before."""
+    """Yield gates for effects of real time: drift, stalls, steps of the clock, dependent blocks."""
     import numpy as np
 
     from dbdyno.stats import gates_in_time as gates
@@ -291,7 +295,7 @@ def _in_time(of: Examined) -> Iterator[Gate]:
 
 
 def _ratios(of: Examined, at_s: list[float]) -> dict[str, str]:
-    """Of each arm that is compared within blocks why its ratio does not stand if the base drifted, or nothing."""
+    """Return, for each arm compared within blocks, why its ratio is not valid if the base drifted; empty if it is."""
     from dbdyno.study.analysis.questions import factors
 
     headline, threshold = of.judge["headline"], of.judge["threshold"]
@@ -303,7 +307,7 @@ def _ratios(of: Examined, at_s: list[float]) -> dict[str, str]:
 
 
 def _operations(of: Examined) -> Iterator[Gate]:
-    """Whether slices or turns hold transactions enough, where sessions take turns at all."""
+    """Yield gates for enough transactions in slices or turns, if the arms alternate."""
     import statistics
 
     from dbdyno.stats.gates import operations_enough
@@ -323,7 +327,7 @@ def _operations(of: Examined) -> Iterator[Gate]:
 
 
 def _invariants(blocks: list[Block]) -> Iterator[Gate]:
-    """What must hold in every block of a model, to the nanosecond and the byte."""
+    """Yield gates for what must hold in every block of a model, to the nanosecond and the byte."""
     from dbdyno.stats.gates import Gate
 
     found = [block.report["invariants"] for block in blocks]
@@ -345,7 +349,7 @@ def _invariants(blocks: list[Block]) -> Iterator[Gate]:
 
 
 def _mean(values: Any) -> float:
-    """Mean of what is known; NaN where nothing is."""
+    """Return the mean of the known values; NaN if there are none."""
     import numpy as np
 
     known = values[~np.isnan(values)]
@@ -353,7 +357,6 @@ def _mean(values: Any) -> float:
 
 
 def _conditions(run: Run, measures: Measures, virtual: bool) -> Iterator[Caution]:
-    """What was wrong with the conditions, each with its next step."""
     import os
 
     blocks = measures.arms[0].blocks

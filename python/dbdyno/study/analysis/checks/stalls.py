@@ -1,7 +1,7 @@
-"""Gaps in which no session of a run got an answer: a server or a load generator that stood still.
+"""Search for gaps in which no session of a run got an answer: a stalled server or load generator.
 
-Looked for only in blocks that can hold one: those whose longest transaction, or whose own length
-beyond the usual, is as long as a stall.
+Only blocks that can contain one are searched: those whose longest transaction, or whose length beyond the usual, is as
+long as a stall.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 USUAL = 0.9
 
-# In an open loop a gap is one only if somebody was waiting in it.
+# In an open loop a gap counts only if a transaction was waiting in it.
 _SQL = """
 with ends as (
   select block, slice, started_ns, intended_ns, started_ns + elapsed_ns as ended from calls
@@ -35,14 +35,14 @@ where ended - since >= $limit and (intended_ns is null or ended - intended_ns >=
 
 
 def usual_ns(latencies: Latencies) -> float:
-    """What nine of ten transactions take at most, in the slowest arm."""
+    """Return the 90 % quantile of the latency in the slowest arm [ns]."""
     import numpy as np
 
     return max((float(np.quantile(own, USUAL)) for own in latencies if own.size), default=0.0)
 
 
 def find(connection: Any, measures: Measures, begins_s: dict[int, float], limit_s: float) -> list[Stall]:
-    """The stalls of the blocks that count."""
+    """Return the stalls of the blocks that count."""
     from dbdyno.stats.gates_in_time import Stall
 
     blocks = {block.index: block for block in _candidates(measures, limit_s)}

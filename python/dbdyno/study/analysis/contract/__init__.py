@@ -1,1 +1,1 @@
-"""analysis.json as types: what is declared and documented (`declared`, `why`), and what is written (`rows`)."""
+"""Types of analysis.json: what is declared and documented (`declared`, `why`), and what is written (`rows`)."""

@@ -1,4 +1,4 @@
-"""Prints the table of docs/reference/analysis.md."""
+"""Command that prints the table of docs/reference/analysis.md."""
 
 from __future__ import annotations
 

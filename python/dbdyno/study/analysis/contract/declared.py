@@ -1,9 +1,9 @@
-"""analysis.json as types: what each part holds, by name, with the words that docs/reference/analysis.md shows.
+"""Declared types of analysis.json: the contents of each part by name, with the words of docs/reference/analysis.md.
 
     python -m dbdyno.study.analysis.contract      # prints the table of docs/reference/analysis.md
 
-A part that an older version did not write is None; what a newer one added is left out. `undeclared` names keys
-that no type declares: the tests hold every analysis to it, so that the file cannot drift from its page.
+A part that an older version did not write is None; a part that a newer one added is left out. `undeclared` names keys
+that no type declares: the tests apply it to every analysis, so that the file always agrees with its page.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """Which run, and how it went."""
+    """The run, and how it went."""
 
     id: str | None = key()
     title: str | None = key()
@@ -75,7 +75,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """What an arm is and did, over all operations that count."""
+    """An arm and what it did, over all operations that count."""
 
     index: int | None = key()
     name: str | None = key()
@@ -99,7 +99,7 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """An arm against its base in one metric."""
+    """Comparison of an arm with its base in one metric."""
 
     arm: int | None = key()
     baseline: int | None = key()
@@ -128,7 +128,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class ClassicalTest:
-    """A textbook test over all operations."""
+    """A classical test over all operations."""
 
     arm: int | None = key()
     baseline: int | None = key()
@@ -142,7 +142,7 @@ class ClassicalTest:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What failed, by arm, statement, SQLSTATE, number and message."""
+    """Failures, by arm, statement, SQLSTATE, number and message."""
 
     arm: int | None = key()
     kind: str | None = key()
@@ -160,7 +160,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A check that a verdict rests on."""
+    """A check on which a verdict depends."""
 
     name: str | None = key()
     code: str | None = key()
@@ -173,7 +173,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """What a reader has to know."""
+    """A warning for the reader."""
 
     code: str | None = key()
     text: str | None = key()
@@ -183,7 +183,7 @@ class Caution:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How it was measured."""
+    """How the run was measured."""
 
     sentences: list[str] | None = key()
     overhead: dict[str, object] | None = key("what watching cost: `text`, `ratio`, `low`, `high`")
@@ -275,7 +275,7 @@ class Analysis:
 
 
 def read(model: Mapping[str, Any]) -> Analysis:
-    """An analysis of this or an older version as types."""
+    """Return an analysis of this or an older version as types."""
     return _record(Analysis, model)
 
 
@@ -292,7 +292,7 @@ def _record(made: type[T], given: Mapping[str, Any]) -> T:
 
 
 def undeclared(model: Mapping[str, Any], of: type = Analysis, where: str = "") -> Iterator[str]:
-    """The keys of an analysis that no type declares: `run.colour`."""
+    """Yield the keys of an analysis that no type declares, such as `run.colour`."""
     declared = {one.name: one.metadata["record"] for one in fields(of)}
     for name, value in model.items():
         if name not in declared:
@@ -305,7 +305,7 @@ def undeclared(model: Mapping[str, Any], of: type = Analysis, where: str = "") -
 
 
 def table() -> str:
-    """The table of docs/reference/analysis.md."""
+    """Return the table of docs/reference/analysis.md."""
     rows = ["| key | holds |", "|---|---|"]
     for one in fields(Analysis):
         says, record = one.metadata["says"], one.metadata["record"]

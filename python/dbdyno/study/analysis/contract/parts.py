@@ -1,5 +1,6 @@
-"""Parts of analysis.json that have rows of their own: what figures draw, what a transaction used, what failed, how
-statements, races and logs went. `rows` has the file that they stand in.
+"""Row types of parts of analysis.json: figures, resources of a transaction, failures, statements, races and logs.
+
+`rows` has the file that contains them.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from typing import Literal, NotRequired, TypedDict
 from dbdyno.stats.comparison import ComparisonRow
 
 Known = list[float | None]
-"""Numbers of which some are not known."""
+"""Numbers of which some are unknown (None)."""
 
 
 class Outline(TypedDict):
-    """The share of an arm's operations by bucket of latency."""
+    """Share of an arm's operations by bucket of latency."""
 
     arm: int
     low_ns: list[float]
@@ -22,7 +23,7 @@ class Outline(TypedDict):
 
 
 class QuantileRatios(TypedDict):
-    """An arm against its base, quantile by quantile, with intervals over blocks."""
+    """Ratio of an arm to its base for each quantile, with intervals over blocks."""
 
     arm: int
     quantile: list[float]
@@ -32,7 +33,7 @@ class QuantileRatios(TypedDict):
 
 
 class Tail(TypedDict):
-    """The share of an arm's operations that took at least so long."""
+    """Share of an arm's operations that took at least a given time."""
 
     arm: int
     exceed_share: list[float]
@@ -40,7 +41,7 @@ class Tail(TypedDict):
 
 
 class BlockRatios(TypedDict):
-    """An arm against its base in a metric, block by block."""
+    """Ratio of an arm to its base in a metric, by block."""
 
     arm: int
     metric: str
@@ -51,7 +52,7 @@ class BlockRatios(TypedDict):
 
 
 class Heat(TypedDict):
-    """How many of an arm's transactions took so long at that time."""
+    """Number of an arm's transactions by time and latency."""
 
     arm: int
     at_s: list[float]
@@ -66,7 +67,7 @@ Waited = TypedDict("Waited", {"arm": int, "class": str, "event": str, "samples":
 
 
 class OverTime(TypedDict):
-    """A measure of an arm (null: of all of them), stretch by stretch."""
+    """A measure of an arm (null: of all arms) over time, by stretch."""
 
     measure: str
     unit: str
@@ -87,7 +88,7 @@ Contribution = TypedDict(
         "difference_ns": float,
     },
 )
-"""What a resource adds to the difference of two sets of traces."""
+"""Contribution of a resource to the difference of two sets of traces."""
 
 
 class SweepPoint(TypedDict):
@@ -104,14 +105,14 @@ class SweepPoint(TypedDict):
 
 
 class LawPoint(TypedDict):
-    """What the law of a curve says of a place between its levels."""
+    """Value of a curve's law at a position between its levels."""
 
     x: float
     per_s: float
 
 
 class SweepCurve(TypedDict):
-    """The arms that differ in the axis alone; `law` where their throughput follows one that bends."""
+    """The arms that differ only in the axis; `law` is present if their throughput follows a law that bends."""
 
     name: str
     points: list[SweepPoint]
@@ -119,7 +120,7 @@ class SweepCurve(TypedDict):
 
 
 class Sweep(TypedDict):
-    """The curves of a sweep; `x_words` where the axis has words."""
+    """The curves of a sweep; `x_words` is present if the axis has words."""
 
     x_label: str
     x_words: NotRequired[list[str]]
@@ -128,7 +129,7 @@ class Sweep(TypedDict):
 
 
 class Dots(TypedDict):
-    """Hit ratio and mean time, statement by statement."""
+    """Hit ratio and mean time of each statement."""
 
     hit_ratio: list[float]
     mean_ns: list[float]
@@ -136,11 +137,11 @@ class Dots(TypedDict):
 
 
 Property = Literal["hit_ratio", "blocks", "reads", "temp", "rows"]
-"""Of a statement, that which may go with its mean time."""
+"""Property of a statement that may be correlated with its mean time."""
 
 
 class CorrelatedStatement(TypedDict):
-    """What the server counted of a statement, per call."""
+    """The server's counts of a statement, per call."""
 
     statement: str
     text: str
@@ -154,7 +155,7 @@ class CorrelatedStatement(TypedDict):
 
 
 class Correlated(TypedDict):
-    """How a property goes with the mean time; `q` is under false-discovery control."""
+    """Correlation of a property with the mean time; `q` is p after control of the false discovery rate."""
 
     x: str
     property: Property
@@ -169,7 +170,7 @@ class Correlated(TypedDict):
 
 
 class Correlation(TypedDict):
-    """All of it."""
+    """All correlations, with their statements."""
 
     statements: list[CorrelatedStatement]
     rows: list[Correlated]
@@ -177,7 +178,7 @@ class Correlation(TypedDict):
 
 
 class ResourceRow(TypedDict, total=False):
-    """What a transaction of an arm used, on average; None where the bench does not see it."""
+    """Mean resources of a transaction of an arm; None if the bench cannot measure them."""
 
     arm: int
     user_ns: float
@@ -200,7 +201,7 @@ class ResourceRow(TypedDict, total=False):
 
 
 class RaceRow(TypedDict, total=False):
-    """The race of disk and flash in one arm; the last three of storage cells alone."""
+    """The race of disk and flash in one arm; the last three keys only for storage cells."""
 
     arm: int
     races: int
@@ -220,7 +221,7 @@ class RaceRow(TypedDict, total=False):
 
 
 class FailureRow(TypedDict, total=False):
-    """What failed, by arm, statement, SQLSTATE, number and message."""
+    """Failures, by arm, statement, SQLSTATE, number and message."""
 
     arm: int
     kind: str
@@ -255,7 +256,7 @@ class StatementRow(TypedDict):
 
 
 class Writes(TypedDict, total=False):
-    """How long writes took; nothing where there was none."""
+    """Durations of writes; empty if there were none."""
 
     writes: int
     mean_ns: float
@@ -274,7 +275,7 @@ class LogPath(Writes):
 
 
 class LogRace(TypedDict):
-    """How the race of a log's two paths went."""
+    """Result of the race of a log's two paths."""
 
     races: int
     first: int
@@ -304,7 +305,7 @@ class LogRow(TypedDict):
 
 
 class LineSide(TypedDict):
-    """A line of traces in one set; `scaled_ns` per execution of the client, or in all."""
+    """A line of traces in one set; `scaled_ns` is per execution of the client, or in all."""
 
     count: int
     total_ns: int
@@ -326,18 +327,18 @@ LineRow = TypedDict(
         "metrics": list[ComparisonRow],
     },
 )
-"""A line of both sets of traces, or of one (`only_in`); the difference per execution of the client, or in all."""
+"""A line of both sets of traces, or of one (`only_in`); the difference is per execution of the client, or in all."""
 
 
 class FarQuantile(TypedDict):
-    """A far quantile of both sets; None where fewer than ten values lie beyond."""
+    """A high quantile of both sets; None if fewer than ten values are beyond it."""
 
     name: str
     values_ns: Known
 
 
 class Beyond(TypedDict):
-    """How much more of one set than of the other is beyond a threshold, over blocks."""
+    """Difference of the shares of the two sets beyond a threshold, over blocks."""
 
     difference: float | None
     low: float | None
@@ -346,7 +347,7 @@ class Beyond(TypedDict):
 
 
 class AccountRow(TypedDict):
-    """The response time of two sets of traces, and the counts of each."""
+    """Response times of two sets of traces, and the counts of each."""
 
     basis: str
     has_response: bool

@@ -1,5 +1,7 @@
-"""analysis.json as it is written: its parts as dicts whose keys are known. `contract` has the words for them, and a
-test holds the two to the same keys; what a part need not have may be missing here.
+"""Written types of analysis.json: its parts as dictionaries with known keys.
+
+`declared` has the documentation of the keys, and a test requires both to have the same keys; optional parts may be
+missing here.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ class Judging(TypedDict, total=False):
 
 
 class RunRow(TypedDict, total=False):
-    """Which run, and how it went."""
+    """The run, and how it went."""
 
     id: str
     title: str
@@ -68,7 +70,7 @@ class VerdictRow(TypedDict, total=False):
 
 
 class ArmRow(TypedDict, total=False):
-    """What an arm is and did."""
+    """An arm and what it did."""
 
     index: int
     name: str
@@ -91,14 +93,14 @@ class ArmRow(TypedDict, total=False):
 
 
 class MetricRow(ComparisonRow, total=False):
-    """An arm against its base in one metric."""
+    """Comparison of an arm with its base in one metric."""
 
     arm: int
     baseline: int
 
 
 class TestRow(TypedDict):
-    """A textbook test over all operations."""
+    """A classical test over all operations."""
 
     arm: int
     baseline: int
@@ -119,7 +121,7 @@ class RatioRow(TypedDict):
 
 
 class OrderRow(TypedDict, total=False):
-    """What the order of a flow's steps does in one engine."""
+    """Effect of the order of a flow's steps in one engine."""
 
     engine: str
     lines: int
@@ -132,7 +134,7 @@ class OrderRow(TypedDict, total=False):
 
 
 class DatabaseRow(TypedDict, total=False):
-    """What a database got of a storage that several share."""
+    """What a database got from a storage that several databases share."""
 
     arm: int
     database: str
@@ -170,7 +172,7 @@ class DeviceRow(TypedDict, total=False):
 
 
 class GateRow(TypedDict):
-    """A check that a verdict rests on."""
+    """A check on which a verdict depends."""
 
     name: str
     code: str
@@ -182,7 +184,7 @@ class GateRow(TypedDict):
 
 
 class Caution(TypedDict, total=False):
-    """What a reader has to know."""
+    """A warning for the reader."""
 
     code: str
     text: str
@@ -191,7 +193,7 @@ class Caution(TypedDict, total=False):
 
 
 class Overhead(TypedDict, total=False):
-    """What watching cost."""
+    """Cost of observation."""
 
     text: str
     ratio: float
@@ -200,14 +202,14 @@ class Overhead(TypedDict, total=False):
 
 
 class MethodRow(TypedDict, total=False):
-    """How it was measured."""
+    """How the run was measured."""
 
     sentences: list[str]
     overhead: Overhead | None
 
 
 class Figures(TypedDict, total=False):
-    """What the figures draw: parallel arrays."""
+    """Data of the figures: parallel arrays."""
 
     distribution: list[parts.Outline]
     quantile_ratio: list[parts.QuantileRatios]

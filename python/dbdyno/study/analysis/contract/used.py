@@ -1,4 +1,4 @@
-"""Parts of analysis.json that some benches alone can fill: races, databases, devices, what a transaction used."""
+"""Parts of analysis.json that only some benches can fill: races, databases, devices, resources of a transaction."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What the order of a flow's steps does in one engine."""
+    """Effect of the order of a flow's steps in one engine."""
 
     engine: str | None = key()
     lines: int | None = key("rows of the largest table")
@@ -53,7 +53,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """What a database got of a storage that several share."""
+    """What a database got from a storage that several databases share."""
 
     arm: int | None = key()
     database: str | None = key()
@@ -93,7 +93,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a transaction of an arm used, on average; null where the bench does not see it."""
+    """Mean resources of a transaction of an arm; null if the bench cannot measure them."""
 
     arm: int | None = key()
     user_ns: float | None = key("CPU in user mode: of programs, or of the server's processes for the load's sessions")

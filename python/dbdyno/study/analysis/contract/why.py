@@ -1,4 +1,4 @@
-"""The part `why` of analysis.json as types: what explains a difference or a time. `contract` has the others."""
+"""Types of the part `why` of analysis.json, which explains a difference or a time; `declared` has the other parts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def key(says: str = "", record: type | None = None) -> Any:
-    """A key of the file: what it holds, and the record of its entries where that is declared."""
+    """Return a field for a key of the file: its documentation, and the record type of its entries if declared."""
     return field(default=None, metadata={"says": says, "record": record})
 
 

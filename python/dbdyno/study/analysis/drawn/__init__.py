@@ -1,1 +1,1 @@
-"""What the figures of a run draw."""
+"""Data of the figures of a run."""

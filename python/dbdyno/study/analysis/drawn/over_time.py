@@ -1,9 +1,8 @@
-"""What the machine, the engine and each arm did while the load ran, stretch by stretch: CPU, disks, redo,
-transactions, blocks read, errors.
+"""Measures of the machine, the engine and each arm over time: CPU, disks, redo, transactions, blocks read, errors.
 
-A stretch lies between two readings of the counters: a turn of one arm, or, where arms alternate in
-slices, a whole block, which belongs to all of them (arm null). What a transaction used is told of the
-sessions that ran it, and errors come from the operations themselves: both are always an arm's own.
+A stretch is the time between two readings of the counters: a turn of one arm or, if arms alternate in slices, a whole
+block, which belongs to all of them (arm null). The resources of a transaction come from the sessions that ran it, and
+errors from the operations themselves, so both always belong to one arm.
 """
 
 from __future__ import annotations
@@ -41,16 +40,19 @@ _RATES = (
     ("transactions", "1/s", ("xact_commit", "xact_rollback", "com_commit", "com_rollback")),
     ("blocks read", "1/s", ("blks_read", "innodb_buffer_pool_reads")),
 )
-"""What a rate is called, its unit, and the counters that add up to it."""
+"""Name of a rate, its unit, and the counters that add up to it."""
 
 _USED = (("storage reads of a transaction", "read_bytes"), ("storage writes of a transaction", "write_bytes"))
 _TOUCHED = (("blocks of a transaction", "blocks"), ("temporary blocks of a transaction", "temp_blocks"))
-"""What is told of an arm's own sessions, and of its own statements."""
+"""Measures of an arm's own statements; `_USED` has the measures of its sessions."""
 
 
 def over_time(connection: Any, run: Run, measures: Measures) -> list[OverTime]:
-    """One entry per measure and arm: `measure`, `unit` (`share`, `ns`, `bytes`, `count`, `bytes/s`, `1/s`), `arm`
-    (null: all of them), `at_s`, `seconds` (how long the stretch was), `value`. Empty where nothing was read."""
+    """Return one entry per measure and arm; empty if nothing was read.
+
+    An entry has `measure`, `unit` (`share`, `ns`, `bytes`, `count`, `bytes/s`, `1/s`), `arm` (null: all arms), `at_s`,
+    `seconds` (length of the stretch), and `value`.
+    """
     blocks = measures.arms[0].blocks
     numbers = {arm.name: at for at, arm in enumerate(measures.arms)}
     at_s = timeline(blocks).begins_s
@@ -74,11 +76,11 @@ def over_time(connection: Any, run: Run, measures: Measures) -> list[OverTime]:
 
 
 Point = tuple[str, str, int, Block, float]
-"""A measure, its unit, the place of the arm among those judged, the block, the value."""
+"""A measure, its unit, the index of the arm among those judged, the block, the value."""
 
 
 def _used(measures: Measures) -> Iterator[Point]:
-    """What the sessions of each arm, or its programs, used for a transaction, by block: where the bench saw it."""
+    """Yield the resources of a transaction of each arm's sessions or programs, by block, if the bench measured them."""
     for at, arm in enumerate(measures.arms):
         for block in arm.blocks:
             own: dict[str, float] = next((row for row in block.report.get("arms", []) if row["arm"] == arm.number), {})
@@ -93,7 +95,7 @@ def _used(measures: Measures) -> Iterator[Point]:
 
 
 def _touched(connection: Any, run: Run, measures: Measures) -> Iterator[Point]:
-    """Blocks that the statements of each arm touched for a transaction, by block of the run."""
+    """Yield the blocks that a transaction of each arm touched, by block of the run."""
     counted = counted_by_block(connection, run, measures)
     for at, arm in enumerate(measures.arms):
         for block in arm.blocks:
@@ -107,7 +109,7 @@ def _touched(connection: Any, run: Run, measures: Measures) -> Iterator[Point]:
 
 @dataclass
 class _Stretch:
-    """A turn of an arm, or a block: when it began and ended, and by how much counters grew in it."""
+    """A turn of an arm, or a block: its start and end, and the growth of the counters in it."""
 
     began_ns: int
     ended_ns: int
@@ -119,7 +121,7 @@ class _Stretch:
 
 
 def _stretches(connection: Any, blocks: list[int]) -> dict[tuple[str, int], _Stretch]:
-    """Differences of counters by (arm, block), with the stretch's begin and length."""
+    """Return the stretches with their differences of counters, by (arm, block)."""
     if not has_table(connection, "metrics"):
         return {}
     found: dict[tuple[str, int], _Stretch] = {}
@@ -129,7 +131,7 @@ def _stretches(connection: Any, blocks: list[int]) -> dict[tuple[str, int], _Str
     for arm, block, source, metric, _, first, last, began, ended in rows:
         own = found.setdefault((arm or "", block), _Stretch(began, ended))
         own.began_ns, own.ended_ns = min(own.began_ns, began), max(own.ended_ns, ended)
-        if last >= first:  # a counter that went back was reset in between
+        if last >= first:  # a counter that fell was reset in between
             own.sums[metric if source != "/proc/stat" else f"host {metric}"] += last - first
     return {key: own for key, own in found.items() if own.seconds > 0}
 
@@ -146,14 +148,14 @@ def _values(own: _Stretch) -> list[tuple[str, str, float]]:
     for measure, unit, names in _RATES:
         given = [sums[name] for name in names if name in sums]
         if given:
-            # Redo has two counters of the same thing, of which a version has one or both.
+            # Redo has two counters for the same amount, of which a version has one or both.
             amount = given[0] if measure == "redo" else sum(given)
             values.append((measure, unit, amount / own.seconds))
     return values
 
 
 def _errors(measures: Measures) -> list[tuple[str, str, int, list[tuple[Any, float]]]]:
-    """Failed transactions as a share of those begun, by block and arm, where any failed at all."""
+    """Return failed transactions as a share of those started, by block and arm, if any failed."""
     found = []
     failed_at_all = any(float(value) > 0 for arm in measures.arms for value in arm.values["failed"])
     for at, arm in enumerate(measures.arms if failed_at_all else []):

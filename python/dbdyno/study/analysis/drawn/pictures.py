@@ -1,4 +1,4 @@
-"""Data of the figures, from evidence: all that a renderer draws."""
+"""Data of the figures from evidence: everything that a renderer draws."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BLOCK_GRID = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.9
 
 
 def distribution(latencies: Latencies) -> list[Outline]:
-    """Share of operations by logarithmic bucket, per arm."""
+    """Return the share of operations by logarithmic bucket of latency, per arm."""
     import numpy as np
 
     low = min((int(v[0]) for v in latencies if v.size), default=1)
@@ -63,7 +63,7 @@ def distribution(latencies: Latencies) -> list[Outline]:
 
 
 def tail(latencies: Latencies, points: int = 400) -> list[Tail]:
-    """Share of operations at least so long, at logarithmic ranks, per arm."""
+    """Return the share of operations that take at least a given time, at logarithmic ranks, per arm."""
     import numpy as np
 
     figures: list[Tail] = []
@@ -82,7 +82,7 @@ def tail(latencies: Latencies, points: int = 400) -> list[Tail]:
 
 
 def quantile_ratio(measures: Measures, latencies: Latencies, level: float) -> list[QuantileRatios]:
-    """Quantile by quantile: pooled ratio of each arm to the base, with intervals over blocks."""
+    """Return the pooled ratio of each arm to its base for each quantile, with intervals over blocks."""
     import numpy as np
 
     tables = [_block_quantiles(arm) for arm in measures.arms]
@@ -102,7 +102,7 @@ def quantile_ratio(measures: Measures, latencies: Latencies, level: float) -> li
 
 
 def _block_quantiles(arm: ArmMeasures) -> Any:
-    """Quantiles of `BLOCK_GRID` by block: an array of (blocks, quantiles)."""
+    """Return the quantiles of `BLOCK_GRID` by block: an array of (blocks, quantiles)."""
     import numpy as np
 
     table = np.full((len(arm.parts), len(BLOCK_GRID)), np.nan)
@@ -115,7 +115,7 @@ def _block_quantiles(arm: ArmMeasures) -> Any:
 def _band(
     base: Any, other: Any, grid: list[float], centre: Any, level: float
 ) -> tuple[list[float | None], list[float | None]]:
-    """Interval over blocks at the quantiles of `BLOCK_GRID`, laid around the pooled ratio."""
+    """Return the interval over blocks, centred on the pooled ratio, interpolated from the quantiles of `BLOCK_GRID`."""
     import numpy as np
     from scipy import special
 
@@ -132,7 +132,7 @@ def _band(
 
 
 def by_block(measures: Measures, metric: str) -> list[BlockRatios]:
-    """Ratio of each arm to the base by block in the order of time."""
+    """Return the ratio of each arm to its base by block, in time order."""
     import numpy as np
 
     figures: list[BlockRatios] = []
@@ -159,8 +159,10 @@ def by_block(measures: Measures, metric: str) -> list[BlockRatios]:
 
 
 def heatmap(connection: Any, measures: Measures, resumed: Sequence[int], columns: int = 60) -> list[Heat]:
-    """Counts of transactions by time and logarithmic latency, per arm. Time is that of the blocks
-    laid one after the other, so that a step of the wall clock is none here."""
+    """Return the number of transactions by time and logarithmic latency, per arm.
+
+    Time is that of the blocks one after the other, so that a step of the wall clock does not show.
+    """
     blocks = measures.arms[0].blocks
     known = timeline(blocks, resumed)
     width = max(known.length_s * 1e9 / columns, 1.0)
@@ -203,9 +205,11 @@ def heatmap(connection: Any, measures: Measures, resumed: Sequence[int], columns
 
 
 def waits(connection: Any, measures: Measures) -> list[Waited]:
-    """Time of the load's sessions at work by class and event, per arm, in blocks that count: shares
-    of what was sampled, or, where every wait was timed, of the transactions' time, with what no
-    wait covers as CPU. An idle session is not counted."""
+    """Return the time of the load's sessions at work by class and event, per arm, in blocks that count.
+
+    Values are shares of the samples or, if every wait was timed, of the transactions' time, with time outside of waits
+    as CPU. An idle session is not counted.
+    """
     if not has_table(connection, "waits"):
         return []
     blocks = [block.index for block in measures.arms[0].blocks]
@@ -241,7 +245,7 @@ def waits(connection: Any, measures: Measures) -> list[Waited]:
 
 
 def statements(connection: Any, measures: Measures) -> list[StatementRow]:
-    """Per statement and arm: count, mean, median, p99 of its own time."""
+    """Return count, mean, median and p99 of the exclusive time, per statement and arm."""
     blocks = [block.index for block in measures.arms[0].blocks]
     rows = connection.execute(
         """
@@ -273,7 +277,7 @@ def statements(connection: Any, measures: Measures) -> list[StatementRow]:
 
 
 def has_table(connection: Any, table: str) -> bool:
-    """Whether the evidence holds rows of this table."""
+    """Return True if the evidence has rows of this table."""
     found = connection.execute("select count(*) from duckdb_views() where view_name = $1", [table]).fetchone()
     return bool(found[0])
 

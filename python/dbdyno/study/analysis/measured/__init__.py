@@ -1,1 +1,1 @@
-"""What the evidence of a run says, by arm and block: numbers, not verdicts."""
+"""Measured values of a run by arm and block: numbers, not verdicts."""

@@ -1,9 +1,9 @@
-"""What each database got where several share a model's storage: transactions, I/O of the disks with
-its shares, and the time that I/O waited in the cells for its turn.
+"""Share of each database if several share a model's storage.
 
-A run reads the counters of cells by database at the end of the warm-up, when the first session of
-the studied database ends, and at the end. What counts lies between the first two readings: there
-all sessions of all databases work. Cells count each copy of a mirrored write.
+The values are transactions, I/O of the disks with its shares, and the time that I/O waited in the cells for its turn. A
+run reads the counters of cells by database at the end of the warm-up, when the first session of the studied database
+ends, and at the end. The time between the first two readings counts, during which all sessions of all databases work.
+Cells count each copy of a mirrored write.
 """
 
 from __future__ import annotations
@@ -44,9 +44,11 @@ group by all order by object
 
 
 def of_run(connection: Any, measures: Measures, level: float) -> list[DatabaseRow]:
-    """Per arm and database, the studied one first: `transactions` and I/Os per second of virtual
-    time (`disk_per_s`, `flash_per_s`), its `share` of the disks' I/Os with the interval over
-    blocks, and `wait_ns` an I/O waited for its turn. Empty where a machine has one database."""
+    """Return a row per arm and database, the studied database first; empty if a machine has one database.
+
+    A row has transactions and I/Os per second of virtual time (`disk_per_s`, `flash_per_s`), the database's `share` of
+    the disks' I/Os with the interval over blocks, and `wait_ns`, the time that an I/O waited for its turn.
+    """
     blocks = [block.index for block in measures.arms[0].blocks]
     found = connection.execute(_SQL, [list(COUNTERS.values()), blocks]).fetchall()
     names = {metric: name for name, metric in COUNTERS.items()}

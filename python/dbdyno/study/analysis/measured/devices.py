@@ -1,9 +1,8 @@
-"""What the stations of a model did, per arm: busy share, queue, throughput, times, Little's law.
+"""Statistics of a model's stations per arm: utilisation, queue, throughput, times, Little's law.
 
-A station is whatever serves one request after the other: a disk, a flash card, a channel of a host
-adapter, the cores. Stations that differ by a number in their names only (`disk.0`, `disk.1`;
-`CD_00_cell01`, `CD_01_cell01`) are taken together as one row: means over them, and the busiest
-one's busy share beside.
+A station is anything that serves one request after the other: a disk, a flash card, a channel of a host adapter, the
+cores. Stations whose names differ only in numbers (`disk.0`, `disk.1`; `CD_00_cell01`, `CD_01_cell01`) are combined in
+one row: means over them, and the utilisation of the busiest.
 """
 
 from __future__ import annotations
@@ -60,12 +59,11 @@ _NAMES = (
 
 
 def of_run(connection: Any, measures: Measures) -> list[DeviceRow]:
-    """One row per arm and kind of station that served anything, the busiest first.
+    """Return one row per arm and kind of station that served anything, the busiest first.
 
-    `completions` are those of the blocks that count, all stations of the row together; `sojourn_ns`
-    is the mean time from arrival to departure, `wait_ns` the part of it before service, `queue` and
-    `present` the mean numbers waiting and present at one station; `little_broken` of `looks` is how
-    often Little's law did not hold exactly.
+    `completions` is the total of the blocks that count, over all stations of the row. `sojourn_ns` is the mean time
+    from arrival to departure, `wait_ns` the part of it before service. `queue` and `present` are the mean numbers
+    waiting and present at one station. `little_broken` of `looks` is how often Little's law did not hold exactly.
     """
     blocks = [block.index for block in measures.arms[0].blocks]
     found = connection.execute(_SQL, [blocks]).fetchall()
@@ -119,7 +117,7 @@ def _row(arm: int, kind: str, own: list[dict[str, Any]], virtual_s: float) -> De
 
 
 def _virtual_s(measures: Measures) -> dict[str, float]:
-    """Virtual time that counts, by arm: that of its sessions, each from its warm-up to its end."""
+    """Return the virtual time that counts by arm [s]: that of its sessions, each from its warm-up to its end."""
     found = {}
     for at, arm in enumerate(measures.arms):
         reports = [own for block in arm.blocks for own in block.report["arms"] if own["arm"] == at]

@@ -1,4 +1,4 @@
-"""How a run's evidence is read, as its manifest says: the analysis asks this, never what kind of bench it was."""
+"""Kind of a run's evidence, as its manifest says; the analysis uses this and never the kind of bench."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dbdyno.evidence.run import Run, reading
 
 
 def reads(run: Run) -> Reads:
-    """How the run's evidence is read, as its manifest says."""
+    """Return how the run's evidence is read, as its manifest says."""
     with reading("kind of evidence", run.id):
         return Reads.from_json(run.manifest.reads)
 
 
 def in_virtual_time(run: Run) -> bool:
-    """Whether the run passed in a model's time, which no machine disturbs."""
+    """Return True if the run used a model's time, which no machine disturbs."""
     return reads(run).virtual

@@ -1,4 +1,4 @@
-"""A run and its arms in the model: what they are, and what they did."""
+"""A run and its arms as rows of the model: what they are, and what they did."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dbdyno.study.analysis.measured.timeline import timeline
 
 
 def is_open(run: Run) -> bool:
-    """Whether all arms ran in an open loop."""
+    """Return True if all arms ran in an open loop."""
     return all(arm["rate_per_s"] for arm in run.manifest.arms)
 
 
 def run_facts(run: Run, blocks: list[Block]) -> RunRow:
-    """The run in the model; `blocks` are those that count."""
+    """Return the run as a row of the model; `blocks` are those that count."""
     manifest = run.manifest
     switch = manifest.switch
     slices = manifest.slice_ns
@@ -48,14 +48,14 @@ def run_facts(run: Run, blocks: list[Block]) -> RunRow:
 
 
 def _duration_s(run: Run) -> float | None:
-    """What a stop watch would have shown; of older evidence, from the first block's begin."""
+    """Return the elapsed time of the run [s]; for older evidence, from the start of the first block."""
     if in_virtual_time(run) or run.manifest.says("wall_s"):
         return run.manifest.wall_s if run.manifest.says("wall_s") else None
     return timeline(run.blocks(), run.manifest.resumed).length_s
 
 
 def arm_of(run: Run, measures: Measures, at: int, latencies: Any) -> ArmRow:
-    """An arm in the model: what it is, and what it did."""
+    """Return an arm as a row of the model: what it is, and what it did."""
     about = run.manifest.arms[at]
     return {
         "index": at,
@@ -70,7 +70,7 @@ def arm_of(run: Run, measures: Measures, at: int, latencies: Any) -> ArmRow:
 
 
 def arm_numbers(arm: ArmMeasures, at: int, latencies: Any) -> ArmRow:
-    """Counts and latencies of an arm over all its blocks."""
+    """Return the counts and latencies of an arm over all its blocks."""
     import numpy as np
 
     reports = [own for block in arm.blocks for own in block.report["arms"] if own["arm"] == at]
@@ -92,7 +92,7 @@ def arm_numbers(arm: ArmMeasures, at: int, latencies: Any) -> ArmRow:
 
 
 def _geometric(values: Any) -> float | None:
-    """Geometric mean over the blocks, as the metrics have it; None where no block has a number."""
+    """Return the geometric mean over the blocks, as in the metrics; None if no block has a value."""
     import numpy as np
 
     known = values[np.isfinite(values) & (values > 0)]
@@ -100,7 +100,7 @@ def _geometric(values: Any) -> float | None:
 
 
 def _mean(values: dict[str, Any]) -> float:
-    """Mean over all operations, from the blocks' means."""
+    """Return the mean over all operations, computed from the blocks' means."""
     import numpy as np
 
     weights = np.where(np.isfinite(values["mean"]), values["count"], 0.0)

@@ -1,5 +1,7 @@
-"""What failed, by arm, statement, SQLSTATE, the engine's number and message, in the blocks and slices that count;
-expected errors beside it."""
+"""Failures by arm, statement, SQLSTATE, engine number and message, in the blocks and slices that count.
+
+Expected errors are counted beside them.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,13 @@ order by failed desc, arm, statement, error, vendor_code, message
 
 @dataclass(frozen=True)
 class Failures:
-    """`rows`: one per arm, statement, SQLSTATE, number and message, the most frequent first; `codes`: per arm, failed
-    transactions by SQLSTATE; `expected`: per arm, those that ended in an expected error."""
+    """Failures of a run.
+
+    Attributes:
+        rows: One per arm, statement, SQLSTATE, number and message, the most frequent first.
+        codes: Per arm, failed transactions by SQLSTATE.
+        expected: Per arm, transactions that ended in an expected error, by SQLSTATE.
+    """
 
     rows: list[FailureRow]
     codes: list[dict[str, int]]
@@ -42,10 +49,10 @@ class Failures:
 
 
 def of_run(connection: Any, measures: Measures) -> Failures:
-    """What failed in a run.
+    """Return the failures of a run.
 
-    A script with several commands has a row per command that failed; the script's own row stands
-    only for errors that belong to none of them, and for scripts of one command.
+    A script with several commands has a row for each command that failed. The script itself has a row only for errors
+    that belong to none of its commands, and if it has one command.
     """
     codes: list[dict[str, int]] = [{} for _ in measures.arms]
     expected: list[dict[str, int]] = [{} for _ in measures.arms]
@@ -81,19 +88,21 @@ def of_run(connection: Any, measures: Measures) -> Failures:
 
 
 def _same(row: dict[str, object]) -> tuple[Any, ...]:
-    """What a command's failure has in common with its script's."""
+    """Return what the failure of a command has in common with that of its script."""
     return row["arm"], row["sqlstate"], row["vendor_code"], row["message"], row["expected"]
 
 
 def add_expected(model: Model, measures: Measures, failures: Failures) -> None:
-    """Says of each arm how many expected errors it had, where the plan expects any."""
+    """Add the number of expected errors to each arm, if the plan expects any."""
     for arm, own in zip(model["arms"], failures.expected if measures.expected else (), strict=False):
         arm["expected_codes"] = own
 
 
 def differing(measures: Measures, failures: Failures, threshold: float) -> list[Caution]:
-    """A warning for each arm whose share of an expected error is surely another than its base's: the arms had other
-    outcomes, so their times are of other work."""
+    """Return a warning for each arm whose share of an expected error certainly differs from that of its base.
+
+    The arms then had other outcomes, so their times are of other work.
+    """
     from dbdyno.stats.gates_lost import Lost, Words, lost_alike
 
     found: list[Caution] = []

@@ -1,8 +1,7 @@
-"""What each arm did in each block that counts: the numbers that inference rests on.
+"""Values of each arm in each block that counts, on which inference is based.
 
-A quantile far in the tail needs enough operations beyond it: where a block holds fewer than
-`TAIL_COUNT`, neighbouring blocks are taken together until there are enough, so fewer, larger blocks
-stand behind a p99.9 than behind a median.
+A high quantile needs enough operations beyond it. If a block has fewer than `TAIL_COUNT`, neighbouring blocks are
+combined until there are enough, so a p99.9 is based on fewer, larger blocks than a median.
 """
 
 from __future__ import annotations
@@ -26,17 +25,27 @@ if TYPE_CHECKING:
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 TAIL_COUNT = 10
 BATCHES_MIN = 4
-"""Fewer batches than this give no interval worth the name."""
+"""Smallest number of batches for a useful interval."""
 
 Part = tuple[Path, list[int]]
 
 
 @dataclass(frozen=True)
 class ArmMeasures:
-    """An arm's blocks that count. `name` is its name in the evidence, `label` the one to show;
-    `values` holds arrays over `blocks`; `operation` is the kind of call whose times they are;
-    `base` is the number of the arm it is compared with, its own where it is a base itself;
-    `number` its own number in its run; `expected` the SQLSTATEs that are outcomes like any other."""
+    """An arm's blocks that count, with its values.
+
+    Attributes:
+        label: Name to show.
+        name: Name in the evidence.
+        sessions: Number of sessions.
+        blocks: The blocks that count.
+        parts: The part of evidence of each block.
+        values: Arrays over `blocks`, by name.
+        operation: Kind of call whose times these are.
+        base: Index of the arm with which it is compared; its own index if it is a base.
+        number: Its index in its run.
+        expected: SQLSTATEs that are expected outcomes.
+    """
 
     label: str
     name: str
@@ -50,7 +59,7 @@ class ArmMeasures:
     expected: tuple[str, ...] = ()
 
     def pooled(self) -> NDArray[np.uint64]:
-        """All latencies of the arm in blocks that count: sorted, ns."""
+        """Return all latencies of the arm in blocks that count [ns], sorted."""
         import numpy as np
 
         from dbdyno import _core
@@ -58,13 +67,13 @@ class ArmMeasures:
         return np.frombuffer(_core.latencies(self.parts, self.name, self.operation, list(self.expected)), dtype="<u8")
 
     def of(self, name: str) -> int:
-        """A count over all blocks: `transactions` (that went well), `failed`, `skipped`."""
+        """Return a count over all blocks: `transactions` (successful ones), `failed` or `skipped`."""
         import numpy as np
 
         return int(np.nansum(self.values[name]))
 
     def batched(self, q: float, size: int) -> Array:
-        """A quantile over batches of `size` neighbouring blocks, whole batches only."""
+        """Return a quantile over batches of `size` neighbouring blocks; only whole batches are used."""
         ends = range(0, len(self.parts) - size + 1, size)
         if len(ends) < BATCHES_MIN:
             ends = range(0)
@@ -81,23 +90,23 @@ class Measures:
     broken: list[str]
 
     def compared(self) -> list[tuple[int, ArmMeasures]]:
-        """The arms that are compared with another, with their numbers."""
+        """Return the arms that are compared with another, with their indexes."""
         return [(at, arm) for at, arm in enumerate(self.arms) if arm.base != at]
 
     @property
     def expected(self) -> list[str]:
-        """The SQLSTATEs that are outcomes; those of the first arm's run."""
+        """Return the SQLSTATEs that are expected outcomes, as in the first arm's run."""
         return list(self.arms[0].expected)
 
     def metric(self, name: str) -> list[Array]:
-        """Values of a metric per arm, by block, or by batch of blocks where the tail is thin."""
+        """Return the values of a metric per arm, by block, or by batch of blocks if the tail has too few values."""
         size = self.batch_size(name)
         if size == 1:
             return [arm.values[name] for arm in self.arms]
         return [arm.batched(QUANTILES[name], size) for arm in self.arms]
 
     def batch_size(self, name: str) -> int:
-        """How many neighbouring blocks stand together for a quantile."""
+        """Return the number of neighbouring blocks that are combined for a quantile."""
         import numpy as np
 
         if name not in QUANTILES:
@@ -109,7 +118,11 @@ class Measures:
 
 
 def measure(run: Run) -> Measures:
-    """Reads the evidence of a run's whole blocks; raises `EvidenceError` when there are none."""
+    """Read the evidence of a run's complete blocks.
+
+    Raises:
+        EvidenceError: There are none.
+    """
     from dbdyno.evidence.query import whole_parts
 
     readable, broken = whole_parts(run, "calls")
@@ -150,13 +163,16 @@ def measure(run: Run) -> Measures:
 
 
 def operation_of(run: Run) -> str:
-    """The kind of call whose times the run compares."""
+    """Return the kind of call whose times the run compares."""
     return str(run.manifest.plan["judge"].get("operation", "transaction"))
 
 
 def expected_of(run: Run) -> tuple[str, ...]:
-    """The SQLSTATEs that a run's plan calls outcomes. A row of calls that says itself whether it was expected is taken
-    at its word: of a script's own, and of MariaDB's numbers."""
+    """Return the SQLSTATEs that a run's plan expects as outcomes.
+
+    A row of calls that says itself whether it was expected takes precedence, as for a script's own codes and for
+    MariaDB's numbers.
+    """
     plan = run.manifest.plan
     scripts = [script for of in (plan["workload"], *plan["arms"]) for script in of.get("scripts") or ()]
     given = [code for of in (plan["workload"], *scripts) for code in of.get("expected_errors") or ()]
@@ -164,7 +180,7 @@ def expected_of(run: Run) -> tuple[str, ...]:
 
 
 def part_of(run: Run, block: Block) -> Part:
-    """A block's part and its slices that do not count."""
+    """Return the path of a block's part, and its slices that do not count."""
     return run.calls_part(block), [s.slice for s in block.slices if not s.counts]
 
 
@@ -174,7 +190,7 @@ def summaries(
     operation: str = "transaction",
     expected: Sequence[str] = (),
 ) -> list[Summary]:
-    """One row per group and arm; see `_core.summarise`."""
+    """Return one row per group and arm; see `_core.summarise`."""
     from dbdyno import _core
 
     listed = [list(group) for group in groups]
@@ -182,16 +198,18 @@ def summaries(
 
 
 def throughput(row: Summary) -> float:
-    """Successful transactions per second: transactions x sessions / (their busy time summed)."""
+    """Return the successful transactions per second: transactions x sessions / (sum of their busy time)."""
     if not row["transactions"] or not row["busy_ns"]:
         return math.nan
     return float(row["transactions"] * row["sessions"] * 1e9 / row["busy_ns"])
 
 
 def served(values: dict[str, Array], number: int, blocks: list[Block], length_ns: int) -> Array:
-    """Open loop: successful transactions per second of the time in which arrivals were due, that is
-    of the arm's slices that count. Sessions wait for arrivals there, so the time that they are busy
-    says nothing of the rate."""
+    """Return the successful transactions per second in an open loop.
+
+    They refer to the time in which arrivals were due: that of the arm's slices that count. Sessions wait for arrivals
+    there, so their busy time says nothing about the rate.
+    """
     import numpy as np
 
     slices = np.array([sum(s.arm == number and s.counts for s in block.slices) for block in blocks], dtype=float)

@@ -1,10 +1,9 @@
-"""The race of a flash log, in a model's cells or on two paths of this host: which copy of a redo
-write came first. On this host the disk is the first path, the flash the second.
+"""Race of a flash log, in a model's cells or on two paths of this host: which copy of a redo write was first.
 
-A cell counts, under Oracle's names, the writes that the disk won (FL_DISK_FIRST), those that flash
-won (FL_FLASH_FIRST), and those in which the disk's copy was an outlier and flash was not
-(FL_PREVENTED_OUTLIERS). Counters are read at a block's begin and end; their difference is the
-block's. A mirrored write races once in each cell that holds a copy.
+On this host the disk is the first path, the flash the second. A cell counts, under Oracle's names, the writes for which
+the disk was first (FL_DISK_FIRST), those for which flash was first (FL_FLASH_FIRST), and those in which the disk's copy
+was an outlier and flash's was not (FL_PREVENTED_OUTLIERS). Counters are read at a block's start and end; their
+difference belongs to the block. A mirrored write races once in each cell that has a copy.
 """
 
 from __future__ import annotations
@@ -38,8 +37,11 @@ select arm, block, metric, sum(value) from counter group by all
 
 
 def of_run(connection: Any, measures: Measures, level: float) -> list[RaceRow]:
-    """Per arm that raced: the counters over all blocks that count, the share of races that flash
-    won with its interval over blocks. Empty where no cell raced."""
+    """Return a row per arm with a race; empty if no cell raced.
+
+    A row has the counters over all blocks that count, and the share of races that flash won with its interval over
+    blocks.
+    """
     blocks = [block.index for block in measures.arms[0].blocks]
     found = connection.execute(_SQL, [list(COUNTERS.values()), blocks]).fetchall()
     names = {metric: name for name, metric in COUNTERS.items()}
@@ -77,7 +79,7 @@ def _races(counters: dict[str, float]) -> float:
 
 
 def share_over_blocks(values: list[float], level: float) -> tuple[float, float, float]:
-    """Mean share over blocks with Student's interval; NaN where one block gives none."""
+    """Return the mean share over blocks with Student's interval, cut at 0 and 1; the ends are NaN for one block."""
     from dbdyno.stats.means import mean_interval
 
     mean, low, high = mean_interval(values, level)

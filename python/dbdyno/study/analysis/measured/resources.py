@@ -1,8 +1,8 @@
-"""What a transaction of each arm used: CPU in user and system mode, calls to the system, bytes from the storage.
+"""Resources of a transaction of each arm: CPU in user and system mode, system calls, bytes from the storage.
 
-Benches that can see it add it up per arm in the report of a block (`COSTS`): programs that were started, or the
-processes of the server that serve the load's sessions. What settles after a switch is in both the sums and the
-count of transactions. A number that a bench does not see is null.
+Benches that can measure them add them up per arm in the report of a block (`COSTS`): for programs that were started, or
+for the processes of the server that serve the load's sessions. Time in which an arm settles after a switch is in both
+the sums and the count of transactions. A value that a bench does not measure is null.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from dbdyno.study.analysis.contract.rows import Model
 from dbdyno.study.analysis.measured.measures import Measures
 
 COSTS = ("user_ns", "system_ns", "read_calls", "write_calls", "read_bytes", "write_bytes")
-"""Names in a block's report, per arm, of what its transactions used."""
+"""Names in a block's report of the resources of an arm's transactions."""
 ON_CPU = "on_cpu_ns"
 KEPT = ("kept_statements", "kept_bytes", "session_bytes", "kept_whole")
-"""The same of what a session kept of statements, where it was asked."""
+"""Names in a block's report of what a session cached of its statements, if that was recorded."""
 BLOCKS = {
     "blocks": ("shared_hits", "shared_reads"),
     "blocks_read": ("shared_reads",),
     "temp_blocks": ("temp_reads", "temp_writes"),
 }
-"""What is made of the counters of statements."""
+"""Values that are computed from the counters of statements."""
 PLANNABLE = "executions"
-"""Calls of statements that have plans: of `begin` and its like there is none."""
+"""Calls of statements that have plans; `begin` and similar statements have none."""
 _HAS_PLAN = ("select", "insert", "update", "delete", "merge", "with", "values", "table")
 PLANNING = {"plans": ("plans",), "plan_ns": ("planning",), "executions": (PLANNABLE,)}
-"""The same, where the server counts planning."""
+"""Values that are computed from the counters of statements if the server counts planning."""
 _COUNTED = """
 with spans as (
   select arm, block, object, metric, max(value) - min(value) as value
@@ -50,19 +50,19 @@ select arm, sum(value) from (
   group by all having count(*) > 1)
 group by arm
 """
-"""The position of the log before and after an arm's turn: what anybody wrote meanwhile."""
+"""Positions of the log before and after an arm's turn, which include what anyone wrote meanwhile."""
 COLD_BYTES = 1024
-"""From so many bytes a transaction on, sessions are said to read from the storage."""
+"""Bytes per transaction from which on sessions are said to read from the storage."""
 BLOATED = 1.5
-"""From so many times the blocks on a transaction does more work than that of its base."""
+"""Ratio of the blocks from which on a transaction does more work than that of its base."""
 PLANNED_MOST = 6
-"""With more arms than this planning stands in analysis.json alone."""
+"""Largest number of arms for which planning is in the sentences; with more, it is only in analysis.json."""
 ARMS_TOLD = 4
-"""With more arms than this only the ends are told."""
+"""Largest number of arms that each get a sentence; with more, only the least and the most are reported."""
 
 
 def of_run(connection: Any, run: Run, measures: Measures) -> list[ResourceRow]:
-    """Per arm what a transaction used on average over the blocks that count; empty where no bench saw it."""
+    """Return the mean resources of a transaction per arm over the blocks that count; empty if none were measured."""
     rows: list[ResourceRow] = []
     for arm in measures.arms:
         reports = [own for block in arm.blocks for own in block.report["arms"] if own["arm"] == arm.number]
@@ -80,13 +80,13 @@ def of_run(connection: Any, run: Run, measures: Measures) -> list[ResourceRow]:
 
 
 def _kept(reports: list[dict[str, Any]]) -> ResourceRow:
-    """What a session of an arm kept at the end of the last block; nothing where no server said."""
+    """Return what a session of an arm cached at the end of the last block; empty if no server reported it."""
     last: dict[str, Any] = next((own for own in reversed(reports) if KEPT[0] in own), {})
     return cast("ResourceRow", {name: last[name] for name in KEPT if name in last})
 
 
 def _log(connection: Any, measures: Measures) -> dict[int, float]:
-    """By arm the log that was written while it had its turn, per transaction."""
+    """Return, by arm, the log that was written during its turns, per transaction."""
     from dbdyno.study.analysis.drawn.pictures import has_table
 
     if not has_table(connection, "metrics"):
@@ -95,7 +95,7 @@ def _log(connection: Any, measures: Measures) -> dict[int, float]:
     written = dict(connection.execute(_LOG, [listed]).fetchall())
     per = {}
     for arm in measures.arms:
-        # The log is read before and after what counts: without what settles after a switch.
+        # The log is read before and after the time that counts, without the time to settle after a switch.
         count = arm.of("transactions")
         if count and arm.name in written:
             per[arm.number] = written[arm.name] / count
@@ -103,7 +103,7 @@ def _log(connection: Any, measures: Measures) -> dict[int, float]:
 
 
 def _exact(row: ResourceRow, on_cpu: float | None) -> ResourceRow:
-    """The row with its CPU as long as the scheduler says, where it does; ticks tell the share of the system."""
+    """Return the row with its CPU time as the scheduler reports it, if it does; ticks give the share of system mode."""
     ticks = _cpu(row)
     if on_cpu is None or not ticks:
         return row
@@ -111,7 +111,7 @@ def _exact(row: ResourceRow, on_cpu: float | None) -> ResourceRow:
 
 
 def _blocks(connection: Any, run: Run, measures: Measures) -> dict[int, dict[str, float]]:
-    """By arm the blocks that its statements touched, per transaction."""
+    """Return, by arm, the blocks that its statements touched, per transaction."""
     counted: dict[str, Counter[str]] = defaultdict(Counter)
     for (name, _), found in counted_by_block(connection, run, measures).items():
         counted[name].update(found)
@@ -131,8 +131,10 @@ def _blocks(connection: Any, run: Run, measures: Measures) -> dict[int, dict[str
 
 
 def counted_by_block(connection: Any, run: Run, measures: Measures) -> dict[tuple[str, int], Counter[str]]:
-    """By arm and block what the server counted of statements, added up: where arms take turns and statements are
-    counted. dbdyno's own readings are left out."""
+    """Return, by arm and block, the sums of the server's counters of statements, without dbdyno's own readings.
+
+    They are known if arms alternate in turns and statements are counted.
+    """
     from dbdyno.study.analysis.drawn.pictures import has_table
     from dbdyno.study.analysis.questions.correlation import is_own, texts_of
 
@@ -151,8 +153,10 @@ def counted_by_block(connection: Any, run: Run, measures: Measures) -> dict[tupl
 
 
 def sentences(model: Model, measures: Measures) -> list[str]:
-    """What arms took of the CPU, each against its base, of many arms the least and the most; and where their data came
-    from. Empty where fewer than two are known."""
+    """Return sentences on the CPU of each arm compared with its base, and on where their data came from.
+
+    For many arms only the least and the most are given. The result is empty if fewer than two are known.
+    """
     rows = {row["arm"]: row for row in model["resources"] if _cpu(row)}
     pairs = [(rows[at], rows[arm.base]) for at, arm in measures.compared() if at in rows and arm.base in rows]
     if not pairs:
@@ -175,7 +179,7 @@ def sentences(model: Model, measures: Measures) -> list[str]:
 
 
 def _planned(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
-    """What planning took, where the server counted it: how often a transaction's statements were planned, how long."""
+    """Return sentences on planning, if the server counted it: how often statements were planned, and for how long."""
     from dbdyno.stats.wording import duration
 
     known = [row for row in rows if row.get("plans") is not None]
@@ -188,7 +192,7 @@ def _planned(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
 
 
 def _caches(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
-    """What a session kept of statements, where the server told it."""
+    """Return a sentence on what a session cached of its statements, if the server reported it."""
     known = [row for row in rows if row.get(KEPT[0]) is not None]
     if not 0 < len(known) <= PLANNED_MOST:
         return []
@@ -207,14 +211,13 @@ def _cache(row: ResourceRow, name: str) -> str:
 
 
 def _hits(row: ResourceRow) -> str:
-    """The part of the executions that were not planned anew."""
+    """Return the share of executions that used a cached plan, as text."""
     part = max(0.0, 1 - row["plans"] / row["executions"])
     return f"{100 * part:.3g} %"
 
 
 def _bloated(pairs: list[tuple[ResourceRow, ResourceRow]], names: dict[int, str]) -> list[str]:
-    """The arms whose transactions touch more blocks than those of their bases: of each base the one that touches
-    most."""
+    """Return a sentence on arms whose transactions touch more blocks than their base's: for each base the worst."""
     most: dict[int, tuple[float, str]] = {}
     for row, base in pairs:
         if row["blocks"] and base["blocks"] and row["blocks"] >= BLOATED * base["blocks"]:
@@ -232,7 +235,7 @@ def _count(number: float) -> str:
 
 
 def _read(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
-    """Whether the arms were cold or hot: of an arm that is hot, hardly anything came from the storage."""
+    """Return a sentence on whether the arms were cold or hot; a hot arm reads hardly anything from the storage."""
     from dbdyno.stats.wording import size
 
     known = [(row["arm"], read) for row in rows if (read := row["read_bytes"]) is not None]

@@ -1,4 +1,4 @@
-"""The slow ends of two arms, apart from their middles: who has the longest of both together."""
+"""Comparison of the tails of two arms: which has more of the longest operations of both together."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ BEYOND = 10
 
 
 def of_arms(measures: Measures, latencies: Latencies, most: int, level: float) -> dict[str, object] | None:
-    """The tails of the first two arms, or None where there are too few operations.
+    """Return the tails of the first two arms, or None if one has fewer than 100 operations.
 
-    `threshold_ns` is the base's p99. `exceed`: how many of each arm are longer, their share, and
-    the difference of the shares, paired over blocks, with its interval. `longest`: of the `most`
-    longest of both together, how many are of each arm, and how many would be if the arms were
-    alike. `quantiles`: far quantiles and the longest (None where fewer than ten lie beyond).
+    `threshold_ns` is the base's p99. `exceed`: how many of each arm are longer, their share, and the difference of the
+    shares, paired over blocks, with its interval. `longest`: of the `most` longest of both together, how many are from
+    each arm, and how many would be if the arms were alike. `quantiles`: high quantiles and the longest (None if fewer
+    than ten are beyond).
     """
     import numpy as np
 
@@ -61,7 +61,7 @@ def of_arms(measures: Measures, latencies: Latencies, most: int, level: float) -
 
 
 def _over_blocks(base: ArmMeasures, other: ArmMeasures, threshold: float, level: float) -> dict[str, object]:
-    """Mean difference of the shares beyond the threshold, block by block, with Student's t."""
+    """Return the mean difference of the shares beyond the threshold, block by block, with Student's t."""
     import numpy as np
     from scipy import special
 

@@ -1,9 +1,9 @@
-"""When each block of a run began, told by lengths, not by the wall clock.
+"""Start times of a run's blocks, computed from lengths instead of the wall clock.
 
-Blocks are ordered by their number. Their times are those of one clock that is read once from the
-wall and goes on by itself; a run that was resumed has another such clock from there on, and older
-evidence has the wall clock's own times, which may have been stepped between blocks or within one.
-What cannot be is put right here: a block does not begin before the last one ended.
+Blocks are ordered by their number. Their times come from one clock that is read once from the wall clock and then runs
+by itself. A resumed run has another such clock from there on, and older evidence has times of the wall clock itself,
+which may have been stepped between blocks or within one. Impossible times are corrected here: a block does not start
+before the previous one ended.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from dataclasses import dataclass
 from dbdyno.evidence.run import Block
 
 BACK_S = 0.01
-"""A block that begins so long before the end of the last one began under another clock."""
+"""A block that starts at least this long before the end of the previous one has another clock [s]."""
 PAUSE_TIMES, PAUSE_S = 20.0, 60.0
-"""In older evidence a gap beyond so many blocks' length and so many seconds is a step."""
+"""In older evidence, a gap above this multiple of a block's length and above this number of seconds is a step."""
 STEP = "clock_step_ns"
 
 
 class RunClock:
-    """Nanoseconds since 1970 that never step: the wall clock's at first, then the monotonic one's."""
+    """Nanoseconds since 1970 that never step: the wall clock's at first, then advanced by the monotonic clock."""
 
     def __init__(self) -> None:
         self._wall_ns, self._monotonic_ns = time.time_ns(), time.monotonic_ns()
         self._apart_ns = 0
 
     def now_ns(self) -> int:
-        """Now."""
+        """Return the current time [ns]."""
         return self._wall_ns + time.monotonic_ns() - self._monotonic_ns
 
     def step_ns(self) -> int:
-        """How far the wall clock was moved since this was last asked."""
+        """Return how far the wall clock was moved since the last call [ns]."""
         apart = time.time_ns() - self.now_ns()
         step, self._apart_ns = apart - self._apart_ns, apart
         return step
@@ -42,8 +42,13 @@ class RunClock:
 
 @dataclass(frozen=True)
 class Timeline:
-    """`begins_s`: seconds from the first block's begin to that of each, by its number; `length_s`:
-    to the end of the last; `steps`: (block, seconds) of the wall clock's steps that are known."""
+    """Positions of blocks in time.
+
+    Attributes:
+        begins_s: Seconds from the start of the first block to that of each block, by its number.
+        length_s: Seconds to the end of the last block.
+        steps: Known steps of the wall clock: (block, seconds).
+    """
 
     begins_s: dict[int, float]
     length_s: float
@@ -51,7 +56,7 @@ class Timeline:
 
 
 def timeline(blocks: Sequence[Block], resumed: Sequence[int] = ()) -> Timeline:
-    """The blocks one after the other. `resumed` says after how many blocks the run was resumed."""
+    """Return the blocks one after the other; `resumed` has the numbers of blocks after which the run was resumed."""
     lengths = [_length_s(block) for block in blocks]
     usual = statistics.median(length for length, _ in lengths) if lengths else 0.0
     begins: dict[int, float] = {}
@@ -67,14 +72,16 @@ def timeline(blocks: Sequence[Block], resumed: Sequence[int] = ()) -> Timeline:
 
 
 def _length_s(block: Block) -> tuple[float, float]:
-    """A block's length, and a step of the clock within it."""
+    """Return a block's length [s], and a step of the clock within it."""
     raw, load = (block.ended_ns - block.started_ns) / 1e9, block.report.get("wall_ns", 0) / 1e9
     return (load, raw - load) if raw < 0.9 * load - BACK_S else (raw, 0.0)
 
 
 def _gap_s(before: Block, block: Block, usual_s: float, resumed: bool) -> tuple[float, float]:
-    """The time between two blocks, and a step of the clock in it. On a model, where blocks lie a
-    day apart for nothing, there is neither."""
+    """Return the time between two blocks [s], and a step of the clock in it.
+
+    Both are 0 on a model, whose blocks are a day apart without meaning.
+    """
     gap = (block.started_ns - before.ended_ns) / 1e9
     if "invariants" in block.report:
         return 0.0, 0.0

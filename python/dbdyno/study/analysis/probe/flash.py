@@ -1,4 +1,4 @@
-"""A flash probe's evidence: what each phase took, whether overwriting became steady, and what it costs then."""
+"""Analysis of a flash probe: the times of each phase, whether overwriting became steady, and its cost then."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dbdyno.study.analysis.contract.declared import SCHEMA
 
 FIRST, READ, OVERWRITE = "first write", "read", "overwrite"
 BINS = 10
-"""Stretches of a phase in the figure of latency over time."""
+"""Number of stretches of a phase in the figure of latency over time."""
 _PHASES = """
     select block, count(*), avg(elapsed_ns), quantile_disc(elapsed_ns, 0.5), quantile_disc(elapsed_ns, 0.99),
            max(elapsed_ns)
@@ -22,12 +22,16 @@ _TIMES = """
            quantile_disc(elapsed_ns, 0.5), quantile_disc(elapsed_ns, 0.99), max(elapsed_ns)
     from calls join edges using (block) group by block, bin order by 2"""
 SHARE_LEAST = 0.5
-"""Of the file system: from here on the file stands for a full device."""
+"""Share of the file system from which on the file represents a full device."""
 Model = dict[str, Any]
 
 
 def model_of(run: Run) -> tuple[Model, list[str]]:
-    """The model, and the parts that could not be read. Raises `EvidenceError` where no phase is whole."""
+    """Return the model, and the parts of evidence that could not be read.
+
+    Raises:
+        EvidenceError: No phase is complete.
+    """
     from dbdyno.evidence.query import connect
 
     connection, broken = connect(run)
@@ -74,7 +78,7 @@ def _phases(run: Run, measured: dict[int, tuple[Any, ...]]) -> list[Model]:
 
 
 def _times(phases: list[Model], rows: list[tuple[Any, ...]]) -> list[Model]:
-    """Latency over time, on the clock of the first request."""
+    """Return latency over time, counted from the first request."""
     names = {phase["block"]: phase["phase"] for phase in phases}
     own = [row for row in rows if row[0] in names]
     zero = own[0][1] if own else 0

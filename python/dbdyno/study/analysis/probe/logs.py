@@ -1,5 +1,7 @@
-"""The log writers of a run on this host: what they wrote, how long each path took, how the race
-went. Puts `logs`, and for a probe alone the verdict, into the analysis model."""
+"""Analysis of the log writers of a run on this host: what they wrote, the times of each path, the race.
+
+It adds `logs` to the analysis model, and for a probe alone the verdict.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ RACE = {
 
 
 def add(model: Model, connection: Any, measures: Measures, run: Run) -> None:
-    """Adds `logs` to the model: one entry per arm; and for a probe alone its verdict."""
+    """Add `logs` to the model, one entry per arm; for a probe alone also its verdict."""
     blocks = [block.index for block in measures.arms[0].blocks]
     waits = _waits(connection, blocks)
     counts = _counts(connection, blocks)
@@ -39,7 +41,7 @@ def add(model: Model, connection: Any, measures: Measures, run: Run) -> None:
 
 
 def warnings(run: Run) -> Iterator[Caution]:
-    """What was wrong with the conditions of a probe, each with its next step."""
+    """Yield what was wrong with the conditions of a probe, each with its next step."""
     for log in run.manifest.logs:
         name = log["name"]
         if log["same_device"]:
@@ -59,7 +61,7 @@ def warnings(run: Run) -> Iterator[Caution]:
 
 
 def _waits(connection: Any, blocks: list[int]) -> dict[tuple[str, str], Writes]:
-    """Numbers on `log file parallel write` by (arm, who waited)."""
+    """Return the durations of `log file parallel write` by (arm, who waited)."""
     rows = connection.execute(
         "select arm, object, count(*), avg(elapsed_ns), max(elapsed_ns),"
         " quantile_cont(elapsed_ns, $levels) from waits"
@@ -79,7 +81,7 @@ def _waits(connection: Any, blocks: list[int]) -> dict[tuple[str, str], Writes]:
 
 
 def _counts(connection: Any, blocks: list[int]) -> dict[tuple[str, str, str], float]:
-    """What was counted in the blocks that count, by (arm, object, metric); gauges at their most."""
+    """Return the counters over the blocks that count, by (arm, object, metric); for gauges the maximum."""
     rows = connection.execute(
         "with b as (select arm, object, metric, kind, block, max(value) as most,"
         " max(value) - min(value) as grown from metrics where source = 'probe'"
@@ -132,7 +134,7 @@ def _log(
 
 
 def _verdict(model: Model) -> VerdictRow:
-    """A probe of one log: what it found, in sentences."""
+    """Return the verdict on a probe of one log: what it found, in sentences."""
     from dbdyno.stats.wording import duration
 
     arm, log = model["arms"][0], model["logs"][0]
@@ -169,7 +171,7 @@ def _writes(log: LogRow) -> Iterator[str]:
 
 
 def race_sentences(log: LogRow) -> Iterator[str]:
-    """How the race of a log went; nothing where there was none."""
+    """Yield sentences on the race of a log; none if there was no race."""
     from dbdyno.stats.wording import duration
 
     race = log["race"]

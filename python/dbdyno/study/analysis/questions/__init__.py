@@ -1,1 +1,1 @@
-"""A file per question other than which of two arms is faster: its numbers and its verdict."""
+"""Questions other than which of two arms is faster, one file each: their values and their verdict."""

@@ -1,8 +1,8 @@
-"""The analysis of a study over statements: what does the time of a call go with?
+"""Analysis of a study over statements: which properties are correlated with the time of a call.
 
-Counters of pg_stat_statements before and after the blocks that count give each statement's calls,
-time and blocks. A statement whose counters fell in between was pushed out or reset, and is left
-out; so are those called less than `CALLS_MIN` times and dbdyno's own readings.
+Counters of pg_stat_statements before and after the blocks that count give each statement's calls, time and blocks. A
+statement whose counters fell in between was evicted or reset, and is left out; so are statements with fewer than
+`CALLS_MIN` calls and dbdyno's own readings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CALLS_MIN = 5
 STATEMENTS_MIN = 10
 LEVEL = 0.05
 _OWN = re.compile(r"pg_stat_|pg_current_wal|current_setting|pg_backend_pid|pg_settings|pg_sleep|^select \$1$")
-"""dbdyno's own readings and canaries."""
+"""Pattern of dbdyno's own readings and canaries."""
 
 ASSUMPTION = (
     "Assumed: the statements are independent of each other. They share tables, cache and machine, "
@@ -41,7 +41,7 @@ PROPERTIES: tuple[tuple[Property, str], ...] = (
 
 
 def add(model: Model, connection: Any, measures: Measures, run: Run) -> None:
-    """Puts the correlations, their figure and the verdict into the model."""
+    """Add the correlations, their figure and the verdict to the model."""
     blocks = [block.index for block in measures.arms[0].blocks]
     statements, fallen = _statements(connection, run, blocks)
     if len(statements) < STATEMENTS_MIN:
@@ -64,7 +64,7 @@ def add(model: Model, connection: Any, measures: Measures, run: Run) -> None:
 
 
 def _statements(connection: Any, run: Run, blocks: list[int]) -> tuple[list[CorrelatedStatement], int]:
-    """A row per statement, the slowest first, and how many were left out as reset."""
+    """Return a row per statement, the slowest first, and the number of statements left out as reset."""
     found = connection.execute(
         """
         with seen as (
@@ -97,13 +97,12 @@ def _statements(connection: Any, run: Run, blocks: list[int]) -> tuple[list[Corr
 
 
 def is_own(text: str) -> bool:
-    """Whether a statement is one of dbdyno's own readings, or a canary."""
+    """Return True if a statement is one of dbdyno's own readings, or a canary."""
     return _OWN.search(text) is not None
 
 
 def texts_of(run: Run) -> dict[str, str]:
-    """The texts of the statements whose counters were read, by their identifiers."""
-
+    """Return the texts of the statements whose counters were read, by their identifiers."""
     path = run.path / "statements.parquet"
     if not path.exists():
         return {}
@@ -130,8 +129,10 @@ def _statement(name: str, text: str, counted: dict[str, float]) -> CorrelatedSta
 
 
 def _row(statements: list[CorrelatedStatement], name: Property, label: str) -> Correlated | None:
-    """Pearson's and Spearman's correlation of a property with the mean time; None where either
-    does not vary or there are too few statements."""
+    """Return Pearson's and Spearman's correlation of a property with the mean time.
+
+    The result is None if either does not vary, or there are too few statements.
+    """
     from dbdyno.stats.correlation import pearson, spearman
 
     pairs = [(s[name], s["mean_ns"]) for s in statements if s[name] is not None]
@@ -156,7 +157,7 @@ def _row(statements: list[CorrelatedStatement], name: Property, label: str) -> C
 
 
 def _adjust(rows: list[Correlated]) -> None:
-    """False-discovery control over the properties (Benjamini and Hochberg 1995)."""
+    """Add q to the rows: control of the false discovery rate over the properties (Benjamini and Hochberg 1995)."""
     from dbdyno.stats.decide import benjamini_hochberg
 
     adjusted = benjamini_hochberg([10.0 ** row["spearman_log10_p"] for row in rows])
@@ -211,8 +212,10 @@ def _in_the_open(row: Correlated) -> str:
 
 
 def _partial(statements: list[CorrelatedStatement], name: Property) -> float | None:
-    """Rank correlation of hit ratio and time with a third property held fixed: the first-order
-    partial correlation of the ranks."""
+    """Return the rank correlation of hit ratio and time with a third property held fixed.
+
+    This is the first-order partial correlation of the ranks; None if it is not defined.
+    """
     from dbdyno.stats.correlation import spearman
 
     rows = [s for s in statements if s["hit_ratio"] is not None]

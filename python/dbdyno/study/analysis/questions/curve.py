@@ -1,5 +1,4 @@
-"""The analysis of a study whose answer is a curve: commit time over redo size, one curve per arm,
-each with a fit of its own."""
+"""Analysis of a study whose answer is a curve: commit time over redo size, one curve per arm with a separate fit."""
 
 from __future__ import annotations
 
@@ -20,12 +19,12 @@ _UNITS = {"B": 1, "kB": 1024, "MB": 2**20, "GB": 2**30}
 
 
 def add(model: Model, connection: Any, measures: Measures) -> None:
-    """Fits a curve to each arm and puts them, and the verdict that follows, into the model."""
+    """Fit a curve to each arm, and add the curves and the resulting verdict to the model."""
     put(model, [(arm.label, points(connection, arm)) for arm in measures.arms])
 
 
 def points(connection: Any, arm: ArmMeasures) -> Columns:
-    """Redo size, time, redo left to flush and block of each commit of an arm that counts."""
+    """Return redo size, time, redo left to flush and block of each commit of an arm that counts."""
     blocks = [block.index for block in arm.blocks]
     columns: Columns = connection.execute(
         "select redo_bytes, elapsed_ns, unflushed_bytes, block from calls where kind = 'commit'"
@@ -37,7 +36,7 @@ def points(connection: Any, arm: ArmMeasures) -> Columns:
 
 
 def put(model: Model, found: list[tuple[str, Columns]]) -> None:
-    """One curve per entry, in the order of the model's arms, each with its own fit."""
+    """Add one curve per entry to the model, in the order of its arms, each with a separate fit."""
     several = len(found) > 1
     curves, verdicts = [], []
     for at, (label, columns) in enumerate(found):
@@ -57,7 +56,7 @@ def put(model: Model, found: list[tuple[str, Columns]]) -> None:
 
 
 def _fitted(columns: Columns, model: Model) -> tuple[dict[str, object] | None, VerdictRow]:
-    """The curve of one arm for the figure, and its verdict."""
+    """Return the curve of one arm for the figure, or None if none can be fitted, and its verdict."""
     from dbdyno.stats.curve import fit_curve
 
     redo, elapsed = columns["redo_bytes"], columns["elapsed_ns"]
@@ -102,8 +101,7 @@ def _reasons(fit: CurveFit) -> list[str]:
 
 
 def _left_to_wait_for(columns: Columns) -> list[str]:
-    """How much of the redo was still to be flushed when the commit began; nothing where that is
-    not known."""
+    """Return a sentence on how much redo was still to be flushed when the commit began; empty if unknown."""
     import numpy as np
 
     if np.any(np.ma.getmaskarray(columns["unflushed_bytes"])):
@@ -123,7 +121,7 @@ def _left_to_wait_for(columns: Columns) -> list[str]:
 
 
 def _wal_buffers(model: Model, fit: CurveFit) -> list[str]:
-    """Whether a bend lies where the log buffer ends."""
+    """Return a sentence if a bend is near the size of the log buffer."""
     settings = {s["name"]: s["value"] for s in model["engine"]["settings"]}
     text = str(settings.get("wal_buffers", ""))
     match = re.fullmatch(r"(\d+)\s*(B|kB|MB|GB)", text)
@@ -141,7 +139,7 @@ def _wal_buffers(model: Model, fit: CurveFit) -> list[str]:
 
 
 def _bend(fit: CurveFit) -> float:
-    """Where the fitted line bends: its largest change of slope."""
+    """Return where the fitted line bends: its largest change of slope [bytes]."""
     import numpy as np
 
     x, y = np.asarray(fit.fit_redo_bytes), np.asarray(fit.fit_elapsed_ns)

@@ -1,7 +1,7 @@
-"""The analysis of a plan's factors: per curve the best level, the knee and the course; two factors' interaction.
+"""Analysis of a plan's factors: the best level, the knee and the course of each curve; interactions of two factors.
 
-A curve is one factor at fixed levels of the others. All comparisons of a run hold the level together: each curve
-has its share of 1 - level, and so has each pair of its levels (`stats/levels.py`).
+A curve is one factor at fixed levels of the others. All comparisons of a run hold jointly at the level: each curve gets
+an equal share of 1 - level, and so does each pair of its levels (`stats/levels.py`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _WORDS: dict[str, Callable[[float], str]] = {
     "time": lambda seconds: duration(seconds * 1e9),
 }
 _OURS = {"the", "it", "at", "whether", "no", "scalability", "saturates", "bends", "constant", "a", "sessions"}
-"""Words that our sentences begin with; others are names and stay as they are."""
+"""Words with which dbdyno's sentences begin; other first words are names and keep their case."""
 _DRIFTED = (
     "The base drifted by half or more during the run: levels that are called different, or alike, are so from its "
     "beginning to its end, and intervals are as wide as that takes."
@@ -47,19 +47,19 @@ _NUMBER = re.compile(r"\s*([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-z]*)\s*", re.
 
 
 def levels_of(run: Run) -> list[dict[str, str]]:
-    """Which level of each factor each arm stands for; empty where the plan has no factors."""
+    """Return the level of each factor for each arm; empty if the plan has no factors."""
     plan = run.manifest.plan
     return [arm["levels"] for arm in plan["arms"]] if plan.get("factors") else []
 
 
 def curves_of(run: Run) -> list[list[int]]:
-    """The arms of each curve."""
+    """Return the arms of each curve."""
     names = list(run.manifest.plan.get("factors") or [])
     return [arms for _, _, arms in _groups(levels_of(run), names)]
 
 
 def numbers_of(levels: list[str]) -> list[float] | None:
-    """The levels as numbers, where all are numbers, sizes or durations of one kind; else None.
+    """Return the levels as numbers if all are numbers, sizes or durations of one kind; else None.
 
     >>> numbers_of(["64kB", "4MB"])
     [65536.0, 4194304.0]
@@ -68,7 +68,7 @@ def numbers_of(levels: list[str]) -> list[float] | None:
 
 
 def _read(levels: list[str]) -> Iterator[tuple[str, list[float]]]:
-    """The levels as numbers, with what they are: `number`, `size` [bytes] or `time` [s]."""
+    """Yield the levels as numbers, with their kind: `number`, `size` [bytes] or `time` [s]."""
     found = [_NUMBER.fullmatch(level) for level in levels]
     units = [one[2].lower() if one else "?" for one in found]
     for kind, known in (("number", {"": 1.0}), ("size", _SIZES), ("time", _TIMES)):
@@ -77,7 +77,7 @@ def _read(levels: list[str]) -> Iterator[tuple[str, list[float]]]:
 
 
 def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
-    """Puts `factors` into the model, and the verdict that follows from them."""
+    """Add `factors` and the resulting verdict to the model."""
     from dbdyno.base.errors import StatsError
     from dbdyno.stats.levels import compare_levels
     from dbdyno.stats.metrics import metric_named
@@ -123,7 +123,7 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
 
 
 def _better(measures: Measures, headline: str, higher: bool) -> Array:
-    """Blocks by arms of what is better the larger it is."""
+    """Return an array of blocks by arms in which larger is better."""
     import numpy as np
 
     columns = measures.metric(headline)
@@ -134,8 +134,7 @@ def _better(measures: Measures, headline: str, higher: bool) -> Array:
 
 
 def _groups(about: list[dict[str, str]], names: list[str]) -> Any:
-    """Each factor at each combination of the others where it has two levels or more, with its arms in the order of
-    its levels."""
+    """Yield each factor at each combination of the others if it has two levels or more, with its arms by level."""
     for factor in names:
         order = {level: None for own in about for level in [own[factor]]}
         ranked = {level: at for at, level in enumerate(order)}
@@ -152,8 +151,11 @@ def _groups(about: list[dict[str, str]], names: list[str]) -> Any:
 
 
 def axis_of(every: list[dict[str, str]]) -> str:
-    """The factor whose curves are told first, and drawn: one with numbers, and of these the one with most levels;
-    where two have as many, the sessions, else the later one. `every` has the levels of each arm."""
+    """Return the factor whose curves are reported first and drawn; `every` has the levels of each arm.
+
+    It is a factor with numbers, and among these the one with most levels. If two have as many, it is the sessions, else
+    the later one.
+    """
     keys = list(dict.fromkeys(key for own in every for key in own))
     levels = {key: {own.get(key, "") for own in every} for key in keys}
 
@@ -201,7 +203,7 @@ def _curve(
 
 
 def _law(curve: dict[str, Any], measures: Measures, values: Array, level: float, headline: str) -> LawRow | None:
-    """The law of a curve of numbers; of a load it is one of throughput."""
+    """Return the law of a curve of numbers; for a load it is a law of throughput."""
     xs = [row["x"] for row in curve["levels"]]
     if None in xs:
         return None
@@ -216,7 +218,7 @@ def _law(curve: dict[str, Any], measures: Measures, values: Array, level: float,
 def _interactions(
     about: list[dict[str, str]], names: list[str], values: Array, judge: Judging, at_s: list[float] | None
 ) -> Any:
-    """Each pair of factors whose combinations were all run, the others at their first levels."""
+    """Yield each pair of factors whose combinations were all run, with the others at their first levels."""
     import numpy as np
 
     from dbdyno.stats.levels import interaction
@@ -262,7 +264,7 @@ def _together(one: str, other: str, mine: list[str], yours: list[str], found: In
 
 
 def _fill(factors: dict[str, Any], arms: list[ArmRow], headline: str) -> None:
-    """The metric of each level as the table of arms has it."""
+    """Add the metric of each level, as in the table of arms."""
     for curve in factors["curves"]:
         for row in curve["levels"]:
             arm = arms[row["arm"]]
@@ -271,14 +273,16 @@ def _fill(factors: dict[str, Any], arms: list[ArmRow], headline: str) -> None:
 
 
 def _of_axis(factors: dict[str, Any]) -> list[dict[str, Any]]:
-    """The curves of the axis: what the blocks tell comes before what they cannot."""
+    """Return the curves of the axis; conclusive ones come first."""
     own = [curve for curve in factors["curves"] if curve["factor"] == factors["axis"]]
     return sorted(own, key=lambda curve: not curve["told"])
 
 
 def _answer(own: list[dict[str, Any]]) -> dict[str, int] | None:
-    """The two arms that the headline is about: the best level of its curve and the first, or the worst where that is
-    the best."""
+    """Return the two arms that the headline is about.
+
+    These are the best level of its curve and the first level, or the worst level if the first is the best.
+    """
     if not own:
         return None
     levels, best = own[0]["levels"], own[0]["best"]
@@ -287,7 +291,7 @@ def _answer(own: list[dict[str, Any]]) -> dict[str, int] | None:
 
 
 def _verdict(factors: dict[str, Any], judge: Judging) -> VerdictRow:
-    """The curves of the axis first; a run that tells nothing says so."""
+    """Return the verdict: the curves of the axis first; "unclear" if no curve is conclusive."""
     own = _of_axis(factors)
     if not own:
         return {"decision": "unclear", "headline": "No factor has two levels to compare.", "sentences": []}
@@ -322,5 +326,5 @@ def _sentence(curve: dict[str, Any], said: str) -> str:
 
 
 def _capital(text: str) -> str:
-    """A sentence's first letter, unless it begins with a name of the user's or the engine's."""
+    """Return a sentence with a capital first letter, unless it begins with a name of the user's or the engine's."""
     return text[:1].upper() + text[1:] if text.split(" ", 1)[0].rstrip(":") in _OURS else text

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 Word = Callable[[float], str]
 BENT = ("usl", "saturating")
-"""Laws whose line says more than the line from level to level."""
+"""Laws whose line says more than straight lines from level to level."""
 POINTS = 48
 _FOUR: Word = "{:.4g}".format
 _THREE: Word = "{:.3g}".format
 
 
 class LawRow(TypedDict):
-    """A law; `drawn`: points of its line, where it is one of throughput that bends."""
+    """A law; `drawn` has points of its line if it is a law of throughput that bends."""
 
     law: str
     holds: bool
@@ -37,7 +37,10 @@ class LawRow(TypedDict):
 def law_of(
     factor: str, xs: list[float], values: NDArray[np.float64], word: Word, *, level: float, is_load: bool, is_rate: bool
 ) -> LawRow | None:
-    """The law of `values` (blocks by levels) at `xs`; `word` has a place in words, `is_rate`: they are a throughput."""
+    """Return the law of `values` (blocks by levels) at `xs`, or None if none can be fitted.
+
+    `word` puts a position into words; `is_rate` means that the values are a throughput.
+    """
     from dataclasses import asdict
 
     import numpy as np

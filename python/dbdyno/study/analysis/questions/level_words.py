@@ -1,4 +1,4 @@
-"""What a curve of levels says, in words: the best level, the knee, the course; and a level's name in a sentence."""
+"""Sentences on a curve of levels: the best level, the knee, the course; and the name of a level in a sentence."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from dbdyno.stats.levels import Levels
 
 LOADS = ("sessions", "jobs", "threads", "processes", "clients", "workers", "builds")
-"""Factors that count what works at once: their curve may follow the Universal Scalability Law."""
+"""Factors that count concurrent work; their curve may follow the Universal Scalability Law."""
 _ONE = {name: name.removesuffix("es" if name == "processes" else "s") for name in LOADS}
 _COUNTED = {**{name: (one, name) for name, one in _ONE.items()}, "fetch_size": ("row a fetch", "rows a fetch")}
-"""Factors whose levels are counts of something: one of it, and several."""
+"""Factors whose levels are counts of something, with its singular and plural."""
 
 
 def said(factor: str, level: str) -> str:
-    """A level in a sentence: `8 sessions`, `100 rows a fetch`, `work_mem 64MB`."""
+    """Return a level for a sentence: `8 sessions`, `100 rows a fetch`, `work_mem 64MB`."""
     if _is_count(factor, level):
         return f"{level} {_COUNTED[factor][level != '1']}"
     return level if factor == "arm" else f"{factor} {level}"
 
 
 def several(factor: str, number: str) -> str:
-    """A number of a factor that need not be one of its levels: `2.5 sessions`, `rows 120`."""
+    """Return a number of a factor that need not be one of its levels: `2.5 sessions`, `rows 120`."""
     return f"{number} {_COUNTED[factor][1]}" if factor in _COUNTED else f"{factor} {number}"
 
 
@@ -36,23 +36,23 @@ def _is_count(factor: str, level: str) -> bool:
 
 
 def _does(factor: str, level: str, one: str, several: str) -> str:
-    """The verb of a level: `1 session reaches`, `8 sessions reach`, `work_mem 64MB reaches`."""
+    """Return the verb for a level: `1 session reaches`, `8 sessions reach`, `work_mem 64MB reaches`."""
     return several if _is_count(factor, level) and level != "1" else one
 
 
 def span(factor: str, low: str, high: str, word: str = "and") -> str:
-    """Two levels in a sentence, the factor named once: `1 and 8 sessions`, `rows 1 and 100`."""
+    """Return two levels for a sentence, with the factor named once: `1 and 8 sessions`, `rows 1 and 100`."""
     counts = _is_count(factor, low) and _is_count(factor, high)
     return f"{low} {word} {said(factor, high)}" if counts else f"{said(factor, low)} {word} {high}"
 
 
 def is_conclusive(found: Levels) -> bool:
-    """Whether the blocks say anything at all about the course or the knee."""
+    """Return True if the blocks say anything about the course or the knee."""
     return found.course != "unclear" or found.knee_high - found.knee_low < found.means.size - 1
 
 
 def sentence(factor: str, texts: list[str], found: Levels, *, ordered: bool) -> str:
-    """What a curve says, its answer first; `ordered`: its levels are numbers."""
+    """Return the sentence on a curve, its answer first; `ordered` means that its levels are numbers."""
     matters = f"{100 * found.threshold:g} %"
     names = [said(factor, text) for text in texts]
     are = [f"{name} {_does(factor, text, 'is', 'are')}" for name, text in zip(names, texts, strict=True)]
@@ -85,7 +85,7 @@ def sentence(factor: str, texts: list[str], found: Levels, *, ordered: bool) -> 
 
 
 def _knee(names: list[str], are: list[str], texts: list[str], found: Levels, times: Callable[[int, int], str]) -> str:
-    """What a curve says whose knee is known for certain."""
+    """Return the sentence on a curve whose knee is certain."""
     knee, last = found.knee_low, len(texts) - 1
     reaches = f"{names[knee]} {'reach' if are[knee].endswith(' are') else 'reaches'}"
     if knee == last:
@@ -100,13 +100,13 @@ def _knee(names: list[str], are: list[str], texts: list[str], found: Levels, tim
     matters = f"{100 * found.threshold:g} %"
     if float(found.high[knee, knee + 1 :].max()) <= math.log1p(found.threshold):
         return f"{reaches} {share}{gained}; more brings no difference larger than {matters}"
-    # Nobody gains by more, for certain; whether somebody loses by it the blocks leave open.
+    # More certainly brings no gain; the blocks do not show whether it brings a loss.
     more = f"more brings no gain larger than {matters}: {are[-1]} {times(last, knee)}"
     return f"{reaches} {share}{gained}; {more}"
 
 
 def _to_tell(names: list[str], texts: list[str], found: Levels, at: int, other: int) -> str:
-    """What it would take to tell two levels apart, if they are as far apart as they were found."""
+    """Return the number of blocks that would distinguish two levels, if they are as far apart as observed."""
     needed = found.blocks_to_tell(at, other)
     if needed is None or needed <= found.blocks:
         return ""
@@ -115,7 +115,7 @@ def _to_tell(names: list[str], texts: list[str], found: Levels, at: int, other: 
 
 
 def _sentence_of_words(names: list[str], texts: list[str], found: Levels, times: Callable[[int, int], str]) -> str:
-    """What levels without an order say: which is best, or which may be."""
+    """Return the sentence on levels without an order: which is best, or which may be."""
     limit, best = math.log1p(found.threshold), found.best
     may_be = [at for at in range(len(texts)) if float(found.low[:, at].max()) <= limit]
     if found.course == "flat":
@@ -123,7 +123,7 @@ def _sentence_of_words(names: list[str], texts: list[str], found: Levels, times:
     if len(may_be) > 1:
         others = ", ".join(texts[at] for at in may_be if at != best)
         worst = min(range(len(texts)), key=lambda at: float(found.means[at]))
-        told = best == 0 or (worst == 0 and worst not in may_be)  # against the first there is nothing more to say
+        told = best == 0 or (worst == 0 and worst not in may_be)  # a comparison with the first level adds nothing
         near = max((at for at in may_be if at != best), key=lambda at: float(found.means[at])) if told else 0
         head = (
             f"{names[best]} is best by the means, {times(best, near)} against {texts[near]}; {others} may be best, too"

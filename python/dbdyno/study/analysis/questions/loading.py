@@ -1,6 +1,6 @@
-"""Which way rows get in: rows a second of each way, and how much of a way's time is its start.
+"""Comparison of ways to load rows: rows per second of each way, and the share of its time that is its start.
 
-A way that starts programs takes most of its time for that where rows are few: what was compared there is the start.
+A way that starts programs spends most of its time on that if there are few rows; the comparison is then one of starts.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from dbdyno.study.analysis.contract.rows import Model
 from dbdyno.study.analysis.measured.measures import Measures
 
 MOSTLY = 0.5
-"""From this share on a way's time is said to be its start."""
+"""Share of a way's time from which on it is said to be its start."""
 FEW = 40
-"""Rows over which the start was timed: those of one partition."""
+"""Number of rows for which the start was timed: one partition."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """An arm: rows of a load, its mean time, and what it took for next to no rows."""
+    """An arm: rows of a load, its mean time, and its time for almost no rows."""
 
     name: str
     rows: int
@@ -32,12 +32,12 @@ class Way:
 
     @property
     def started(self) -> float:
-        """The share of its time that is its start."""
+        """Return the share of its time that is its start."""
         return min(1.0, self.start_ns / self.mean_ns)
 
 
 def add(model: Model, measures: Measures, run: Run) -> None:
-    """Puts the rows a second and what of the times is start at the head of the verdict."""
+    """Add the rows per second, and which times are starts, at the head of the verdict."""
     starts = run.manifest.flows.get("arm_floor_ns", {})
     ways = [
         Way(arm["name"], int(arm["levels"]["lines"]), mean, float(starts.get(arm["name"], 0)))
@@ -58,7 +58,7 @@ def _means(measures: Measures) -> list[float]:
 
 
 def sentences(ways: Sequence[Way]) -> list[str]:
-    """In words: how fast each way was, and which time is none of writing."""
+    """Return sentences on how fast each way was, and which time is not spent on writing."""
     rates = ", ".join(f"{way.name} {way.rows / way.mean_ns * 1e9:,.0f}" for way in ways)
     said = [f"Rows a second: {rates}."] if ways else []
     for way in ways:

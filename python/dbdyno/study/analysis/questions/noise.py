@@ -1,4 +1,4 @@
-"""The verdict of an A/A run: what this set-up can see, and what it would take to see more."""
+"""Verdict on an A/A run: the differences that this set-up can detect, and what it would take to detect smaller ones."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from dbdyno.study.analysis.measured.measures import Measures
 
 
 def noise_verdict(measures: Measures, judge: Judging, headline: str, *, in_virtual_time: bool = False) -> VerdictRow:
-    """The noise floor of the headline metric first, the other metrics after it. A model has none:
-    there both arms must be equal."""
+    """Return the noise floor of the headline metric first, then of the other metrics.
+
+    A model has no noise floor: there both arms must be equal.
+    """
     from dbdyno.stats.metrics import METRICS
     from dbdyno.stats.noise import noise_floor, wanted
     from dbdyno.stats.wording import percent
@@ -53,7 +55,7 @@ def noise_verdict(measures: Measures, judge: Judging, headline: str, *, in_virtu
 
 
 def _equal(measures: Measures) -> VerdictRow:
-    """Whether an arm and its twin, drawing the same random numbers, did the same."""
+    """Return the verdict on whether an arm and its twin with the same random numbers had the same times."""
     import numpy as np
 
     base, again = measures.arms[0].pooled(), measures.arms[1].pooled()

@@ -1,7 +1,7 @@
-"""Who orders the steps: per engine, what the written order costs, and what the optimizer does about it.
+"""Comparison of who orders the steps of a flow: the cost of the written order, and the effect of the optimizer.
 
-Four ratios of mean times per engine and size, each with an interval over blocks; all intervals of a run hold together
-with the level (Bonferroni, as `stats.levels` has it).
+There are four ratios of mean times per engine and size, each with an interval over blocks; all intervals of a run hold
+jointly at the level (Bonferroni, as in `stats.levels`).
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ QUESTIONS = {
     "left": (("bad", "on"), ("good", "on")),
     "done": (("good", "on"), ("good", "off")),
 }
-"""What is asked of an engine: which arm against which, by order and optimizer."""
+"""Comparisons for an engine: which arm with which, by order and optimizer."""
 MOSTLY = 0.5
-"""From this share on the start of a flow is told beside what the order does."""
+"""Share of the fastest arm's time from which on the start of a flow is reported beside the effect of the order."""
 Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """A time as a multiple of another, with its interval; `matters` is the share below which it is called none."""
+    """A time as a multiple of another, with its interval; a difference below the share `matters` counts as none."""
 
     value: float
     low: float
@@ -48,25 +48,25 @@ class Ratio:
 
     @property
     def slower(self) -> bool:
-        """Surely slower, by more than what matters."""
+        """Return True if it is certainly slower, by more than what matters."""
         return self.low > 1 + self.matters
 
     @property
     def faster(self) -> bool:
-        """Surely faster, by more than what matters."""
+        """Return True if it is certainly faster, by more than what matters."""
         return self.high < 1 / (1 + self.matters)
 
     @property
     def alike(self) -> bool:
-        """Surely no difference that matters."""
+        """Return True if there is certainly no difference that matters."""
         return self.low >= 1 / (1 + self.matters) and self.high <= 1 + self.matters
 
     def row(self) -> RatioRow:
-        """As it stands in the model."""
+        """Return the ratio in the form of the model."""
         return {"ratio": self.value, "low": self.low, "high": self.high}
 
     def words(self) -> str:
-        """The change, with its interval."""
+        """Return the change in words, with its interval."""
         return change_of(self.value, self.low, self.high, higher_is_better=False)
 
 
@@ -74,8 +74,10 @@ TITLES = {"pig": "Pig", "spark": "Spark", "duckdb": "DuckDB", "postgres": "Postg
 
 
 def add(model: Model, measures: Measures, run: Run, without: Mapping[str, Withheld]) -> None:
-    """Puts `order` into the model, and the answer of each engine at the head of the verdict. `without` has the arms
-    that get no verdict: their engine gets none either."""
+    """Add `order` to the model, and the answer for each engine at the head of the verdict.
+
+    `without` has the arms that get no verdict; their engine gets none either.
+    """
     judge, floors = run.manifest.plan["judge"], run.manifest.flows["floor_ns"]
     groups = list(_groups(run))
     alpha = (1 - judge["level"]) / max(1, len(groups) * len(QUESTIONS))
@@ -106,7 +108,7 @@ def add(model: Model, measures: Measures, run: Run, without: Mapping[str, Withhe
 
 
 def _groups(run: Run) -> Iterator[tuple[str, int, dict[Key, int]]]:
-    """Each engine and size, with its arms by order and optimizer."""
+    """Yield each engine and size, with its arms by order and optimizer."""
     found: dict[tuple[str, int], dict[Key, int]] = {}
     for at, arm in enumerate(run.manifest.plan["arms"]):
         own = arm["levels"]
@@ -116,7 +118,11 @@ def _groups(run: Run) -> Iterator[tuple[str, int, dict[Key, int]]]:
 
 
 def _ratios(measures: Measures, arms: Mapping[Key, int], level: float, matters: float) -> dict[str, Ratio]:
-    """Raises `StatsError` where two arms have fewer than two blocks in common."""
+    """Return the ratio for each question.
+
+    Raises:
+        StatsError: Two arms have fewer than two blocks in common.
+    """
     found = {}
     for name, (one, base) in QUESTIONS.items():
         logs = [np.log(measures.arms[arms[key]].values["mean"]) for key in (one, base)]
@@ -129,8 +135,10 @@ def _ratios(measures: Measures, arms: Mapping[Key, int], level: float, matters: 
 
 
 def _sentence(found: Mapping[str, Ratio], start: float) -> str:
-    """What one engine says: what the written order costs, what of that is left, and whether the optimizer does harm.
-    `start` is the share of the fastest arm's time that a flow over next to nothing takes, too."""
+    """Return the sentence on one engine: the cost of the written order, what is left of it, and harm by the optimizer.
+
+    `start` is the share of the fastest arm's time that a flow over almost no rows also takes.
+    """
     written, left, done = found["written"], found["left"], found["done"]
     matters = f"{100 * written.matters:g} %"
     if written.alike:
@@ -168,7 +176,7 @@ def _named(row: OrderRow, sized: bool) -> str:
 
 
 def _headline(rows: list[OrderRow], sized: bool, matters: float) -> str:
-    """The answer over all engines: where the order costs most, and which optimizers make up for it."""
+    """Return the answer over all engines: where the order costs most, and which optimizers make up for it."""
     known = [row for row in rows if "written" in row]
     worst = max(known, key=lambda row: row["written"]["ratio"])
     w = worst["written"]

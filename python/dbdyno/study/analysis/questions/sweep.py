@@ -1,7 +1,7 @@
-"""The analysis of a sweep: throughput and time over a number that grows, one curve per setting.
+"""Analysis of a sweep: throughput and time as functions of a growing number, one curve per setting.
 
-The number that grows is what differs between arms in most values, the sessions before others
-(`factors.axis_of`); all else that differs names the curves. Intervals are over blocks.
+The growing number is the property in which the arms have most values, with sessions preferred (`factors.axis_of`); all
+other differences name the curves. Intervals are over blocks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SESSIONS = "sessions"
 
 
 def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
-    """Puts the curves and what they say into the model."""
+    """Add the curves and the resulting verdict to the model."""
     planned = factors.levels_of(run)
     every = planned or [set_by(own) for own in run.manifest.arms]
     asked = run.manifest.plan["judge"].get("factor")
@@ -54,7 +54,7 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
 
 
 def _laws(sweep: Sweep, curves: list[dict[str, Any]]) -> None:
-    """The law that each curve follows, for its picture."""
+    """Add the law that each curve follows to its figure."""
     drawn = {
         frozenset(row["arm"] for row in curve["levels"]): (curve["law"] or {}).pop("drawn", []) for curve in curves
     }
@@ -64,13 +64,15 @@ def _laws(sweep: Sweep, curves: list[dict[str, Any]]) -> None:
 
 
 def set_by(arm: ArmRecord) -> dict[str, str]:
-    """What an arm of a manifest sets, sessions included."""
+    """Return what an arm of a manifest sets, including sessions."""
     return {**arm["changes"], SESSIONS: str(arm["sessions"])}
 
 
 def axes(every: list[dict[str, str]], asked: str | None = None) -> tuple[str, list[str]]:
-    """The factor that is the horizontal axis (`asked`: by the plan), and the name of each arm's curve; `every` has the
-    levels of each arm."""
+    """Return the factor of the horizontal axis, and the name of each arm's curve.
+
+    `every` has the levels of each arm; `asked` is the factor that the plan names.
+    """
     keys = list(dict.fromkeys(key for own in every for key in own))
     varying = [key for key in keys if len({own.get(key) for own in every}) > 1]
     axis = asked or factors.axis_of(every)
@@ -80,8 +82,10 @@ def axes(every: list[dict[str, str]], asked: str | None = None) -> tuple[str, li
 
 
 def _places(levels: list[str]) -> tuple[list[float], list[str] | None]:
-    """Where each arm stands on the axis: its number, or, where levels are no numbers above 0, the place of its word
-    among the words, which are given beside."""
+    """Return the position of each arm on the axis, and the words of the axis if it has any.
+
+    The position is the level's number or, if levels are not numbers above 0, the index of its word.
+    """
     numbers = factors.numbers_of(levels)
     if numbers is not None and min(numbers) > 0:
         return numbers, None
@@ -106,7 +110,7 @@ def _point(at: int, x: float, arm: ArmMeasures, level: float) -> SweepPoint:
 
 
 def _interval(values: NDArray[np.float64], level: float) -> tuple[float, float, float]:
-    """Geometric mean over blocks with Student's interval of the logarithms."""
+    """Return the geometric mean over blocks with Student's interval of the logarithms."""
     import numpy as np
 
     from dbdyno.stats.means import mean_interval
@@ -116,7 +120,7 @@ def _interval(values: NDArray[np.float64], level: float) -> tuple[float, float, 
 
 
 def _verdict(sweep: Sweep) -> VerdictRow:
-    """The best curve against the first where most is asked, and where each one stops growing."""
+    """Return the verdict: the best curve compared with the first at the highest load, and where each stops growing."""
     from dbdyno.stats.wording import duration
 
     curves = sweep["curves"]
@@ -137,7 +141,7 @@ def _verdict(sweep: Sweep) -> VerdictRow:
 
 
 def _knee(points: list[SweepPoint], label: str) -> str:
-    """From which point on there is no more to be had."""
+    """Return in words from which point on there is no further gain."""
     most = max(point["per_s"] for point in points)
     at = next(point["x"] for point in points if point["per_s"] >= 0.95 * most)
     if at == points[-1]["x"]:

@@ -1,4 +1,4 @@
-"""The analysis of a race: who won, who left when and by how much, and what it cost against a full design."""
+"""Analysis of a race: which arm won, which left when and by how much, and its cost compared with a full design."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ENDS = {
 
 
 def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
-    """Puts `tune` and the verdict into the model."""
+    """Add `tune` and the verdict to the model."""
     race = run.manifest.race if run.manifest.says("race") else None
     model["figures"] |= {"distribution": [], "quantile_ratio": [], "tail": []}
     if race is None:

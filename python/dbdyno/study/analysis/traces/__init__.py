@@ -1,1 +1,1 @@
-"""Two sets of traces against each other: what differs, by how much, why, and whether it would again."""
+"""Comparison of two sets of traces: what differs, by how much, why, and whether it would differ again."""

@@ -1,12 +1,11 @@
-"""Where the response time of a set of traces went, cut into parts that add up to it.
+"""Account of the response time of a set of traces, divided into parts that add up to it.
 
-    response = calls with all that they hold + waits between calls, without thinking and idling
+    response = calls with all that they contain + waits between calls, without think time and idle waits
     database = response - round trips
 
-Each part has an owner: a statement, or one of `HARD` (hard parses and the recursive calls below
-them) and `COMMIT` (ends of transactions). A round trip, which lies between calls, belongs to the
-statement whose call it follows, so that a statement's round trips come and go with it. Time that no
-record covers is `unexplained` and in neither number.
+Each part has an owner: a statement, or one of `HARD` (hard parses and the recursive calls below them) and `COMMIT`
+(ends of transactions). A round trip is between calls; it belongs to the statement whose call it follows, so that a
+statement's round trips appear and disappear with it. Time that no record covers is `unexplained` and in neither number.
 """
 
 from __future__ import annotations
@@ -25,7 +24,9 @@ _IS_COMMIT = r"regexp_matches(coalesce(text, ''), '^\s*(commit|rollback)\b', 'i'
 @dataclass(frozen=True)
 class Part:
     """Time of one owner in one resource: CPU, an event, the round trips, or what neither explains.
-    `count` is that of the waits, and 0 where nothing is counted."""
+
+    `count` is the number of waits, or 0 if nothing is counted.
+    """
 
     owner: str
     what: str
@@ -51,12 +52,12 @@ class Statement:
     time_ns: int
     cpu_ns: int
     plans: dict[str, int] = field(default_factory=dict)
-    """Time by plan hash, or by the plan's shape where the trace has no hashes."""
+    """Time by plan hash, or by the plan's shape if the trace has no hashes."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """One set: its parts, its statements, and the counts of the client."""
+    """Account of one set: its parts, its statements, and the counts of the client."""
 
     parts: tuple[Part, ...]
     statements: dict[str, Statement]
@@ -71,27 +72,27 @@ class Account:
 
     @property
     def response_ns(self) -> int:
-        """With round trips, without think time."""
+        """Return the response time [ns], with round trips and without think time."""
         return sum(part.time_ns for part in self.parts)
 
     @property
     def database_ns(self) -> int:
-        """The response time without the round trips."""
+        """Return the response time without the round trips [ns]."""
         return sum(part.time_ns for part in self.parts if part.what != ROUND_TRIP)
 
     @property
     def round_trips(self) -> int:
-        """How often the client was asked and answered."""
+        """Return the number of round trips to the client."""
         return sum(part.count for part in self.parts if part.what == ROUND_TRIP)
 
     @property
     def hard_parses(self) -> int:
-        """Parses and executions that missed the library cache."""
+        """Return the number of parses and executions that missed the library cache."""
         return sum(statement.hard_parses for statement in self.statements.values())
 
 
 def account(traces: Traces) -> Account:
-    """The account of one set; `same.match` has said which statements are the same in both sets."""
+    """Return the account of one set; `statement_matching.match` must have matched the statements before."""
     _owners(traces)
     _turns(traces)
     parts = _calls(traces) + _inside(traces) + _between(traces)
@@ -104,8 +105,8 @@ def account(traces: Traces) -> Account:
         from sessions
         """
     )[0]
-    # Oracle's executions of a block have rows of the statements in it, which are told by themselves; PostgreSQL's have
-    # the rows that went to the client.
+    # On Oracle the rows of an executed PL/SQL block are those of the statements in it, which are counted themselves; on
+    # PostgreSQL they are the rows that went to the client.
     is_oracle = traces.manifest.to_json().get("format", ORACLE) == ORACLE
     has_rows = "coalesce(command, 47) <> 47" if is_oracle else "true"
     client = traces.rows(
@@ -130,7 +131,7 @@ def account(traces: Traces) -> Account:
 
 
 def _owners(traces: Traces) -> None:
-    """A table `owned`: each call with the key of its statement and its owner."""
+    """Create a table `owned`: each call with the key of its statement and its owner."""
     traces.connection.execute(
         f"""
         create or replace temp table owned as
@@ -148,11 +149,10 @@ def _owners(traces: Traces) -> None:
 
 
 def _turns(traces: Traces) -> None:
-    """A table `turns`: the waits between calls with their owner, and whether they are idle.
+    """Create a table `turns`: the waits between calls with their owner, and whether they are idle.
 
-    A turn of a session is what lies between two messages from the client. Its owner is the first
-    statement of the client in it, the end of a transaction where it holds nothing else, or else the
-    owner of the turn before.
+    A turn of a session is the time between two messages from the client. Its owner is the first statement of the client
+    in it, the end of a transaction if it contains nothing else, or else the owner of the turn before.
     """
     traces.connection.execute(
         f"""
@@ -183,7 +183,7 @@ def _turns(traces: Traces) -> None:
 
 
 def _calls(traces: Traces) -> list[Part]:
-    """CPU, and what neither CPU nor waits explain, by owner. Both keep their sign."""
+    """Return CPU and the time that neither CPU nor waits explain, by owner; both keep their sign."""
     rows = traces.rows(
         """
         select owner, sum(coalesce(self_cpu_ns, cpu_ns, 0))::bigint as cpu,
@@ -198,7 +198,7 @@ def _calls(traces: Traces) -> list[Part]:
 
 
 def _inside(traces: Traces) -> list[Part]:
-    """The waits inside calls."""
+    """Return the waits inside calls."""
     rows = traces.rows(
         """
         select o.owner, w.event, coalesce(any_value(w.class), 'other') as kind, count(*) as count,
@@ -210,7 +210,7 @@ def _inside(traces: Traces) -> list[Part]:
 
 
 def _between(traces: Traces) -> list[Part]:
-    """The waits between calls: round trips, and what the database does there (`log file sync`)."""
+    """Return the waits between calls: round trips, and database waits such as `log file sync`."""
     rows = traces.rows(
         f"""
         select owner, case when class = 'network' then '{ROUND_TRIP}' else event end as what,
@@ -225,7 +225,7 @@ def _between(traces: Traces) -> list[Part]:
 
 
 def _statements(traces: Traces) -> dict[str, Statement]:
-    """Figures of each statement, hard parses and all."""
+    """Return the figures of each statement, including hard parses."""
     plans: dict[str, dict[str, int]] = {}
     for row in traces.rows(
         """
@@ -254,7 +254,7 @@ def _statements(traces: Traces) -> dict[str, Statement]:
 
 
 def _shapes(traces: Traces) -> dict[str, dict[str, int]]:
-    """By statement, the shapes of the plans that were written (traces before 11g have no hash)."""
+    """Return the shapes of the recorded plans by statement; traces before 11g have no plan hash."""
     rows = traces.rows(
         """
         with one as (

@@ -1,10 +1,10 @@
-"""A set of traces cut into blocks, and what each line did in each block.
+"""Division of a set of traces into blocks, and the values of each line in each block.
 
-The unit of inference is the block: a pair of files where files were paired, else a session where
-both sets have several that do a like amount of work, else a file. Sessions that hardly did anything (one that only
-connected, a process of the server's own) are no blocks. In one trace nothing is independent by itself: there each
-line's own calls or waits, in their order, are cut into batches of about equal number, and each
-batch is a block of that line. A *line* is an event, a kind of call, or a statement.
+The unit of inference is the block: a pair of files if files were paired, else a session if both sets have several that
+do a similar amount of work, else a file. Sessions that did almost nothing (one that only connected, a background
+process) are not blocks. Within one trace nothing is independent: there the calls or waits of each line, in time order,
+are cut into batches of about equal number, and each batch is a block of that line. A *line* is an event, a kind of
+call, or a statement.
 
 Needs the tables of `account`.
 """
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 Unit = Literal["pair", "session", "file", "batch"]
 SEVERAL = 5
-"""From so many sessions or files in each set on they are the blocks."""
+"""Number of sessions or files in each set from which on they are the blocks."""
 LIGHT = 0.05
-"""Of less than this share of the typical block's calls, a session or file is no block."""
+"""Share of the typical block's number of calls below which a session or file is not a block."""
 BATCHES = 20
 BATCH_LEAST = 8
-"""A batch has at least so many calls or waits."""
+"""Smallest number of calls or waits in a batch."""
 BEYOND_MIN = 10
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 FAMILIES = ("event", "call", "statement")
@@ -39,7 +39,7 @@ FAMILIES = ("event", "call", "statement")
 
 @dataclass(frozen=True)
 class Blocks:
-    """How a set is cut: the unit, the number of blocks, and seconds of session time in each."""
+    """How a set is divided: the unit, the number of blocks, and seconds of session time in each."""
 
     unit: Unit
     count: int
@@ -47,7 +47,7 @@ class Blocks:
 
 
 def unit_of(sets: tuple[Traces, Traces]) -> Unit:
-    """What the blocks of two sets are, where they are not paired."""
+    """Return the unit of the blocks of two sets that are not paired."""
     for unit in ("session", "file"):
         if min(_heavy(s, unit) for s in sets) >= SEVERAL:
             return unit
@@ -64,7 +64,10 @@ def _heavy(traces: Traces, unit: str) -> int:
 
 
 def is_light(counts: Array) -> NDArray[np.bool_]:
-    """Which blocks hold far less than the typical one, which is the one at which half of all is reached."""
+    """Return which blocks have far fewer calls than the typical block.
+
+    In order of size, the typical block is the one at which half of all calls is reached.
+    """
     import numpy as np
 
     if not counts.size:
@@ -80,9 +83,12 @@ def _number(traces: Traces, query: str) -> int:
 
 
 def cut(traces: Traces, unit: Unit, *, event: str | None) -> Blocks:
-    """Lays views `c` (calls), `w` (waits), `between` (the waits between calls) and `ends` (of transactions) with their
-    block and statement over the evidence, and `population`: the times that stand for the set (the
-    client's calls, or one event's waits)."""
+    """Create views of the evidence with the block of each row, and return the blocks.
+
+    The views are `c` (calls), `w` (waits), `between` (the waits between calls) and `ends` (ends of transactions), with
+    block and statement, and `population`: the times that represent the set (the client's calls, or the waits for
+    `event`).
+    """
     import numpy as np
 
     execute = traces.connection.execute
@@ -122,7 +128,7 @@ def cut(traces: Traces, unit: Unit, *, event: str | None) -> Blocks:
 
 
 def _batch(line: str) -> str:
-    """SQL for the batch of a row, among those of its line."""
+    """Return SQL for the number of a row's batch within its line."""
     within = f"partition by {line}" if line else ""
     number = f"count(*) over ({within})"
     batches = f"greatest(1, least({BATCHES}, {number} // {BATCH_LEAST}))"
@@ -130,8 +136,10 @@ def _batch(line: str) -> str:
 
 
 def per_block(traces: Traces, blocks: Blocks) -> dict[str, Array]:
-    """Numbers of each block as a whole: executions, transactions, response and database time, CPU, waits,
-    quantiles of the population. In batches there are only the last."""
+    """Return values of each block: executions, transactions, times, CPU, waits, and quantiles of the population.
+
+    Batches have only the number, mean and quantiles of the population; the other values are NaN.
+    """
     import numpy as np
 
     names = ("executions", "transactions", "response", "database", "cpu", "wait")
@@ -149,7 +157,7 @@ def per_block(traces: Traces, blocks: Blocks) -> dict[str, Array]:
 
 
 def _sums(traces: Traces) -> list[dict[str, Any]]:
-    """Sums over each block."""
+    """Return sums over each block."""
     return traces.rows(
         f"""
         with inside as (
@@ -187,13 +195,16 @@ _LINES = {
     "statement": "select blk, skey as name, elapsed_ns, coalesce(self_elapsed_ns, elapsed_ns) as time_ns,"
     " kind = 'exec' as counts, started_ns, line from c",
 }
-"""Per family: rows with their line's name, how long each was, what it adds to the line's time, and
-whether it counts (of a statement's calls, its executions do)."""
+"""Query of each family's rows.
+
+A row has the name of its line, its duration, what it adds to the line's time, and whether it counts (of a statement's
+calls, only executions count).
+"""
 
 
 @dataclass
 class Line:
-    """An event, a kind of call or a statement: sums, and arrays over blocks (NaN where a block has too few)."""
+    """An event, a kind of call or a statement: sums, and arrays over blocks (NaN if a block has too few values)."""
 
     n: Array
     time: Array
@@ -206,7 +217,7 @@ class Line:
 
 
 def lines_of(traces: Traces, family: str, blocks: Blocks) -> dict[str, Line]:
-    """The lines of a family by name."""
+    """Return the lines of a family by name."""
     is_batch = blocks.unit == "batch"
     block = _batch("name") if is_batch else "blk"
     rows = traces.rows(
@@ -241,7 +252,7 @@ def _empty(count: int) -> Line:
 
 
 def population(traces: Traces) -> Array:
-    """All times of the population, sorted, ns."""
+    """Return all times of the population [ns], sorted."""
     import numpy as np
 
     found = traces.connection.execute("select elapsed_ns from population").fetchnumpy()

@@ -1,19 +1,19 @@
-"""Why one set of traces took longer than the other: causes whose effects add up to the difference.
+"""Causes why one set of traces took longer than the other, with effects that add up to the difference.
 
 Every part of the response time (`account`) goes to the cause that explains it, in this order:
 
-0. waits for locks in a recording go to what their holders did for most of them (`trace.holders`), where that takes
-   longer itself: an event, or work;
-1. round trips, commits and reads are split: more of them, or each takes longer;
-2. hard parses, with the recursive calls below them; waits for locks;
-3. a statement that only one set has; one that is executed more often; one whose plan, rows, fetch
-   size or buffer gets per execution changed: then its time follows from that;
-4. what is left did the same work: its CPU, its reads, its other waits took longer by themselves.
+0. Waits for locks in a recording go to what their holders did during most of them (`trace.holders`), if that itself
+   takes longer: an event, or work.
+1. Round trips, commits and reads are divided: there are more of them, or each takes longer.
+2. Hard parses, with the recursive calls below them; waits for locks.
+3. A statement that only one set has; one that is executed more often; one whose plan, rows, fetch size or buffer gets
+   per execution changed: its time then follows from that.
+4. The rest did the same work: its CPU, its reads or its other waits took longer by themselves.
 
-The split of `n` waits of mean `m` is symmetric: (n2 - n1)(m1 + m2) / 2 for the number, and
-(m2 - m1)(n1 + n2) / 2 for the length. Where one grows and the other falls, the smaller m and the smaller n
-stand for these means: a statement that is 1,000 times as slow and so is executed less often would else
-have two effects far beyond the difference, which cancel each other.
+The division of `n` waits of mean `m` is symmetric: (n2 - n1)(m1 + m2) / 2 for the number, and (m2 - m1)(n1 + n2) / 2
+for the length. If one grows and the other falls, these means are replaced by the smaller m and the smaller n: otherwise
+a statement that is 1,000 times as slow and is therefore executed less often would have two effects far beyond the
+difference, which cancel each other.
 """
 
 from __future__ import annotations
@@ -29,22 +29,31 @@ from dbdyno.trace.holders import WORK, Held
 
 Key = tuple[str, str]
 Locks = tuple[Mapping[str, Held], Mapping[str, Held]]
-"""What stood behind the waits for locks of each set, by event."""
+"""What the holders did during the waits for locks of each set, by event."""
 READS = "physical reads"
 MOSTLY = 0.5
-"""From this share of the waits for a lock on, what its holders did stands behind them."""
+"""Share of the waits for a lock from which on what its holders did is their cause."""
 LONGER, MUCH_LONGER = 1.3, 3.0
-"""From so many times the length on, what the holders did takes longer itself; where only one set has many such waits,
-they may be there for another reason, and it has to be more."""
+"""Growth from which on the holders' activity itself takes longer.
+
+The larger limit applies if only one set has many such waits, because they may have another reason.
+"""
 MANY = 10.0
-"""A set has many waits for a lock with so many times as many as the other."""
+"""Ratio of the numbers of waits for a lock from which on only one set has many."""
 
 
 @dataclass
 class Cause:
-    """One cause: its kind, whom it is about (an event, a statement), its effect on the difference
-    of the response times, and what it was seen by: counts and times of the two sets. `held_ns`: the time that others
-    waited meanwhile for locks; its difference is in the effect."""
+    """One cause.
+
+    Attributes:
+        code: Kind of the cause.
+        about: The event or statement concerned.
+        effect_ns: Effect on the difference of the response times, including that of `held_ns` [ns].
+        counts: Counts of the two sets.
+        times_ns: Times of the two sets [ns].
+        held_ns: Time that others waited for locks meanwhile, in the two sets [ns].
+    """
 
     code: str
     about: str
@@ -54,7 +63,7 @@ class Cause:
     held_ns: list[float] = field(default_factory=lambda: [0.0, 0.0])
 
     def add(self, effect: float, counts: tuple[float, float], times: tuple[float, float]) -> None:
-        """Takes up a part, or its share of one."""
+        """Add a part, or a share of a part."""
         self.effect_ns += effect
         for at in (0, 1):
             self.counts[at] += counts[at]
@@ -63,7 +72,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Explained:
-    """Two sets against each other: the scale, what changed, and the causes, largest first."""
+    """Explanation of two sets: the scale, what changed, and the causes, largest first."""
 
     accounts: tuple[Account, Account]
     basis: Basis
@@ -74,12 +83,12 @@ class Explained:
 
     @property
     def response_ns(self) -> tuple[float, float]:
-        """The response times on the scale of the comparison."""
+        """Return the response times on the scale of the comparison [ns]."""
         return self._scaled("response_ns")
 
     @property
     def database_ns(self) -> tuple[float, float]:
-        """The database times on the scale of the comparison."""
+        """Return the database times on the scale of the comparison [ns]."""
         return self._scaled("database_ns")
 
     def _scaled(self, name: str) -> tuple[float, float]:
@@ -88,14 +97,14 @@ class Explained:
 
 
 def explain(accounts: tuple[Account, Account], known: dict[str, Known], locks: Locks = ({}, {})) -> Explained:
-    """The causes of the difference between two accounts."""
+    """Return the causes of the difference between two accounts."""
     basis = basis_of(*accounts)
     units = {"run": (1, 1), "execution": [a.executions for a in accounts], "transaction": [a.commits for a in accounts]}
     scales = (1.0 / units[basis][0], 1.0 / units[basis][1])
     changed = changes(accounts, known, scales)
     found: dict[Key, Cause] = {}
     whose: dict[str, dict[Key, float]] = {}
-    """By what took time, the causes that it went to."""
+    """For each resource, the causes to which its time went."""
     held = _Held(locks, accounts, scales)
     for pair in _pairs(accounts):
         about = next(part for part in pair if part)
@@ -117,7 +126,7 @@ def explain(accounts: tuple[Account, Account], known: dict[str, Known], locks: L
 
 
 class _Held:
-    """Takes from waits for locks what follows from the holders' own waits, and keeps it."""
+    """Moves from waits for locks to the holders' own waits what those explain, and keeps these times."""
 
     def __init__(self, locks: Locks, accounts: tuple[Account, Account], scales: tuple[float, float]) -> None:
         self.shares: dict[str, list[dict[str, float]]] = {}
@@ -136,7 +145,7 @@ class _Held:
                 self.shares[event] = [{_own(name): side[name]} if name in side else {} for side in shares]
 
     def taken(self, part: Part, times: tuple[float, ...]) -> tuple[float, float]:
-        """What of these times stays with the part."""
+        """Return the part of these times that stays with the part; the rest is added to `times`."""
         shares = self.shares.get(part.what, [{}, {}])
         left = [times[0], times[1]]
         for name in {**shares[0], **shares[1]}:
@@ -148,12 +157,12 @@ class _Held:
 
 
 def _own(name: str) -> str:
-    """What a holder did, as accounts call it."""
+    """Return what a holder did, in the terms of accounts."""
     return CPU if name == WORK else name
 
 
 def _means(accounts: tuple[Account, Account], scales: tuple[float, float]) -> list[dict[str, float]]:
-    """By set and event, how long one takes; of CPU all."""
+    """Return the mean time of each event, by set; for CPU the total."""
     found = []
     for account, scale in zip(accounts, scales, strict=True):
         sums: dict[str, tuple[int, int]] = {}
@@ -165,7 +174,7 @@ def _means(accounts: tuple[Account, Account], scales: tuple[float, float]) -> li
 
 
 def _pairs(accounts: tuple[Account, Account]) -> list[list[Part | None]]:
-    """The parts of both sets, the same owner's and resource's side by side."""
+    """Return the parts of both sets, paired by owner and resource."""
     sides: list[dict[Key, Part]] = [{(p.owner, p.what): p for p in account.parts} for account in accounts]
     return [[side.get(key) for side in sides] for key in dict.fromkeys([*sides[0], *sides[1]])]
 
@@ -173,7 +182,7 @@ def _pairs(accounts: tuple[Account, Account]) -> list[list[Part | None]]:
 def _split(
     part: Part, change: Change | None, counts: tuple[float, float], times: tuple[float, float]
 ) -> Iterator[tuple[Key, float]]:
-    """The causes of one part, and the effect of each; the effects add up to its difference."""
+    """Yield the causes of one part with the effect of each; the effects add up to its difference."""
     number, length = halves(counts, times)
     if part.what == ROUND_TRIP:
         yield ("length", ROUND_TRIP), length
@@ -213,7 +222,7 @@ def _rows_a_fetch(change: Change) -> tuple[float, float]:
 def _other_work(
     part: Part, change: Change, counts: tuple[float, float], times: tuple[float, float]
 ) -> Iterator[tuple[Key, float]]:
-    """Of a statement that did something else: how often it was executed, then why each took longer."""
+    """Yield the causes for a statement that did other work: its number of executions, then why each took longer."""
     for name in ("new", "gone"):
         if name in change.what:
             yield (name, part.owner), times[1] - times[0]
@@ -236,7 +245,7 @@ def _other_work(
 
 
 def _same_work(part: Part, counts: tuple[float, float], times: tuple[float, float]) -> Iterator[tuple[Key, float]]:
-    """Of a statement that did the same: which resource took longer."""
+    """Yield the causes for a statement that did the same work: the resource that took longer."""
     number, length = halves(counts, times)
     if part.kind == "data read":
         yield ("reads", ""), number
@@ -250,7 +259,7 @@ def _same_work(part: Part, counts: tuple[float, float], times: tuple[float, floa
 
 
 def halves(counts: tuple[float, float], times: tuple[float, float]) -> tuple[float, float]:
-    """A difference of times as what more waits and what longer waits make of it."""
+    """Return the parts of a difference of times that come from more waits and from longer waits."""
     difference = times[1] - times[0]
     if not counts[0] or not counts[1]:
         return difference, 0.0
@@ -261,7 +270,7 @@ def halves(counts: tuple[float, float], times: tuple[float, float]) -> tuple[flo
 
 
 def contributions(explained: Explained) -> list[Contribution]:
-    """The response time of both sets by resource: CPU, each event, round trips, the rest."""
+    """Return the response time of both sets by resource: CPU, each event, round trips, the rest."""
     found: dict[str, Contribution] = {}
     for at, (account, scale) in enumerate(zip(explained.accounts, explained.scales, strict=True)):
         for part in account.parts:

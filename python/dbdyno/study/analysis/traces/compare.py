@@ -1,10 +1,10 @@
-"""Two sets of traces against each other: the same model as an experiment's, kind "traces".
+"""Comparison of two sets of traces: the same model as that of an experiment, with kind "traces".
 
-It leads with two numbers, the response time (with round trips, without think time) and the database
-time, and with the causes of their difference, which add up to it (`causes`). The numbers are
-facts of the traces. Whether they would be so again is told by blocks: pairs of files, sessions, or
-files where there are several; in one run against another, by how much its own executions vary
-(`stats.stratified`). With an event the verdict is on the mean of that event's waits.
+It starts with two numbers, the response time (with round trips, without think time) and the database time, and with the
+causes of their difference, which add up to it (`causes`). The numbers are facts of the traces. Whether they would be
+the same again is judged over blocks: pairs of files, sessions, or files if there are several; for one run against
+another, by the variation of its own executions (`stats.stratified`). With an event, the verdict is on the mean of its
+waits.
 """
 
 from __future__ import annotations
@@ -52,8 +52,11 @@ Sets = tuple[Traces, Traces]
 
 
 def compare_traces(base: Traces, other: Traces, question: Question | None = None) -> Model:
-    """The analysis of `other` against `base`. Raises `TraceError` when a set holds nothing to
-    compare."""
+    """Return the analysis of `other` compared with `base`.
+
+    Raises:
+        TraceError: A set contains nothing to compare.
+    """
     from dbdyno.stats.blocks import row_of
     from dbdyno.stats.decide import decide
 
@@ -110,7 +113,11 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
 
 
 def _values_of(sets: Sets, asked: Question) -> tuple[Any, Any]:
-    """All times of each set, sorted. Raises `TraceError` where one has none."""
+    """Return all times of each set, sorted.
+
+    Raises:
+        TraceError: A set has none.
+    """
     values = (population(sets[0]), population(sets[1]))
     for name, found in zip(asked.names, values, strict=True):
         if not found.size:
@@ -120,7 +127,7 @@ def _values_of(sets: Sets, asked: Question) -> tuple[Any, Any]:
 
 
 def _figures(sets: Sets, values: tuple[Any, Any], explained: Explained) -> Figures:
-    """What the figures draw."""
+    """Return the data of the figures."""
     whole = [v.astype("uint64") for v in values]
     return {
         "distribution": distribution(whole),
@@ -141,7 +148,7 @@ def _comparisons(
     explained: Explained,
     asked: Question,
 ) -> list[BlockComparison]:
-    """The metrics of the whole; the first carries the verdict."""
+    """Return the comparisons of whole-set metrics; the first one decides the verdict."""
     counted = _per(explained, blocks)
     per = f" per {counted}" if counted else ""
     whole: list[tuple[What | str, str]] = [("response", "response time"), ("database", "database time"), ("cpu", "CPU")]
@@ -163,8 +170,11 @@ def _comparisons(
 
 
 def _per(explained: Explained, blocks: tuple[Blocks, Blocks]) -> str:
-    """What the time of a block is taken per: nothing where one run is compared with another of the same
-    work, or where the same work took another number of executions and was not the same transactions."""
+    """Return the unit by which the time of a block is divided: execution, transaction, or empty for none.
+
+    It is empty if one run is compared with another run of the same work, or if the same work took another number of
+    executions and its transactions are not alike.
+    """
     if explained.basis != "run":
         return explained.basis
     if blocks[0].unit not in ("session", "file"):
@@ -177,7 +187,7 @@ def _per(explained: Explained, blocks: tuple[Blocks, Blocks]) -> str:
 
 
 def _heavy(numbers: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
-    """The numbers of the blocks without those of sessions and files that hardly did anything."""
+    """Return the values of the blocks, with NaN for sessions and files that did almost nothing."""
     import numpy as np
 
     if blocks.unit not in ("session", "file"):
@@ -207,7 +217,7 @@ def _judge(
 
 
 def _values(numbers: tuple[dict[str, Any], dict[str, Any]], name: str, per: str) -> tuple[Any, Any]:
-    """A number of each block, perhaps per execution or transaction of it."""
+    """Return a value of each block of both sets, divided by its executions or transactions if `per` is set."""
     import numpy as np
 
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -222,7 +232,7 @@ def _used(
     explained: Explained,
     asked: Question,
 ) -> traces_verdict.Used:
-    """How many blocks the verdict rests on: one in which nothing was executed has no time per execution."""
+    """Return the number of blocks behind the verdict; a block without executions has no time per execution."""
     import numpy as np
 
     if blocks[0].unit == "batch":
@@ -251,7 +261,7 @@ def _totals(sets: Sets, what: What, label: str, explained: Explained, asked: Que
 
 
 def _once(sets: Sets, explained: Explained) -> float:
-    """The share of the difference that lies in calls and waits made once."""
+    """Return the share of the difference that comes from calls and waits made once."""
     from dbdyno.stats.stratified import once
 
     sides = [
@@ -263,7 +273,7 @@ def _once(sets: Sets, explained: Explained) -> float:
 
 
 def _judged(sets: Sets, explained: Explained, asked: Question) -> dict[str, ComparisonRow]:
-    """By statement: its time per execution of the one set against the other."""
+    """Return, for each statement of both sets, the comparison of its time per execution."""
     from dbdyno.stats.blocks import decide_one, row_of
     from dbdyno.stats.decide import benjamini_hochberg
     from dbdyno.stats.stratified import compare_totals
@@ -287,7 +297,7 @@ def _judged(sets: Sets, explained: Explained, asked: Question) -> dict[str, Comp
 
 
 def _add_steps(sets: Sets, changed: list[dict[str, Any]]) -> None:
-    """Puts the steps of both plans to each statement whose plan changed."""
+    """Add the steps of both plans to each statement whose plan changed."""
     for at, traces in enumerate(sets):
         traces.connection.execute("create or replace temp table keys as select statement, key from matched")
         for row in changed:
@@ -299,7 +309,7 @@ def _add_steps(sets: Sets, changed: list[dict[str, Any]]) -> None:
 
 
 def _pairs(pairs: Pairs, numbers: tuple[dict[str, Any], dict[str, Any]]) -> list[dict[str, object]]:
-    """Each pair with its response and database times."""
+    """Return each pair with its response and database times."""
     return [
         {"key": key, **{f"{name}_ns": [float(side[name][at]) for side in numbers] for name in ("response", "database")}}
         for at, key in enumerate(pairs.keys)

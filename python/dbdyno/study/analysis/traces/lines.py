@@ -1,9 +1,8 @@
-"""Line by line: what became slower or faster between two sets of traces, and how much of the
-difference each line makes.
+"""Comparison of two sets of traces line by line: what became slower or faster, and the share of the difference.
 
-Per line two metrics are judged: how long one takes (`mean`), and what the line costs in all or per
-execution of the client (`per_execution`: it holds how often it happens too). All lines of all
-families share one false-discovery rate.
+Two metrics of each line decide: the time of one (`mean`), and the total cost of the line, in all or per execution of
+the client (`per_execution`, which includes how often it occurs). All lines of all families share one false discovery
+rate.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 Sides = tuple[dict[str, Line], ...]
 """The lines of each set, by name."""
 LINES_MOST = 60
-"""Lines per family that are compared: those with most time in either set."""
+"""Largest number of lines per family that are compared: those with most time in either set."""
 METRICS = (
     ("mean", "mean", "ns"),
     ("p50", "median", "ns"),
@@ -36,7 +35,7 @@ METRICS = (
     ("count_per_s", "number per second", "1/s"),
     ("time_per_s", "time per second", "ns"),
 )
-"""Name, label and unit of what is compared for each line; less is better in all."""
+"""Name, label and unit of the metrics of each line; less is better for all."""
 RATES = ("count_per_s", "time_per_s")
 
 
@@ -49,7 +48,7 @@ def compare_lines(
     level: float,
     threshold: float,
 ) -> list[LineRow]:
-    """A row per line, the ones that make most of the difference first in each family."""
+    """Return a row per line; in each family, those with the largest share of the difference come first."""
     from dbdyno.stats.blocks import decide_one, row_of
     from dbdyno.stats.decide import benjamini_hochberg
 
@@ -72,7 +71,7 @@ def compare_lines(
 
 
 def _names(sides: Sides) -> list[str]:
-    """The lines with most time in either set."""
+    """Return the lines with most time in either set."""
     total: dict[str, int] = {}
     for side in sides:
         for name, line in side.items():
@@ -126,14 +125,14 @@ def _compare(
     for side, cut, executed, scale in zip(sides, blocks, executions, scales, strict=True):
         line = side[name]
         amounts = {"mean": line.mean, "p50": line.p50, "p99": line.p99}
-        if cut.unit == "batch":  # the number of waits or calls is what it is; how long they take varies
+        if cut.unit == "batch":  # the number of waits or calls is fixed, only their length varies
             amounts["per_execution"] = line.mean * line.count * scale
         else:
             amounts["per_execution"] = _over(line.time, executed)
             amounts["count_per_s"] = _over(line.n, cut.seconds)
             amounts["time_per_s"] = _over(line.time, cut.seconds)
         values.append(amounts)
-    # A count in a block is known to half an event at its ends.
+    # The count in a block is uncertain by half an event at its ends.
     fewest = min(float(side[name].n.mean()) for side in sides)
     grain = 0.5 / fewest if fewest > 0 else 0.0
     return [
@@ -163,8 +162,10 @@ def judge(
     unit: str,
     sd_least: float = 0.0,
 ) -> BlockComparison:
-    """Two sets of block values: pair by pair where the blocks are pairs, else by Welch's t. Batches
-    of one trace follow each other, so they are in order."""
+    """Compare two sets of block values: as pairs if the blocks are pairs, else by Welch's t.
+
+    Batches of one trace are in time order.
+    """
     from dbdyno.stats.blocks import compare_blocks
     from dbdyno.stats.unpaired import compare_unpaired
 
@@ -189,7 +190,7 @@ def _counts(values: Array) -> int:
 
 
 def _about(sets: tuple[Traces, Traces], family: str) -> dict[str, dict[str, str | None]]:
-    """The class of an event, the text of a statement."""
+    """Return the class of each event, or the text of each statement."""
     query = {
         "event": "select event as line, any_value(class) as class from waits group by event",
         "call": "select distinct kind as line from calls",

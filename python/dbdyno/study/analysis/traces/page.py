@@ -1,4 +1,4 @@
-"""The parts of the model of two sets of traces that the pages of experiments have, too."""
+"""Parts of the model of two sets of traces that the pages of experiments have, too."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def account(explained: Explained) -> AccountRow:
-    """The two numbers and the counts of both sets; `scaled` is per execution or in all (`basis`)."""
+    """Return times and counts of both sets; the times are totals, or per execution or transaction (`basis`)."""
     names = (
         "response_ns",
         "database_ns",
@@ -43,7 +43,7 @@ def account(explained: Explained) -> AccountRow:
 
 
 def arm(at: int, traces: Traces, blocks: Blocks, own: Account, values: Any, asked: Question) -> ArmRow:
-    """One set as an arm."""
+    """Return one set as an arm."""
     import numpy as np
 
     about = facts(traces)
@@ -75,7 +75,7 @@ def arm(at: int, traces: Traces, blocks: Blocks, own: Account, values: Any, aske
 
 
 def _sessions(traces: Traces, count: int) -> str:
-    """`7 sessions, 1 of them without a call`: such a one is in no comparison."""
+    """Return the sessions as text, such as `7 sessions, 1 of them without a call` (which is in no comparison)."""
     called = traces.rows("select count(distinct session) as n from calls")[0]["n"]
     left = count - called
     return _number(count, "session") + (f", {left} of them without a call" if 0 < left < count else "")
@@ -91,7 +91,7 @@ def _errors(traces: Traces) -> int:
 
 
 def classical(values: tuple[Any, Any]) -> list[TestRow]:
-    """The tests over all values, which assume independence."""
+    """Return the tests over all values, which assume independence."""
     from dbdyno.stats.classical import kolmogorov_smirnov, mann_whitney, welch
 
     if min(v.size for v in values) < 2:
@@ -113,7 +113,7 @@ def classical(values: tuple[Any, Any]) -> list[TestRow]:
 
 
 def quantile_ratio(values: tuple[Any, Any]) -> list[QuantileRatios]:
-    """Quantile by quantile, pooled over the blocks: other over base."""
+    """Return the ratio of other to base for each quantile, pooled over the blocks."""
     import numpy as np
 
     smallest = min(v.size for v in values)
@@ -127,7 +127,7 @@ def quantile_ratio(values: tuple[Any, Any]) -> list[QuantileRatios]:
 
 
 def classes(sets: tuple[Traces, Traces]) -> list[Waited]:
-    """Share of the session time by class and event, per set: the larger ones; the rest is other."""
+    """Return the share of session time by class and event in each set."""
     found: list[Waited] = []
     for at, traces in enumerate(sets):
         whole = facts(traces)["elapsed_ns"] or 1
@@ -146,7 +146,7 @@ def classes(sets: tuple[Traces, Traces]) -> list[Waited]:
 
 
 def run(sets: tuple[Traces, Traces], used: Used, asked: Question) -> RunRow:
-    """What the head of the page says."""
+    """Return the head of the page."""
     a, b = asked.names
     subject = f"the waits for {asked.event}" if asked.event else "the client's executions"
     return {

@@ -1,8 +1,8 @@
-"""Files of two sets paired by their names: the same job, traced before and after.
+r"""Pairing of the files of two sets by their names: the same job, traced before and after.
 
-A pattern such as `ms-(\\d+)` picks the key out of a file's name: what its groups hold, or what the
-whole of it fits where it has none. Files of one key are one side of one pair; files without a
-counterpart are left out of the comparison, and named.
+A pattern such as `ms-(\d+)` extracts the key from a file's name: the contents of its groups, or the whole match if it
+has no groups. All files of one key are one side of a pair; files without a counterpart are left out of the comparison,
+and named.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAMED = 6
 
 @dataclass(frozen=True)
 class Pairs:
-    """The keys in order, the files of each on both sides, and what has no counterpart."""
+    """The keys in order, the files of each on both sides, and the names of files without a counterpart."""
 
     keys: tuple[str, ...]
     files: tuple[dict[str, list[int]], dict[str, list[int]]]
@@ -28,8 +28,13 @@ class Pairs:
 
 
 def pair(sets: tuple[Traces, Traces], pattern: str) -> Pairs:
-    """Pairs the files of two sets, and lets every later question see the paired ones only: a table
-    `pairs` (file, pair) and views of the same names are laid over each. Raises `TraceError`."""
+    """Pair the files of two sets by `pattern`, and restrict all later queries to the paired files.
+
+    A table `pairs` (file, pair) and views over the tables of the same names are created in each set.
+
+    Raises:
+        TraceError: The pattern is not a regular expression, or pairs no file.
+    """
     try:
         compiled = re.compile(pattern)
     except re.error as error:
@@ -63,7 +68,7 @@ def _files(traces: Traces, pattern: re.Pattern[str]) -> dict[str, list[int]]:
 
 
 def _natural(key: str) -> list[tuple[int, str]]:
-    """An order in which 9 comes before 10."""
+    """Return a sort key by which 9 comes before 10."""
     return [(int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", key)]
 
 

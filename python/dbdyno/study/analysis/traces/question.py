@@ -1,4 +1,4 @@
-"""How two sets of traces are compared."""
+"""Options of a comparison of two sets of traces."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ LEVEL, THRESHOLD = 0.95, 0.02
 
 @dataclass(frozen=True)
 class Question:
-    """How two sets are compared. `names` are shown; `event` makes its waits the population; `pair`
-    is a pattern that pairs their files."""
+    """Options of a comparison.
+
+    Attributes:
+        names: Names of the two sets.
+        event: Event whose waits are the population; None for the client's calls.
+        merge_literals: True to match all statements by their text without literals.
+        level: Confidence level of the intervals.
+        threshold: Smallest relative difference that matters.
+        pair: Pattern that pairs the files of the sets; None for no pairs.
+    """
 
     names: tuple[str, str] = ("A", "B")
     event: str | None = None

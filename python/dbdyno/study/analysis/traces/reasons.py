@@ -1,4 +1,4 @@
-"""The causes of a difference in words: one sentence each, with the figures it was seen by."""
+"""Causes of a difference in words: one sentence each, with the figures that show it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from dbdyno.trace.holders import meanwhile
 
 MOST = 20
 LEAST = 0.005
-"""A cause below this share of the longer response time is not worth a sentence."""
+"""Share of the longer response time below which a cause gets no sentence."""
 TEXT_MOST = 44
 MOSTLY = 0.5
-"""From this share of what was added on a statement is named with it."""
+"""Share of an increase from which on the statement with most of it is named."""
 HELD_LEAST = 0.05
-"""From this share of a cause on, what others waited for locks meanwhile is told with it."""
+"""Share of a cause's effect from which on the time that others waited for locks is reported with it."""
 LITERALS = 10
-"""From so many texts on that differ in nothing but literals, they are named."""
+"""Number of texts that differ only in literals from which on they are mentioned."""
 
 
 def reasons(explained: Explained, names: tuple[str, str]) -> list[dict[str, object]]:
-    """The causes, largest first: `code`, `about`, `effect_ns`, `text`, `counts`, `times_ns`."""
+    """Return the causes, largest first, as rows with code, about, effect, text, counts and times."""
     least = LEAST * max(explained.response_ns)
     return [
         {
@@ -39,12 +39,12 @@ def reasons(explained: Explained, names: tuple[str, str]) -> list[dict[str, obje
 
 
 def signed(ns: float) -> str:
-    """A difference with its sign."""
+    """Return a difference of times with its sign."""
     return f"{'+' if ns > 0 else '-'}{duration(abs(ns))}"
 
 
 def _behind(cause: Cause, explained: Explained) -> str:
-    """Who waited meanwhile, of what holders of locks did; and what they did, of waits for locks."""
+    """Return who waited for locks during the cause; for a wait for locks, what the holders did."""
     before, after = cause.held_ns
     if abs(after - before) >= HELD_LEAST * abs(cause.effect_ns) > 0:
         return f"; for locks of sessions that were in it others waited {duration(after)} instead of {duration(before)}"
@@ -103,7 +103,7 @@ def _hard(cause: Cause, explained: Explained) -> str:
 
 def _commits(cause: Cause, explained: Explained) -> str:
     counts = [a.commits * scale for a, scale in zip(explained.accounts, explained.scales, strict=True)]
-    if not any(counts):  # a recording does not tell which calls were commits
+    if not any(counts):  # a recording does not say which calls were commits
         return f"commits: {_times(cause)}"
     if not differ(counts[0], counts[1]):
         return f"commits: {_times(cause)} for {number(counts[1])} of them"
@@ -120,7 +120,7 @@ def _round_trips(cause: Cause, explained: Explained) -> str:
 
 
 def _mostly(explained: Explained) -> str:
-    """The statement that makes most of the change of the round trips, if one does."""
+    """Return the statement with most of the change of the round trips, if there is one."""
     found: dict[str, float] = {}
     for account, scale in zip(explained.accounts, (-explained.scales[0], explained.scales[1]), strict=True):
         for part in account.parts:
@@ -134,7 +134,7 @@ def _mostly(explained: Explained) -> str:
 
 
 def _most_of(what: str, explained: Explained) -> str:
-    """The statement that makes most of the change of a resource, if one does."""
+    """Return the statement with most of the change of a resource, if there is one."""
     found: dict[str, float] = {}
     for account, scale in zip(explained.accounts, (-explained.scales[0], explained.scales[1]), strict=True):
         for part in account.parts:
@@ -149,7 +149,7 @@ def _most_of(what: str, explained: Explained) -> str:
 
 
 def _rows_a_fetch(explained: Explained, at: int) -> float:
-    """Of the statements of the client whose number of fetches changed."""
+    """Return the rows per fetch of the client's statements whose number of fetches changed."""
     sides = [change.sides[at] for change in explained.changes.values() if "fetches" in change.what]
     client = [side for side in sides if side and side.depth == 0]
     fetches = sum(side.fetches for side in client)
@@ -198,7 +198,7 @@ def _only(change: Change, explained: Explained, names: tuple[str, str]) -> str:
 
 
 def _figures(change: Change, what: tuple[str, ...]) -> str:
-    """Figures per execution that changed with the plan."""
+    """Return the figures per execution that changed with the plan."""
     told = []
     for name in what:
         one, two = change.per_execution(name)
@@ -208,14 +208,14 @@ def _figures(change: Change, what: tuple[str, ...]) -> str:
 
 
 def statement(change: Change) -> str:
-    """A statement in a sentence: its name and the beginning of its text."""
+    """Return a statement for a sentence: its name and the start of its text."""
     text = " ".join(change.known.text.split())
     short = text if len(text) <= TEXT_MOST else text[: TEXT_MOST - 1] + "…"
     return f"{change.known.key} ({short})" if short else f"statement {change.known.key or 'of no cursor'}"
 
 
 def number(value: float) -> str:
-    """A count, or a mean of counts with three digits."""
+    """Return a count, or a mean of counts with three digits."""
     if abs(value - round(value)) < 1e-9 or abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"

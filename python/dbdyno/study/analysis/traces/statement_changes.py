@@ -1,8 +1,8 @@
-"""What changed about the statements of two sets of traces: plan, executions, rows, gets, reads.
+"""Changes of the statements of two sets of traces: plan, executions, rows, gets, reads.
 
-Amounts are those of the whole sets where both did the same work (the same executions, rows or
-transactions, within `SAME_WORK`); else they are per transaction or per execution of the client, by
-which of the two more statements did the same, and so is every effect.
+Amounts are totals of the sets if both did the same work (the same executions, rows or transactions, within
+`SAME_WORK`). Otherwise they are per transaction or per execution of the client, whichever is the same for more
+statements; so are all effects.
 """
 
 from __future__ import annotations
@@ -18,20 +18,22 @@ from dbdyno.study.analysis.traces.statement_matching import Known
 Basis = Literal["run", "execution", "transaction"]
 SAME_WORK = 1.02
 TRANSACTIONS_LEAST = 20
-"""Fewer transactions say little about how much work was done."""
+"""Smallest number of transactions that measures how much work was done."""
 NOTABLE = 1.1
-"""From this ratio on an amount counts as changed."""
+"""Ratio from which on an amount counts as changed."""
 NOTABLE_GETS = 1.25
-"""Buffer gets vary with read consistency, so they have to differ by more."""
+"""Ratio from which on buffer gets count as changed; it is larger because they vary with read consistency."""
 PLAN_SHARE = 0.1
-"""A plan that takes this share of a statement's time in one set and none in the other is a change."""
+"""A plan with at least this share of a statement's time in one set, and none in the other, is a change."""
 MOST = 30
 
 
 @dataclass(frozen=True)
 class Change:
-    """A statement of both sets: its sides (None where it is not there), and what changed: `new`,
-    `gone`, `plan`, `executions`, `rows`, `fetches`, `gets`, `reads`, `hard parses`."""
+    """A statement of both sets: its sides (None if a set lacks it), and what changed.
+
+    Changes are `new`, `gone`, `plan`, `executions`, `rows`, `fetches`, `gets`, `reads`, `hard parses`.
+    """
 
     known: Known
     sides: tuple[Statement | None, Statement | None]
@@ -39,36 +41,36 @@ class Change:
     what: tuple[str, ...]
 
     def per_execution(self, name: str) -> tuple[float, float]:
-        """A figure of the statement per execution of its own, on both sides."""
+        """Return a figure of the statement per execution of it, on both sides."""
         found = [getattr(s, name) / max(s.executions, 1) if s else 0.0 for s in self.sides]
         return found[0], found[1]
 
     def executions(self) -> tuple[float, float]:
-        """How often it was executed, on the scale of the comparison."""
+        """Return the number of its executions on both sides, on the scale of the comparison."""
         found = [s.executions * scale if s else 0.0 for s, scale in zip(self.sides, self.scales, strict=True)]
         return found[0], found[1]
 
     def time_ns(self) -> tuple[float, float]:
-        """Its exclusive time, on the scale of the comparison."""
+        """Return its exclusive time on both sides, on the scale of the comparison [ns]."""
         found = [s.time_ns * scale if s else 0.0 for s, scale in zip(self.sides, self.scales, strict=True)]
         return found[0], found[1]
 
     def plans(self) -> tuple[str, str]:
-        """The plan with most time on each side; empty where none is known."""
+        """Return the plan with most time on each side; empty if none is known."""
         found = [max(s.plans, key=s.plans.__getitem__) if s and s.plans else "" for s in self.sides]
         return found[0], found[1]
 
     @property
     def reason(self) -> str:
-        """What explains a change of the time that one execution takes, or nothing."""
+        """Return what explains a change of the time per execution; empty if nothing does."""
         return next((name for name in ("plan", "rows", "fetches", "gets") if name in self.what), "")
 
 
 def basis_of(one: Account, two: Account) -> Basis:
-    """Whether the sets did the same work, so that their totals compare; else what it is counted in.
+    """Return whether the sets did the same work, so that totals are compared, or the unit of their times.
 
-    An application that asks more often for the same answer executes more in each transaction: per
-    execution it would look faster.
+    An application that asks more often for the same answer executes more in each transaction; per execution it would
+    look faster.
     """
     if not one.executions or not two.executions or not differ(one.executions, two.executions, SAME_WORK):
         return "run"
@@ -89,7 +91,7 @@ def basis_of(one: Account, two: Account) -> Basis:
 
 
 def are_transactions_alike(one: Account, two: Account) -> bool:
-    """Whether more of the client's statements were executed as often in each transaction as in each execution."""
+    """Return True if more client statements have the same number of executions per transaction than per execution."""
     if min(one.commits, two.commits) < TRANSACTIONS_LEAST:
         return False
 
@@ -104,7 +106,7 @@ def are_transactions_alike(one: Account, two: Account) -> bool:
 
 
 def differ(one: float, two: float, ratio: float = NOTABLE) -> bool:
-    """Whether two amounts differ by more than a ratio."""
+    """Return True if two amounts differ by more than a ratio."""
     low, high = sorted((one, two))
     return high > 0 and high > low * ratio
 
@@ -112,7 +114,7 @@ def differ(one: float, two: float, ratio: float = NOTABLE) -> bool:
 def changes(
     accounts: tuple[Account, Account], known: dict[str, Known], scales: tuple[float, float]
 ) -> dict[str, Change]:
-    """Every statement of either set."""
+    """Return every statement of either set with its changes."""
     found: dict[str, Change] = {}
     for key in dict.fromkeys([*accounts[0].statements, *accounts[1].statements]):
         sides = (accounts[0].statements.get(key), accounts[1].statements.get(key))
@@ -135,7 +137,7 @@ def _what(change: Change) -> list[str]:
 
 
 def _other_plan(one: Statement, two: Statement) -> bool:
-    """Whether a plan with a notable share of either side is not on the other side."""
+    """Return True if a plan with a notable share of the time on one side is missing on the other."""
     if not one.plans or not two.plans:
         return False
     for mine, other in ((one.plans, two.plans), (two.plans, one.plans)):
@@ -148,9 +150,9 @@ def _other_plan(one: Statement, two: Statement) -> bool:
 def rows_of(
     found: dict[str, Change], judged: Mapping[str, ComparisonRow], response_ns: Sequence[float]
 ) -> list[dict[str, object]]:
-    """The statements whose time or plan changed, most time first: what JSON and the pages hold.
+    """Return the statements whose time or plan changed, largest difference first, as in JSON and on the pages.
 
-    `judged` has the comparison of the time per execution by key, where both sets have several.
+    `judged` has the comparison of the time per execution by statement, if both sets have several.
     """
     least = 0.005 * max(response_ns)
     rows: list[dict[str, Any]] = []

@@ -1,9 +1,9 @@
-"""Which statements of two sets of traces are the same one.
+"""Matching of the statements of two sets of traces.
 
-A SQL_ID that is in both sets is the same statement. What is left is matched by its text with
-literals and bind variables taken out, so that a thousand statements with literals meet the one with
-bind variables that they should have been, or that `cursor_sharing = force` made of them. Comments (those that
-tools add, with a trace's number in them), the length of lists, blanks and case make no difference; hints do.
+A SQL_ID that is in both sets is the same statement. All others are matched by their text without literals and bind
+variables, so that a thousand statements with literals match the one with bind variables that they should have been, or
+that `cursor_sharing = force` made of them. Comments (those that tools add, with a trace's number in them), the length
+of lists, blanks and case make no difference; hints do.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LIST = re.compile(r"\( ?:n(?: ?, ?:n)* ?\)")
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a statement in either set: the number of texts it stands for in each."""
+    """A statement of either set, with the number of texts that it stands for in each."""
 
     key: str
     text: str
@@ -35,9 +35,9 @@ class Known:
 
 
 def match(sets: tuple[Traces, Traces], *, merge_literals: bool = False) -> dict[str, Known]:
-    """Lays a table `matched` (statement, key, text, command) over each set; returns the keys.
+    """Create a table `matched` (statement, key, text, command) in each set, and return the statements by key.
 
-    `merge_literals` matches all by their text, also those that have their SQL_ID in both sets.
+    `merge_literals` matches all by their text, even those whose SQL_ID is in both sets.
     """
     listed = [_listed(traces) for traces in sets]
     shared = set() if merge_literals else set(listed[0]) & set(listed[1])
@@ -64,7 +64,7 @@ def match(sets: tuple[Traces, Traces], *, merge_literals: bool = False) -> dict[
 
 
 class _Statement(TypedDict):
-    """A statement of a set: what it may be matched by."""
+    """A statement of a set, with what it may be matched by."""
 
     statement: str
     text: str | None
@@ -85,13 +85,13 @@ def _listed(traces: Traces) -> dict[str, _Statement]:
 
 
 def _folded(row: _Statement) -> str:
-    """The text that a statement is matched by; without one it is matched with nothing."""
+    """Return the text by which a statement is matched; without one it is matched with nothing."""
     text = row["text"] or row["force_match"]
     return "text " + folded(text) if text else "key " + str(row["statement"])
 
 
 def folded(text: str) -> str:
-    """A text without what differs between executions of one statement.
+    """Return a text without what differs between executions of one statement.
 
     >>> folded("select a from t where b in (1, 2, 3) /* id='7' */")
     'SELECT A FROM T WHERE B IN (:n)'
@@ -107,7 +107,7 @@ def folded(text: str) -> str:
 
 
 def _name(members: list[set[str]]) -> str:
-    """The name of several as one: that of the set in which it is a single statement."""
+    """Return the name of a group of statements: that of the set in which it is a single statement."""
     single = next((own for own in members if len(own) == 1), None)
     return min(single) if single else min(members[0] | members[1])
 

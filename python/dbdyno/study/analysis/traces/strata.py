@@ -1,7 +1,7 @@
-"""The response time of a set as strata: what was done over and over, kind by kind, in its order.
+"""Division of the response time of a set into strata: repeated work by kind, in time order.
 
-A stratum is one kind of call of one statement, or the round trips of one statement, or one event
-between calls. `stats.stratified` says what may be concluded from it. Needs the tables of `account`.
+A stratum is one kind of call of one statement, or the round trips of one statement, or one event between calls.
+`stats.stratified` says what may be concluded from them. Needs the tables of `account`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dbdyno.stats.stratified import Stratum
 
 BATCHES = 20
-"""A stratum is cut into so many batches, or as many as it has parts."""
+"""Number of batches of a stratum; fewer if it has fewer parts."""
 What = Literal["response", "database", "cpu"]
 _CALLS = "select owner, owner || ' ' || kind as stratum, {time} as ns, started_ns, line from owned"
 _BETWEEN = (
@@ -30,7 +30,7 @@ _SOURCES = {
 
 
 def strata(traces: Traces, what: What) -> dict[str, list[Stratum]]:
-    """The strata of a total by their owner."""
+    """Return the strata of a total by their owner."""
     import numpy as np
 
     from dbdyno.stats.stratified import Stratum

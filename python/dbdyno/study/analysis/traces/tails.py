@@ -1,4 +1,4 @@
-"""The slow ends of two sets apart from their middles: exceedances, the longest, far quantiles."""
+"""Comparison of the tails of two sets: exceedances, the longest, high quantiles."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ LONGEST = 100
 
 
 def compare_tails(sets: tuple[Traces, Traces], values: tuple[Array, Array], level: float) -> dict[str, object] | None:
-    """The tails of two sorted populations, or None where there are too few values.
+    """Return the tails of two sorted populations, or None if one has fewer than 100 values.
 
-    `threshold_ns` is the base's p99. `exceed`: how many of each set are longer, the share, and the
-    difference of the shares over blocks (Welch, with interval). `longest`: of the K longest of both
-    together, how many are of each set, and how many would be if the sets were alike. `quantiles`:
-    p99, p99.9, p99.99 and the longest of each set (None where it has too few values).
+    `threshold_ns` is the base's p99. `exceed`: how many of each set are longer, their share, and the difference of the
+    shares over blocks (Welch, with interval). `longest`: how many of the K longest of both together are from each set,
+    and how many would be if the sets were alike. `quantiles`: p99, p99.9, p99.99 and the longest of each set (None if
+    it has too few values).
     """
     import numpy as np
 
@@ -52,7 +52,7 @@ def compare_tails(sets: tuple[Traces, Traces], values: tuple[Array, Array], leve
             "shares": [n / v.size for n, v in zip(counts, values, strict=True)],
             **_over_blocks(sets, threshold, level),
         },
-        # Where many values equal the shortest of them, there is no such thing as the longest.
+        # If many values equal the shortest of the longest, the longest are not defined.
         "longest": None
         if sum(among) > 2 * most
         else {
@@ -65,7 +65,7 @@ def compare_tails(sets: tuple[Traces, Traces], values: tuple[Array, Array], leve
 
 
 def _over_blocks(sets: tuple[Traces, Traces], threshold: float, level: float) -> Beyond:
-    """Difference of the shares beyond the threshold, base from other, over blocks."""
+    """Return the difference of the shares beyond the threshold over blocks, other minus base."""
     import numpy as np
     from scipy import special
 

@@ -1,4 +1,4 @@
-"""What is said of two sets of traces: the headline, its reasons, the method, the warnings."""
+"""Text of a comparison of two sets of traces: the headline, its reasons, the method, the warnings."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
 
 UNITS = {"pair": "pairs of files", "session": "sessions", "file": "files", "batch": "batches of calls"}
 WHOSE = {"execution": "An execution of the client in ", "transaction": "A transaction in "}
-"""Whose times are compared, by basis, where it is not the totals of the sets."""
+"""Whose times are compared, by basis, if it is not the totals of the sets."""
 MANY_TIMES = 3.0
-"""From so many times the executions on, their number stands in front of the reasons."""
+"""Ratio of executions from which on their numbers come before the reasons."""
 MIX_LEAST = 0.5
-"""The share of a set's executions, of statements that it has more of, from which on it did the work in another way."""
+"""Share of a set's executions, in statements that it executes more often, from which on it did other work."""
 REASONS = 5
 REASON_LEAST = 0.04
-"""A reason stands in the verdict from this share of the difference on, or the longer time."""
+"""Share of the difference from which on a reason is in the verdict, if it is also 1 % of the longer time."""
 INSIDE_LEAST = 0.25
-"""A reason stands beside the database time from this share of its difference on."""
+"""Share of the difference of the database times from which on a reason is given beside them."""
 ALONE = 5
 SINGLE = 0.5
-"""Where calls made once hold more than this share of the difference, nothing says it repeats."""
+"""Share of the difference in calls made once above which nothing says that it would repeat."""
 
 
 @dataclass(frozen=True)
 class Used:
-    """What the blocks are, how many of each set the verdict rests on, and of how many."""
+    """Unit of the blocks, number of blocks of each set on which the verdict is based, and total number of blocks."""
 
     unit: Unit
     counts: tuple[int, int]
     of: tuple[int, int]
 
     def count_of(self, at: int) -> str:
-        """`7`; `6 of 7` where one has nothing to compare."""
+        """Return the number as text: `7`, or `6 of 7` if one has nothing to compare."""
         return f"{self.counts[at]}" + (f" of {self.of[at]}" if self.counts[at] != self.of[at] else "")
 
 
@@ -60,7 +60,7 @@ def verdict(
     why: list[dict[str, Any]],
     once: float,
 ) -> VerdictRow:
-    """The decision, the two numbers, the reasons in words, and what the interval means."""
+    """Return the decision, the two times, the reasons in words, and what the interval means."""
     lead = found.arms[0].headline
     decision = lead.decision
     if once > SINGLE and decision in ("faster", "slower", PROVISIONAL):
@@ -78,7 +78,7 @@ def verdict(
 
 
 def headline(explained: Explained, asked: Question) -> str:
-    """The two numbers: response time and database time, of the second set against the first."""
+    """Return the sentence with response time and database time of the second set compared with the first."""
     base, other = asked.names
     response, database = explained.response_ns, explained.database_ns
     whose = WHOSE.get(explained.basis, "")
@@ -108,7 +108,7 @@ def _for(times: tuple[float, float]) -> str:
 
 
 def compared(times: tuple[float, float]) -> str:
-    """`14.4 times as long as`, `6.2 % longer than`."""
+    """Return the comparison in words, such as `14.4 times as long as` or `6.2 % longer than`."""
     ratio = times[1] / times[0]
     if abs(ratio - 1) < 0.0005:
         return "as long as"
@@ -120,8 +120,11 @@ def compared(times: tuple[float, float]) -> str:
 
 
 def _more_calls(explained: Explained, asked: Question) -> list[str]:
-    """Where one set has many times the executions, each may be cheaper and the whole dearer: a client that asks row by
-    row. Whether both did the same work only the reader knows."""
+    """Return a sentence if one set has many times the executions of the other.
+
+    Each execution may then be cheaper although the whole is dearer, for example for a client that asks row by row. Only
+    the reader knows whether both did the same work.
+    """
     one, two = explained.accounts
     if explained.basis != "execution" or min(one.executions, two.executions) <= 0:
         return []
@@ -137,7 +140,7 @@ def _more_calls(explained: Explained, asked: Question) -> list[str]:
 
 
 def _is_other_mix(explained: Explained, at: int) -> bool:
-    """Whether most executions of a set are of statements that it has more of: else it just ran longer."""
+    """Return True if most executions of a set are of statements that it runs more often; else it only ran longer."""
     other = [c for c in explained.changes.values() if {"new", "gone", "executions"} & set(c.what)]
     counts = [c.executions() for c in other if (side := c.sides[at]) and side.depth == 0]
     more = sum(count[at] for count in counts if count[at] > count[1 - at])
@@ -151,7 +154,7 @@ def _event_sentence(lead: BlockComparison, asked: Question) -> str:
 
 
 def _main(why: list[dict[str, Any]], explained: Explained) -> list[dict[str, Any]]:
-    """The reasons that make the difference; of equal times none but large ones that cancel out."""
+    """Return the reasons that make the difference; of equal times only large ones that cancel each other."""
     response = explained.response_ns
     difference = abs(response[1] - response[0])
     least = max(REASON_LEAST * difference, 0.01 * max(response))
@@ -159,8 +162,10 @@ def _main(why: list[dict[str, Any]], explained: Explained) -> list[dict[str, Any
 
 
 def _inside(why: list[dict[str, Any]], said: list[dict[str, Any]], explained: Explained) -> str:
-    """The reason that makes most of the difference of the database times, if it was not among those said: a
-    network that varies may be larger and hide it."""
+    """Return the reason for most of the difference of the database times, unless it was already given.
+
+    A network that varies may be larger and hide it.
+    """
     one, two = explained.database_ns
     known = [reason for reason in why if reason["code"] != "round trips" and reason["about"] != ROUND_TRIP]
     most = max(known, key=lambda reason: reason["effect_ns"] * (two - one), default=None)
@@ -170,7 +175,7 @@ def _inside(why: list[dict[str, Any]], said: list[dict[str, Any]], explained: Ex
 
 
 def _meaning(lead: BlockComparison, decision: str, used: Used, asked: Question, is_once: bool) -> str:
-    """What the decision rests on, and what it does not say."""
+    """Return a sentence on what the decision is based on, and what it does not say."""
     unit = used.unit
     if is_once:
         return (
@@ -201,7 +206,7 @@ def _meaning(lead: BlockComparison, decision: str, used: Used, asked: Question, 
 
 
 def method(used: Used, asked: Question, explained: Explained) -> list[str]:
-    """How the numbers were made, a sentence each."""
+    """Return how the numbers were computed, one sentence each."""
     unit = used.unit
     base, other = asked.names
     same = {
@@ -255,7 +260,7 @@ def warnings_of(
     explained: Explained,
     pairs: Pairs | None,
 ) -> list[Caution]:
-    """What the readers said, and what to keep in mind of these two sets."""
+    """Return the readers' warnings, and what to keep in mind about these two sets."""
     sides = [merged(warnings(traces)) for traces in sets]
     both = [warning["text"] for warning in sides[0] if warning in sides[1]]
     whose = " and ".join(asked.names)

@@ -1,7 +1,7 @@
-"""The causes of a difference between two sets of traces in the shape that runs have.
+"""Causes of a difference between two sets of traces in the form that runs have.
 
-The causes come from an account that is closed: their effects and the rest add up to the difference of the response
-times. They are facts of these traces, so they have no interval; whether they would be so again says the verdict.
+The account is closed: the effects of the causes and the rest add up to the difference of the response times. They are
+facts of these traces, so they have no interval; the verdict says whether they would be the same again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dbdyno.study.analysis.traces.causes import Explained
 
 
 def why_of(explained: Explained, reasons: Sequence[dict[str, Any]], names: tuple[str, str]) -> Why:
-    """The largest causes, from the sentences that `reasons` made of them."""
+    """Return the largest causes, from the rows that `reasons` made of them."""
     before, after = explained.response_ns
     amount = after - before
     of = f"{names[1]} against {names[0]}"

@@ -1,10 +1,10 @@
-"""The causes of a difference between two arms, or of the time of one: largest first, with intervals over blocks.
+"""Causes of a difference between two arms, or of the time of one: largest first, with intervals over blocks.
 
-The mean time of a transaction is cut into events (`parts`); events that one reason explains are one cause (`reasons`).
-The amount of a cause is its time with the one arm less its time with the other; its interval is by the jackknife over
-blocks: both arms of a block left out together where they ran side by side, each alone where they are of two runs.
-Nothing is named where a gate took the verdict away, where sessions were looked at too seldom, where blocks are too few,
-or where the interval of the whole difference holds zero.
+The mean time of a transaction is divided into events (`parts`); events that one reason explains are one cause
+(`reasons`). The amount of a cause is its time in one arm minus its time in the other. Its interval comes from the
+jackknife over blocks: both arms of a block are left out together if they ran side by side, each alone if they are from
+two runs. No cause is named if a gate withheld the verdict, if sessions were sampled too rarely, if there are too few
+blocks, or if the interval of the whole difference contains zero.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LOOKS_LEAST = 100
-"""How often the sessions of an arm must have been looked at, for its events."""
+"""Smallest number of times that the sessions of an arm must have been sampled for its events."""
 BLOCKS_LEAST = 4
-"""Blocks that an interval needs."""
+"""Smallest number of blocks for an interval."""
 _OWN = {
     "CPU": "CPU of the server's sessions",
     "ready": "time ready to run: for a processor, or on the way to the client",
@@ -44,7 +44,7 @@ _OF_PROGRAMS = {
 
 
 class Split:
-    """Two arms beside each other (or one against nothing), event by event, with the error of each difference."""
+    """Two arms (or one alone) divided into events, with the error of each difference."""
 
     def __init__(self, base: Side | None, other: Side, *, paired: bool) -> None:
         self.base, self.other, self.paired = base, other, paired
@@ -54,7 +54,7 @@ class Split:
         self.blocks = min(side.blocks for side in sides)
 
     def amount(self, groups: Sequence[Sequence[int]]) -> tuple[Array, Array]:
-        """The difference of each group of events, and its standard error."""
+        """Return the difference of each group of events, and its standard error."""
         from dbdyno.stats.jackknife import jackknife
 
         def of(side: Side) -> Callable[[Any], Array]:
@@ -87,7 +87,18 @@ def explain(
     paired: bool = True,
     withheld: str = "",
 ) -> Why:
-    """Why `other` differs from `base`; without a base, where its time goes."""
+    """Explain why `other` differs from `base`; without a base, where its time goes.
+
+    Args:
+        base: The base; None to explain the time of `other` alone.
+        other: The arm to explain.
+        level: Confidence level of the intervals.
+        arm: Index of the arm.
+        counts: Server counters of both arms.
+        stations: Devices of a model in both arms.
+        paired: True if the arms ran side by side in the same blocks.
+        withheld: Why there is no verdict; empty if there is one.
+    """
     split = Split(base, other, paired=paired)
     what = f"{other.name} against {base.name}" if base is not None else other.name
     every = np.ones(other.blocks, dtype=bool)
@@ -111,11 +122,11 @@ def explain(
 
 
 def _lack(split: Split) -> tuple[str, str] | None:
-    """Why the evidence does not carry causes, and what would; None where it does."""
+    """Return why the evidence is not enough for causes and what would be; None if it is enough."""
     for side in (split.base, split.other):
         if side is None:
             continue
-        known = side.exact or side.programs  # no waits to look at, or all of them timed
+        known = side.exact or side.programs  # there are no waits to sample, or all were timed
         if not side.looks and not known:
             return (f"nobody looked at the waits of {side.name}", "activity_hz = 10 under [watch] samples them")
         if not known and side.looks < LOOKS_LEAST:
@@ -147,7 +158,7 @@ def _pair(
     stations: tuple[Mapping[str, Station], Mapping[str, Station]],
     amount: float,
 ) -> Pair | None:
-    """Both arms for the rules, the slower first; None where one is looked at alone."""
+    """Return both arms for the rules, the slower first; None for one arm alone."""
     if base is None:
         return None
     sides = (other, base) if amount > 0 else (base, other)
@@ -166,8 +177,10 @@ def _beside(
     stations: tuple[Mapping[str, Station], Mapping[str, Station]],
     amount: float,
 ) -> tuple[str, ...]:
-    """What was counted otherwise, where time does not tell the arms apart: whichever of them it is said of, and not
-    what would be said of both."""
+    """Return sentences on differing counters if the times of the arms do not differ certainly.
+
+    A reason that would apply with either arm as the slower one is left out.
+    """
     pairs = [_pair(base, other, counts, stations, sign * abs(amount)) for sign in (1, -1)]
     first, second = ({one.code: one for one in _first(reasons(pair))} if pair else {} for pair in pairs)
     words = [one.words for code, one in (first | second).items() if (code in first) != (code in second)]
@@ -175,7 +188,7 @@ def _beside(
 
 
 def _counted(pair: Pair | None, blocks: int) -> tuple[str, ...]:
-    """What was counted otherwise with the slower arm, where waits say too little of its time to name a cause."""
+    """Return sentences on differing counters of the slower arm, for which waits say too little to name a cause."""
     known = _first(reasons(pair)) if pair is not None and blocks >= BLOCKS_LEAST else []
     return tuple(
         f"Counted otherwise, though how much of the time it is was not seen: {one.words}." for one in known[:MOST]
@@ -183,7 +196,7 @@ def _counted(pair: Pair | None, blocks: int) -> tuple[str, ...]:
 
 
 def _first(known: list[tuple[frozenset[str], Reason]]) -> list[Reason]:
-    """The reasons that have something left to explain: a spill is no cold cache besides."""
+    """Return the reasons that have something left to explain; for example, a spill is not also a cold cache."""
     explained: frozenset[str] = frozenset()
     found = []
     for kinds, reason in known:
@@ -194,7 +207,7 @@ def _first(known: list[tuple[frozenset[str], Reason]]) -> list[Reason]:
 
 
 def _each(sides: tuple[Side, Side], name: str) -> tuple[float, float] | None:
-    """What the host says of the sessions' processes, for a transaction; None where it does not of both."""
+    """Return what the host reports of the sessions' processes per transaction; None if not for both arms."""
     if not all(side.cpu_count.sum() for side in sides):
         return None
     one, two = (float(getattr(side, name).sum() / side.cpu_count.sum()) for side in sides)
@@ -202,14 +215,14 @@ def _each(sides: tuple[Side, Side], name: str) -> tuple[float, float] | None:
 
 
 def _causes(split: Split, pair: Pair | None, amount: float, level: float) -> list[Cause]:
-    """The causes that are certain and large enough, the largest first; the client's time after the server's."""
+    """Return the causes that are certain and large enough, largest first; the client's time after the server's."""
     groups = _groups(split.events, reasons(pair) if pair is not None else [])
     amounts, errors = split.amount([group for _, group in groups])
     lows, highs = _interval(amounts, errors, split.blocks, level)
 
     def rank(at: int) -> tuple[bool, float]:
         reason, group = groups[at]
-        # On a shared machine the client is faster, too, where the server does less: that follows, and is no cause.
+        # On a shared machine the client is faster, too, if the server does less: a consequence, not a cause.
         return reason is None and kind_of(split.events[group[0]]) == "network", -(amounts[at] / amount)
 
     ranked = sorted(range(len(groups)), key=rank)
@@ -225,11 +238,11 @@ def _causes(split: Split, pair: Pair | None, amount: float, level: float) -> lis
 
 
 _TOGETHER = ("lock", "workers")
-"""Kinds whose events are one cause where no reason explains them."""
+"""Kinds whose events are one cause if no reason explains them."""
 
 
 def _groups(events: list[Event], known: list[tuple[frozenset[str], Reason]]) -> list[tuple[Reason | None, list[int]]]:
-    """Events by what explains them: each to the first reason for its kind, else alone."""
+    """Return events grouped by what explains them: the first reason for their kind, else the event itself."""
     groups: dict[object, tuple[Reason | None, list[int]]] = {}
     for at, event in enumerate(events):
         kind = kind_of(event)
@@ -279,7 +292,7 @@ _CODES = {"CPU": "cpu", "ready": "ready", "queue": "queue", "lock": "lock"}
 
 
 def _name(split: Split, at: int) -> str:
-    """The event in words: of a program nobody knows whether it was ready to run, or slept."""
+    """Return the event in words; for a program it is unknown whether it was ready to run or slept."""
     event = split.events[at]
     return "on no processor" if split.other.programs and event == READY else event[1]
 

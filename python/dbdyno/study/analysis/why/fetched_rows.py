@@ -1,11 +1,11 @@
 """Rows that an arm's transactions fetch, by table and index, as MariaDB's performance schema counts them.
 
-The counters are those of the whole server. Between two readings of one stretch they are an arm's own: in its turns,
-and, where arms alternate in slices, in the warm-up, which has a stretch for each arm. What others do on the server is
-in them: they are not used where their sum is not what the load's sessions fetched by their own status.
+The counters cover the whole server. Between two readings of one stretch they belong to one arm: in its turns and, if
+arms alternate in slices, in the warm-up, which has a stretch for each arm. They include the work of others on the
+server, so they are not used if their sum differs from the rows that the load's sessions fetched by their own status.
 
-A table that was altered begins to count anew at its next use, with the indexes that it has then. So a table of which an
-index came or went, or a counter fell, is counted from zero.
+A table that was altered starts to count from zero at its next use, with the indexes that it has then. A table with an
+added or dropped index, or a counter that fell, is therefore counted from zero.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from dbdyno.study.analysis.measured.measures import ArmMeasures
 from dbdyno.study.analysis.why.objects import Object, transactions
 
 AGREES = 1.3
-"""Up to so many times the rows that sessions fetched are the same rows: a warm-up has few transactions."""
+"""Ratio of the rows to those that sessions fetched up to which both agree; it is large because a warm-up is short."""
 ROUNDING = 5.0
-"""Rows a transaction that both counts may differ by in any case."""
+"""Difference in rows per transaction by which both counts may always differ."""
 
 SOURCE = "table_io_waits_summary_by_index_usage"
 _READINGS = f"""
@@ -34,7 +34,7 @@ order by block, at_ns, object
 Grown = dict[tuple[str, str], float]
 """Rows fetched by table and index."""
 Indexes = dict[str, float]
-"""Of one table: the rows fetched by each index; by none under an empty name."""
+"""Rows of one table fetched by each index; those without an index have an empty name."""
 Reading = dict[str, Indexes]
 
 Found = tuple[dict[str, Object], dict[str, Object], str]
@@ -42,8 +42,10 @@ Found = tuple[dict[str, Object], dict[str, Object], str]
 
 
 def fetched(connection: Any, arm: ArmMeasures, warmup: Sequence[Block], known: float | None) -> Found:
-    """Return the tables and indexes that an arm reads, with their rows per transaction: of its blocks, else of the
-    warm-up. `known`: the rows that its sessions fetch per transaction. Empty where these are not known or do not agree.
+    """Return the tables and indexes that an arm reads, with their rows per transaction.
+
+    They are counted in its blocks, or else in the warm-up. The result is empty if they are unknown or do not agree with
+    `known`, the rows that the arm's sessions fetch per transaction.
     """
     for blocks, when in ((arm.blocks, ""), (warmup, " in the warm-up")):
         found = _grown(connection, arm.name, [block.index for block in blocks])
@@ -58,7 +60,7 @@ def fetched(connection: Any, arm: ArmMeasures, warmup: Sequence[Block], known: f
 
 
 def _grown(connection: Any, arm: str, blocks: list[int]) -> tuple[Grown, Reading] | None:
-    """What was fetched in the stretches of an arm by table and index, and the last reading; None without stretches."""
+    """Return the rows fetched in an arm's stretches by table and index, and the last reading; None without any."""
     grown: Grown = defaultdict(float)
     last: Reading | None = None
     for (_, before), (_, after) in _stretches(connection, arm, blocks):
@@ -72,7 +74,7 @@ def _grown(connection: Any, arm: str, blocks: list[int]) -> tuple[Grown, Reading
 def _stretches(
     connection: Any, arm: str, blocks: list[int]
 ) -> Iterator[tuple[tuple[str, Reading], tuple[str, Reading]]]:
-    """Neighbouring readings of a block, both of this arm: what ran between them was it, or nothing."""
+    """Yield neighbouring readings of a block that both belong to this arm: only it ran between them, or nothing."""
     rows = connection.execute(_READINGS, [blocks]).fetchall()
     for _, own in groupby(rows, key=itemgetter(0)):
         readings = [_reading(list(one)) for _, one in groupby(own, key=itemgetter(1))]
@@ -88,8 +90,10 @@ def _reading(rows: list[tuple[Any, ...]]) -> tuple[str, Reading]:
 
 
 def _difference(before: Indexes, after: Indexes) -> Indexes:
-    """What a table counted between two readings: from zero where it was opened anew. The row without an index is there
-    only where something was counted in it."""
+    """Return what a table counted between two readings; from zero if it was opened again.
+
+    The row without an index exists only if something was counted in it.
+    """
     anew = before.keys() - {""} != after.keys() - {""} or any(after.get(one, 0) < before[one] for one in before)
     return {index: value - (0.0 if anew else before.get(index, 0.0)) for index, value in after.items()}
 

@@ -1,4 +1,4 @@
-"""A table or an index in the counters of an arm, and how many transactions these are for."""
+"""A table or an index in the counters of an arm, and the number of transactions of these counters."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from dbdyno.evidence.run import Block
 
 @dataclass(frozen=True)
 class Object:
-    """A table or an index: what was counted of it per transaction, and the last value of each (rows, indexes)."""
+    """A table or an index: its counters per transaction, and the last value of each (rows, indexes)."""
 
     per: dict[str, float] = field(default_factory=dict)
     last: dict[str, float] = field(default_factory=dict)
 
     @property
     def came(self) -> float:
-        """Rows inserted less those deleted since the server counts: exact where live rows are counted twice."""
+        """Return the rows inserted minus those deleted, as counted by the server.
+
+        This is exact in cases in which live rows are counted twice.
+        """
         return self.last.get("n_tup_ins", 0.0) - self.last.get("n_tup_del", 0.0)
 
 
 def transactions(blocks: Sequence[Block], number: int) -> int:
-    """Return the transactions of the arm with this number in these blocks."""
+    """Return the number of transactions of the arm with this number in these blocks."""
     return sum(own["transactions"] for block in blocks for own in block.report["arms"] if own["arm"] == number)

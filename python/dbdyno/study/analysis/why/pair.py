@@ -1,4 +1,4 @@
-"""The two arms that rules look at, the slower and the faster, and what a rule says of them."""
+"""The two arms that rules examine, the slower and the faster, and the result of a rule."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dbdyno.study.analysis.why.server_counters import Counted
 
 @dataclass(frozen=True)
 class Station:
-    """A device of a model: its requests for a transaction, and the time of one with its queue."""
+    """A device of a model: its requests per transaction, and the time of one request including its queue [ns]."""
 
     requests: float
     each_ns: float
@@ -18,31 +18,31 @@ class Station:
 
 @dataclass(frozen=True)
 class Pair:
-    """Both arms, the slower and the faster; what was counted of each, None where it was not."""
+    """Both arms, the slower first, with their counters; None if they were not counted."""
 
     slow: str
     fast: str
     counts: tuple[Counted, Counted] | None
     cpu: tuple[float, float] | None = None
-    """CPU of the server's sessions for a transaction, where the host says it."""
+    """CPU of the server's sessions per transaction [ns], if the host reports it."""
     file_reads: tuple[float, float] | None = None
-    """How often these read from files, for a transaction."""
+    """Number of reads from files of these sessions per transaction."""
     file_writes: tuple[float, float] | None = None
-    """How often these wrote to files."""
+    """Number of writes to files of these sessions per transaction."""
     spills: bool = False
-    """Whether sessions of the slower one were seen to wait more for temporary files."""
+    """True if sessions of the slower arm were seen to wait more for temporary files."""
     stations: tuple[Mapping[str, Station], Mapping[str, Station]] = ({}, {})
-    """Of a model: its devices, by name."""
+    """Devices of a model, by name."""
     amount_ns: float = 0.0
-    """The difference that is to be explained."""
+    """The difference to explain [ns]."""
 
     def ratio(self, name: str) -> float | None:
-        """How many times as much of a total the slower one counted; None where it is not known."""
+        """Return the ratio of a total of the slower arm to the faster one; None if unknown."""
         values = self.values(name)
         return None if values is None else ratio_of(*values)
 
     def values(self, name: str) -> tuple[float, float] | None:
-        """A total of the slower and the faster."""
+        """Return a total of the slower and the faster arm; None if unknown."""
         if self.counts is None:
             return None
         slow, fast = (one.blocks if name == "blocks" else one.per(name) for one in self.counts)
@@ -51,7 +51,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Reason:
-    """A cause behind some events: its code, what it is about, words, figures with their place."""
+    """A cause behind some events: its code, what it is about, words, and figures with their source."""
 
     code: str
     about: str
@@ -60,5 +60,5 @@ class Reason:
 
 
 def ratio_of(one: float, other: float) -> float:
-    """How many times the other the one is; infinite where the other is nothing."""
+    """Return `one` divided by `other`; infinite if only `other` is 0, and 1 if both are."""
     return one / other if other > 0 else (float("inf") if one > 0 else 1.0)

@@ -1,10 +1,10 @@
-"""The mean time of a transaction of an arm, cut into what it waited for, block by block.
+"""Division of the mean time of a transaction of an arm into what it waited for, block by block.
 
-An event has the time of its waits: each timed, or sampled, where a look stands for the time since the look before. CPU
-is what the sessions' processes used, where the host says it (less what they used inside of timed waits), else what was
-sampled as such, or, where waits were timed, what no wait covers. The rest is time ready to run without a processor, or
-on the way to the client: on a busy machine a look finds a session idle just when it lets go of the processor, so
-samples of CPU tell less than the host.
+An event has the time of its waits: each timed, or sampled, where a sample represents the time since the previous one.
+CPU is the CPU time of the sessions' processes if the host reports it (minus what they used within timed waits).
+Otherwise it is what was sampled as CPU or, if waits were timed, what no wait covers. The rest is time ready to run
+without a processor, or on the way to the client. On a busy machine, a sample finds a session idle just when it releases
+the processor, so samples show less CPU than the host.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CPU = ("CPU", "CPU")
 READY = ("CPU", "ready, without a processor")
 QUEUE = ("queue", "a free session")
 _TEMPORARY = ("BufFile", "io_cache", "innodb_temp")
-"""What stands in the names of events of temporary files."""
+"""Parts of the names of events of temporary files."""
 Event = tuple[str, str]
 Array = NDArray[np.float64]
 
@@ -59,10 +59,25 @@ from metrics where source in ('probes', 'watchpoints') and metric = 'cost' and b
 
 @dataclass(frozen=True)
 class Side:
-    """What is known of one arm, an entry per block: transactions that count and their time, what they queued for in an
-    open loop; all transactions and their time; the time of each event of these; the CPU of the sessions' processes,
-    their reads of files and writes to them, with the transactions that these are for. `looks`: about how often a
-    session was looked at."""
+    """Times and counts of one arm, with an entry per block.
+
+    Attributes:
+        name: Name of the arm.
+        events: The events.
+        count: Transactions that count.
+        elapsed: Their time [ns].
+        queued: Time that they queued in an open loop [ns].
+        every: All transactions.
+        busy: Time of all transactions [ns].
+        weights: Time of each event of all transactions [ns].
+        exact: True if all waits were timed.
+        samples: Number of samples.
+        looks: Approximate number of times that a session was sampled.
+        cpu: CPU of the sessions' processes [ns].
+        reads: Their reads of files.
+        writes: Their writes to files.
+        cpu_count: Transactions to which `cpu`, `reads` and `writes` belong.
+    """
 
     name: str
     events: tuple[Event, ...]
@@ -80,30 +95,30 @@ class Side:
     writes: Array
     cpu_count: Array
     probes_ns: float = 0.0
-    """What probes cost a transaction, where they timed the waits."""
+    """CPU cost of probes per transaction [ns], if they timed the waits."""
     watchpoints: bool = False
-    """Whether these were watchpoints, in some of the blocks at least."""
+    """True if waits were timed by watchpoints, at least in some of the blocks."""
     programs: bool = False
-    """Whether programs ran in place of sessions: the kernel's account of each is all that is known."""
+    """True if programs ran instead of sessions, of which only the kernel's accounting is known."""
 
     @property
     def of_temporary_files(self) -> float:
-        """The time of waits for temporary files, of all transactions."""
+        """Return the time of waits for temporary files of all transactions [ns]."""
         own = [at for at, (_, name) in enumerate(self.events) if any(word in name for word in _TEMPORARY)]
         return float(self.weights[:, own].sum())
 
     @property
     def blocks(self) -> int:
-        """How many there are."""
+        """Return the number of blocks."""
         return int(self.count.size)
 
     def mean(self, keep: NDArray[np.bool_]) -> float:
-        """The mean time of a transaction over these blocks, from when it was due."""
+        """Return the mean time of a transaction over the blocks in `keep`, from when it was due [ns]."""
         count = self.count[keep].sum()
         return float((self.elapsed[keep].sum() + self.queued[keep].sum()) / count) if count else float("nan")
 
     def of(self, events: Sequence[Event], keep: NDArray[np.bool_]) -> Array:
-        """The time of a transaction in each of these events; together they are its mean."""
+        """Return the time of a transaction in each of these events [ns]; together they are its mean."""
         found = dict.fromkeys(events, 0.0)
         found.update(self._times(keep))
         return np.array([found[event] for event in events])
@@ -117,7 +132,7 @@ class Side:
         sampled, billed = times.pop(CPU, 0.0), self.cpu_count[keep].sum()
         cpu = min(float(self.cpu[keep].sum() / billed) if billed else sampled, served)
         waited = sum(times.values())
-        if waited > served - cpu and waited:  # more was seen than there is: looks are few
+        if waited > served - cpu and waited:  # more time was sampled than there is, because of few samples
             times = {event: spent * (served - cpu) / waited for event, spent in times.items()}
         left = served - cpu - sum(times.values())
         parts = {CPU: cpu + left, READY: 0.0} if self.exact and not billed else {CPU: cpu, READY: left}
@@ -125,7 +140,7 @@ class Side:
 
 
 def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "", programs: bool = False) -> Side:
-    """What the evidence of an arm says; `looks` is 0 where nobody looked (`hertz` is 0, and no wait was timed)."""
+    """Return what the evidence says about an arm; `looks` is 0 if `hertz`, the rate of sampling, is 0."""
     places = {block.index: at for at, block in enumerate(arm.blocks)}
     listed = list(places)
     sums = np.zeros((5, len(places)))
@@ -169,8 +184,7 @@ def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "", 
 
 
 def _billed(arm: ArmMeasures) -> Array:
-    """CPU of the sessions' processes by block, how often they read from files and wrote to them, and the transactions
-    that it was for; zeros where nobody saw it."""
+    """Return CPU, file reads and writes of the sessions' processes and their transactions by block; 0 if unknown."""
     found = np.zeros((4, len(arm.blocks)))
     for at, block in enumerate(arm.blocks):
         for own in block.report["arms"]:

@@ -1,8 +1,8 @@
-"""What stands behind the events of a difference: an index that is not there, a cold cache, a lock, a device.
+"""Causes behind the events of a difference: a missing index, a cold cache, a lock, a device.
 
-Each rule looks at what was counted with the slower arm and with the faster one, and says which kinds of events it
-explains. The first that applies to a kind has it; an event that none explains stands for itself. Words name arms, not
-directions: the slower may be the base.
+Each rule examines the counters of the slower and the faster arm, and says which kinds of events it explains. The first
+rule that applies to a kind explains it; an event that no rule explains stands alone. Words name arms, not directions,
+because the slower arm may be the base.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from dbdyno.study.analysis.why.work import MORE, PLAUSIBLE, READ_NS
 
 COLDER = 1.5
 LEAST_READ = 0.02
-"""Blocks read from outside of shared_buffers per transaction, to speak of a cold cache."""
+"""Smallest number of blocks per transaction read from outside of shared_buffers for a cold cache."""
 PAGE_BYTES = 8192
 WRITTEN_BEFORE = 0.5
-"""From so many writes for each read more, what is read may have been written by the session itself."""
+"""Number of additional writes per additional read from which on the session itself may have written what it reads."""
 STORM = 3.0
 FULL_PAGES = 1.5
 BUSY = 0.2
-"""Of the time that checkpoints write (pauses between writes included) and sync, from where on sessions are taken to
-wait behind them."""
+"""Share of time in which checkpoints write (with pauses) and sync, from which on sessions are assumed to wait."""
 HOG = 0.3
-"""Processors that others used, to speak of them."""
+"""Number of processors that others must use to be mentioned."""
 
 
 _OWN_WORKERS = re.compile(
@@ -39,8 +38,10 @@ _OWN_WORKERS = re.compile(
 
 
 def kind_of(event: Event) -> str:
-    """What rules call an event: its class, apart from time without a processor, and from time that a session waits
-    for its own parallel workers, which is theirs."""
+    """Return the kind of an event for the rules: its class, except for CPU, waiting for a processor, and workers.
+
+    Time that a session waits for its own parallel workers is the kind "workers".
+    """
     if event[0] == "other" and _OWN_WORKERS.match(event[1]):
         return "workers"
     return "ready" if event == READY else "CPU" if event == CPU else event[0]
@@ -51,7 +52,7 @@ LOG = frozenset({"commit", "log write", "data write", "latch", "CPU", "ready", "
 
 
 def reasons(pair: Pair) -> list[tuple[frozenset[str], Reason]]:
-    """The reasons that apply, the most direct first, each with the kinds of events that it explains."""
+    """Return the reasons that apply, the most direct first, each with the kinds of events that it explains."""
     found = []
     for kinds, rule in _RULES:
         one = rule(pair)
@@ -101,8 +102,11 @@ def _every(rate: float) -> str:
 
 
 def _spill(pair: Pair) -> Reason | None:
-    """More reads of files that were written just before: sorts, hashes and cursors beyond the memory that they may
-    have. A counter says so, or waits; where neither does, reads with as many writes are called what they are."""
+    """Return a reason if files are read that were just written: sorts, hashes and cursors beyond their memory.
+
+    Counters of temporary files or waits show it. If neither does, reads with about as many writes are described as
+    such.
+    """
     reads, writes, temp = pair.file_reads, pair.file_writes, pair.values("temp_bytes")
     if temp is None and (reads is None or writes is None):
         return None
@@ -130,8 +134,11 @@ def _spill(pair: Pair) -> Reason | None:
 
 
 def _cache(pair: Pair) -> Reason | None:
-    """The same blocks, and more of them from outside of shared_buffers: by the reads of the sessions' processes where
-    the host says them, for counters of a session come late, else by the counters."""
+    """Return a reason if the same blocks are touched, but more of them come from outside of shared_buffers.
+
+    The reads of the sessions' processes are used if the host reports them, because a session's counters come late;
+    otherwise the counters.
+    """
     reads, blocks = pair.file_reads or pair.values("blocks_read"), pair.values("blocks")
     if reads is None or ratio_of(*reads) < COLDER:
         return None
@@ -151,7 +158,7 @@ def _cache(pair: Pair) -> Reason | None:
 
 
 def _slow_reads(pair: Pair) -> Reason | None:
-    """As many reads, and each takes longer."""
+    """Return a reason if there are as many reads, but each takes longer."""
     reads, spent = pair.values("blocks_read"), pair.values("read_ns")
     if reads is None or spent is None or min(*reads, *spent) <= 0 or ratio_of(*reads) >= COLDER:
         return None
@@ -167,7 +174,7 @@ def _slow_reads(pair: Pair) -> Reason | None:
 
 
 def _station(pair: Pair) -> Reason | None:
-    """The device of a model whose requests took most more of a transaction, each longer or on another device."""
+    """Return a reason if requests to a model's device took more time: each took longer, or the device is another."""
     slow, fast = pair.stations
     nothing = Station(0.0, 0.0)
     more = {
@@ -191,7 +198,7 @@ def _station(pair: Pair) -> Reason | None:
 
 
 def _processor(pair: Pair) -> Reason | None:
-    """Ready to run and not running, while others used the host's CPU."""
+    """Return a reason if sessions were ready but not running while others used the host's CPU."""
     if pair.cpu is None or pair.counts is None:
         return None
     others = [

@@ -1,5 +1,8 @@
-"""Why, in the model of a run: each compared arm against its base, of factors the two arms that the headline is about,
-of a single arm where its time goes."""
+"""The part `why` of a run's model.
+
+It explains each compared arm against its base; for factors, the two arms of the headline; for a single arm, where its
+time goes.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,11 @@ from dbdyno.study.analysis.why.parts import Side, side_of
 from dbdyno.study.analysis.why.server_counters import Counted, counted
 
 ARMS_TOLD = 4
-"""With more compared arms than this the largest difference alone is explained."""
+"""Largest number of compared arms that are all explained; with more, only the largest difference is."""
 CORES = "cpu"
 KINDS = ("experiment", "aa", "sweep")
 PROCESSES = ("flow", "load")
-"""Workloads of processes that stay and time themselves: nobody looks at sessions of a server beside them."""
+"""Workloads of processes that stay and time themselves; no server sessions are sampled beside them."""
 TURNS = (
     "Work was not counted: this server counts that of all arms together where they alternate in slices."
     ' switch = "turns" under [schedule] counts it arm by arm.'
@@ -29,11 +32,11 @@ LATE = (
     "Work was not counted: this server's sessions hand on what they counted once a second."
     ' turn = "3s" under [schedule] counts most of it.'
 )
-"""The next steps where CPU is named and nobody knows whether the work was the same."""
+"""Next steps (`TURNS`, `LATE`) if CPU is named as a cause and it is unknown whether the work was the same."""
 
 
 def of_run(connection: Any, run: Run, measures: Measures, model: Model, without: Any) -> list[Any]:
-    """`why` of a run; empty for kinds whose arms are not compared one by one."""
+    """Return `why` of a run; empty for kinds whose arms are not compared one by one."""
     kind, level = run.manifest.kind, run.manifest.plan["judge"]["level"]
     if kind not in KINDS:
         return []
@@ -68,7 +71,7 @@ def _warmup(run: Run) -> list[Block]:
 
 
 def _at_once(base: ArmMeasures, arm: ArmMeasures) -> str:
-    """Of a load that grows: more is done in all, and each transaction takes longer."""
+    """Return a sentence for a growing load: more is done in total, and each transaction takes longer."""
     return (
         f"{arm.sessions} sessions work at once instead of {base.sessions}: that each transaction takes longer is what "
         f"keeps the throughput from being {arm.sessions / base.sessions:.3g} times as large."
@@ -76,7 +79,7 @@ def _at_once(base: ArmMeasures, arm: ArmMeasures) -> str:
 
 
 def _uncounted(run: Run, counts: Sequence[Counted | None]) -> Iterator[str]:
-    """What would count the work, where a server's counters were read and do not tell it of each arm."""
+    """Yield what would count the work, if a server's counters were read but do not distinguish the arms."""
     if not run.manifest.plan["watch"].get("counters") or _programs(run):
         return
     if run.manifest.switch == "slices" and not any(counts):
@@ -95,7 +98,7 @@ def _side(connection: Any, arm: ArmMeasures, run: Run, name: str = "") -> Side:
 
 
 def _stations(model: Model, arm: ArmMeasures) -> dict[str, Station]:
-    """The stations of a model in an arm: requests of a transaction, and how long each took."""
+    """Return the stations of a model in an arm: requests per transaction, and the time of each."""
     count = arm.of("transactions")
     return {
         row["station"]: Station(row["completions"] / count, row["sojourn_ns"])
@@ -105,13 +108,15 @@ def _stations(model: Model, arm: ArmMeasures) -> dict[str, Station]:
 
 
 def hertz(run: Run) -> float:
-    """How often sessions were looked at in a second."""
+    """Return how often sessions were sampled per second."""
     return float(run.manifest.plan["watch"].get("activity_hz") or 0.0)
 
 
 def _explained_arms(measures: Measures, model: Model) -> list[tuple[int, int]]:
-    """The arms that are explained, each with what it is compared with: of factors those of the headline, of many arms
-    the one whose mean differs most."""
+    """Return the arms that are explained, each with the arm with which it is compared.
+
+    For factors these are the two of the headline; for many arms only the one whose mean differs most.
+    """
     if answer := (model.get("factors") or {}).get("answer"):
         return [(answer["arm"], answer["base"])]
     compared = [(at, arm.base) for at, arm in measures.compared()]
@@ -124,7 +129,7 @@ def _explained_arms(measures: Measures, model: Model) -> list[tuple[int, int]]:
 def of_pair(
     connections: tuple[Any, Any], runs: tuple[Run, Run], arms: list[ArmMeasures], *, without: Any, level: float
 ) -> list[Any]:
-    """The base arms of two runs against each other."""
+    """Explain the base arms of two runs compared with each other."""
     both = list(zip(connections, arms, runs, strict=True))
     base, other = (_side(own, arm, run, name=arm.label) for own, arm, run in both)
     counts: list[Counted | None] = [

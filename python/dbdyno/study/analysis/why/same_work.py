@@ -1,4 +1,4 @@
-"""Whether two arms did the same work, for the words beside their CPU: only what was counted of both can say so.
+"""Check of whether two arms did the same work, for the words beside their CPU; it needs counters of both.
 
 >>> from dbdyno.study.analysis.why.server_counters import Counted
 >>> slow, fast = (Counted({"rows_read": rows}, {}, {}, 100) for rows in (20.0, 20.1))
@@ -16,9 +16,9 @@ from dbdyno.study.analysis.why.pair import Pair, ratio_of
 from dbdyno.study.analysis.why.words import number
 
 SAME = 1.1
-"""Up to so many times is the same: PostgreSQL's counters miss up to the last second, others' work is in some."""
+"""Largest ratio of equal work: PostgreSQL's counters miss up to the last second, and some include others' work."""
 SAME_MOST = 0.5
-"""A difference of so much a transaction is the same in any case: statements that are seldom, such as a catalog's."""
+"""Largest difference per transaction that is always equal work: rare statements, such as those on a catalog."""
 COUNTED = {
     "rows_read": "rows read",
     "rows_written": "rows written",
@@ -31,14 +31,14 @@ COUNTED = {
 
 @dataclass(frozen=True)
 class Work:
-    """What is said of the work of two arms: the end of a sentence, and the figures with their place."""
+    """What is said about the work of two arms: the end of a sentence, and the figures with their source."""
 
     words: str
     evidence: tuple[str, ...] = ()
 
 
 def compared(pair: Pair) -> Work:
-    """Return what the counters say of the work of both arms: the same, how it differs, or that none was counted."""
+    """Return what the counters say about the work of both arms: the same, how it differs, or that none was counted."""
     known = {name: values for name in COUNTED if (values := pair.values(name)) is not None}
     if not known or pair.counts is None or any(one.late for one in pair.counts):
         return Work("; work was not counted")

@@ -1,7 +1,7 @@
-"""What the server counted beside an arm, per transaction: blocks, rows, WAL, checkpoints, and scans by table.
+"""Server counters of an arm per transaction: blocks, rows, WAL, checkpoints, and scans by table.
 
-Counters are read before and after a stretch of load. Where arms alternate inside of a stretch they are of all arms,
-and of none alone: then nothing is known here. A run with one arm has them all.
+Counters are read before and after a stretch of load. If arms alternate within a stretch, the counters belong to all of
+them and not to any single one, so nothing is known here. A run with one arm has them all.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from dbdyno.study.analysis.why.fetched_rows import fetched
 from dbdyno.study.analysis.why.objects import Object, transactions
 
 SESSION, GLOBAL = "session status", "global status"
-"""Where MariaDB's counters are from: the load's own sessions, the whole server."""
+"""Sources of MariaDB's counters: the load's own sessions, and the whole server."""
 DATABASE = "pg_stat_database"
 LATE_S = 1.2
-"""A session of PostgreSQL hands on what it counted once a second: of a shorter stretch little is known, or nothing."""
+"""Shortest stretch that is counted well [s]; a session of PostgreSQL publishes its counters once a second."""
 SEEN_LEAST = 0.5
-"""So many transactions must have been counted for each of the load, where they are counted."""
+"""Smallest number of counted transactions per transaction of the load, if transactions are counted."""
 _HANDLER = "handler_read_"
 _READS = tuple(_HANDLER + way for way in ("first", "key", "last", "next", "prev", "rnd", "rnd_next"))
 _MARIADB = (SESSION, GLOBAL)
 
 
 def _either(*metrics: str) -> tuple[tuple[str, str], ...]:
-    """The same status variables of the load's sessions and of the whole server."""
+    """Return the same status variables of the load's sessions and of the whole server."""
     return tuple((source, metric) for source in _MARIADB for metric in metrics)
 
 
@@ -64,8 +64,10 @@ TOTALS: dict[str, tuple[tuple[str, str], ...]] = {
         ("pg_stat_checkpointer", "sync_time"),
     ),
 }
-"""What is known by one name on every engine: the counters that are added up for it. What is counted
-of the load's sessions is taken before the same of the whole server."""
+"""Counters that are added up for a total, which has the same name on every engine.
+
+Counters of the load's sessions take precedence over counters of the whole server.
+"""
 _SPANS = """
 select source, object, metric, sum(value), sum(last), sum(seconds) from (
   select block, source, object, metric, max(value) - min(value) as value, arg_max(value, at_ns) as last,
@@ -80,8 +82,16 @@ group by all
 
 @dataclass(frozen=True)
 class Counted:
-    """Per transaction of an arm: totals by name, tables, indexes; `count` are the transactions, `busy_ns` is the CPU of
-    the whole host for each, `seconds` how long it was counted."""
+    """Counters of an arm per transaction.
+
+    Attributes:
+        totals: Totals by name.
+        tables: Tables by name.
+        indexes: Indexes by name.
+        count: Number of transactions.
+        busy_ns: CPU of the whole host per transaction [ns].
+        seconds: Duration of the counting [s].
+    """
 
     totals: dict[str, float]
     tables: dict[str, Object]
@@ -90,27 +100,27 @@ class Counted:
     busy_ns: float | None = None
     seconds: float = 0.0
     places: dict[str, str] = field(default_factory=dict)
-    """Of each total, and of `tables` where MariaDB counted them, the source that it was counted in."""
+    """Source of each total, and of `tables` if MariaDB counted them."""
     stretch_s: float = 0.0
-    """The mean length of a stretch between two readings."""
+    """Mean length of a stretch between two readings [s]."""
 
     @property
     def late(self) -> bool:
-        """Whether the counters came too late for their stretch, so that they miss much of its work."""
+        """Return True if the counters came too late for their stretch, so that they miss much of its work."""
         few = self.totals.get("transactions", 1.0) < SEEN_LEAST
         return DATABASE in self.places.values() and (few or self.stretch_s < LATE_S)
 
     def per(self, name: str) -> float | None:
-        """A total per transaction; None where nobody counted."""
+        """Return a total per transaction; None if it was not counted."""
         return self.totals.get(name)
 
     def place(self, *names: str) -> str:
-        """The sources of these totals, as evidence names them."""
+        """Return the sources of these totals, as evidence names them."""
         return "metrics: " + ", ".join(dict.fromkeys(self.places[name] for name in names if name in self.places))
 
     @property
     def blocks(self) -> float | None:
-        """Blocks that a transaction touched."""
+        """Return the blocks that a transaction touched; None if they were not counted."""
         if "blocks_asked" in self.totals:
             return self.totals["blocks_asked"]
         found = [self.totals.get(name) for name in ("blocks_hit", "blocks_read")]
@@ -118,11 +128,14 @@ class Counted:
 
 
 def counted(connection: Any, arm: ArmMeasures, *, alone: bool, warmup: Sequence[Block] = ()) -> Counted | None:
-    """Return what was counted of an arm; None where nothing tells the arms apart, which share their stretches.
+    """Return the counters of an arm, or None if the arms share their stretches and cannot be distinguished.
 
     Args:
-        alone: The run has no other arm, so what was counted of all is this one's.
-        warmup: The run's warm-up blocks, where MariaDB's rows by index are counted arm by arm if the others are shared.
+        connection: Connection to the evidence.
+        arm: The arm.
+        alone: True if the run has no other arm, so that all counters belong to this one.
+        warmup: The run's warm-up blocks, in which MariaDB's rows by index are counted by arm if other blocks are
+            shared.
     """
     if not has_table(connection, "metrics"):
         return None
@@ -165,8 +178,10 @@ def _made(rows: list[tuple[Any, ...]], count: int, blocks: int) -> Counted:
 
 
 def _preferred(by_source: dict[str, dict[str, float]]) -> tuple[dict[str, float], dict[str, str]]:
-    """The totals by name, and the source of each: the load's sessions before the whole server, in which what watches
-    the load counts too."""
+    """Return the totals by name, and the source of each.
+
+    The load's sessions take precedence over the whole server, which also counts the observation of the load.
+    """
     totals: dict[str, float] = {}
     places: dict[str, str] = {}
     own = by_source.pop(SESSION, {})

@@ -1,4 +1,4 @@
-"""Times in the sentences and evidence of why, as pages write them."""
+"""Times and numbers in the sentences and evidence of `why`, as pages write them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dbdyno.stats.wording import duration as plain
 
 
 def duration(ns: float) -> str:
-    """Nanoseconds with three digits and a fitting unit.
+    """Return nanoseconds as text with three digits and a suitable unit.
 
     >>> duration(12_300)
     '12.3 µs'
@@ -15,11 +15,11 @@ def duration(ns: float) -> str:
 
 
 def number(value: float) -> str:
-    """A count with three digits, or as a whole number from 100 on."""
+    """Return a count as text with three digits, or as a whole number from 100 on."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def plain_name(table: str) -> str:
-    """A table's name as it is written: without the schema public."""
+    """Return a table's name as it is written: without the schema public."""
     schema, _, name = table.partition("/")
     return name if schema == "public" else f"{schema}.{name}"

@@ -1,7 +1,7 @@
-"""Rules on the work of a transaction: an index that is not there or not used, a table that grew, more rows or blocks.
+"""Rules on the work of a transaction: a missing or unused index, a table that grew, more rows or blocks.
 
-PostgreSQL counts whole scans and rows by table, MariaDB rows by index and without one (`Handler_read_rnd_next`); what a
-table was read by is compared in whichever was counted.
+PostgreSQL counts full scans and rows by table; MariaDB counts rows by index and rows without one
+(`Handler_read_rnd_next`). The reads of a table are compared in whichever was counted.
 """
 
 from __future__ import annotations
@@ -11,26 +11,31 @@ from dbdyno.study.analysis.why.pair import Pair, Reason, ratio_of
 from dbdyno.study.analysis.why.words import number, plain_name
 
 MORE = 1.3
-"""From so many times the blocks or rows on, a transaction does other work."""
+"""Ratio of the blocks or rows from which on a transaction does other work."""
 READ_NS, ROW_NS = 50_000, 200
-"""What a block read from the page cache, and a row of a scan, take at most: of a tenth of the difference they must
-be able, to be its cause."""
+"""Longest time [ns] of a block read from the page cache, and of a row of a scan.
+
+To be the cause of a difference, they must be able to explain a tenth of it.
+"""
 PLAUSIBLE = 0.1
 GROWN = 1.05
-"""Live rows are counted roughly (a load and a vacuum in one session count twice): that some came, by them or by
-the rows inserted, is enough, a scan says how many."""
+"""Ratio of live rows from which on a table grew.
+
+Live rows are counted roughly (a load and a vacuum in one session count twice). It is enough that either they or the
+inserted rows show growth; a scan shows how many rows there are.
+"""
 ROWS_LEAST = 50.0
-"""Rows that a transaction reads more, to speak of other work."""
+"""Smallest number of additional rows read per transaction that is called other work."""
 SCANS_LEAST = 0.05
-"""Scans of a table per transaction, to speak of them."""
+"""Smallest number of scans of a table per transaction that is reported."""
 UNUSED = 0.01
-"""An index by which one arm reads a smaller part of the rows than the other by it is not used by the one."""
+"""Share of the other arm's rows by an index below which an arm does not use the index."""
 SCANNED = "by full scan (Handler_read_rnd_next)"
-"""How MariaDB's rows are read that no index finds."""
+"""How MariaDB reads rows that no index finds."""
 
 
 def index(pair: Pair) -> Reason | None:
-    """An index that only the faster one had and used, and scans of its table in its place."""
+    """Return a reason if only the faster arm had and used an index, and the slower one scans the table instead."""
     for name, slow, fast in _tables(pair) if _other_work(pair) else []:
         fewer = 0 < slow.last.get("indexes", 0.0) + 1 <= fast.last.get("indexes", 0.0) + 0.01
         gone = _gone(pair, name)
@@ -43,7 +48,7 @@ def index(pair: Pair) -> Reason | None:
 
 
 def growth(pair: Pair) -> Reason | None:
-    """A table of more rows that is read as often as before."""
+    """Return a reason if a table has more rows and is read as often as before."""
     for name, slow, fast in _tables(pair) if _other_work(pair) else []:
         live = slow.last.get("n_live_tup", 0.0), fast.last.get("n_live_tup", 0.0)
         scans = _scans(slow) + slow.per.get("idx_scan", 0.0), _scans(fast) + fast.per.get("idx_scan", 0.0)
@@ -64,7 +69,7 @@ def growth(pair: Pair) -> Reason | None:
 
 
 def plan(pair: Pair) -> Reason | None:
-    """A table that is read in another way, with the indexes that it had."""
+    """Return a reason if a table with the same indexes is read in another way."""
     for name, slow, fast in _tables(pair) if _other_work(pair) else []:
         gone = _gone(pair, name)
         scanned = _scanned_more(slow, fast, gone)
@@ -81,7 +86,7 @@ def plan(pair: Pair) -> Reason | None:
 
 
 def work(pair: Pair) -> Reason | None:
-    """More work of a kind that no table tells."""
+    """Return a reason if there is more work that no table explains."""
     if not _other_work(pair):
         return None
     assert pair.counts is not None
@@ -95,7 +100,7 @@ def work(pair: Pair) -> Reason | None:
 
 
 def _other_work(pair: Pair) -> bool:
-    """Whether a transaction of the slower arm touches more blocks, or reads more rows."""
+    """Return True if a transaction of the slower arm touches more blocks or reads more rows."""
     rows, blocks = pair.values("rows_read"), pair.values("blocks")
     least = max(ROWS_LEAST, PLAUSIBLE * pair.amount_ns / ROW_NS)
     if rows is not None and ratio_of(*rows) >= MORE and rows[0] - rows[1] >= least:
@@ -105,7 +110,7 @@ def _other_work(pair: Pair) -> bool:
 
 
 def _tables(pair: Pair) -> list[tuple[str, Object, Object]]:
-    """Tables of which much more rows are read, the most first."""
+    """Return the tables of which many more rows are read, the largest increase first."""
     if pair.counts is None:
         return []
     slow, fast = (one.tables for one in pair.counts)
@@ -124,8 +129,11 @@ def _scans(one: Object) -> float:
 
 
 def _scanned_more(slow: Object, fast: Object, gone: str) -> bool:
-    """Whether the slower one reads the table whole more often. Rows alone do not tell that from a table that grew:
-    where no scans are counted, the faster one must have an index that the slower does not use (`gone`)."""
+    """Return True if the slower arm scans the whole table more often.
+
+    Rows alone do not distinguish this from a table that grew: if scans are not counted, the faster arm must have an
+    index that the slower one does not use (`gone`).
+    """
     rows = slow.per.get("rows_scanned", 0.0) - fast.per.get("rows_scanned", 0.0)
     return _scans(slow) - _scans(fast) >= SCANS_LEAST or (gone != "" and rows >= ROWS_LEAST)
 
@@ -138,7 +146,7 @@ def _by_scan(slow: Object, fast: Object) -> str:
 
 
 def _gone(pair: Pair, table: str) -> str:
-    """The index of a table that the slower one did not use and the faster did most."""
+    """Return the index of a table that the faster arm used most and the slower one did not use; else empty."""
     assert pair.counts is not None
     slow, fast = (one.indexes for one in pair.counts)
     own = [
@@ -151,7 +159,7 @@ def _gone(pair: Pair, table: str) -> str:
 
 
 def _by_other(pair: Pair, table: str) -> list[str]:
-    """How many rows the slower one reads by another index, where rows are counted by index."""
+    """Return how many rows the slower arm reads by another index, in words, if rows are counted by index."""
     assert pair.counts is not None
     slow, fast = (one.indexes for one in pair.counts)
     more = {
@@ -167,7 +175,7 @@ def _by_other(pair: Pair, table: str) -> list[str]:
 
 
 def _used(one: Object) -> float:
-    """How often an index was scanned, or how many rows were read by it."""
+    """Return how often an index was scanned, or how many rows were read by it."""
     return one.per.get("idx_scan", one.per.get("rows_by_index", 0.0))
 
 
