@@ -50,7 +50,7 @@ FUNCTIONS = Source(
         ("settings", "settings", "text", "text", "VARCHAR"),
     ),
 )
-"""User-defined functions, without those of extensions, with the settings that each is run under."""
+"""User-defined functions, without functions of extensions, with the settings that each is run under."""
 
 FOREIGN_KEYS = Source(
     "pg_constraint",

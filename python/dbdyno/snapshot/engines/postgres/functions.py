@@ -15,7 +15,7 @@ _FUNCTIONS = columns("function:text calls time:ns self:ns mean:ns mean_self:ns")
 
 
 def functions(interval: Interval, top: int) -> Part:
-    """Return the section on functions by time and by calls, and on those of triggers."""
+    """Return the section on functions by time and by calls, and on trigger functions."""
     title = "Functions"
     missing = interval.missing(VIEW)
     if missing:

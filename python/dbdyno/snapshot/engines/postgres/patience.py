@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LOGIN_LOCK_MS = 1500
 """Timeout of a login's wait for a lock, in milliseconds."""
 AFTER_MS = 50
-"""Timeout of each read after one that waited in vain, in milliseconds."""
+"""Timeout of each read after one that timed out, in milliseconds."""
 
 LOCKED = "55P03"
 _NOT_TAKEN = ("unsupported startup parameter", "unrecognized startup option", "options")

@@ -18,7 +18,7 @@ SPARING = 1000
 
 
 class Sizing:
-    """Reader of the sizes that returns those of the last reading while it is recent."""
+    """Reader of the sizes that returns the sizes of the last reading while it is recent."""
 
     def __init__(self) -> None:
         self._views: list[View] = []

@@ -70,7 +70,7 @@ _LIST = re.compile(r"\(\s*\?(?:\s*,\s*\?)*\s*(?:/\*, \.\.\. \*/\s*)?\)")
 def view(reader: Reader, statements: View, before: Snapshot | None, most: int, seen: Sequence[str] = ()) -> View:
     """Return the view of all texts known so far.
 
-    They are those of the previous snapshot, of new identifiers at the top of an order, and of statements that were
+    These are the texts of the previous snapshot, of new identifiers at the top of an order, and of statements that were
     `seen` in sampled sessions. At most `most` new texts are read.
     """
     import psycopg
@@ -117,7 +117,7 @@ def _identifiers(statements: View) -> Set[int]:
 def top(statements: View, before: Snapshot | None, ours: Set[int]) -> list[int]:
     """Return the identifiers among the first of some order, by the increase since the previous snapshot or in total.
 
-    Those known to be dbdyno's own, `ours`, are left out.
+    dbdyno's own statements, `ours`, are left out.
     """
     if not isinstance(statements.rows, bytes):
         return []
