@@ -16,45 +16,81 @@ from pathlib import Path
 from typing import Any
 
 PLACE = Path(__file__).resolve().parents[2] / "docs" / "learn" / "laboratory.ipynb"
-CELLS: tuple[tuple[str, str], ...] = (
-    (
-        "markdown",
-        "# A laboratory in Python\n\nRun, compare, ask by SQL, plot. Everything that the commands do is also a function of"
-        " `dbdyno`; the evidence is Parquet, so polars and DuckDB read it without dbdyno.",
-    ),
-    (
-        "code",
-        "from pathlib import Path\n\nimport dbdyno\n\nplan = dbdyno.parse_plan(\n"
-        '    """\ntitle = "work_mem for a sort"\nquestion = "Does work_mem = 16MB make this sort faster?"\n\n'
-        '[workload]\nscripts = [{text = "select count(distinct n % 5000) from generate_series(1, 40000) n;"}]\n\n'
-        '[watch]\noverhead_blocks = 0\n\n[schedule]\nblocks = 8\nwarmup_blocks = 1\nslice = "50ms"\n\n[[arm]]\nname = "64kB"\n'
-        'settings = {work_mem = "64kB"}\n\n[[arm]]\nname = "16MB"\nsettings = {work_mem = "16MB"}\n""",\n'
-        '    Path("plan.toml"),\n)\nlen(plan.arms)',
-    ),
-    ("markdown", "A run on an embedded PostgreSQL, which is gone afterwards. `run` is a folder of evidence."),
-    ("code", 'run = dbdyno.start(plan, Path("runs"), seed=7)\nrun'),
-    ("markdown", "The analysis is the model behind every report: a verdict, measures, causes."),
-    ("code", 'analysis = dbdyno.analyse(run)\nanalysis["verdict"]["headline"]'),
-    ("markdown", "Every operation is in the evidence: ask by SQL, and go on with polars."),
-    (
-        "code",
-        "calls = dbdyno.sql(\n"
-        '    "select arm, block, count(*) as operations, median(elapsed_ns) / 1e6 as p50_ms'
-        ' from calls group by all order by block, arm",\n    run,\n).pl()\ncalls.head(4)',
-    ),
-    ("markdown", "The unit of inference is the block: one value of each arm per block, compared in pairs."),
-    (
-        "code",
-        'base, other = (\n    calls.filter(calls["arm"] == name).sort("block")["p50_ms"].to_numpy() for name in ("64kB", "16MB")\n)\n'
-        'compared = dbdyno.compare_blocks(base, other, higher_is_better=False, metric="p50", unit="ms")\ncompared',
-    ),
-    ("markdown", "Figures and the page of the run."),
-    (
-        "code",
-        'figures = dbdyno.write_figures(analysis, "figures", ["svg"])\n'
-        'page = dbdyno.write_html(analysis, "report.html")\n(len(figures) > 0, page.name)',
-    ),
+_SOURCE = r'''
+%% markdown
+# A laboratory in Python
+
+Run, compare, ask by SQL, plot. Everything that the commands do is also a function of `dbdyno`; the evidence
+is Parquet, so polars and DuckDB read it without dbdyno.
+%% code
+from pathlib import Path
+
+import dbdyno
+
+plan = dbdyno.parse_plan(
+    """
+title = "work_mem for a sort"
+question = "Does work_mem = 16MB make this sort faster?"
+
+[workload]
+scripts = [{text = "select count(distinct n % 5000) from generate_series(1, 40000) n;"}]
+
+[watch]
+overhead_blocks = 0
+
+[schedule]
+blocks = 8
+warmup_blocks = 1
+slice = "50ms"
+
+[[arm]]
+name = "64kB"
+settings = {work_mem = "64kB"}
+
+[[arm]]
+name = "16MB"
+settings = {work_mem = "16MB"}
+""",
+    Path("plan.toml"),
 )
+len(plan.arms)
+%% markdown
+A run on an embedded PostgreSQL, which is gone afterwards. `run` is a folder of evidence.
+%% code
+run = dbdyno.start(plan, Path("runs"), seed=7)
+run
+%% markdown
+The analysis is the model behind every report: a verdict, measures, causes.
+%% code
+analysis = dbdyno.analyse(run)
+analysis["verdict"]["headline"]
+%% markdown
+Every operation is in the evidence: ask by SQL, and go on with polars.
+%% code
+calls = dbdyno.sql(
+    "select arm, block, count(*) as operations, median(elapsed_ns) / 1e6 as p50_ms"
+    " from calls group by all order by block, arm",
+    run,
+).pl()
+calls.head(4)
+%% markdown
+The unit of inference is the block: one value of each arm per block, compared in pairs.
+%% code
+base, other = (
+    calls.filter(calls["arm"] == name).sort("block")["p50_ms"].to_numpy()
+    for name in ("64kB", "16MB")
+)
+compared = dbdyno.compare_blocks(base, other, higher_is_better=False, metric="p50", unit="ms")
+compared
+%% markdown
+Figures and the page of the run.
+%% code
+figures = dbdyno.write_figures(analysis, "figures", ["svg"])
+page = dbdyno.write_html(analysis, "report.html")
+(len(figures) > 0, page.name)
+'''
+CELLS = [(kind, source.strip()) for kind, _, source in (part.partition("\n") for part in _SOURCE.split("%% ")[1:])]
+"""Kind and source of each cell."""
 
 
 @contextlib.contextmanager

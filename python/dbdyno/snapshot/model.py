@@ -119,7 +119,7 @@ def in_order(order: Iterable[tuple[str, Callable[[T, int], Part]]], interval: T,
 
 
 def beginning(text: str | None) -> str | None:
-    """Return the beginning of a statement in at most 40 characters, to recognize it beside its identifier."""
+    """Return the beginning of a statement in at most 40 characters, to recognize it next to its identifier."""
     words = " ".join((text or "").split())
     return (words if len(words) <= 40 else words[:39] + "…") or None
 

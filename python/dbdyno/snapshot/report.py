@@ -43,7 +43,7 @@ def report(interval: Interval, top: int = TOP) -> dict[str, Any]:
 
 
 def _figures(interval: Interval, made: list[Part]) -> dict[str, Any]:
-    """Return the key `series` of a report with events, which are those of the session history if there is one."""
+    """Return the key `series` of a report with events, taken from the session history if there is one."""
     from dbdyno.snapshot.reading.long_timeline import drawable, happenings
     from dbdyno.snapshot.reading.series import figures
 

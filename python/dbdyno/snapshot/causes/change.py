@@ -116,7 +116,7 @@ class Change(ABC):
     settings_view: tuple[str, str]
     """The view of settings and its column of values."""
     jumps: tuple[tuple[str, str, str, str], ...] = ()
-    """Counters beside statements that can show when something happened: view, column, SQL condition, words."""
+    """Counters outside the statement view that can show when something happened: view, column, SQL condition, words."""
     jitter_us: int
     """Largest difference in microseconds between reported start times of the same server process."""
 

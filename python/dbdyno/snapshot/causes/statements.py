@@ -28,7 +28,7 @@ def new_statements(change: Change) -> Iterator[Cause]:
     """Yield a cause for each statement that was not called in the first period.
 
     The words say what makes it expensive if an index is missing. A statement that ran only once is reported as a
-    command beside the load, with less weight.
+    command outside the load, with less weight.
     """
     for number, one in change.statements.items():
         if not one.before.get("calls") and _large(change, number):
@@ -63,7 +63,7 @@ def slower_statements(change: Change) -> Iterator[Cause]:
 def no_more_work(one: Pair) -> bool:
     """Return True if a call does no more work than before (20 % tolerance).
 
-    If such a call is slower, neither the plan nor the amount of data explains it.
+    If its calls are slower, neither the plan nor the amount of data explains it.
     """
     old, new = one.per_call("work")
     return new - old <= 0.2 * max(old, 1.0)

@@ -1,7 +1,7 @@
 """Plans of statements, read from PostgreSQL's log: which plan ran when, how long it took, and when it changed.
 
     log files ─ source.py ─ formats.py ─ Entry ─ reader.py ─ gathered.py ─ flips.py, page.py
-                                                    │             └ kept.py (beside the snapshots)
+                                                    │             └ plan_store.py (beside the snapshots)
                                           explain.py, tree.py, values.py
 
 auto_explain logs plans. Each logged execution becomes a row; a plan is identified by a hash of its shape. Values never

@@ -45,7 +45,7 @@ class Asked:
 def of_logs(
     store: Store, paths: Sequence[Path], asked: Asked, *, prefix: str | None = None, zone: ZoneInfo | None = None
 ) -> dict[str, object]:
-    """Return the page of log files; a folder stands for the files in it.
+    """Return the page of log files; for a folder, of the files in it.
 
     Raises:
         SnapshotError: A log that is named itself cannot be read.
@@ -58,7 +58,7 @@ def of_recordings(store: Store, runs: Sequence[Path], asked: Asked) -> dict[str,
     """Return the page of runs of `dbdyno trace record`.
 
     Raises:
-        SnapshotError: A path is not such a run.
+        SnapshotError: A path is not a recorded run.
     """
     with Gathered() as gathered:
         found = [

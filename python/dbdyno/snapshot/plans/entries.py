@@ -151,7 +151,7 @@ def decoded(raw: bytes) -> str:
 
 
 def queryid_of(text: object) -> int | None:
-    """Return a query identifier, a signed 64-bit integer; None if it is 0 (which stands for none) or invalid."""
+    """Return a query identifier, a signed 64-bit integer; None if it is 0 (which means none) or invalid."""
     try:
         value = int(str(text))
     except ValueError:

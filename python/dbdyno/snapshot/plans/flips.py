@@ -42,7 +42,7 @@ _SAME = "at_us, duration_us, plan, source, fingerprint"
 class Run:
     """Consecutive executions of a statement with one plan.
 
-    Times are in microseconds since 1970; `file` and `line` are those of the first execution.
+    Times are in microseconds since 1970; `file` and `line` are the place of the first execution.
     """
 
     plan: str

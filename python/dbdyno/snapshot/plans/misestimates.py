@@ -4,9 +4,9 @@
       ->  Seq Scan on pairs  (rows=1) (actual rows=300)    the first wrong one: its statistics mislead the planner
       ->  Seq Scan on kinds  (rows=30) (actual rows=30)
 
-Some nodes are not examined, because their counts are not those of matching rows: bitmap nodes without a table, nodes
-that write, and the inner side of a merge join, which is read repeatedly. Fewer rows than estimated are ignored if a
-node above may stop early (a limit, a merge join, EXISTS).
+Some nodes are not examined, because they do not count matching rows: bitmap nodes without a table, nodes that write,
+and the inner side of a merge join, which is read repeatedly. Fewer rows than estimated are ignored if a node above may
+stop early (a limit, a merge join, EXISTS).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Executions in a run of `dbdyno trace record`, in the same tables as those of logs: complete, but without plans.
+"""Executions in a run of `dbdyno trace record`, stored in the same tables as logged ones: complete, but without plans.
 
     with Gathered() as gathered:
         file = read_run(Path("runs/now"), gathered, 0)

@@ -32,7 +32,7 @@ class ActiveRates:
         self._found: dict[str, dict[str, NDArray[np.float64]]] = {"class": {}, "database": {}, "user": {}}
 
     def add(self, dimension: str, name: str | None, slot: int, value: float) -> None:
-        """Add a value to a name in a time slot; None stands for a session without a database or user."""
+        """Add a value to a name in a time slot; None means a session without a database or user."""
         import numpy as np
 
         known = self._found[dimension]

@@ -223,7 +223,7 @@ def _between(noun: str, old: Known, new: Known, *, of_table: bool) -> Iterator[R
     """Yield the changes by name; an object with another key under the same name was recreated."""
     hidden = OURS if noun == "setting" else ()
     keys = [key for key in (*old, *(key for key in new if key not in old)) if old.get(key) != new.get(key)]
-    if of_table:  # those of a created or dropped table add nothing to it
+    if of_table:  # changes of a created or dropped table's objects add nothing
         tables = [{key[:2] for key in side} for side in (old, new)]
         keys = [key for key in keys if key[:2] in tables[0] and key[:2] in tables[1]]
     gone = {old[key][0]: key for key in keys if key not in new}

@@ -89,7 +89,7 @@ class Ends:
         return self.missing(view) is None
 
     def columns(self, view: str) -> set[str]:
-        """Return the columns of the view's difference, which are those of the later end.
+        """Return the columns of the view's difference, which are the columns of the later end.
 
         A counter that the earlier end did not have (before an upgrade) is NULL in the difference.
         """

@@ -41,13 +41,13 @@ DRAWN = 34
 
 
 def happenings(one: Interval) -> list[Row]:
-    """Return the events of an interval by time, as rows like those of `timeline.events`."""
+    """Return the events of an interval by time, as rows in the form of `timeline.events`."""
     found = joined(_of_verdicts(one), _of_objects(one), _of_settings(one), _of_checkpoints(one), _of_vacuums(one))
     return sorted(found, key=lambda row: (row["at_us"], row["kind"], row["what"]))
 
 
 def drawable(found: Sequence[Row]) -> list[Row]:
-    """Return events for a chart: if there are many of a kind, those of one span of time are combined."""
+    """Return events for a chart: if there are many of a kind, the events within one span of time are combined."""
     if not found:
         return []
     first, last = found[0]["at_us"], found[-1]["at_us"]

@@ -57,7 +57,7 @@ class Rates:
         self.means = self._means()
 
     def rename(self, names: Mapping[str, str]) -> None:
-        """Add the rates of some objects to those of others, given as old name to new name."""
+        """Add the rates of some objects to those of others; `names` maps each old name to the new one."""
         for old, new in names.items():
             self._others.setdefault(new, []).append(old)
             for means in self.means.values():
@@ -165,7 +165,7 @@ def rates(
 def spans_of(one: Interval, view: str, *, hourly: bool) -> list[Span]:
     """Return the numbers and seconds of the sub-intervals that make each value of a view.
 
-    Sub-intervals in which the view's counters were lost are left out; `hourly` combines those of an hour.
+    Sub-intervals in which the view's counters were lost are left out; `hourly` combines the sub-intervals of an hour.
     """
     scopes = (one.after.views[view].get("scope"), f"view:{view}")
     good = [part for part in one.sums.parts() if not _lost(part, scopes)]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def renumbered(old: Iterable[str], new: Iterable[str], prints: Mapping[str, str]) -> dict[str, str]:
-    """Return the identifiers that others stand for, among those that only one side has.
+    """Return the identifiers that continue under another one, for identifiers that only one side has.
 
     If a text is under identifiers of the old side only, and under others of the new side only, it continues under the
     smallest of the latter. `prints` gives the fingerprint of each identifier's text.

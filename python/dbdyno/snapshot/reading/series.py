@@ -34,7 +34,7 @@ class Series:
 
 
 def series(store: Store, chain: list[Snapshot], sums: Chain | None = None) -> Series:
-    """Return the metrics between each snapshot and the next; `sums` are those of the chain, if they are open."""
+    """Return the metrics between each snapshot and the next; `sums` are the chain's sums, if they are open."""
     found = Series()
     if len(chain) == 2:
         with Interval(store, chain[0], chain[1], chain) as part:

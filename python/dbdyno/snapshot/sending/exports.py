@@ -1,6 +1,6 @@
 """The last snapshots of a store as metrics for Prometheus and OpenTelemetry.
 
-Names are those of the usual exporters if there is one: `pg_stat_database_xact_commit` with the labels datid and datname
+Names follow the usual exporters if there is one: `pg_stat_database_xact_commit` with the labels datid and datname
 (postgres_exporter), `mysql_global_status_<name>` (mysqld_exporter). Metrics specific to dbdyno begin with `dbdyno_`.
 Counters are exported raw: their reader computes rates and handles resets. Only the store is read, not a server.
 """
@@ -59,7 +59,7 @@ def stores(folder: Path) -> list[Store]:
 
 
 def samples(folder: Path, *, tables: bool = False) -> list[Sample]:
-    """Return every sample of the latest snapshot of each target; with `tables`, also those of each table."""
+    """Return every sample of the latest snapshot of each target; with `tables`, also the counters of each table."""
     return [
         one
         for store in stores(folder)

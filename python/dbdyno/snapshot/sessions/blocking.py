@@ -44,7 +44,7 @@ class Node:
 
     Attributes:
         facts: User, statement, state and others that sessions of this kind share.
-        seen: How often such a session was seen.
+        seen: How often a session of this kind was seen.
         blocked: How often a session was seen waiting below it, for a root.
         pids: Number of looks by pid.
         longest_us: The longest transaction (root) or statement (waiter) in microseconds, if known.

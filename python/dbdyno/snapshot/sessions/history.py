@@ -63,7 +63,7 @@ _NONE = {
 class History:
     """The active sessions of an interval, one row per session and look.
 
-    `where` keeps the sessions whose dimension has that value.
+    `where` selects the sessions whose dimension has that value.
 
     Raises:
         SnapshotError: A dimension is not known.
@@ -81,8 +81,8 @@ class History:
     def by(self, dimension: str, top: int | None = None) -> list[Row]:
         """Return the average active sessions of each value of a dimension, the largest first.
 
-        A row has `aas`, `share` (of all sessions kept), `sessions` (number seen with the value), and `mostly` (the most
-        frequent wait classes).
+        A row has `aas`, `share` (of all selected sessions), `sessions` (number seen with the value), and `mostly` (the
+        most frequent wait classes).
 
         Raises:
             SnapshotError: The dimension is not known.
@@ -169,7 +169,7 @@ class History:
         return float(self.interval.query(sql)[0]["n"]) / self.looks
 
     def transactions(self, top: int, least_us: int = LONG_US) -> list[Row]:
-        """Return the longest transactions of the kept sessions that were seen open, one row each.
+        """Return the longest open transactions seen in the selected sessions, one row each.
 
         A row has how long the transaction was open, the longest time that one statement ran in it, the longest time
         that it idled, and its last state and statement.
@@ -213,7 +213,7 @@ class History:
     def _classify(self, source: str) -> None:
         """Create the view `session_history`: the active rows, each with its wait class.
 
-        The rows are not copied, because those of a day are millions.
+        The rows are not copied, because a day has millions of them.
         """
         connection = self.interval.connection
         engine = EVENT_ENGINES[self.engine]

@@ -39,7 +39,7 @@ def activity(interval: Interval, top: int) -> Part:
 
 
 def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) -> dict[str, Any]:
-    """Return the page of `dbdyno snap sessions`: one dimension, of the sessions that `where` keeps."""
+    """Return the page of `dbdyno snap sessions`: one dimension, of the sessions that `where` selects."""
     from dbdyno.snapshot.report import SCHEMA, facts_of, worst
     from dbdyno.snapshot.sessions.blocking import section as blocking
 

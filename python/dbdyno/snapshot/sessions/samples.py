@@ -14,7 +14,7 @@ from dbdyno.snapshot.engines.view import Column, View
 
 BLOCKED_EVERY_NS = 1_000_000_000
 WANTED_MOST = 50
-"""Number of sampled statements whose text is requested in addition to those of Top SQL."""
+"""Number of sampled statements whose text is requested in addition to Top SQL."""
 
 LATER = (
     Column("client", "text", "text", "VARCHAR"),

@@ -1,8 +1,8 @@
 """Check that a Parquet file of a store is as it was written.
 
 A flipped byte inside a page is not an error for a reader, but another number. Therefore a file's checksum is compared
-before its rows are used: that of a snapshot's own file is in its manifest, those of a pack's files are in a file beside
-them.
+before its rows are used. The checksum of a snapshot's own file is in its manifest, the checksums of a pack's files are
+in the file `sums.json` of their folder.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dbdyno.evidence.files import read_json
 from dbdyno.snapshot.store.parquet import file_sum
 
 SUMS = "sums.json"
-"""File with the checksums of the files beside it."""
+"""File with the checksums of the other files in its folder."""
 CHANGED = "was changed after it was written"
 _KNOWN_MOST = 1 << 16
 _Stamp = tuple[str, int, int, str | None]
@@ -29,7 +29,7 @@ _sums: dict[tuple[str, int, int], Mapping[str, object]] = {}
 def damage(path: Path, known: str | None = None) -> str | None:
     """Return what is wrong with a file, or None if it is intact as far as known.
 
-    `known` is the checksum that it had; without it, that in the file beside it is used.
+    `known` is the checksum that it had; without it, the one in `sums.json` of its folder is used.
     """
     known = known or beside(path)
     try:

@@ -33,7 +33,7 @@ from dbdyno.snapshot.store.records import Taken, ViewRecord
 GROUP = 60
 """Number of snapshots in a pack."""
 Merged = Mapping[int, Sequence[Snapshot]]
-"""For each kept snapshot, the dropped ones before it, whose samples it takes over."""
+"""For each remaining snapshot, the deleted ones before it, whose samples it takes over."""
 
 
 def pack_full(store: Store, target: str, *, group: int = GROUP) -> int:

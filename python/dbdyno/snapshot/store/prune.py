@@ -1,10 +1,10 @@
 """Pruning: thin out a store by age, so that reports on the pruned time still say what was known.
 
-Besides the snapshots that `retention.py` chooses, these stay: snapshots with a note, those of a baseline, and both
-snapshots beside each break. A break is a difference of two neighbours that loses something: a reset, a crash, a
-restart, a failover, an eviction, a row that began again or disappeared. Without them, the difference over the hour
-would be unknown although it is known for 59 of its minutes. What was sampled in between is merged into the next
-remaining snapshot, with the number of looks.
+Besides the snapshots that `retention.py` chooses, these stay: snapshots with a note, snapshots of a baseline, and both
+snapshots of each break. A break is a pair of neighbours whose difference loses something: a reset, a crash, a restart,
+a failover, an eviction, a row that began again or disappeared. Without them, the difference over the hour would be
+unknown although it is known for 59 of its minutes. What was sampled in between is merged into the next remaining
+snapshot, with the number of looks.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Plan:
         target: The target.
         go: Numbers to delete.
         stay: Numbers to keep.
-        breaks: Those kept because they are beside a break.
-        noted: Those kept because of a note or a baseline.
+        breaks: Numbers kept because of a break.
+        noted: Numbers kept because of a note or a baseline.
         plans: Stored logs to delete, which end before all remaining snapshots.
     """
 

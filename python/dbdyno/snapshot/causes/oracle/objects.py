@@ -58,9 +58,9 @@ def _first_seen(change: OracleChange, number: Key, plan: int) -> str:
 
 
 def _before(one: Interval, view: str, which: str) -> str:
-    """Return before which instant such a row first appeared in a period, in words.
+    """Return before which instant a matching row first appeared in a period, in words.
 
-    Returns an empty string if there is no such row or the period has only one sub-interval. `which` is an SQL
+    Returns an empty string if there is no matching row or the period has only one sub-interval. `which` is an SQL
     condition.
     """
     source, _ = one.sums.relation(view, folded=False) if len(one.chain) > 2 else ("", ())

@@ -1,7 +1,7 @@
 """Reading of a change on Oracle: V$SQLSTATS by plan, segments, statistics, the time model, wait events.
 
-Limits: the elapsed time of a PL/SQL block includes that of its statements, so both count. Statement times are those of
-the whole instance or container, as the views show them.
+Limits: the elapsed time of a PL/SQL block includes the time of its statements, so both count. Statement times cover the
+whole instance or container, as the views show them.
 """
 
 from __future__ import annotations

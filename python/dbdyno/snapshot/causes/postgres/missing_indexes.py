@@ -57,7 +57,7 @@ def _wanted(change: Change, key: Hashable, one: Pair, rows: float) -> str | None
 
 
 def _without_index(change: Change, key: Hashable, names: frozenset[str]) -> list[tuple[str, bool]]:
-    """Return those of the columns with which no index begins, and True for those with few rows per value.
+    """Return the columns among `names` with which no index begins, and True if each of their values has few rows.
 
     The rows per value are the planner's statistics.
     """

@@ -233,7 +233,7 @@ def other_ways(change: Change) -> Iterator[Cause]:
 
     Possible reasons are a planner setting, a changed function, or a plan cached for other values. If planner settings
     changed, the tables are reported together. An increase of scans without fewer lookups does not suffice: the scans
-    may have been counted late, because a session reports its table counts after those of its statements.
+    may have been counted late, because a session reports its table counts after its statement counts.
     """
     rows = change.changed_settings()
     settings = [setting(r["name"], r["old"], r["new"]) for r in rows if _PLANNER.match(str(r["name"]))]
@@ -291,7 +291,7 @@ def _fewer_indexes(change: Change, table: str) -> bool:
 
 
 def grown_tables(change: Change) -> Iterator[Cause]:
-    """Yield a cause for each table with many more rows than before, if rows came in the second period as well.
+    """Yield a cause for each table with many more rows than before, if rows were added in the second period as well.
 
     Growth in the first period alone may be older: a server counts the rows of a load when its transaction has ended, or
     a second later.
@@ -343,7 +343,7 @@ def _sides(table: Pair) -> tuple[dict[str, float], dict[str, float]]:
 
 
 def bloated_tables(change: Change) -> Iterator[Cause]:
-    """Yield a cause for each table whose dead rows pile up beside steady live rows, with the reason if known."""
+    """Yield a cause for each table whose dead rows pile up while live rows stay steady, with the reason if known."""
     for key, table in change.tables.items():
         dead_old, dead = _states(change, key, "n_dead_tup")
         live_old, live = _states(change, key, "n_live_tup")
@@ -360,7 +360,10 @@ def bloated_tables(change: Change) -> Iterator[Cause]:
 
 
 def _old_transaction(change: Change) -> str:
-    """Return words about a sampled transaction open for most of the second period, which keeps dead rows; else ''."""
+    """Return words about a transaction open for most of the second period, which prevents cleanup; else ''.
+
+    The transaction is known by sampling.
+    """
     longest = next(iter(History(change.after).transactions(1, least_us=0)), None)
     if longest is None or longest["open"] < 0.5e9 * change.after.seconds:
         return ""

@@ -114,7 +114,7 @@ class PostgresChange(Change):
     def remarks(self) -> list[str]:
         """Return remarks about a host that others used most of, and about statements compared by their texts.
 
-        On such a host times depend on the other programs as well as on the server.
+        On a shared host, times depend on the other programs as well as on the server.
         """
         known, found = of_stretches(self.before, self.after), []
         if known is not None and max(one.others for one in known) >= CROWDED * known[1].cores:

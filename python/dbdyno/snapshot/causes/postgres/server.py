@@ -38,7 +38,7 @@ _LEAST_SYNC_MS = 1.0
 def slow_syncs(change: Change) -> Iterator[Cause]:
     """Yield a cause if syncs of the WAL take longer, as timed by the server (track_wal_io_timing) or as sampled.
 
-    The waits are those of commits, which are not part of a statement's time.
+    It is commits that wait, which is not part of a statement's time.
     """
     means, busy = _timed_syncs(change)
     (seen_old, _), (seen, _) = (_sampled(one, _SYNCS) for one in (change.before, change.after))

@@ -59,7 +59,7 @@ def _changed(change: Change, view: str, key: str, shown: tuple[str, ...], value:
 
 
 def _slower_of(change: Change, role: int, database: int) -> frozenset[Key]:
-    """Return the statements of a role in a database that take longer or do more work; 0 stands for any."""
+    """Return the statements of a role in a database that take longer or do more work; 0 means any role or database."""
     which = " and ".join(f"{column} = {number}" for column, number in (("userid", role), ("dbid", database)) if number)
     rows = change.after.query(
         f"select distinct queryid from {change.view} where calls > 0{' and ' + which if which else ''}", change.view

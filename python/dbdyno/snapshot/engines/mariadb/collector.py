@@ -1,11 +1,11 @@
 """Collector of a MariaDB server's counters: read-only, with timeouts, nothing created or reset.
 
 It uses one connection; each table is read by one statement and fails alone. It needs PROCESS, and SELECT on
-performance_schema. With UPDATE on performance_schema.threads as well, the collector turns off the accounting of its own
+performance_schema. With UPDATE on performance_schema.threads as well, the collector turns off the accounting of its
 session, so that its statements are not among the top SQL.
 
-Limits: the server keeps nothing over a restart. The performance schema identifies tables by name only: that a table was
-dropped and recreated is derived from InnoDB's number and the counters; for other engines from the counters only.
+Limits: the server loses all counters in a restart. The performance schema identifies tables by name only: that a table
+was dropped and recreated is derived from InnoDB's number and the counters; for other engines from the counters only.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class MariadbCollector:
         return counts, View("global_status_now", "now", STATUS_NOW, states, appearance="fixed")
 
     def _with_own(self, counts: list[tuple[Any, ...]]) -> View:
-        """Return the counters with those of the own session when they were read and now, at the end."""
+        """Return the counters, with the own session's counts when they were read and now, at the end."""
         ended = dict(self._rows("select lower(variable_name), variable_value from information_schema.session_status"))
         rows = [(name, value, own, None if own is None else float(ended[name])) for name, value, own in counts]
         return View("global_status", "status", STATUS, rows, appearance="fixed", elapsed_ns=self._spent)
@@ -233,6 +233,6 @@ def lost(error: BaseException) -> bool:
 def decoded(name: str) -> str:
     """Return the SQL name for a name as InnoDB stores it: `a@0024b` is `a$b`.
 
-    The short codes for letters with accents are not decoded: for such a table, InnoDB's number is not known.
+    The short codes for letters with accents are not decoded: InnoDB's number of a table with such letters is not known.
     """
     return re.sub(r"@([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), name)

@@ -1,8 +1,8 @@
 """Connections to MariaDB for snapshots, with timeouts and readable errors.
 
-The connection string and the driver are those of the bench (`bench/mariadb/address.py`). The session is read-only,
-cancels a statement after the options' timeout and a wait for a lock after at least a second (the server's unit), and
-uses UTC.
+The bench's code parses the connection string and loads the driver (`bench/mariadb/address.py`). The session is
+read-only, cancels a statement after the options' timeout and a wait for a lock after at least a second (the server's
+unit), and uses UTC.
 """
 
 from __future__ import annotations

@@ -48,8 +48,8 @@ def refine(interval: Interval, view: str) -> None:
 def _take_own_out(interval: Interval) -> None:
     """Subtract from the counters what the collector added.
 
-    If one session took both snapshots, that is the difference of its own counts. With two sessions it is the rest of
-    the first, its logout, and the beginning of the second.
+    If one session took both snapshots, it is the difference of that session's counts. With two sessions it is the rest
+    of the first, its logout, and the beginning of the second.
     """
     before, after = interval.before.facts, interval.after.facts
     same = before.get("session") == after.get("session")

@@ -24,7 +24,7 @@ NAME = "statement_texts"
 OWN = re.compile(r"`performance_schema` \. `threads` SET `instrumented`")
 """Pattern of a statement that a collector sends before its session is excluded from accounting."""
 OURS_MOST = 2_000
-"""Number of stored texts without a known digest; beyond it, only those of sessions just seen are kept."""
+"""Number of stored texts without a known digest; beyond it, only texts of sessions just seen are kept."""
 FIRST = 25
 """Number of statements of each order whose text is read."""
 
@@ -59,8 +59,9 @@ def view(
 ) -> View:
     """Return the view of all texts known so far.
 
-    They are those of the previous snapshot, of new digests at the top of an order, and of statements that were `seen`
-    in sampled sessions. `ours` are texts of the latter without a known digest. At most `most` new texts are read.
+    These are the texts of the previous snapshot, of new digests at the top of an order, and of statements that were
+    `seen` in sampled sessions. `ours` are texts of the latter without a known digest. At most `most` new texts are
+    read.
     """
     known = {str(digest): str(text) for digest, text in _kept(before, NAME, "DIGEST, query")}
     if sum(one.startswith(OURS) for one in known) > OURS_MOST:

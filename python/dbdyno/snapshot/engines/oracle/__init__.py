@@ -1,6 +1,6 @@
-"""Oracle from 12.1 on, by its V$ views: what is read, what its epochs mean, what the report says.
+"""Oracle 12.1 and later, by its V$ views: what is read, the meaning of its epochs, its sections of the report.
 
-Not run against an instance: see the limits in `collector`.
+This code has not been run against an instance: see the limits in `collector`.
 """
 
 from __future__ import annotations
@@ -16,5 +16,9 @@ ENGINE = "oracle"
 
 
 def open_collector(dsn: str, options: Options) -> OracleCollector:
-    """A collector for a connection string; raises `SnapshotError` where nobody answers."""
+    """Return a collector for a connection string.
+
+    Raises:
+        SnapshotError: The instance does not answer.
+    """
     return OracleCollector(dsn, options)

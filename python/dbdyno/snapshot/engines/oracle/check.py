@@ -1,7 +1,7 @@
-"""Whether an instance answers each of the collector's queries: run with `rownum < 1`, so that no row is read.
+"""Check whether an instance accepts each of the collector's queries, run with `rownum < 1` so that no row is read.
 
-The queries follow the public reference and were never run against an instance where dbdyno is made.
-Who has one learns here, before the first snapshot, what it refuses and which grant is missing.
+The queries follow the public reference and were never run against an instance by dbdyno's makers. Users with an
+instance learn here, before the first snapshot, what it refuses and which grant is missing.
 """
 
 from __future__ import annotations
@@ -15,8 +15,13 @@ TIMEOUT_MS = 10_000
 
 
 def check(dsn: str) -> list[dict[str, Any]]:
-    """A row per script: whether the instance takes it, what it says, which grant it needs. Licensed views are asked
-    only where the connection string names them. Raises `SnapshotError` where nobody answers."""
+    """Return a row per script: whether the instance accepts it, its answer, and the grants it needs.
+
+    Licensed views are queried only if the connection string names them.
+
+    Raises:
+        SnapshotError: The instance does not answer.
+    """
     where = address(dsn)
     asked = [n for n in names() if not n.startswith(LICENSED) or n.removeprefix(LICENSED) in where.licensed]
     connection = connect(where, TIMEOUT_MS)
@@ -27,7 +32,7 @@ def check(dsn: str) -> list[dict[str, Any]]:
 
 
 def empty(name: str) -> tuple[str, dict[str, Any]]:
-    """The query of a script that gives no row, and its parameters."""
+    """Return the query of a script wrapped so that it returns no row, and its parameters."""
     sql = script(name).sql.strip().replace(":ids", ":i0")
     binds = {bind: value for bind, value in (("i0", "-"), ("since_us", 0)) if f":{bind}" in sql}
     return f"select * from (\n{sql}\n) where rownum < 1", binds

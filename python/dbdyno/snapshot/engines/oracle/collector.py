@@ -1,9 +1,7 @@
-"""Reads the V$ views of an Oracle instance: nothing made, nothing reset, no licensed view unless
-it is named.
+"""Collector of an Oracle instance's V$ views: nothing created, nothing reset, licensed views only if they are named.
 
-Limits: developed against the documented views, with recorded rows; it was not run against an
-instance. One instance of a cluster is one target. In a container database, the views show what the
-container of the connection may see.
+Limits: it was developed against the documented views, with recorded rows, and was not run against an instance. One
+instance of a cluster is one target. In a container database, the views show what the connection's container may see.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ TEXT_COLUMNS = (
 )
 ORDERS = ("elapsed_time", "cpu_time", "buffer_gets", "disk_reads", "executions", "parse_calls")
 FIRST = 25
-"""So many statements of each order have their text read."""
+"""Number of statements of each order whose text is read."""
 
 _LITERAL = re.compile(
     r"[nN]?[qQ]'(\[.*?\]|\{.*?\}|\(.*?\)|<.*?>|(\S).*?\2)'|[nN]?'(?:[^']|'')*'"
@@ -44,7 +42,7 @@ _LITERAL = re.compile(
 
 
 class OracleCollector:
-    """Keeps its connection between the snapshots of a watch; a context manager."""
+    """Collector that keeps its connection between the snapshots of a watch; a context manager."""
 
     def __init__(self, dsn: str, options: Options) -> None:
         self.options = options
@@ -55,21 +53,25 @@ class OracleCollector:
 
     @property
     def name(self) -> str:
-        """The name that the user gave, else host, port and service."""
+        """Return the name that the user gave, otherwise host, port and service."""
         return self.options.name or self._address.name
 
     @property
     def at_ns(self) -> int:
-        """When the last snapshot was read, by the server's clock."""
+        """Return when the last snapshot was read, in ns since 1970 by the server's clock."""
         return int(self._facts["at_us"]) * 1000
 
     def facts(self) -> dict[str, Any]:
-        """What the last snapshot knows of the instance: identity, life, version."""
+        """Return what the last snapshot knows of the instance: identity, start time, version."""
         licensed = list(self._address.licensed)
         return {"dsn": self._address.safe, "licensed": licensed, **self._facts}
 
     def collect(self, before: Snapshot | None) -> list[View]:
-        """All views now. Raises `SnapshotError` where the instance is gone."""
+        """Return all views now.
+
+        Raises:
+            SnapshotError: The instance is gone, or does not allow its basic views to be read.
+        """
         if self._connection is None:
             self._connection = connect(self._address, self.options.statement_timeout_ms)
         instance = self._read(script("instance"))
@@ -93,11 +95,11 @@ class OracleCollector:
         return [instance, *views]
 
     def sampler(self, period_s: float) -> Sampler:
-        """What samples the sessions on a connection of its own."""
+        """Return a sampler of the sessions with its own connection."""
         return Sampler(self._address, period_ns=round(period_s * 1e9))
 
     def close(self) -> None:
-        """Closes the connection; what was read stays."""
+        """Close the connection; what was read stays."""
         if self._connection is not None:
             with contextlib.suppress(Exception):
                 self._connection.close()
@@ -156,7 +158,7 @@ class OracleCollector:
 
 
 def top(statements: View) -> list[str]:
-    """Identifiers among the first of some order, since the instance or the cursor began."""
+    """Return identifiers among the first of some order, counted since the instance or the cursor began."""
     names = [column.name for column in statements.columns]
     rows = [row for row in statements.rows if isinstance(row, tuple)]
     found: dict[str, None] = {}
@@ -167,7 +169,7 @@ def top(statements: View) -> list[str]:
 
 
 def without_literals(text: str) -> str:
-    """A statement without its texts, numbers and comments (hints stay)."""
+    """Return a statement without its texts, numbers and comments; hints stay."""
     return _LITERAL.sub(lambda found: "" if found[0].startswith(("/*", "--")) else "?", text)
 
 

@@ -1,10 +1,10 @@
-"""Connects to Oracle by python-oracledb in its thin mode: no client software is needed.
+"""Connections to Oracle by python-oracledb in thin mode, which needs no client software.
 
     oracle://user:password@host:1521/service
     oracle://user@host/service?licensed=active_session_history
 
-A missing password is taken from DBDYNO_ORACLE_PASSWORD. Every call has a timeout. Views that need
-a licence are read only where `licensed` names them.
+A missing password is taken from DBDYNO_ORACLE_PASSWORD. Every call has a timeout. Views that need a licence are read
+only if `licensed` names them.
 """
 
 from __future__ import annotations
@@ -27,8 +27,14 @@ _OLD = "the driver's thin mode, and the queries, ask for Oracle 12.1 or later"
 
 @dataclass(frozen=True)
 class Address:
-    """Where the instance is. `parameters` are the driver's, the password among them; `safe` is the
-    connection string without it; `licensed` the licensed scripts that the user named."""
+    """Address of an instance.
+
+    Attributes:
+        parameters: The driver's parameters, including the password.
+        safe: The connection string without the password.
+        name: A short name of the target.
+        licensed: The licensed scripts that the user named.
+    """
 
     parameters: dict[str, Any] = field(repr=False)
     safe: str
@@ -37,7 +43,11 @@ class Address:
 
 
 def address(dsn: str) -> Address:
-    """Takes a connection string apart. Raises `SnapshotError` where it is none."""
+    """Parse a connection string.
+
+    Raises:
+        SnapshotError: It is not valid.
+    """
     try:
         parts = urlsplit(dsn)
         port = parts.port or PORT
@@ -74,7 +84,11 @@ def address(dsn: str) -> Address:
 
 
 def connect(where: Address, timeout_ms: int) -> Any:
-    """A connection whose calls end after the timeout. Raises `SnapshotError`."""
+    """Return a connection whose calls are cancelled after the timeout.
+
+    Raises:
+        SnapshotError: The login failed.
+    """
     oracledb = driver()
     try:
         connection = oracledb.connect(**where.parameters, tcp_connect_timeout=CONNECT_S)
@@ -90,7 +104,11 @@ def connect(where: Address, timeout_ms: int) -> Any:
 
 
 def driver() -> Any:
-    """python-oracledb. Raises `SnapshotError` where it is not installed."""
+    """Return the module python-oracledb.
+
+    Raises:
+        SnapshotError: It is not installed.
+    """
     try:
         import oracledb
     except ImportError as error:
@@ -101,5 +119,5 @@ def driver() -> Any:
 
 
 def said(error: BaseException) -> str:
-    """The first line of what the driver says."""
+    """Return the first line of an error's message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,8 +1,8 @@
-"""What a difference of two Oracle snapshots is worth.
+"""Verdicts on the difference of two Oracle snapshots.
 
-The counters live as long as the instance. Another database or another incarnation of it is a
-failover; another start of the instance, a restart. Statements age out of the shared pool: where
-one is gone, others may have gone and come back, and what is new did not begin at zero for sure.
+The counters live as long as the instance. Another database, or another incarnation of it, is a failover; another start
+of the instance is a restart. Statements age out of the shared pool: if one disappeared, others may have disappeared and
+come back, and a new one did not certainly begin at zero.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SCOPES = ("cluster", "instance", "segments", "statements")
 
 
 def judge(interval: Ends) -> dict[tuple[str, str | None], Verdict]:
-    """The verdict of each scope that is not ok."""
+    """Return the verdict of each scope that is not ok."""
     before, after = interval.before.facts, interval.after.facts
     for name, word, why in (
         ("dbid", "failover", "another database answers at this address"),

@@ -1,6 +1,6 @@
-"""The live screen's side of Oracle: statistics of the instance, and sampled sessions.
+"""Oracle's side of the live screen: statistics of the instance, and sampled sessions.
 
-V$SQLSTATS is left alone: adding up a large shared pool every few seconds would cost what it measures.
+V$SQLSTATS is not read, because adding up a large shared pool every few seconds would cost as much as what it measures.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ _COUNTERS = {
 
 
 class OracleLive:
-    """One connection for the readings; a context manager. Raises `SnapshotError`."""
+    """Oracle's side of the live screen with one connection for the readings; a context manager.
+
+    Raises:
+        SnapshotError: The instance does not answer.
+    """
 
     lines = (
         ("commits", "commits", "per_s"),
@@ -50,7 +54,11 @@ class OracleLive:
         self.title = f"{self._address.name}  Oracle {self._connection.version}"
 
     def read(self) -> Reading:
-        """A reading now."""
+        """Take a reading now.
+
+        Raises:
+            SnapshotError: The instance is gone.
+        """
         try:
             with self._connection.cursor() as cursor:
                 cursor.arraysize = 1000
@@ -68,31 +76,39 @@ class OracleLive:
         return Reading(time.monotonic_ns(), {**found, "hits": hits, "reads": physical})
 
     def texts(self, statements: Sequence[str]) -> Mapping[str, str]:
-        """None: no statements are shown."""
+        """Return an empty dict, because no statements are shown."""
         return {}
 
     def sampler(self, period_s: float) -> Sampler:
-        """What looks at the sessions, on a connection of its own."""
+        """Return a sampler of the sessions with its own connection."""
         return Sampler(self._address, period_ns=round(period_s * 1e9))
 
     def sessions(self) -> list[Session]:
-        """Not read: never run against an instance."""
+        """Return an empty list, because this was never run against an instance."""
         return []
 
     def progress(self) -> list[Progress]:
-        """Not read: never run against an instance."""
+        """Return an empty list, because this was never run against an instance."""
         return []
 
     def plan(self, pid: int) -> list[str]:
-        """Raises `SnapshotError`: not asked for on Oracle."""
+        """Raise an error, because plans are not read on Oracle.
+
+        Raises:
+            SnapshotError: Always.
+        """
         raise SnapshotError("plans of sessions are not read on Oracle")
 
     def cancel(self, pid: int) -> bool:
-        """Raises `SnapshotError`: not done on Oracle."""
+        """Raise an error, because nothing is cancelled on Oracle.
+
+        Raises:
+            SnapshotError: Always.
+        """
         raise SnapshotError("nothing is cancelled on Oracle")
 
     def wait_class(self, kind: str | None, event: str | None) -> str:
-        """The class of a wait."""
+        """Return the class of a wait."""
         return wait_class("oracle", kind, event)
 
     def __enter__(self) -> OracleLive:
@@ -103,5 +119,9 @@ class OracleLive:
 
 
 def open_live(dsn: str, options: Options) -> OracleLive:
-    """Connects; raises `SnapshotError`."""
+    """Connect, and return Oracle's side of the live screen.
+
+    Raises:
+        SnapshotError: The instance does not answer.
+    """
     return OracleLive(dsn, options)

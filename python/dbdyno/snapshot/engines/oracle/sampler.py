@@ -1,4 +1,4 @@
-"""Active sessions of Oracle, sampled from V$SESSION: an activity history without a licence."""
+"""Sampler of Oracle's active sessions from V$SESSION: a session history that needs no licence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TIMEOUT_MS = 2000
 
 
 class Sampler(Poller):
-    """Looks once per period; `take` gives what was seen since the last `take`."""
+    """Sampler that looks once per period; `take` returns what was seen since the last `take`."""
 
     name = "dbdyno snap sampler"
 
@@ -26,7 +26,7 @@ class Sampler(Poller):
         self._taken = 0
 
     def take(self) -> tuple[list[View], int]:
-        """The view `activity`, and the number of looks, since the last call."""
+        """Return the view `activity`, and the number of looks, since the last call."""
         with self._lock:
             seen, self._seen = self._seen, []
             looks, self._taken = self.samples - self._taken, self.samples

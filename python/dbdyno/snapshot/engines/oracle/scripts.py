@@ -1,8 +1,7 @@
-"""The SQL of the Oracle collector: one file per view, to be read and run by hand by any DBA.
+"""The SQL of the Oracle collector: one file per view, which any DBA can read and run manually.
 
-The head of a file says what it is for, which grants it needs, and what each column means; nothing
-else is known of the columns. A file whose name begins with `licensed_` is run only when the
-connection string names it.
+The header of a file says what it is for, which grants it needs, and what each column means; nothing else is known of
+the columns. A file whose name begins with `licensed_` is run only if the connection string names it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _GRANTS = re.compile(r"^-- Grants: (.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Script:
-    """One file: the view that it gives, its scope and columns, the query without the head."""
+    """One file: the view that it returns, its scope and columns, and the query without the header."""
 
     name: str
     view: str
@@ -35,7 +34,7 @@ class Script:
 
 @functools.cache
 def script(name: str) -> Script:
-    """The script of that name."""
+    """Return the script with a name."""
     text = files("dbdyno.snapshot.engines.oracle").joinpath("sql", f"{name}.sql").read_text("utf-8")
     head = _VIEW.search(text)
     grants = _GRANTS.search(text)
@@ -46,6 +45,6 @@ def script(name: str) -> Script:
 
 
 def names() -> list[str]:
-    """All scripts."""
+    """Return the names of all scripts."""
     folder = files("dbdyno.snapshot.engines.oracle").joinpath("sql")
     return sorted(one.name.removesuffix(".sql") for one in folder.iterdir())

@@ -36,12 +36,12 @@ _THROUGHPUT = columns("database:text tps:per_s hitrate:ratio lio_ps:per_s rd_ps:
 
 
 def sections(interval: Interval, top: int) -> list[Part]:
-    """All sections, in order."""
+    """Return all sections, in order."""
     return in_order(ORDER, interval, top)
 
 
 def counts(interval: Interval) -> dict[str, int | None]:
-    """Statistics and the time model (us) over the interval, by name; None where not known."""
+    """Return statistics and the time model (in µs) over the interval, by name; None if not known."""
     rows = interval.query("select name, value from sysstat", "sysstat")
     if interval.has("sys_time_model"):
         rows += interval.query("select stat_name as name, value from sys_time_model", "sys_time_model")
@@ -60,7 +60,7 @@ def _hits(found: dict[str, int | None]) -> float | None:
 
 
 def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
-    """What two periods are compared by, and curves are drawn of."""
+    """Return the metrics by which two periods are compared and curves are drawn."""
     found = counts(interval)
 
     def rate(*names: str, factor: float = 1) -> float | None:
@@ -79,7 +79,7 @@ def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
 
 
 def throughput(interval: Interval, top: int) -> Part:
-    """The instance as a whole."""
+    """Return the section on the throughput of the whole instance."""
     found = counts(interval)
 
     def rate(*names: str) -> float | None:
@@ -108,7 +108,7 @@ def throughput(interval: Interval, top: int) -> Part:
 
 
 def profile(interval: Interval, top: int) -> Part:
-    """LOAD PROFILE per second and per transaction."""
+    """Return the section LOAD PROFILE, per second and per transaction."""
     found = counts(interval)
     done = _whole(found, "user commits", "user rollbacks")
     rows = []
@@ -131,7 +131,7 @@ def profile(interval: Interval, top: int) -> Part:
 
 
 def waits(interval: Interval, top: int) -> Part:
-    """Foreground waits as the instance added them up, with the CPU, and sampled sessions."""
+    """Return the section on foreground waits as the instance added them up, on CPU time, and on sampled sessions."""
     missing = interval.missing("system_event")
     title = "Waits by class and event"
     if missing:
@@ -230,7 +230,7 @@ _SQL = (
 
 
 def statements(interval: Interval, top: int) -> Part:
-    """TOP SQL by what it cost."""
+    """Return the section TOP SQL, by several costs."""
     missing = interval.missing("sql")
     if missing:
         return section("sql", "Top SQL", not_measured=[lacking("statements", *missing)])
@@ -272,7 +272,7 @@ def statements(interval: Interval, top: int) -> Part:
 
 
 def segments(interval: Interval, top: int) -> Part:
-    """MOST ACCESSED SEGMENTS by logical reads."""
+    """Return the section MOST ACCESSED SEGMENTS, by logical reads."""
     missing = interval.missing("segment_statistics")
     title = "Most accessed segments"
     if missing:
@@ -294,7 +294,7 @@ def segments(interval: Interval, top: int) -> Part:
 
 
 def settings(interval: Interval, top: int) -> Part:
-    """The parameters that are not what they were."""
+    """Return the section on parameters that changed."""
     missing = interval.missing("parameter")
     if missing:
         return section("settings", "Settings", not_measured=[lacking("parameters", *missing)])
@@ -310,7 +310,7 @@ def settings(interval: Interval, top: int) -> Part:
 
 
 def provenance(interval: Interval, top: int) -> Part:
-    """What a reader of any Oracle report must know of it."""
+    """Return the section on the limits of any Oracle report, which its reader must know."""
     return section("provenance", "How sure this is", notes=[NEVER_RUN])
 
 

@@ -1,4 +1,4 @@
-"""PostgreSQL 12 and later: what is read, what its epochs mean, what the report says."""
+"""PostgreSQL 12 and later: what is read, the meaning of its epochs, its sections of the report."""
 
 from __future__ import annotations
 
@@ -14,5 +14,9 @@ ENGINE = "postgres"
 
 
 def open_collector(dsn: str, options: Options) -> PostgresCollector:
-    """A collector for a connection string; raises `SnapshotError` where nobody answers."""
+    """Return a collector for a connection string.
+
+    Raises:
+        SnapshotError: The server does not answer.
+    """
     return PostgresCollector(dsn, options)

@@ -1,5 +1,8 @@
-"""Rows of the catalog that snapshots read beside the statistics: columns, what the planner knows, settings that are
-kept for roles, databases and functions, and by what a statement reaches a table that it does not name."""
+"""Rows of the catalog that snapshots read in addition to the statistics.
+
+They are columns, the planner's statistics, stored settings of roles, databases and functions, and the objects through
+which a statement reaches a table that it does not name.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ _SHOWN_OPTION = (
     f"case when o.setting <> '' and (o.name ~* '{SECRET_NAMES.pattern}' or o.setting ~* '{CREDENTIALS}')"
     " then '(hidden)' else o.setting end"
 )
-"""A value that ALTER ROLE, ALTER DATABASE or ALTER FUNCTION keeps, as a store may hold it."""
+"""SQL for a value that ALTER ROLE, ALTER DATABASE or ALTER FUNCTION stores, with secrets hidden."""
 
 KEPT_SETTINGS = Source(
     "pg_db_role_setting",
@@ -30,7 +33,7 @@ KEPT_SETTINGS = Source(
         ("of_database", "of_database", "text", "text", "VARCHAR"),
     ),
 )
-"""Settings that the server keeps for a role, a database, or a role in a database."""
+"""Settings that the server stores for a role, a database, or a role in a database."""
 
 FUNCTIONS = Source(
     "pg_proc",
@@ -47,7 +50,7 @@ FUNCTIONS = Source(
         ("settings", "settings", "text", "text", "VARCHAR"),
     ),
 )
-"""Functions of users, those of extensions left out, with the settings that each is run under."""
+"""User-defined functions, without functions of extensions, with the settings that each is run under."""
 
 FOREIGN_KEYS = Source(
     "pg_constraint",
@@ -91,7 +94,10 @@ VIEWS = Source(
         ("name", "name", "text", "text", "VARCHAR"),
     ),
 )
-"""By what a statement reaches a table that it does not name: foreign keys, triggers, views."""
+"""Views with the relations that they read.
+
+Foreign keys, triggers and views are the means by which a statement reaches a table that it does not name.
+"""
 
 STATISTICS = Source(
     "pg_statistic_ext",
@@ -100,7 +106,7 @@ STATISTICS = Source(
     states=True,
     only=frozenset({"oid", "stxname", "stxrelid"}),
 )
-"""Statistics objects, that the planner reads of several columns at once."""
+"""Statistics objects, which the planner uses for several columns together."""
 
 SEQUENCES = Source(
     "pg_sequence",
@@ -116,7 +122,7 @@ SEQUENCES = Source(
         ("owner::bigint", "owner", "gauge", "count", "BIGINT"),
     ),
 )
-"""Sequences: how many values a session keeps ready, and the table whose column each is for."""
+"""Sequences, with the number of values that a session caches and the table whose column each is for."""
 
 COLUMNS = Source(
     "pg_attribute",
@@ -128,7 +134,7 @@ COLUMNS = Source(
     only=frozenset({"attrelid", "attnum", "attname", "attnotnull"}),
     extra=(("format_type(atttypid, atttypmod)", "type", "text", "text", "VARCHAR"),),
 )
-"""Columns of tables: read when the catalog has changed."""
+"""Columns of tables, read when the catalog has changed."""
 
 PLANNER = Source(
     "pg_stats",
@@ -155,6 +161,9 @@ PLANNER = Source(
         ),
     ),
 )
-"""What the planner takes for the values of a column, of the 200 largest tables of 100 pages or more: how many, and
-the share of the commonest. No value of a column is read. Table by table, because pg_stats asks of each column of a
-database whether the role may read it (15 ms for 880 tables, 1 ms so). Columns that it may not read are not in it."""
+"""The planner's statistics on columns of the 200 largest tables with 100 pages or more.
+
+They are the number of distinct values and the share of the most common one; no value of a column is read. They are read
+table by table, because pg_stats checks for each column of a database whether the role may read it (15 ms for 880
+tables, 1 ms this way). Columns that the role may not read are missing.
+"""

@@ -1,9 +1,8 @@
-"""Reads the statistics of a PostgreSQL cluster: read-only, with timeouts, nothing made or reset.
+"""Collector of a PostgreSQL cluster's statistics: read-only, with timeouts, nothing created or reset.
 
-One connection per database, one transaction per snapshot. Values travel as CSV from COPY into the
-Parquet files without becoming Python objects. No relation is opened but the catalog, so that a
-table under a lock of DDL changes nothing. pg_monitor is enough; without it what belongs to others
-is missing, and the report says so.
+It uses one connection per database and one transaction per snapshot. Values are copied as CSV from COPY into the
+Parquet files without becoming Python objects. No relation is opened except the catalog, so a table locked by DDL does
+not matter. pg_monitor is sufficient; without it, data of other users is missing, and the report says so.
 """
 
 from __future__ import annotations
@@ -41,10 +40,12 @@ if TYPE_CHECKING:
 
 APPLICATION_NAME = "dbdyno snap"
 OPENING = 2
-"""Transactions of finding the server: the beginning of a session counts as one."""
+"""Number of transactions counted for finding the server: the beginning of a session counts as one."""
 SETUP = 5
-"""Transactions of a session of ours before its first snapshot: its beginning, three timeouts and
-rights, one look at the catalog."""
+"""Number of transactions of a dbdyno session before its first snapshot.
+
+They are the beginning of the session, three for timeouts and privileges, and one look at the catalog.
+"""
 _NAMES = [source.name for source in (*CLUSTER, SETTINGS, KEPT_SETTINGS, *SIZES, *DATABASE)]
 _DATABASES = """
 select /* dbdyno */ oid::bigint, datname::text,
@@ -55,7 +56,7 @@ from pg_database where not datistemplate order by datname
 
 
 class PostgresCollector:
-    """Keeps its connections between the snapshots of a watch; a context manager."""
+    """Collector that keeps its connections between the snapshots of a watch; a context manager."""
 
     def __init__(self, dsn: str, options: Options) -> None:
         self.options = options
@@ -75,15 +76,19 @@ class PostgresCollector:
 
     @property
     def at_ns(self) -> int:
-        """When the last snapshot's counters were read, by the server's clock."""
+        """Return when the last snapshot's counters were read, in ns since 1970 by the server's clock."""
         return int(self._facts["at_us"]) * 1000
 
     def facts(self) -> dict[str, Any]:
-        """What the last snapshot knows of the server: identity, epochs, version, role."""
+        """Return what the last snapshot knows of the server: identity, epochs, version, role."""
         return {"dsn": self._target.safe_dsn, **self._facts, "problems": self.problems}
 
     def collect(self, before: Snapshot | None) -> list[View]:
-        """All views now. Raises `SnapshotError` where the login fails."""
+        """Return all views now.
+
+        Raises:
+            SnapshotError: The login fails, or the server is gone.
+        """
         import psycopg
 
         self.problems = []
@@ -103,11 +108,11 @@ class PostgresCollector:
             ) from error
 
     def sampler(self, period_s: float) -> Sampler:
-        """What samples the sessions on a connection of its own."""
+        """Return a sampler of the sessions with its own connection."""
         return Sampler(self._target, period_ns=round(period_s * 1e9))
 
     def close(self) -> None:
-        """Closes the connections; what was read stays."""
+        """Close the connections; what was read stays."""
         for connection in self._connections.values():
             connection.close()
         self._connections, self._readers = {}, {}
@@ -130,7 +135,7 @@ class PostgresCollector:
         with main.transaction():
             _begin(main)
             reader.begin()
-            views = [joined(CLUSTER[0], [reader.read(CLUSTER[0])])]  # first: the time of the rates
+            views = [joined(CLUSTER[0], [reader.read(CLUSTER[0])])]  # first, because its time is that of the rates
             self._facts = {**self._asked.read(main), **stamp()}
             self._facts |= host.read(main.info.backend_pid, self._facts.get("started_us"))
             views += [joined(source, [reader.read(source)]) for source in CLUSTER[1:] if reader.has(source.name)]
@@ -154,7 +159,7 @@ class PostgresCollector:
         return [*views, *self._plans(wanted)]
 
     def _plans(self, wanted: list[tuple[int, str]]) -> list[View]:
-        """Generic plans, where they are asked for: of statements of the databases that are read."""
+        """Return the view of generic plans for statements of the databases that are read; empty unless requested."""
         import psycopg
 
         own = next((one for one in self._readers.items() if one[1].has(STATEMENTS.name)), None)
@@ -178,7 +183,7 @@ class PostgresCollector:
         return [generic.view(rows, round((time.monotonic() - started) * 1e9))]
 
     def _session(self, database: str | None) -> tuple[Connection, Reader]:
-        """The connection to a database and its reader, made on first use and after a loss."""
+        """Return the connection to a database and its reader, created on first use and after a lost connection."""
         from dbdyno.snapshot.engines.postgres.own_statements import MarkedCursor
 
         name = database or ""
@@ -263,7 +268,7 @@ class PostgresCollector:
         return views
 
     def _count(self, when: str, database: str, number: int) -> None:
-        """Counts transactions of our own before and after the read of the databases' counters."""
+        """Count dbdyno's own transactions before or after the read of the databases' counters."""
         known = self.own_transactions[when]
         known[database] = known.get(database, 0) + number
 
@@ -272,7 +277,7 @@ class PostgresCollector:
 
 
 def _no_statements(databases: list[str]) -> View:
-    """What stands for the statements where no database that was read has the extension."""
+    """Return the view of statements as unreadable, for databases without the extension."""
     return unread(
         STATEMENTS.name,
         STATEMENTS.scope,
@@ -283,7 +288,7 @@ def _no_statements(databases: list[str]) -> View:
 
 
 def _begin(connection: Connection) -> None:
-    """One image of all statistics, and texts as every reader expects them."""
+    """Set the transaction to one consistent snapshot of all statistics, and to standard text formats."""
     import psycopg
 
     connection.execute(

@@ -1,18 +1,18 @@
-"""Which life the counters are of: restarts, crashes, failovers, resets, evictions.
+"""Epochs of PostgreSQL's counters: restarts, crashes, failovers, resets, evictions.
 
-How each is told, on PostgreSQL 12 to 18 (each forced on a real server by a test):
+How each is recognized on PostgreSQL 12 to 18 (a test forces each one on a real server):
 
-    crash      the server lost its statistics: two or more of the shared views began again at one
-               and the same instant. A reset by hand gives each an instant of its own. The start
-               time of the server says nothing: it stays when only a backend was killed
-    restart    it started again and kept its statistics: the counters go on
+    crash      the server lost its statistics: two or more of the shared views began again at
+               exactly the same instant. A manual reset gives each a different instant. The start
+               time of the server proves nothing: it stays when only a backend was killed
+    restart    it started again and kept its statistics: the counters continue
     failover   another cluster (system identifier), or another node at another address answers. A
-               promotion in place keeps the counters, and is told without condemning them
-    reset      pg_stat_reset() of a database. Its `stats_reset` moves as well when one table was
+               promotion in place keeps the counters, and is reported without invalidating them
+    reset      pg_stat_reset() of a database. Its `stats_reset` also changes when one table was
                reset: then a counter that did not fall, and a table that nobody touched, prove that
                the rest was kept
-    evicted    pg_stat_statements pushed entries out (`dealloc`); without its info view (12, 13)
-               that is taken for given as soon as an entry is gone
+    evicted    pg_stat_statements evicted entries (`dealloc`); without its info view (12, 13)
+               this is assumed as soon as an entry is gone
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ SHARED = (
     "pg_stat_slru",
     "pg_stat_io",
 )
-"""The views whose reset time says since when the server's statistics count."""
+"""The views whose reset time says since when the server's statistics have been counting."""
 
 
 def judge(interval: Ends) -> Verdicts:
-    """The verdict of each scope; `("cluster", None)` is the interval's own."""
+    """Return the verdict of each scope; `("cluster", None)` is that of the whole interval."""
     found: Verdicts = {}
     cluster = _cluster(interval)
     if cluster is not None:
@@ -90,13 +90,13 @@ def _cluster(interval: Ends) -> Verdict | None:
 
 
 def _how(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Why the system identifier is another: pg_upgrade makes a new cluster, whose statistics begin again."""
+    """Return why the system identifier differs: pg_upgrade creates a new cluster, whose statistics begin again."""
     words = upgraded(old, new)
     return f"it was {words}, or replaced; its statistics began again" if words else "the system identifier is another"
 
 
 def upgraded(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """From which major version to which, in words; empty where it is the same."""
+    """Return from which major version to which the server was upgraded, in words; empty if it was not."""
     versions = [int(one.get("version_num") or 0) // 10000 for one in (old, new)]
     if not 0 < versions[0] < versions[1]:
         return ""
@@ -105,12 +105,12 @@ def upgraded(old: dict[str, Any], new: dict[str, Any]) -> str:
 
 
 def _moved(old: dict[str, Any], new: dict[str, Any], name: str) -> bool:
-    """Whether a fact that both know is another."""
+    """Return True if a fact that both ends know differs."""
     return None not in (old.get(name), new.get(name)) and old[name] != new[name]
 
 
 def _lost_at(interval: Ends) -> int | None:
-    """The instant at which two or more shared views began again, or None."""
+    """Return the instant at which two or more shared views began again, or None."""
     begun: Counter[int] = Counter()
     for view in SHARED:
         resets = [_reset_times(interval, view, end) for end in (0, 1)]
@@ -120,14 +120,14 @@ def _lost_at(interval: Ends) -> int | None:
 
 
 def _reset_times(interval: Ends, view: str, end: int) -> set[int] | None:
-    """The reset times of a view's rows at one end; None where it was not read."""
+    """Return the reset times of a view's rows at one end, or None if it was not read."""
     if not interval.has(view):
         return None
     return {int(at) for (at,) in interval.peek(view, end, "stats_reset") if at is not None}
 
 
 def _reset_views(interval: Ends) -> Iterator[tuple[tuple[str, str | None], Verdict]]:
-    """Shared views of one row that somebody reset."""
+    """Yield verdicts on shared views with one row that were reset."""
     for view in SHARED:
         times = [_reset_times(interval, view, end) for end in (0, 1)]
         new = (times[1] or set()) - (times[0] or set())
@@ -162,7 +162,7 @@ def _reset_databases(interval: Ends) -> Iterator[tuple[tuple[str, str | None], V
 
 
 def _was_kept(interval: Ends, datid: int) -> bool:
-    """Whether a table with counts that nobody touched proves that no reset of all took place."""
+    """Return True if a table with counts that nobody touched proves that the whole database was not reset."""
     view = "pg_stat_user_tables"
     if not interval.has(view):
         return False
@@ -178,7 +178,7 @@ def _was_kept(interval: Ends, datid: int) -> bool:
 
 
 def _databases(interval: Ends) -> list[int]:
-    """The oids that either end knows."""
+    """Return the oids of databases that either end knows."""
     view = "pg_stat_database"
     if not interval.has(view):
         return []
@@ -188,7 +188,7 @@ def _databases(interval: Ends) -> list[int]:
 
 
 def _unread_databases(interval: Ends, judged: Verdicts) -> Iterator[tuple[tuple[str, str | None], Verdict]]:
-    """Databases, or single views of one, that only one of the ends has."""
+    """Yield verdicts on databases, or single views of one, that only one of the ends has."""
     if not interval.has("pg_stat_database"):
         return
     oids = {name: str(datid) for name, datid in interval.peek("pg_stat_database", 1, "datname", "datid")}
@@ -204,7 +204,8 @@ def _unread_databases(interval: Ends, judged: Verdicts) -> Iterator[tuple[tuple[
             oid = oids.get(problem["database"])
             scope = problem["view"] if problem["view"] == "objects" else f"view:{problem['view']}"
             if oid is not None and ("objects", oid) not in judged:
-                # Without a number, so that it is said once of a span: beside it stands how much of that is covered.
+                # Without a snapshot number, so that an interval gets one message, which also says how much of its time
+                # is covered.
                 own = "" if problem["view"] == "objects" else f"{problem['view']} of "
                 why = f"{own}the database {problem['database']} was not read: {problem['problem']}"
                 yield (scope, oid), Verdict("partial", why)
@@ -229,7 +230,7 @@ def _statements(interval: Ends, cluster: Verdict | None) -> Verdict | None:
 
 
 def _by_info(interval: Ends, info: str) -> Verdict | None:
-    """What the extension's own view knows, from PostgreSQL 14 on."""
+    """Return the verdict from the extension's own info view (PostgreSQL 14 and later), or None."""
     ((old, was),), ((new, at),) = (interval.peek(info, end, "dealloc", "stats_reset") for end in (0, 1))
     if was != at:
         return Verdict("reset", f"pg_stat_statements was reset at {moment_us(at)}", at)
@@ -239,11 +240,11 @@ def _by_info(interval: Ends, info: str) -> Verdict | None:
 
 
 def refine(interval: Interval | Batch, view: str) -> None:
-    """What only PostgreSQL's own rules know of a view's difference.
+    """Apply PostgreSQL's own rules to a view's difference.
 
-    An index that went and one of its name that came: rebuilt (REINDEX CONCURRENTLY hands the counts
-    over) or made anew (they begin at zero), which nothing tells apart. What a table adds up over
-    its indexes is unknown when one of them went.
+    If an index disappeared and one with its name appeared, it was rebuilt (REINDEX CONCURRENTLY transfers the counts)
+    or recreated (they begin at zero), which cannot be distinguished. A table's sums over its indexes are unknown if one
+    of them disappeared.
     """
     same = "".join(f" and g.{key} = {view}.{key}" for key in interval.part_keys)
     if view in ("pg_stat_user_indexes", "pg_statio_user_indexes"):

@@ -1,6 +1,6 @@
-"""Who the server is and which life it lives: what the epochs are judged by.
+"""Facts about the server by which epochs are judged: its identity and its start.
 
-Each fact fails alone: a managed service may hide some of them.
+Each fact fails alone, because a managed service may hide some of them.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 OWN_MARK: LiteralString = "/* dbdyno */ "
-"""Stands in the texts of our own statements, so that a report can leave them out."""
+"""Mark in the texts of dbdyno's own statements, so that a report can leave them out."""
 
 
 def is_ours(text: str) -> bool:
-    """Whether a text is of a session of ours: marked, or a savepoint as our driver names it."""
+    """Return True if a text is from one of dbdyno's sessions: marked, or a savepoint named as its driver does."""
     return OWN_MARK.strip() in text or '"_pg3_' in text
 
 
 def own_text(column: str) -> str:
-    """Return the SQL condition that `is_ours` holds for the text in a column."""
+    """Return the SQL condition under which `is_ours` is true for the text in a column."""
     return f"(contains(coalesce({column}, ''), '{OWN_MARK.strip()}') or contains({column}, '\"_pg3_'))"
 
 
@@ -84,18 +84,20 @@ _QUERIES: tuple[tuple[tuple[str, ...], LiteralString], ...] = (
 
 
 _ALL: LiteralString = "select * from " + " cross join ".join([f"({sql}) f{at}" for at, (_, sql) in enumerate(_QUERIES)])
-"""Each gives one row."""
+"""One query for all facts, since each of the queries returns one row."""
 
 
 class FactsReader:
-    """Asks for all facts by one statement, inside the caller's transaction; from the first refusal on for each by its
-    own, so that one that is refused is missing and no more."""
+    """Reader of all facts by one statement, inside the caller's transaction.
+
+    After the first refusal it uses one statement for each group of facts, so that only the refused one is missing.
+    """
 
     def __init__(self) -> None:
         self._together = True
 
     def read(self, connection: Connection) -> dict[str, Any]:
-        """The facts now."""
+        """Return the facts now."""
         if self._together:
             names = tuple(name for names, _ in _QUERIES for name in names)
             found = _asked(connection, names, _ALL)
@@ -108,7 +110,7 @@ class FactsReader:
 
 
 def _asked(connection: Connection, names: tuple[str, ...], sql: LiteralString) -> dict[str, Any] | None:
-    """One statement's facts; None where the server refuses it."""
+    """Return the facts of one statement, or None if the server refuses it."""
     import psycopg
 
     try:
@@ -125,7 +127,7 @@ def _asked(connection: Connection, names: tuple[str, ...], sql: LiteralString) -
 
 
 def name_of(target: Postgres) -> str:
-    """A short name of a target: host and port (a socket's folder: `local`)."""
+    """Return a short name of a target: host and port (`local` for a socket's folder)."""
     known = target.libpq_parameters()
     host = known.get("host", "local")
     return f"{'local' if host.startswith(('/', '@')) else host}:{known.get('port', '5432')}"

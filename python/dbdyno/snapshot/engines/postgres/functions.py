@@ -1,4 +1,4 @@
-"""Functions: how often they were called and how long they took, where the server tracks them."""
+"""Report section on functions: number of calls and their time, if the server tracks them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FUNCTIONS = columns("function:text calls time:ns self:ns mean:ns mean_self:ns")
 
 
 def functions(interval: Interval, top: int) -> Part:
-    """Functions by time and by calls, and those of triggers."""
+    """Return the section on functions by time and by calls, and on trigger functions."""
     title = "Functions"
     missing = interval.missing(VIEW)
     if missing:

@@ -1,11 +1,12 @@
-"""Processor time of the server and of its whole host, where the server runs on this machine.
+"""Processor time of the server and of its whole host, if the server runs on this machine.
 
-    others = busy (/proc/stat, all processors, steal included) - the server's processes, gone ones included
+    others = busy (/proc/stat, all processors, steal included) - the server's processes, ended ones included
 
-A server's processes are children of the postmaster: those that live are added up, those that ended are in what the
-kernel keeps of its waited-for children. That the process by the number which the server tells is the server is checked:
-it is called `postgres`, its parent too, and the parent started when the server says that it did. In another container,
-or behind a proxy, it is not, and nothing is said. Limit: what a collector or a client on this host uses is others'.
+A server's processes are children of the postmaster: the running ones are added up, and ended ones are included in the
+kernel's sum over waited-for children. The process with the pid that the server reports is checked to be the server: it
+and its parent are named `postgres`, and the parent started when the server says it did. In another container, or behind
+a proxy, the check fails, and nothing is reported. Limit: what a collector or a client on this host uses counts as
+others'.
 """
 
 from __future__ import annotations
@@ -21,16 +22,18 @@ if TYPE_CHECKING:
 
 PROC = Path("/proc")
 ALIKE_S = 30.0
-"""The server's start by its clock and by the kernel's may differ by so much."""
+"""Largest difference in seconds between the server's start by its clock and by the kernel's."""
 _BUSY = (0, 1, 2, 5, 6, 7)
-"""user, nice, system, irq, softirq, steal of /proc/stat; proc(5). What guests use is in user."""
+"""Columns user, nice, system, irq, softirq, steal of /proc/stat, see proc(5); guests' use is included in user."""
 _PARENT, _TIMES, _STARTED = 1, slice(11, 15), 19
-"""Places in /proc/PID/stat behind the name: the parent; utime, stime, cutime, cstime; starttime."""
+"""Positions in /proc/PID/stat after the name: the parent; utime, stime, cutime, cstime; starttime."""
 
 
 def read(backend: int, started_us: int | None, proc: Path = PROC) -> dict[str, Any]:
-    """`host`, for a snapshot's facts; empty where the server is not on this machine. `backend`: the process that serves
-    our session, as the server numbers it."""
+    """Return `host` for a snapshot's facts; empty if the server is not on this machine.
+
+    `backend` is the pid, as the server reports it, of the process that serves the own session.
+    """
     try:
         parent = int(_of(proc / str(backend))[_PARENT])
         known = _of(proc / str(parent))
@@ -56,7 +59,7 @@ def read(backend: int, started_us: int | None, proc: Path = PROC) -> dict[str, A
 
 @dataclass(frozen=True, slots=True)
 class Processors:
-    """What used the host's processors over a stretch, in processors; `cores`: how many there are."""
+    """Average number of the host's processors used by the server and by others; `cores` is the number of processors."""
 
     server: float
     others: float
@@ -64,7 +67,7 @@ class Processors:
 
 
 def between(first: dict[str, Any], last: dict[str, Any]) -> Processors | None:
-    """What two snapshots' facts say of the time between them; None where they are not of one life on one host."""
+    """Return the use of processors between two snapshots' facts; None unless of one server process on one host."""
     old, new = first.get("host"), last.get("host")
     if not old or not new or old["server"] != new["server"] or new["at_ns"] <= old["at_ns"]:
         return None
@@ -74,13 +77,13 @@ def between(first: dict[str, Any], last: dict[str, Any]) -> Processors | None:
 
 
 def of_stretches(before: Interval, after: Interval) -> tuple[Processors, Processors] | None:
-    """What used the host's processors in two stretches; None where the server is not on the collector's host."""
+    """Return the use of processors in two intervals; None if the server is not on the collector's host."""
     old, new = (between(one.before.facts, one.after.facts) for one in (before, after))
     return None if old is None or new is None else (old, new)
 
 
 def used(old: Processors, new: Processors) -> str:
-    """The same in words."""
+    """Return the use of processors in two intervals in words."""
     return (
         f"programs beside the server used {old.others:.2g} → {new.others:.2g} of the host's {new.cores} processors,"
         f" the server {old.server:.2g} → {new.server:.2g}"
@@ -88,7 +91,11 @@ def used(old: Processors, new: Processors) -> str:
 
 
 def _of(folder: Path) -> list[str]:
-    """The fields of a process behind its name; raises `ValueError` where it is none of PostgreSQL's."""
+    """Return the fields of a process after its name.
+
+    Raises:
+        ValueError: It is not a process of PostgreSQL.
+    """
     name, _, rest = (folder / "stat").read_text().partition("(")[2].rpartition(")")
     if not name.startswith(("postgres", "postmaster")):
         raise ValueError(name)
@@ -106,6 +113,6 @@ def _alive(proc: Path, children: list[str]) -> list[list[str]]:
 
 
 def _started_s(ticks: int) -> float:
-    """When a process started, in seconds since 1970 by this machine's clock."""
+    """Return when a process started, in seconds since 1970 by this machine's clock."""
     boot = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.time() - time.clock_gettime(boot) + ticks / os.sysconf("SC_CLK_TCK")

@@ -1,4 +1,4 @@
-"""The live screen's side of PostgreSQL: sums over all databases and the statements' times."""
+"""PostgreSQL's side of the live screen: sums over all databases, and the statements' times."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 LONGEST = 400
 OWN_COMMITS = 5
-"""Transactions of ours in each reading."""
+"""Number of dbdyno's transactions in each reading."""
 
 _COUNTERS = (
     "commits",
@@ -55,7 +55,11 @@ from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backen
 
 
 class PostgresLive:
-    """One connection for the readings; a context manager. Raises `SnapshotError`."""
+    """PostgreSQL's side of the live screen with one connection for the readings; a context manager.
+
+    Raises:
+        SnapshotError: The server does not answer.
+    """
 
     lines = (
         ("transactions", "commits", "per_s"),
@@ -93,7 +97,7 @@ class PostgresLive:
         self.title = f"{facts.name_of(self._target)}  PostgreSQL {version // 10000}.{version % 100}"
 
     def _statements(self) -> tuple[str | None, str]:
-        """The schema of pg_stat_statements, and the column with the time."""
+        """Return the schema of pg_stat_statements, and its column with the time."""
         found = self._connection.execute(
             "select n.nspname, a.attname from pg_extension e"
             " join pg_namespace n on n.oid = e.extnamespace join pg_class c"
@@ -111,7 +115,11 @@ class PostgresLive:
         return None, ""
 
     def read(self) -> Reading:
-        """A reading now; how many transactions are the readings' own stands in `own`."""
+        """Take a reading now; `own` is the number of transactions of the readings themselves.
+
+        Raises:
+            SnapshotError: The server is gone.
+        """
         import psycopg
 
         try:
@@ -144,7 +152,7 @@ class PostgresLive:
         return {str(name): (float(calls), float(spent)) for name, calls, spent in rows}
 
     def texts(self, statements: Sequence[str]) -> Mapping[str, str]:
-        """Texts, asked for once each: reading any makes the extension load all of them."""
+        """Return texts by identifier, each queried once: reading any makes the extension load all of them."""
         import psycopg
 
         unknown = [int(one) for one in statements if one not in self._texts]
@@ -162,28 +170,40 @@ class PostgresLive:
         return self._texts
 
     def sampler(self, period_s: float) -> Sampler:
-        """What looks at the sessions, on a connection of its own."""
+        """Return a sampler of the sessions with its own connection."""
         self._sampler = Sampler(self._target, period_ns=round(period_s * 1e9))
         return self._sampler
 
     def sessions(self) -> list[Session]:
-        """The sessions that work, hold a transaction open, or block somebody."""
+        """Return the sessions that run a statement, have an open transaction, or block others."""
         return self._asked(lambda: live_sessions.sessions(self._connection))
 
     def progress(self) -> list[Progress]:
-        """What the server tells of commands that run long."""
+        """Return the commands whose progress the server reports."""
         return self._asked(lambda: live_sessions.progress(self._connection, self._progress))
 
     def plan(self, pid: int) -> list[str]:
-        """The plan of what a session runs; nothing is run for it. Raises `SnapshotError`."""
+        """Return the plan of what a session runs, without executing anything.
+
+        Raises:
+            SnapshotError: The plan is not available.
+        """
         return live_sessions.plan(self._target, self._connection, pid)
 
     def cancel(self, pid: int) -> bool:
-        """Asks a session's statement to end; whether the server took the wish."""
+        """Return True if the server accepted the request to cancel a session's statement.
+
+        Raises:
+            SnapshotError: The request failed.
+        """
         return live_sessions.cancel(self._connection, pid)
 
     def _asked(self, ask: Callable[[], list[T]]) -> list[T]:
-        """One that is refused, or takes too long, leaves its part of the screen empty."""
+        """Return the result of a query, or an empty list if it is refused or takes too long.
+
+        Raises:
+            SnapshotError: The server is gone.
+        """
         import psycopg
 
         try:
@@ -194,7 +214,7 @@ class PostgresLive:
             return []
 
     def wait_class(self, kind: str | None, event: str | None) -> str:
-        """The class of a wait of a client."""
+        """Return the class of a client's wait."""
         return wait_class("postgresql", kind, event)
 
     def __enter__(self) -> PostgresLive:
@@ -205,5 +225,9 @@ class PostgresLive:
 
 
 def open_live(dsn: str, options: Options) -> PostgresLive:
-    """Connects; raises `SnapshotError`."""
+    """Connect, and return PostgreSQL's side of the live screen.
+
+    Raises:
+        SnapshotError: The server does not answer.
+    """
     return PostgresLive(dsn, options)

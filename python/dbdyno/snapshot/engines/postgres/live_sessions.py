@@ -1,8 +1,8 @@
-"""PostgreSQL's sessions for the live screen: who does what, progress of commands, a plan, a cancel.
+"""PostgreSQL's sessions for the live screen: their activity, progress of commands, a plan, a cancel request.
 
-Texts are read for the screen alone, never stored, and what stands in quotes is taken out. A plan is asked for without
-running the statement: as a prepared statement's generic plan, in a read-only transaction with time-outs, which is
-rolled back. The text goes by the extended protocol, which takes one statement and no second one behind a semicolon.
+Texts are read only for the screen and never stored, and everything in quotes is removed. A plan is obtained without
+executing the statement: as a prepared statement's generic plan, in a read-only transaction with timeouts, which is
+rolled back. The text is sent by the extended protocol, which accepts one statement and no second one after a semicolon.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ PLAN_LOCK_TIMEOUT_MS = 200
 _EXPLAINED = re.compile(
     r"(?:\s|--[^\n]*+\n|/\*.*?\*/)*+(?:select|with|values|table|insert|update|delete|merge)\b", re.I | re.S
 )
-"""What is explained. EXPLAIN runs none of it, and the transaction refuses to write whatever else it says."""
+"""Pattern of statements that are explained.
+
+EXPLAIN executes none of them, and the transaction refuses to write whatever else the text contains.
+"""
 
 
 def _age(start: str) -> str:
@@ -61,11 +64,11 @@ _PROGRESS = {
     "pg_stat_progress_copy": ("copy", "command", "bytes_processed", "bytes_total", "bytes"),
     "pg_stat_progress_basebackup": ("base backup", "phase", "backup_streamed", "backup_total", "bytes"),
 }
-"""Command, what tells its phase, done, of how much, and the unit of both."""
+"""For each view: the command, the column of its phase, work done, total work, and the unit of both."""
 
 
 def sessions(connection: Connection) -> list[Session]:
-    """The sessions that work, hold a transaction open, or block somebody."""
+    """Return the sessions that run a statement, have an open transaction, or block others."""
     found = []
     for row in connection.execute(_SESSIONS):
         one = dict(zip(_NAMES, row, strict=True))
@@ -74,7 +77,7 @@ def sessions(connection: Connection) -> list[Session]:
 
 
 def progress_sql(connection: Connection) -> str:
-    """One query over all views of progress that this version has."""
+    """Return one query over all progress views of this version."""
     found = []
     for (name,) in connection.execute(
         "select relname::text from pg_class where relname like 'pg\\_stat\\_progress\\_%'"
@@ -92,14 +95,18 @@ def progress_sql(connection: Connection) -> str:
 
 
 def progress(connection: Connection, sql: str) -> list[Progress]:
-    """What the server tells of commands that run long."""
+    """Return the commands whose progress the server reports."""
     names = ("pid", "what", "phase", "done", "on")
     rows = connection.execute(sql) if sql else ()
     return [cast("Progress", dict(zip(names, row, strict=True))) for row in rows]
 
 
 def plan(target: Postgres, connection: Connection, pid: int) -> list[str]:
-    """The lines of the generic plan of what a session runs. Raises `SnapshotError` where there is none to be had."""
+    """Return the lines of the generic plan of what a session runs.
+
+    Raises:
+        SnapshotError: The session or its statement is not visible, is not explained, or the server refuses.
+    """
     row = connection.execute("select datname, query from pg_stat_activity where pid = %s", [pid]).fetchone()
     if row is None or not row[1]:
         raise SnapshotError(f"no session {pid} with a statement that this role may see")
@@ -128,8 +135,13 @@ def plan(target: Postgres, connection: Connection, pid: int) -> list[str]:
 
 
 def generic_lines(connection: Connection, text: str) -> list[str]:
-    """The generic plan of a statement, by way of PREPARE, which knows the types of parameters; each is NULL and
-    is not looked at."""
+    """Return the lines of a statement's generic plan, obtained by PREPARE, which determines the types of parameters.
+
+    Each parameter is NULL, which the plan ignores.
+
+    Raises:
+        psycopg.Error: The server refuses.
+    """
     import psycopg
 
     connection.execute("set transaction read only")
@@ -150,7 +162,11 @@ def generic_lines(connection: Connection, text: str) -> list[str]:
 
 
 def cancel(connection: Connection, pid: int) -> bool:
-    """Asks a session's statement to end, by pg_cancel_backend; whether the server took the wish."""
+    """Return True if the server accepted the request to cancel a session's statement (pg_cancel_backend).
+
+    Raises:
+        SnapshotError: The request failed.
+    """
     import psycopg
 
     try:

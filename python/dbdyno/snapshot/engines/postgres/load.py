@@ -1,4 +1,4 @@
-"""Throughput of each database, and the load profile: per second and per transaction."""
+"""Report sections on the throughput of each database and on the load profile, per second and per transaction."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SESSIONS = columns(
 
 
 def throughput(interval: Interval, top: int) -> Part:
-    """DATABASE THROUGHPUT, as its ancestor named it, and what else is known of each database."""
+    """Return the section DATABASE THROUGHPUT, named as in dbdyno's predecessor, with more facts on each database."""
     view = "pg_stat_database"
     missing = interval.missing(view)
     if missing:
@@ -102,7 +102,10 @@ _OF_SESSIONS = {
 
 
 def _sessions(interval: Interval, rows: list[Row]) -> Table:
-    """How sessions ended and what time was spent in them: columns that this server has, checksums where one failed."""
+    """Return the table on how sessions ended and their time.
+
+    It has the columns that this server has; checksum columns only if a checksum failed.
+    """
     has = interval.columns("pg_stat_database")
     shown = []
     for one in _SESSIONS:
@@ -114,7 +117,7 @@ def _sessions(interval: Interval, rows: list[Row]) -> Table:
 
 
 def _boundaries(interval: Interval) -> list[str]:
-    """What may still be missing: counters are added when a transaction ends."""
+    """Return notes on what may still be missing, because counters are added when a transaction ends."""
     notes = []
     for end in (interval.before, interval.after):
         open_ones = end.facts.get("long_transactions")
@@ -147,7 +150,7 @@ _LINES = (
 
 
 def profile(interval: Interval, top: int) -> Part:
-    """LOAD PROFILE over all databases, with the log and the statements."""
+    """Return the section LOAD PROFILE over all databases, with WAL and statements."""
     view = "pg_stat_database"
     if not interval.has(view):
         why = interval.missing(view) or ("", None)
@@ -164,7 +167,7 @@ def profile(interval: Interval, top: int) -> Part:
     selected = ", ".join(f'{sql} as "{label}"' for label, sql in sums.items())
     lost = "list(datname order by datname) filter (verdict <> 'ok' and datname is not null) as lost"
     totals = interval.query(f"select {selected}, bool_and(verdict = 'ok') as whole, {lost} from {view}")[0]
-    if totals["lost"] and not totals["transactions committed"]:  # nobody worked in the others: 0 would be no answer
+    if totals["lost"] and not totals["transactions committed"]:  # the others were idle: a 0 would be misleading
         totals |= dict.fromkeys((label for label, *_ in _LINES), None)
     if totals["transactions committed"] is not None:
         done = totals["transactions committed"]
@@ -181,7 +184,7 @@ def profile(interval: Interval, top: int) -> Part:
 
 
 def _left_out(totals: Row) -> list[str]:
-    """Which databases the sums lack."""
+    """Return a note on the databases that are missing in the sums."""
     if totals["whole"]:
         return []
     names = ", ".join(totals["lost"] or ()) or "what all databases share"

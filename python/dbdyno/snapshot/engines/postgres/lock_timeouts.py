@@ -1,8 +1,8 @@
-"""A lock on the catalog: a login and a read wait for it a moment, and the session that holds it is named.
+"""Short waits for a lock on the catalog in a login or a read, and a message about the session that holds it.
 
-A login opens system tables. While somebody holds pg_class (`vacuum full` of it, `lock table`, `reindex system`) it
-waits, without any limit of its own: the limit goes along in the startup packet. A session that is open already can
-still ask who it is, by functions alone: what needs a view's description would wait too.
+A login opens system tables. While a session holds pg_class (`vacuum full` of it, `lock table`, `reindex system`), a
+login waits without limit unless a lock timeout is sent in the startup packet. A session that is already open can still
+query who holds the lock, using functions only: a query that needs a view's definition would wait too.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 LOGIN_LOCK_MS = 1500
-"""A login waits so long for a lock."""
+"""Timeout of a login's wait for a lock, in milliseconds."""
 AFTER_MS = 50
-"""And each read after one that waited in vain."""
+"""Timeout of each read after one that timed out, in milliseconds."""
 
 LOCKED = "55P03"
 _NOT_TAKEN = ("unsupported startup parameter", "unrecognized startup option", "options")
-"""What a pooler says that passes no options on."""
+"""Messages of a connection pooler that does not pass options on."""
 _SYSTEM = {1259: "pg_class", 1249: "pg_attribute", 2610: "pg_index", 1247: "pg_type", 1255: "pg_proc"}
 _HOLDERS = """
 select /* dbdyno */ l.pid, l.relation::bigint, pg_get_userbyid(a.usesysid)::text, a.application_name, a.state,
@@ -37,7 +37,11 @@ where l.locktype = 'relation' and l.granted and l.mode = 'AccessExclusiveLock' a
 
 
 def open_patiently(dsn: str) -> Postgres:
-    """The server of a connection string, whose logins wait but a moment for a lock. Raises `TargetError`."""
+    """Return the server of a connection string, whose logins wait only briefly for a lock.
+
+    Raises:
+        TargetError: The server does not answer, or a session holds a lock on a system catalog.
+    """
     limited = _limited(dsn)
     if limited is None:
         return Postgres.open(dsn)
@@ -57,14 +61,17 @@ def open_patiently(dsn: str) -> Postgres:
 
 
 def _limited(dsn: str) -> str | None:
-    """The connection string with the limit in its options; None where that would hide options kept elsewhere."""
+    """Return the connection string with the lock timeout added to its options.
+
+    Returns None if that would hide options set elsewhere, or the string is not valid.
+    """
     import psycopg
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
     try:
         given = conninfo_to_dict(dsn)
     except (psycopg.Error, UnicodeError):
-        return None  # opening it says what is wrong
+        return None  # opening it reports what is wrong
     if "service" in given or "PGSERVICE" in os.environ:
         return None
     options = str(given.get("options") or os.environ.get("PGOPTIONS") or "")
@@ -72,7 +79,7 @@ def _limited(dsn: str) -> str | None:
 
 
 def after_a_wait(connection: Connection) -> str:
-    """Has what comes in this transaction wait less, and says who holds the lock."""
+    """Shorten the lock timeout for the rest of this transaction, and return in words who holds the lock."""
     import psycopg
 
     try:

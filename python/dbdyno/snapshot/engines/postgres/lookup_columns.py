@@ -1,4 +1,4 @@
-"""Which columns a statement looks rows up by, as far as its text says."""
+"""Columns by which a statement looks up rows, as far as its text shows."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 _EQUAL = re.compile(r"(?<!\w)(?:\w+\.)?\"?(\w+)\"?\s*(?<![<>!])=\s*(?:any\s*\(\s*)?\$\d+", re.I)
 _AGGREGATE = re.compile(r"\b(count|sum|avg|min|max|string_agg|array_agg|group\s+by)\b", re.I)
 FEW = 0.01
-"""The share of a table's rows that a value of a column has, for an index to be worth it under an aggregate."""
+"""Largest share of a table's rows per value of a column with which an index is worth it under an aggregate."""
 COMMONEST = 0.05
-"""The share of the commonest value, at most."""
+"""Largest share of the most common value."""
 
 
 def sought(text: str) -> frozenset[str]:
-    """Columns that the condition compares with one value, in small letters; none where alternatives are asked for."""
+    """Return the lower-case columns that the condition compares with one value; empty if it has an OR."""
     parts = re.split(r"\bwhere\b", " ".join(text.split()), maxsplit=1, flags=re.I)
     if len(parts) < 2 or re.search(r"\bor\b", parts[1], re.I):
         return frozenset()
@@ -21,10 +21,13 @@ def sought(text: str) -> frozenset[str]:
 
 
 def aggregates(text: str) -> bool:
-    """Whether what it returns does not say how many rows it needed."""
+    """Return True if the number of rows returned does not show how many rows were needed."""
     return _AGGREGATE.search(text) is not None
 
 
 def is_selective(values: float, commonest: float) -> bool:
-    """Whether few rows have each value of a column of so many values."""
+    """Return True if each value has few rows, for a column with `values` distinct values.
+
+    `commonest` is the share of the most common value.
+    """
     return values * FEW >= 1 and commonest <= COMMONEST

@@ -1,4 +1,4 @@
-"""The metrics of a sub-interval: what two periods are compared by, and curves are drawn of."""
+"""The metrics of a sub-interval, by which two periods are compared and curves are drawn."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ _WAITING = Metric("waiting", "sessions that wait", "aas", False)
 
 
 def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
-    """Each metric's value; None where it is not known."""
+    """Return each metric with its value over the interval; None if it is not known."""
     return _of_part(interval, _Sums(interval, [interval]), interval, 0)
 
 
 def part_metrics(batch: Batch) -> list[list[tuple[Metric, float | None]]]:
-    """The metrics of each pair of a batch, by few queries."""
+    """Return the metrics of each pair of a batch, using few queries."""
     sums = _Sums(batch, batch.pairs)
     return [_of_part(batch, sums, pair, pair.after.number) for pair in batch.pairs]
 
 
 class _Sums:
-    """What the metrics are made of: one row per part."""
+    """The sums from which metrics are computed, with one row per part."""
 
     def __init__(self, source: Interval | Batch, pairs: Sequence[Ends]) -> None:
         self.part = "part" if source.part_keys else "0"
@@ -80,7 +80,7 @@ def _statements_sql(source: Interval | Batch) -> str:
 
 
 def _of_part(source: Interval | Batch, sums: _Sums, pair: Ends, part: int) -> list[tuple[Metric, float | None]]:
-    """The metrics of one part; nothing moved where it has no row."""
+    """Return the metrics of one part; if it has no row, nothing changed in it."""
     found: list[tuple[Metric, float | None]] = []
     if pair.has("pg_stat_database"):
         timed = "active_time" in pair.columns("pg_stat_database")
@@ -122,8 +122,11 @@ def _statements(sums: _Sums, pair: Ends, part: int) -> list[tuple[Metric, float 
 
 
 def _seen(source: Interval | Batch, pairs: Sequence[Ends]) -> dict[int, tuple[int, int]]:
-    """How many active sessions the looks saw, and how many that waited, by part. Active sessions too: the server adds
-    a statement's time when it ends, so that its sums show more sessions than there were, and before that none."""
+    """Return how many active sessions the looks saw, and how many of them waited, by part.
+
+    Active sessions are sampled too, because the server adds a statement's time only when it ends: its sums show none
+    before that, and then more than there were.
+    """
     numbers = {
         place: pair.after.number
         for pair in pairs

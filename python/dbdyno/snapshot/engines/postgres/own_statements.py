@@ -1,8 +1,7 @@
-"""Our own statements, told from others in the server's own books by a mark in their text.
+"""Marking of dbdyno's own statements, so that they can be recognized in the server's statistics.
 
-The mark stands behind the first word: version 18 keeps no comment that stands before it. Not to be
-told apart are BEGIN, COMMIT (from version 16) and SAVEPOINT (from 17), which the server counts as
-one statement whoever sends them.
+The mark is after the first word, because PostgreSQL 18 does not keep a comment before it. BEGIN, COMMIT (from version
+16) and SAVEPOINT (from 17) cannot be distinguished: the server counts each as one statement whoever sends it.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from dbdyno.snapshot.engines.postgres.facts import OWN_MARK
 
 
 def marked(sql: str) -> str:
-    """The statement with the mark behind its first word."""
+    """Return the statement with the mark after its first word."""
     return sql if OWN_MARK.strip() in sql else re.sub(r"\A\s*\w+\s", rf"\g<0>{OWN_MARK}", sql)
 
 
 class MarkedCursor(psycopg.Cursor[Any]):
-    """A cursor that marks what it sends."""
+    """A cursor that marks the statements it sends."""
 
     def execute(self, query: Any, params: Any = None, **more: Any) -> Self:
-        """As psycopg's, marked."""
+        """Execute a marked statement; otherwise as psycopg's method."""
         return super().execute(marked(query) if isinstance(query, str) else query, params, **more)

@@ -1,4 +1,4 @@
-"""What the sections of PostgreSQL's report share."""
+"""Helpers that the sections of PostgreSQL's report share."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ JIT_COUNTS = {
     "emission_count": "emitted",
     "deform_count": "deformed",
 }
-"""Columns of pg_stat_statements behind `jit_`, and our words for them."""
+"""Columns of pg_stat_statements after `jit_`, and their names in the report."""
 JIT_TIMES = ("generation", "inlining", "optimization", "emission", "deform")
 
 
 def present(name: str, has: set[str], *, at: str = "") -> str:
-    """A column (`at` its relation's alias and a dot) where both ends have it; NULL elsewhere."""
+    """Return SQL for a column if both ends have it, otherwise NULL; `at` is its relation's alias and a dot."""
     return at + quoted(name) if name in has else "null::double"
 
 
 def setting(interval: Interval, name: str) -> str | None:
-    """A setting that held at both ends; None where it changed or is not known."""
+    """Return a setting with the same value at both ends; None if it changed or is not known."""
     if not interval.has("pg_settings"):
         return None
     values = []
@@ -42,19 +42,19 @@ def setting(interval: Interval, name: str) -> str | None:
 
 
 def untimed(interval: Interval, what: str) -> Lack | None:
-    """What is missing where reads and writes are not timed."""
+    """Return what is missing because reads and writes are not timed, or None if they are."""
     if setting(interval, "track_io_timing") == "on":
         return None
     return lacking(what, "track_io_timing is off", "track_io_timing = on")
 
 
 def own_transactions(interval: Interval) -> dict[str, int]:
-    """How many transactions of ours each database counted between the two reads."""
+    """Return the number of dbdyno's transactions that each database counted between the two reads."""
     return own_of(interval.chain)
 
 
 def own_of(chain: Sequence[Snapshot]) -> dict[str, int]:
-    """How many transactions of ours each database counted between the first and the last."""
+    """Return the number of dbdyno's transactions that each database counted between the first and the last snapshot."""
     total: dict[str, int] = {}
     for index, one in enumerate(chain):
         cost = one.manifest["cost"].get("own_transactions") or {}
@@ -68,8 +68,10 @@ def own_of(chain: Sequence[Snapshot]) -> dict[str, int]:
 
 
 def unknown(interval: Interval, view: str, name: str, top: int) -> Table:
-    """The rows of a view whose difference is not known, each with its verdict and why; one of which the least is known
-    is not among them."""
+    """Return the table of a view's rows whose difference is not known, each with its verdict and reason.
+
+    A row with a known lower bound is not included.
+    """
     rows = interval.query(
         f"select {name} as name, verdict, why from {view}"
         " where verdict <> 'ok' and not (verdict = 'evicted' and life <> 'gone') order by verdict, name",
@@ -80,12 +82,12 @@ def unknown(interval: Interval, view: str, name: str, top: int) -> Table:
 
 
 def relation_name(alias: str = "", database: bool = False) -> str:
-    """SQL for schema.table, the schema public left out; with the database where several are."""
+    """Return SQL for schema.table without the schema public; with `database`, the database comes first."""
     at = f"{alias}." if alias else ""
     plain = f"case when {at}schemaname = 'public' then {at}relname else {at}schemaname || '.' || {at}relname end"
     return f"{at}datname || ': ' || {plain}" if database else plain
 
 
 def several_databases(interval: Interval) -> bool:
-    """Whether objects of more than one database were read."""
+    """Return True if objects of more than one database were read."""
     return len(interval.after.facts.get("databases") or ()) > 1

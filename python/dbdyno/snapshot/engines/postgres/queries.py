@@ -1,4 +1,4 @@
-"""Top SQL by time, calls, I/O, WAL, temporary files, planning: from pg_stat_statements."""
+"""Report section on top SQL by time, calls, I/O, WAL, temporary files and planning, from pg_stat_statements."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ _ORDERS = (
     ),
 )
 _NEEDS = {"full": "wal_buffers_full", "deformed": "jit_deform_count", "deform": "jit_deform_time"}
-"""Columns that younger servers have."""
+"""Columns that only newer servers have."""
 _SHARED_OUT = ("calls", "io", "reads", "blocks", "dirtied", "written", "wal", "temp", "plan")
-"""Of these, too, each statement has a share of all."""
+"""Measures for which each statement's share of all statements is computed too."""
 
 
 def statements(interval: Interval, top: int) -> Part:
-    """The first statements of each order; their texts follow."""
+    """Return the section with the first statements of each order, and their texts."""
     title = "Top SQL"
     missing = interval.missing(VIEW)
     if missing:
@@ -115,7 +115,7 @@ _LATENCY = "statement:text p50:ns p95:ns p99:ns worst:ns:max logged:text:calls_s
 
 
 def _latency(interval: Interval, rows: list[Row], top: int) -> Table:
-    """Quantiles from a log or a recording, where one of this time is kept: those that took most time."""
+    """Return the table of latency quantiles from a stored log or recording of this time, by total time."""
     known = latencies(interval)
     shown = [
         row
@@ -131,7 +131,7 @@ def _latency(interval: Interval, rows: list[Row], top: int) -> Table:
 
 
 def _rows(interval: Interval) -> list[Row]:
-    """One row per statement and database, numbers of the interval."""
+    """Return one row per statement and database with the interval's numbers."""
     has = interval.columns(VIEW)
     time = "total_exec_time" if "total_exec_time" in has else "total_time"
     read_time = "shared_blk_read_time" if "shared_blk_read_time" in has else "blk_read_time"
@@ -183,14 +183,17 @@ def _rows(interval: Interval) -> list[Row]:
 
 
 def _named(row: Row, roles: dict[str, str]) -> Row:
-    """How a statement begins, and whose it is."""
+    """Return the beginning of a statement and its users."""
     users = [roles.get(one, one) for one in (row["user_ids"] or "").split(", ")]
     return {"begins": beginning(row["text"]), "user": ", ".join(users)}
 
 
 def _sd(count: str, time: str) -> str:
-    """The standard deviation of the interval's own calls, from the lifetimes of both ends by Chan's formula; of one
-    entry, whose ends are of one life."""
+    """Return SQL for the standard deviation of the interval's own calls.
+
+    It is computed from the lifetime values of both ends by Chan's formula, for a statement with one entry, whose ends
+    are of one life.
+    """
     m2 = (
         f"b.{count} * b.stddev_{time} ** 2 - coalesce(a.{count} * a.stddev_{time} ** 2, 0)"
         f" - coalesce((d.total_{time} / d.{count} - a.mean_{time}) ** 2 * a.{count} * d.{count} / b.{count}, 0)"
@@ -203,43 +206,43 @@ def _sd(count: str, time: str) -> str:
 
 
 def _timed(sql: str, timed: bool) -> str:
-    """Milliseconds added up, in ns, where reads and writes are timed."""
+    """Return SQL for a sum of milliseconds in ns, or NULL unless reads and writes are timed."""
     return f"sum({sql}) * 1e6" if timed else "null::double"
 
 
 def _temp_io(has: set[str]) -> str:
-    """Time of reads and writes of temporary files; PostgreSQL 15 and later."""
+    """Return SQL for the time of reads and writes of temporary files (PostgreSQL 15 and later)."""
     return " + ".join(present(f"temp_blk_{word}_time", has, at="d.") for word in _WAYS)
 
 
 def _io(has: set[str], *shared: str) -> str:
-    """Time of all reads and writes, in milliseconds."""
+    """Return SQL for the time of all reads and writes, in milliseconds."""
     names = [*shared, *(f"{kind}_blk_{word}_time" for kind in ("local", "temp") for word in _WAYS)]
     return " + ".join(f"d.{name}" for name in names if name in has)
 
 
 def _jit_parts(has: set[str]) -> list[str]:
-    """What was compiled in each step, and how long that took."""
+    """Return the select list with the count and time of each step of JIT compilation."""
     known = [(f"jit_{one}", word, "") for one, word in JIT_COUNTS.items()]
     known += [(f"jit_{one}_time", one, " * 1e6") for one in JIT_TIMES]
     return [f"sum({present(name, has, at='d.')}){times} as {word}" for name, word, times in known]
 
 
 def _jit(has: set[str]) -> str:
-    """What compiling took, in milliseconds."""
+    """Return SQL for the time of JIT compilation, in milliseconds."""
     known = [f"d.jit_{name}_time" for name in JIT_TIMES if f"jit_{name}_time" in has]
     return " + ".join(known) or "null::double"
 
 
 def _names(interval: Interval) -> str:
-    """A relation with the databases' names."""
+    """Return an SQL relation with the databases' names."""
     if interval.has("pg_stat_database"):
         return interval.ends("pg_stat_database")[1]
     return "(select null::bigint as datid, null::varchar as datname where false)"
 
 
 def _texts(interval: Interval) -> str:
-    """A relation with the texts known at the end of the interval."""
+    """Return an SQL relation with the texts known at the end of the interval."""
     if "statement_texts" in interval.after.views and not interval.after.views["statement_texts"].get("problem"):
         return interval.ends("statement_texts")[1]
     return "(select null::bigint as queryid, null::varchar as query where false)"
@@ -270,7 +273,7 @@ def _not_measured(interval: Interval, rows: list[Row]) -> list[Lack | None]:
 
 
 def notes_on_statements(interval: Interval, ours: list[Row]) -> list[str]:
-    """How full the extension is, what was lost of it, what is left out."""
+    """Return notes on how full the extension's table is, what was lost from it, and what is left out."""
     notes = []
     used = int(interval.query(f"select count(*) as n from {interval.ends(VIEW)[1]}")[0]["n"])
     most = setting(interval, "pg_stat_statements.max") or ""

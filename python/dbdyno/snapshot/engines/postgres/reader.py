@@ -1,9 +1,8 @@
-"""One connection, one transaction, one query per view: what fails, fails alone.
+"""Reading of views with one connection, one transaction and one query per view; each view fails alone.
 
-Every view is sent as CSV by COPY, behind a savepoint. Where the last snapshot of a watch could read all of them,
-without, and the transaction begins again if one is refused: a savepoint costs the server 0.05 ms, together a tenth of
-a snapshot.
-Why it failed is told with the step that would make it readable.
+Every view is sent as CSV by COPY, after a savepoint. If the last snapshot of a watch could read all views, the
+savepoints are omitted, and the transaction starts again if a view is refused: a savepoint costs the server 0.05 ms, all
+of them a tenth of a snapshot. A failure is reported with the step that would make the view readable.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _STEPS = {
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one connection gave of one view; with a `problem` there are no rows."""
+    """What one connection returned for one view; with a `problem` there are no rows."""
 
     columns: tuple[Column, ...]
     data: bytes = b""
@@ -61,11 +60,11 @@ class Part:
 
 
 class AgainError(Exception):
-    """A view was refused where none had a savepoint: the transaction is to begin again."""
+    """Error for a view that was refused without a savepoint, so the transaction has to start again."""
 
 
 class Reader:
-    """Reads views over one connection, inside the transaction that the caller began."""
+    """Reader of views over one connection, inside the transaction that the caller began."""
 
     def __init__(self, connection: Connection, names: Sequence[str]) -> None:
         self.connection = connection
@@ -81,26 +80,32 @@ class Reader:
             self.flush()
 
     def begin(self) -> None:
-        """A snapshot's transaction has begun."""
+        """Prepare for a snapshot's transaction, which the caller has begun."""
         self.locked = ""
         self._careful, self._clean = not self._clean, True
 
     def flush(self) -> None:
-        """What this session did is counted when its transaction ends, not seconds later: so that
-        it can be left out of the next difference. PostgreSQL 15 and later."""
+        """Make the server count this session's activity when its transaction ends and not seconds later.
+
+        It can then be left out of the next difference. This works on PostgreSQL 15 and later.
+        """
         if self._flushes:
             self.connection.execute("select pg_catalog.pg_stat_force_next_flush()")
 
     def has(self, name: str) -> bool:
-        """Whether this server has the view."""
+        """Return True if this server has the view."""
         return name in self._probed
 
     def columns_of(self, name: str) -> frozenset[str]:
-        """The columns that the server's view has."""
+        """Return the columns that the server's view has."""
         return frozenset(column for column, _ in self._probed.get(name, ()))
 
     def read(self, source: Source, database: tuple[int, str] | None = None) -> Part:
-        """One view; `database` (oid, name) is put before the columns of a database's own view."""
+        """Return one view; `database` (oid, name) is prepended to the columns of a view of a single database.
+
+        Raises:
+            AgainError: The view was refused without a savepoint.
+        """
         chosen = known(source, self._probed[source.name])
         columns = tuple(column for _, column in chosen)
         expressions = [sql for sql, _ in chosen]
@@ -121,7 +126,11 @@ class Reader:
         return self.copied(sql, columns)
 
     def copied(self, sql: str, columns: tuple[Column, ...]) -> Part:
-        """What a COPY sends, or why it sends nothing. Raises `AgainError`."""
+        """Return what a COPY sends, or the reason why it sends nothing.
+
+        Raises:
+            AgainError: The query was refused without a savepoint.
+        """
         import psycopg
 
         started = time.perf_counter_ns()
@@ -159,13 +168,13 @@ _DATABASE = (
 
 
 def refused(error: psycopg.Error, columns: tuple[Column, ...] = ()) -> Part:
-    """A part that the server refused, with its first line and the next step."""
+    """Return a part that the server refused, with the first line of its error and the next step."""
     said = str(error).strip().splitlines() or [type(error).__name__]
     return Part(columns, problem=said[0], next_step=_STEPS.get(error.sqlstate or ""))
 
 
 def joined(source: Source, parts: Sequence[Part]) -> View:
-    """The parts of a view, one per database, as one; a problem only where every part has one."""
+    """Return the parts of a view, one per database, as one view; it has a problem only if every part has one."""
     whole = [part for part in parts if part.problem is None]
     elapsed = sum(part.elapsed_ns for part in parts)
     scope_by = "datid" if source.scope == "objects" else source.scope_by

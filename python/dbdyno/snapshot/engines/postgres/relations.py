@@ -1,4 +1,4 @@
-"""Tables, indexes, vacuum: who was read and written, what is never used, what was cleaned up."""
+"""Report sections on tables, indexes and vacuum: what was read, written, cleaned up, and what is never used."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ACCESS = columns(
 
 
 def tables(interval: Interval, top: int) -> Part:
-    """MOST ACCESSED TABLES by pct of tuples, as its ancestor named them."""
+    """Return the section MOST ACCESSED TABLES by pct of tuples, named as in dbdyno's predecessor."""
     views = ("pg_stat_user_tables", "pg_statio_user_tables")
     title = "Most accessed tables"
     for view in views:
@@ -92,17 +92,17 @@ def tables(interval: Interval, top: int) -> Part:
 
 
 def _most(rows: list[Row], name: str) -> list[Row]:
-    """Those that have some of it, most first."""
+    """Return the rows with a nonzero value in a column, in descending order."""
     return sorted((row for row in rows if row[name]), key=lambda row: -row[name])
 
 
 def _added(*names: str) -> str:
-    """A sum in which what is not known (a table without TOAST) counts nothing."""
+    """Return SQL for a sum in which unknown values (of a table without TOAST) count as 0."""
     return " + ".join(f"coalesce({name}, 0)" for name in names)
 
 
 def _without(shown: list[Heading], has: set[str]) -> list[Heading]:
-    """Updates to another page are counted from version 16 on."""
+    """Return the columns without updates to another page, unless the server counts them (from version 16)."""
     return [one for one in shown if one["name"] != "new_page" or "n_tup_newpage_upd" in has]
 
 
@@ -117,7 +117,7 @@ _UNUSED = columns("index:text table:text size:bytes scans_ever why:text")
 
 
 def indexes(interval: Interval, top: int) -> Part:
-    """Indexes by scans, and those that nobody scanned."""
+    """Return the section on indexes by scans, and on those that nobody scanned."""
     views = ("pg_stat_user_indexes", "pg_statio_user_indexes")
     for view in views:
         if not interval.has(view):
@@ -191,7 +191,7 @@ _AGE = columns("database:text oldest_table:text age:count:age_in_transactions li
 
 
 def vacuum(interval: Interval, top: int) -> Part:
-    """What vacuum and analyze did, and how far each database is from wrap-around."""
+    """Return the section on vacuum and analyze, and on how far each database is from wrap-around."""
     view = "pg_stat_user_tables"
     if not interval.has(view):
         why, step = interval.missing(view) or ("", None)
@@ -251,7 +251,7 @@ def _modified(interval: Interval) -> list[Row]:
 
 
 def _cared_for(interval: Interval, shown: str, most: str) -> list[Row]:
-    """Tables of which more than a thousand rows wait for vacuum or analyze."""
+    """Return the tables with more than a thousand rows waiting for vacuum or analyze."""
     pages, size = "(select null::bigint as oid, null::bigint as datid where false)", "null"
     if interval.has("pg_class"):
         pages, size = interval.table("pg_class"), f"c.relpages * {_block(interval)}"

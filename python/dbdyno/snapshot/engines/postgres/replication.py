@@ -1,4 +1,4 @@
-"""Replication: who follows this server, whom it follows, what slots keep, and what replay cancelled."""
+"""Report section on replication: standbys, the upstream server, slots, and statements that replay cancelled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REPLAY = columns("what:text value:quantity unit:text:")
 
 
 def replication(interval: Interval, top: int) -> Part:
-    """Standbys and slots at the end of the interval, and how far behind; the receiver of a standby."""
+    """Return the section on standbys and slots at the end of the interval, their lag, and a standby's receiver."""
     in_recovery = bool(interval.after.facts.get("in_recovery"))
     standbys = _standbys(interval)
     receiver = _receiver(interval)
@@ -57,14 +57,16 @@ def replication(interval: Interval, top: int) -> Part:
 
 
 def _position(interval: Interval, end: int = 1) -> str:
-    """The position in the WAL at an end, as SQL."""
+    """Return the position in the WAL at one end, as SQL."""
     known = (interval.before, interval.after)[end].facts.get("wal_bytes")
     return "null::bigint" if known is None else str(int(known))
 
 
 def _beyond(there: str, here: str) -> str:
-    """By how much a position is past another, as SQL; nothing where either is not known (`greatest` would say 0).
-    Our own is read first: a standby or slot that moved meanwhile is level with it."""
+    """Return SQL for the distance by which `here` is past `there`; NULL if one is not known (`greatest` gives 0).
+
+    The own position is read first, so a standby or slot that advanced meanwhile counts as level with it.
+    """
     return f"case when {here} < {there} then 0 else {here} - {there} end"
 
 
@@ -113,7 +115,7 @@ def _receiver(interval: Interval) -> list[Row]:
 
 
 def _replay(interval: Interval) -> list[Row]:
-    """What a standby replayed in between, and how far behind it is."""
+    """Return what a standby replayed in between, and how far it lags."""
     old, new = interval.before.facts, interval.after.facts
     rows: list[Row] = []
 
@@ -146,7 +148,7 @@ def _prefetch(interval: Interval) -> tuple[list[Heading], list[Row]]:
 
 
 def _conflicts(interval: Interval) -> tuple[list[Heading], list[Row]]:
-    """Conflicts by their kind; the server counts them on a standby only."""
+    """Return conflicts by kind; the server counts them only on a standby."""
     view = "pg_stat_database_conflicts"
     has = interval.columns(view)
     kinds = [name for name in sorted(has) if name.startswith("confl_")]

@@ -1,16 +1,16 @@
-"""Active sessions, sampled: PostgreSQL adds up no waiting time, so that somebody must look.
+"""Sampler of active sessions, which is needed because PostgreSQL does not add up wait times.
 
     with collector.sampler() as sampler:
         ...
         views = sampler.take()      # `activity` and `blocked`, ready for the store
 
-Each look is one row: the server itself puts the sessions into CSV, so that looking ten times a
-second at a hundred sessions costs the client next to nothing. Seen are clients that are active or
-hold a transaction open, and background processes unless they idle. Texts of statements are never
-read. Who blocks whom is asked at most once per second, and only while somebody waits for a lock.
+Each look returns one row: the server itself formats the sessions as CSV, so looking ten times a second at a hundred
+sessions costs the client next to nothing. It sees clients that are active or have an open transaction, and background
+processes unless they are idle. Texts of statements are never read. Who blocks whom is queried at most once per second,
+and only while a session waits for a lock.
 
-Limits: a wait shorter than the period is seen by luck only; averages over many looks are right.
-Without pg_read_all_stats, sessions of other roles stay invisible.
+Limits: a wait shorter than the period is only seen by chance; averages over many looks are right. Without
+pg_read_all_stats, sessions of other roles are invisible.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PERIOD_NS = 1_000_000_000
 ACTIVITY = activity("BIGINT")
 
 BLOCKED = blocked("BIGINT", Column("datid", "text", "count", "BIGINT"), Column("relation", "text", "count", "BIGINT"))
-"""One row per waiter and blocker. Blocker 0 is a prepared transaction: nobody's session."""
+"""Columns of blocked sessions, with one row per waiter and blocker; blocker 0 is a prepared transaction."""
 
 
 def _csv(*fields: str) -> str:
@@ -51,13 +51,13 @@ def _age(start: str) -> str:
 
 
 def _client(of: str) -> str:
-    """The client's address; `local` for a socket of the same machine, nothing for the server's own processes."""
+    """Return SQL for the client's address: `local` for a local socket, NULL for the server's own processes."""
     local = f"case when {of}.backend_type = 'client backend' then 'local' end"
     return _quoted(f"coalesce(host({of}.client_addr), {local})")
 
 
 _NOW = "(extract(epoch from statement_timestamp()) * 1000000)::bigint::text"
-"""One instant for all rows of a look."""
+"""SQL for the time of a look, the same for all of its rows."""
 
 
 def _looking(statement: str) -> str:
@@ -122,7 +122,7 @@ where w.pid = any(%s)
 
 
 class Sampler(PostgresPoller):
-    """Looks once per period; `take` gives what was seen since the last `take`."""
+    """Sampler that looks once per period; `take` returns what was seen since the last `take`."""
 
     name = "dbdyno snap sampler"
 
@@ -139,7 +139,7 @@ class Sampler(PostgresPoller):
         self._seen = Seen(ACTIVITY, BLOCKED)
 
     def take(self) -> tuple[list[View], int]:
-        """The views `activity` and `blocked`, and the number of looks, since the last call."""
+        """Return the views `activity` and `blocked`, and the number of looks, since the last call."""
         return self._seen.take(self.samples)
 
     def _look(self, conn: Connection) -> None:
@@ -155,7 +155,7 @@ class Sampler(PostgresPoller):
 
 
 def _identifier(conn: Connection) -> str:
-    """The column with a session's statement, from PostgreSQL 14 on."""
+    """Return SQL for the identifier of a session's statement (PostgreSQL 14 and later), otherwise NULL."""
     row = conn.execute(
         "select /* dbdyno */ 1 from pg_attribute"
         " where attrelid = 'pg_catalog.pg_stat_activity'::regclass"

@@ -1,6 +1,8 @@
-"""Columns of tables, what the planner knows of them, functions, keys, triggers, views, settings: rows that seldom
-change, so that a watch reads them when the catalog that they come from was written, or the server's files were read
-again."""
+"""Rows that seldom change, which a watch reads only when they may have changed.
+
+Columns of tables, the planner's statistics, functions, keys, triggers and views are read when their catalog was
+written, settings when the server read its files again.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,10 @@ _CATALOGS = (
     (STATISTICS, 3381),
     (SEQUENCES, 2224),
 )
-"""What is read so, and the number of its catalog in every version: pg_attribute, pg_statistic, ..."""
+"""Sources read this way, each with the oid of its catalog, which is the same in every version.
+
+They are pg_attribute, pg_statistic and so on.
+"""
 _WRITTEN: LiteralString = "select /* dbdyno */ " + ", ".join(
     [f"pg_stat_get_tuples_{what}({number})" for _, number in _CATALOGS for what in ("inserted", "updated", "deleted")]
 )
@@ -43,7 +48,7 @@ _COUNTS = 3
 
 
 class Seldom:
-    """Reads a view of a database, or gives what was read last while its catalog was not written.
+    """Reader of a database's views that returns what was read last while their catalog was not written.
 
     The server counts a session's writes when its transaction ends, up to a second late: a change is seen by the
     snapshot after it, or by the next one.
@@ -53,12 +58,14 @@ class Seldom:
         self._known: dict[tuple[str, int], tuple[object, Part]] = {}
 
     def written(self, reader: Reader) -> tuple[object, ...]:
-        """How often the catalogs of a database were written until now."""
+        """Return how often the catalogs of a database have been written."""
         return tuple(reader.connection.execute(_WRITTEN).fetchone() or ())
 
     def read(self, reader: Reader, source: Source, database: tuple[int, str], written: tuple[object, ...]) -> Part:
-        """The part of a database, `written` when its catalogs were looked at; its `elapsed_ns` is 0 where nothing was
-        read. What is no view of these catalogs is always read."""
+        """Return the view's part for a database; `elapsed_ns` is 0 if nothing was read.
+
+        `written` are the counts of writes to the catalogs. A view that is not of these catalogs is always read.
+        """
         places = [at for at, (one, _) in enumerate(_CATALOGS) if one is source]
         if not places:
             return reader.read(source, database)
@@ -74,17 +81,17 @@ class Seldom:
 
 
 class Settings:
-    """Reads the settings, or gives what was read last.
+    """Reader of the settings that returns what was read last while they cannot have changed.
 
-    A session's view of them changes where it reads the server's files again, which is what `pg_conf_load_time` tells of
-    it (`loaded_us` of the facts), or where a standby is promoted; its own SETs are the same each time.
+    A session's settings change when it reads the server's files again, which `pg_conf_load_time` reports for it
+    (`loaded_us` in the facts), or when a standby is promoted; its own SETs are the same each time.
     """
 
     def __init__(self) -> None:
         self._known: tuple[object, View] | None = None
 
     def read(self, reader: Reader, source: Source, facts: Mapping[str, object]) -> View:
-        """The view; its `elapsed_ns` is 0 where nothing was read."""
+        """Return the view of settings; `elapsed_ns` is 0 if nothing was read."""
         life = (reader.connection.info.backend_pid, facts.get("loaded_us"), facts.get("in_recovery"))
         if self._known is not None and self._known[0] == life and None not in life:
             return replace(self._known[1], elapsed_ns=0)

@@ -50,5 +50,5 @@ ORDER = (
 
 
 def sections(interval: Interval, top: int) -> list[Part]:
-    """All sections, in order."""
+    """Return all sections, in order."""
     return in_order(ORDER, interval, top)

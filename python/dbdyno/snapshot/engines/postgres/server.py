@@ -1,4 +1,4 @@
-"""I/O by who and what, WAL and checkpoints, SLRU, objects that came and went: what is of the cluster."""
+"""Report sections on the cluster: I/O, WAL and checkpoints, SLRU caches, objects created and dropped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _IO = columns(
 
 
 def io(interval: Interval, top: int) -> Part:
-    """I/O by who (backend type), what (object) and how (context)."""
+    """Return the section on I/O by who (backend type), what (object) and how (context)."""
     view, title = "pg_stat_io", "I/O by who and what"
     missing = interval.missing(view)
     if missing:
@@ -65,7 +65,7 @@ _VALUES = columns("what:text total:number per_second:number:per_second unit:text
 
 
 def log(interval: Interval, top: int) -> Part:
-    """WAL, checkpoints, the background writer, the archiver."""
+    """Return the section on WAL, checkpoints, the background writer and the archiver."""
     lacks: list[Lack | None] = []
     tables = []
     for title, view, lines in (
@@ -88,7 +88,7 @@ def log(interval: Interval, top: int) -> Part:
 
 
 def _positions(interval: Interval) -> list[str]:
-    """Where the log ended at both ends, as the server writes it."""
+    """Return a note with the end of the WAL at both ends, as the server writes it."""
     ends = [end.facts.get("wal_bytes") for end in (interval.before, interval.after)]
     if None in ends:
         return []
@@ -139,7 +139,7 @@ _TIMED_BY = {"wal_write_time": "track_wal_io_timing", "wal_sync_time": "track_wa
 
 
 def _values(interval: Interval, view: str, lines: dict[str, tuple[str, str, float]]) -> list[Row]:
-    """One row per counter of a view with one row."""
+    """Return one row per counter of a view with one row."""
     found = interval.query(f"select * from {view}", view)
     row = found[0] if found else {}
     rows = []
@@ -168,7 +168,7 @@ _SLRU = columns("name:text hits reads hitrate:ratio written zeroed checked flush
 
 
 def slru(interval: Interval, top: int) -> Part:
-    """The caches of transaction status, subtransactions, multixacts and their kind."""
+    """Return the section on the caches of transaction status, subtransactions, multixacts and similar."""
     view, title = "pg_stat_slru", "SLRU caches"
     missing = interval.missing(view)
     if missing:
@@ -188,7 +188,7 @@ def slru(interval: Interval, top: int) -> Part:
 
 
 def changes(interval: Interval, top: int) -> Part:
-    """Objects created, dropped and renamed in between."""
+    """Return the section on objects created, dropped and renamed in between."""
     rows: list[Row] = []
     several = several_databases(interval)
     for kind, view, name in (

@@ -1,4 +1,4 @@
-"""Settings: those that changed, those that are not the default; versions of extensions."""
+"""Report sections on settings that changed or are not the default, and on versions of extensions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SET = columns("setting:text value:text unit:text source:text")
 _STORAGE = columns("name:text options:text:at_the_end before:text")
 _EXTENSIONS = columns("extension:text version:text before:text change:text")
 _OURS = "('client', 'session')"
-"""Sources of settings that our own sessions have otherwise than the server."""
+"""Sources of settings that dbdyno's own session sets differently from the server."""
 _STATES = "('transaction_isolation', 'transaction_read_only', 'transaction_deferrable')"
 
 
 def settings(interval: Interval, top: int) -> Part:
-    """The settings that are not what they were, and those that are not the default."""
+    """Return the section on settings that changed, and on those that are not the default."""
     title = "Settings"
     missing = interval.missing("pg_settings")
     if missing:
@@ -59,7 +59,7 @@ def settings(interval: Interval, top: int) -> Part:
 
 
 def _storage(interval: Interval) -> list[Row]:
-    """Parameters of single tables and indexes, those first that changed."""
+    """Return the storage parameters of tables and indexes, those that changed first."""
     if not (interval.has("pg_class") and "options" in interval.columns("pg_class")):
         return []
     before, after = interval.ends("pg_class")
@@ -85,7 +85,7 @@ def _storage(interval: Interval) -> list[Row]:
 
 
 def extensions(interval: Interval, top: int) -> Part:
-    """The extensions of the databases that were read, with their versions."""
+    """Return the section on the extensions of the databases that were read, with their versions."""
     view, title = "pg_extension", "Extensions"
     missing = interval.missing(view)
     if missing:

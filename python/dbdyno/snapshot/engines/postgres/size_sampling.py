@@ -1,4 +1,4 @@
-"""Sizes of databases and tablespaces: the server looks at every file for them, so that a watch does it sparingly."""
+"""Sizes of databases and tablespaces, read rarely by a watch because the server examines every file for them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.engines.view import View
 
 SPARING = 1000
-"""So many times as long as the last reading took pass before the next."""
+"""Factor of the last reading's duration that passes before the next reading."""
 
 
 class Sizing:
-    """Reads the sizes, or gives those of the last reading while that is not long ago."""
+    """Reader of the sizes that returns the sizes of the last reading while it is recent."""
 
     def __init__(self) -> None:
         self._views: list[View] = []
         self._due = 0.0
 
     def read(self, reader: Reader) -> list[View]:
-        """The views of sizes; their `elapsed_ns` is 0 where nothing was read."""
+        """Return the views of sizes; `elapsed_ns` is 0 if nothing was read."""
         if self._views and time.monotonic() < self._due:
             return [replace(view, elapsed_ns=0) for view in self._views]
         started = time.monotonic()

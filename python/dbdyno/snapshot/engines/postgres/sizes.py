@@ -1,4 +1,4 @@
-"""Sizes and growth: databases, tablespaces, tables, indexes."""
+"""Report section on sizes and growth of databases, tablespaces, tables and indexes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INDEXES = columns("index:text table:text size:bytes growth:bytes")
 
 
 def sizes(interval: Interval, top: int) -> Part:
-    """How large everything is at the end, and by how much it grew."""
+    """Return the section on the sizes at the end, and their growth."""
     lacks = []
     found: dict[str, list[Row]] = {}
     for view, name, what in (("pg_database", "datname", "database"), ("pg_tablespace", "spcname", "tablespace")):
@@ -57,7 +57,7 @@ def sizes(interval: Interval, top: int) -> Part:
 
 
 def _why(interval: Interval, view: str, missing: tuple[str, str | None]) -> tuple[str, str | None]:
-    """A store of before has none: that is no lack of the server."""
+    """Return why a view is missing; that an older store lacks it is not a lack of the server."""
     for end in (interval.before, interval.after):
         if view not in end.views:
             return f"snapshot {end.number} was taken without", "take new snapshots"
@@ -75,7 +75,7 @@ def _notes(interval: Interval, tables: int, indexes: int) -> list[str]:
 
 
 def _relations(interval: Interval) -> tuple[list[Row], list[Row]]:
-    """Tables and indexes, those that grew most first."""
+    """Return tables and indexes, those that grew most first."""
     views = ("pg_class", "pg_stat_user_tables", "pg_stat_user_indexes")
     if not all(interval.has(view) for view in views):
         return [], []

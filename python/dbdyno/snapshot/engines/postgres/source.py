@@ -1,4 +1,4 @@
-"""A view of PostgreSQL that snapshots read: what it is read from, its keys, what its rows mean."""
+"""A view of PostgreSQL that snapshots read: where it is read from, its keys, and the meaning of its rows."""
 
 from __future__ import annotations
 
@@ -8,9 +8,21 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One view to read. `relation` is what its columns are probed on, `rows` what it is read
-    from where that differs. `states`: nothing in it accumulates. `where`: which rows, `skip` and
-    `only`: which columns."""
+    """One view to read.
+
+    Attributes:
+        name: Name of the view.
+        keys: Columns that identify a row.
+        scope: The epoch by which its rows are judged.
+        appearance: What a row means that only the later snapshot has, as in `View`.
+        relation: The relation whose columns are probed.
+        rows: The SQL relation from which it is read, if that differs.
+        where: SQL condition of the rows.
+        scope_by: Column that says which instance of the scope a row belongs to.
+        states: True if nothing in it accumulates.
+        skip: Columns to leave out.
+        only: Columns to read; empty for all.
+    """
 
     name: str
     keys: tuple[str, ...]
@@ -24,6 +36,6 @@ class Source:
     skip: frozenset[str] = frozenset()
     only: frozenset[str] = frozenset()
     extra: tuple[tuple[str, str, str, str, str], ...] = field(default=())
-    """Columns of our own: (SQL, name, kind, unit, type)."""
+    """Columns added by dbdyno: (SQL, name, kind, unit, type)."""
     instead: Mapping[str, str] = field(default_factory=dict)
-    """SQL that is read in place of a column."""
+    """SQL that is read instead of a column."""

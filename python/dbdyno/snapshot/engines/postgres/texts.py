@@ -1,9 +1,9 @@
-"""Texts of statements: read only for those that may enter a report, and without literals.
+"""Texts of statements, read only for those that may be in a report, and stored without literals.
 
-Reading any text makes the extension load all of them (a second for 190 MB), so that it is asked
-once per snapshot at most, and only while an identifier among the first of some order is unknown.
-PostgreSQL puts placeholders for literals into what it plans; commands such as ALTER ROLE it keeps
-as they were typed: what stands in quotes there is taken out here.
+Reading any text makes the extension load all of them (a second for 190 MB). Therefore texts are queried at most once
+per snapshot, and only while an identifier among the first of some order is unknown. PostgreSQL replaces literals by
+placeholders in statements that it plans; commands such as ALTER ROLE are kept as typed, and everything in quotes in
+them is removed here.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 NAME = "statement_texts"
 LONGEST = 20_000
 FIRST = 50
-"""So many statements of each order have their text read: what a report shows, and our own, which
-it leaves out and which are the first of a quiet server."""
+"""Number of statements of each order whose text is read.
+
+It covers what a report shows, and dbdyno's own statements, which a report leaves out and which are the first ones of a
+quiet server.
+"""
 
 COLUMNS = (
     Column("queryid", "key", "count", "BIGINT"),
@@ -48,7 +51,7 @@ ORDERS: tuple[tuple[str, ...], ...] = (
     ("wal_bytes",),
     ("blk_read_time", "shared_blk_read_time"),
 )
-"""Columns that a report orders by; of each group the server has one at most."""
+"""Columns by which a report orders statements; of each group the server has at most one."""
 
 _QUOTED = re.compile(
     r"(?:[eE]|[uU]&)?'(?:[^'\\]|''|\\(?:.|\Z))*+(?:'|\Z)"
@@ -56,14 +59,20 @@ _QUOTED = re.compile(
     r"|\"(?:[^\"]|\"\")*+(?:\"|\Z)",
     re.S,
 )
-"""What is never closed goes to the end of the text: looking for its end again from every quote took quadratic time."""
+"""Pattern of quoted texts; one without a closing quote extends to the end of the text.
+
+Searching for its end again from every quote took quadratic time.
+"""
 _NUMBER = re.compile(r"(?<![\w$.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?\b", re.I)
 _LIST = re.compile(r"\(\s*\?(?:\s*,\s*\?)*\s*(?:/\*, \.\.\. \*/\s*)?\)")
 
 
 def view(reader: Reader, statements: View, before: Snapshot | None, most: int, seen: Sequence[str] = ()) -> View:
-    """All texts known so far: those of the snapshot before, of new identifiers at the top, and of those that
-    sampled sessions were `seen` with."""
+    """Return the view of all texts known so far.
+
+    These are the texts of the previous snapshot, of new identifiers at the top of an order, and of statements that were
+    `seen` in sampled sessions. At most `most` new texts are read.
+    """
     import psycopg
 
     texts = _of(before)
@@ -98,7 +107,7 @@ def view(reader: Reader, statements: View, before: Snapshot | None, most: int, s
 
 
 def _identifiers(statements: View) -> Set[int]:
-    """What the extension has an entry of: another statement has no text yet, so that asking is in vain."""
+    """Return the identifiers for which the extension has an entry; others have no text yet."""
     if not isinstance(statements.rows, bytes):
         return set()
     at = [column.name for column in statements.columns].index("queryid")
@@ -106,8 +115,10 @@ def _identifiers(statements: View) -> Set[int]:
 
 
 def top(statements: View, before: Snapshot | None, ours: Set[int]) -> list[int]:
-    """Identifiers among the first of some order: since the snapshot before, or since ever; without
-    those that are known to be ours."""
+    """Return the identifiers among the first of some order, by the increase since the previous snapshot or in total.
+
+    dbdyno's own statements, `ours`, are left out.
+    """
     if not isinstance(statements.rows, bytes):
         return []
     names = [column.name for column in statements.columns]
@@ -153,7 +164,7 @@ def _of(before: Snapshot | None) -> dict[int, str]:
 
 
 def _whole(before: Snapshot | None, view: str) -> str | None:
-    """The rows of a view of the snapshot before, where it has them and its file is whole."""
+    """Return the relation with a view's rows in the previous snapshot, or None if it cannot be read."""
     return before.relation(view) if before is not None and before.problem(view) is None else None
 
 
@@ -164,14 +175,16 @@ def _query(sql: str) -> list[tuple[Any, ...]]:
 
 
 def without_literals(text: str) -> str:
-    """A text without what stands in quotes; identifiers in double quotes stay."""
+    """Return a text with everything in single or dollar quotes replaced; identifiers in double quotes stay."""
     return _QUOTED.sub(lambda found: found[0] if found[0].startswith('"') else "'?'", text)
 
 
 def fingerprint(text: str) -> str:
-    """The same for the same statement on any server and version: identifiers of statements are
-    made of object numbers up to PostgreSQL 17. Spaces, case, numbers, placeholders and the length
-    of lists make no difference."""
+    """Return a hash that is the same for the same statement on any server and version.
+
+    PostgreSQL's identifiers are not, because up to version 17 they are derived from object numbers. White space, case,
+    numbers, placeholders and the length of lists make no difference.
+    """
     plain = re.sub(r"/\*(?!, \.\.\.).*?\*/|--[^\n]*", " ", without_literals(text), flags=re.S)
     folded = _NUMBER.sub("?", re.sub(r"\$\d+|'\?'", "?", plain)).casefold()
     short = _LIST.sub("(?)", " ".join(folded.split()))

@@ -1,4 +1,4 @@
-"""Statements added up: by database, by role, what compiling them took."""
+"""Report section on sums over statements: by database, by role, and of JIT compilation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _JIT = columns(
 
 
 def totals(interval: Interval, top: int) -> Part:
-    """Sums over the statements of each database and of each role."""
+    """Return the section with sums over the statements of each database and of each role."""
     title = "Statements by database and role"
     missing = interval.missing(VIEW)
     if missing:
@@ -59,7 +59,7 @@ def totals(interval: Interval, top: int) -> Part:
 
 
 def _shown(interval: Interval, has: set[str], spec: str = _SPEC) -> str:
-    """The columns that this server can fill."""
+    """Return the specification of columns that this server can fill."""
     lacks = set()
     if setting(interval, "pg_stat_statements.track_planning") != "on" or "plans" not in has:
         lacks.add("plan")
@@ -75,7 +75,7 @@ def _shown(interval: Interval, has: set[str], spec: str = _SPEC) -> str:
 
 
 def _where(interval: Interval) -> str:
-    """Which entries count: those at the top level whose text is not known to be ours."""
+    """Return the SQL condition for entries that count: at the top level, and not known to be dbdyno's own."""
     top = "toplevel is not false" if "toplevel" in interval.columns(VIEW) else "true"
     ours = ""
     if interval.has("statement_texts"):
@@ -116,7 +116,7 @@ def _sums(interval: Interval, key: str, names: dict[int, str]) -> list[Row]:
 
 
 def _jit(interval: Interval, has: set[str], names: dict[int, str]) -> list[Row]:
-    """What compiling took, of the databases where something was compiled."""
+    """Return the counts and times of JIT compilation, for databases where something was compiled."""
     if "jit_functions" not in has:
         return []
     counts = ", ".join(f"sum({present(f'jit_{name}', has)}) as {word}" for name, word in JIT_COUNTS.items())

@@ -1,9 +1,9 @@
-"""Which views of PostgreSQL are read, and what their columns mean. One table, versions 12 to 19.
+"""The views of PostgreSQL that are read, and the meaning of their columns, in one table for versions 12 to 19.
 
-The columns are those that the server has: they are probed, never deduced from a version. A column
-that no table here knows is kept: a number is taken for a counter, which is what PostgreSQL adds to
-these views. Milliseconds stay milliseconds, as the engine names them; an instant becomes
-microseconds since 1970, an interval microseconds, a position in the log bytes.
+The columns are those that the server has: they are probed, never derived from a version. A column that is not in any
+table here is kept: a number counts as a counter, which is what PostgreSQL adds to these views. Milliseconds stay
+milliseconds, as the engine names them; an instant becomes microseconds since 1970, an interval microseconds, a WAL
+position bytes.
 """
 
 from __future__ import annotations
@@ -30,13 +30,18 @@ _NO_SECRET = (
     f" or strpos(lower(setting), 'passw') > 0 and setting ~* '{CREDENTIALS}'"
     " then '(hidden)' when source = 'session' then reset_val else setting end"
 )
-"""A setting's value, as a store may hold it: `primary_conninfo` and commands may contain passwords. What our session
-has set for itself (jit, search_path) is not the server's."""
+"""SQL for a setting's value as it may be stored: `primary_conninfo` and commands may contain passwords.
+
+What dbdyno's session has set for itself (jit, search_path) is replaced by the server's value.
+"""
 _FUNCTIONS = " union all ".join(
     f"select * from pg_stat_user_functions where funcid {which}"
     for which in (">= 16384", "< 16384 and current_setting('track_functions') = 'all'")
 )
-"""The server's own functions are counted under that setting alone, and looking at all 3,000 takes it a millisecond."""
+"""SQL for the functions to read.
+
+The server's own functions are counted only under that setting, and reading all 3,000 takes a millisecond.
+"""
 _MAY_SIZE = "pg_has_role('pg_read_all_stats', 'usage')"
 
 
@@ -58,7 +63,7 @@ CLUSTER: tuple[Source, ...] = (
     Source("pg_replication_slots", ("slot_name",), "now", states=True),
     Source("pg_stat_progress_vacuum", ("pid",), "now", states=True),
 )
-"""Read once for the whole cluster, with `KEPT_SETTINGS`."""
+"""Views read once for the whole cluster, together with `KEPT_SETTINGS`."""
 
 SETTINGS = Source(
     "pg_settings",
@@ -81,7 +86,7 @@ SETTINGS = Source(
     ),
     instead={"setting": _NO_SECRET},
 )
-"""The server's settings: read when they may have changed."""
+"""The server's settings, read when they may have changed."""
 
 DATABASE: tuple[Source, ...] = (
     Source("pg_stat_user_tables", ("relid",), "objects"),
@@ -175,7 +180,7 @@ DATABASE: tuple[Source, ...] = (
     STATISTICS,
     SEQUENCES,
 )
-"""Read in each database; the database's oid becomes the first key."""
+"""Views read in each database, whose oid becomes the first key."""
 
 SIZES: tuple[Source, ...] = (
     Source(
@@ -212,7 +217,7 @@ SIZES: tuple[Source, ...] = (
         ),
     ),
 )
-"""Read once for the whole cluster, and not each time: the server looks at every file."""
+"""Views read once for the whole cluster, and not in each snapshot, because the server examines every file."""
 
 STATEMENTS = Source(
     "pg_stat_statements",
@@ -247,7 +252,7 @@ GAUGES = frozenset(
 """Numbers in the views above that do not accumulate."""
 
 SUMS = frozenset({"idx_scan", "idx_tup_fetch", "idx_blks_read", "idx_blks_hit", "tidx_blks_read", "tidx_blks_hit"})
-"""Of a table: added up over its indexes, so that they fall when one is dropped."""
+"""Columns of a table that are added up over its indexes, so that they fall when one is dropped."""
 
 LIFETIME = {
     "min_exec_time": "low",
@@ -265,7 +270,7 @@ FLOATS = frozenset({"double precision", "real"})
 
 
 def known(source: Source, probed: Sequence[tuple[str, str]]) -> list[tuple[str, Column]]:
-    """(SQL expression, column) for the columns that the server has. `probed`: (name, type)."""
+    """Return an SQL expression and a column for each column that the server has; `probed` are (name, type)."""
     names = {name for name, _ in probed}
     found = []
     for name, kind_of_type in probed:
@@ -301,7 +306,7 @@ def _column(source: Source, name: str, kind: str, names: Iterable[str]) -> Colum
 
 
 def _kind(source: Source, name: str, unit: str, names: Iterable[str]) -> str:
-    """What a column of text or numbers means."""
+    """Return the kind of a column with text or numbers."""
     if name in source.keys or unit == "text":
         return "key" if name in source.keys else "text"
     if source.states or name in GAUGES or name.endswith(("oid", "relid")) or name == "datid":
@@ -317,6 +322,6 @@ def _time_kind(source: Source, name: str, kind: str) -> str:
         return "gauge"
     if name == "stats_since":
         return "since"
-    if name == "stats_reset":  # of a database it moves although the row is kept
+    if name == "stats_reset":  # for a database it changes although the row is kept
         return "since" if source.scope in ("shared", "objects") else "gauge"
     return "time"

@@ -1,7 +1,7 @@
-"""Where the sessions were: average active sessions by class and event; deadlocks.
+"""Report sections on what sessions did: average active sessions by class and event, and deadlocks.
 
-Sampled: the mean number of sessions that a look found in a state. PostgreSQL adds up no waiting
-time, so that without samples nothing is known.
+The values are sampled: the mean number of sessions that a look found in a state. PostgreSQL does not add up wait times,
+so nothing is known without samples.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ _ACTIVE = "state in ('active', 'fastpath function call')"
 
 
 def activity(interval: Interval) -> int:
-    """Makes the table `active` (how many sessions looks saw do the same) and their classes; returns the number of
-    looks. The rows of a day are millions: they are added up as they are read."""
+    """Create the tables `active` (counts of sessions by what they did) and `classes`, and return the number of looks.
+
+    The rows of a day are millions, so they are added up while they are read.
+    """
     source, looks = interval.samples("activity", ACTIVITY)
     connection = interval.connection
     connection.execute(
@@ -48,7 +50,7 @@ def activity(interval: Interval) -> int:
 
 
 def waits(interval: Interval, top: int) -> Part:
-    """Average active sessions by class, by event, by statement."""
+    """Return the section on average active sessions by class, by event and by statement."""
     title = "Waits by class and event"
     looks = activity(interval)
     if not looks:
@@ -94,7 +96,7 @@ def waits(interval: Interval, top: int) -> Part:
 
 
 def locks(interval: Interval, top: int) -> Part:
-    """Deadlocks and conflicts."""
+    """Return the section on deadlocks and conflicts."""
     found: list[Row] = []
     if interval.has("pg_stat_database"):
         found = interval.query(

@@ -1,7 +1,7 @@
 """The differences of many neighbouring snapshots at once: a table per view, with a `part` per sub-interval.
 
 A part is identified by the number of its later snapshot. A row in which nothing changed is left out: its counts are
-zero. Each sub-interval has verdicts of its own, so that a reset costs that one only.
+zero. Each sub-interval has separate verdicts, so that a reset costs that one only.
 """
 
 from __future__ import annotations

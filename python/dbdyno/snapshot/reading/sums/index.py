@@ -187,7 +187,7 @@ def _manifests(folder: Path) -> Iterator[tuple[int, int, int]]:
 
 
 def _read(store: Store, number: int, size: int, changed_ns: int, *, noted: bool) -> tuple[Any, ...] | None:
-    """Return the row of one snapshot, or None if it cannot be read; with `noted`, the error is kept."""
+    """Return the row of one snapshot, or None if it cannot be read; with `noted`, the error goes to `Store.damaged`."""
     try:
         one = store.open(number)
     except EvidenceError as error:

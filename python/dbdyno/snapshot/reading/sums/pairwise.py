@@ -65,5 +65,5 @@ def _schema(number: int) -> str:
 
 
 def _table(pair: Any, view: str) -> str:
-    """Return the table of a pair, which is an interval of its own."""
+    """Return the table of a pair, which is itself an interval."""
     return str(pair.table(view))

@@ -1,7 +1,7 @@
 """The sum over the sub-intervals of an interval, as SQL.
 
-Rows are folded twice, with the same meaning: the parts of an hour into a row per key (cached beside them), and hours
-into the whole interval. A row counts what its good sub-intervals counted. `bad` is the number of those without a known
+Rows are folded twice, with the same meaning: the parts of an hour into a row per key (cached with them), and hours into
+the whole interval. A row counts what its good sub-intervals counted. `bad` is the number of those without a known
 difference; `least` says that an entry was evicted, so that the count is a lower bound.
 """
 
@@ -18,7 +18,7 @@ OWN = ("good", "bad", "word", "bad_why", "least", "last_part", "last_life")
 
 
 def fold_parts(source: str, columns: Sequence[Column]) -> str:
-    """Return SQL that folds rows of sub-intervals by key; `columns` are those of the source."""
+    """Return SQL that folds rows of sub-intervals by key; `columns` are the columns of the source."""
     keys, shown = _added(columns, "part")
     ok = "verdict in ('ok', 'evicted') and life <> 'gone'"
     shown += [
