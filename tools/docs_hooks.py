@@ -61,14 +61,14 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def commands_page() -> str:
-    """The text of the page: every command, in the order of `--help`, after the one that it belongs to."""
+    """Return the text of the page: every command, in the order of `--help`, after the one that it belongs to."""
     from dbdyno.cli.main import cli
 
     return "\n".join([HEAD, *_entry(cli, click.Context(cli, info_name="dbdyno"))])
 
 
 def _entry(command: click.Command, context: click.Context) -> Iterator[str]:
-    """The lines of a command and of all below it."""
+    """Return the lines of a command and of all below it."""
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
     yield f"{'###' if context.parent and context.parent.parent else '##'} {context.command_path}\n"
     yield f"```text\n{usage}\n```\n"
@@ -82,7 +82,7 @@ def _entry(command: click.Command, context: click.Context) -> Iterator[str]:
 
 
 def _below(group: click.Group, context: click.Context) -> Iterator[click.Context]:
-    """The commands of a group, first the one that stands for what is no command's name, where there is one."""
+    """Return the commands of a group, first the one that takes what is no command's name, if there is one."""
     try:
         name, command, _ = group.resolve_command(context, ["SOURCE"])
     except click.UsageError:
@@ -96,7 +96,7 @@ def _below(group: click.Group, context: click.Context) -> Iterator[click.Context
 
 
 def _help(text: str) -> Iterator[str]:
-    """The paragraphs of a help; what click would not wrap, and what is a command line, is code."""
+    """Return the paragraphs of a help text; what click would not wrap, and what is a command line, is code."""
     for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(text).partition("\f")[0].strip()):
         if paragraph.startswith(("\b", "dbdyno ")):
             lines = paragraph.removeprefix("\b").strip("\n")
@@ -106,7 +106,7 @@ def _help(text: str) -> Iterator[str]:
 
 
 def _options(command: click.Command, context: click.Context) -> Iterator[str]:
-    """The table of a command's options, but for the one that shows its help."""
+    """Return the table of a command's options, without the one that shows its help."""
     records = [option.get_help_record(context) for option in command.params if isinstance(option, click.Option)]
     rows = [record for record in records if record]
     if rows:

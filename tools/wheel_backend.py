@@ -21,7 +21,7 @@ SCRIPTS = ROOT / "target" / "entry" / "scripts"
 
 
 def build_entry() -> Path:
-    """Builds the program, and puts it where it is packed from."""
+    """Build the program and put it where it is packed from."""
     cargo = os.environ.get("CARGO", "cargo")
     # Named together, so that both take the same features of their dependencies and nothing is compiled twice.
     packages = ["--package", "dyno-python", "--package", "dyno-entry", "--bin", "dbdyno"]
@@ -36,7 +36,7 @@ def build_entry() -> Path:
 
 
 def _put(program: Path, folder: Path) -> Path:
-    """A copy under its name, put there whole: the one before it may be running."""
+    """Replace a copy under its name in one step: the one before it may be running."""
     aside = folder / ".dbdyno.new"
     shutil.copy2(program, aside)
     return aside.replace(folder / "dbdyno")
@@ -50,17 +50,17 @@ def _maturin(name: str, *given: Any) -> Any:
 
 
 def build_wheel(directory: str, settings: Any = None, metadata: str | None = None) -> str:
-    """A wheel (PEP 517)."""
+    """Build a wheel (PEP 517)."""
     return str(_maturin("build_wheel", directory, settings, metadata))
 
 
 def build_sdist(directory: str, settings: Any = None) -> str:
-    """The source (PEP 517)."""
+    """Build the source archive (PEP 517)."""
     return str(_maturin("build_sdist", directory, settings))
 
 
 def build_editable(directory: str, settings: Any = None, metadata: str | None = None) -> str:
-    """A wheel that points here (PEP 660)."""
+    """Build a wheel that points here (PEP 660)."""
     return str(_maturin("build_editable", directory, settings, metadata))
 
 

@@ -1,7 +1,5 @@
 """CREATE, ALTER and DROP THRESHOLD, ALTER and DROP ALERTHISTORY of a modelled cell.
 
-Examples:
-
 create threshold FL_EFFICIENCY_PERCENTAGE comparison='<', warning=99
 alter alerthistory 1_1 examinedBy=anna
 """

@@ -1,0 +1,1 @@
+"""Rules of advice: a file per rule or family, found by listing the folder."""

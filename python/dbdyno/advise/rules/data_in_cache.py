@@ -12,6 +12,7 @@ from dbdyno.advise.words import size
 
 
 def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """Report a benchmark whose data fit in shared_buffers."""
     one, buffers = facts.one(Benchmark), facts.setting("shared_buffers")
     if one.data_bytes is None or buffers is None:
         yield Unjudged("size of the data or shared_buffers are not in the manifest")

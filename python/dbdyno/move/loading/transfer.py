@@ -155,6 +155,7 @@ def go_on(
 
 @contextlib.contextmanager
 def reached_target(target: Postgres, into: Into) -> Iterator[psycopg.Connection[Any]]:
+    """Connect to the target; an error names the next step of a job."""
     try:
         with reached(target, into) as conn:
             yield conn
