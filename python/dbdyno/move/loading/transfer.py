@@ -155,7 +155,7 @@ def go_on(
 
 @contextlib.contextmanager
 def reached_target(target: Postgres, into: Into) -> Iterator[psycopg.Connection[Any]]:
-    """Connect to the target; an error names the next step of a job."""
+    """Connect to the target; a database error becomes a `MoveError` that names the table."""
     try:
         with reached(target, into) as conn:
             yield conn
