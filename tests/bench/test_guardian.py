@@ -273,7 +273,7 @@ def test_the_guardian_gives_up_after_a_day_and_says_so() -> None:
 
     assert put_back_all([undo], Claims(), told.append, clock=lambda: now[0], sleep=sleep)
     assert now[0] == pytest.approx(RETRY_FOR_S, abs=120)
-    assert told[-1].startswith("gave up: settings x: no answer (try 1")
+    assert told[-1].startswith("stopped: settings x: no answer (try 1")
     assert len(told) == pytest.approx(25, abs=2), "once an hour"
 
 

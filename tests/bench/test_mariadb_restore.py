@@ -65,7 +65,7 @@ def test_it_is_refused_shown_and_put_back(lab: MariaLab, maria: MariaServer, rec
     assert flush(maria) == "0", "a dry run changes nothing"
     assert "all is as it was" in lab.command("restore", "--all", "--yes").stdout
     assert flush(maria) == "1" and not record.exists()
-    assert "nothing is owed" in lab.command("restore", "--all").stdout
+    assert "no settings to restore" in lab.command("restore", "--all").stdout
 
 
 def test_what_somebody_else_has_set_since_is_left_alone(lab: MariaLab, maria: MariaServer, record: Path) -> None:

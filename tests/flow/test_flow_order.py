@@ -53,7 +53,7 @@ def test_an_optimizer_that_harms_a_good_order_is_told_so() -> None:
 def test_what_cannot_be_told_is_not_told() -> None:
     unclear = Ratio(1.2, 0.8, 1.8, 0.05)
     found = dict.fromkeys(("written", "given back", "left", "done"), unclear)
-    assert "cannot be told" in _sentence(found, 0.0)
+    assert "is not known" in _sentence(found, 0.0)
     row = {"ratio": 1.2, "low": 0.8, "high": 1.8}
     assert _headline(
         [{"engine": "pig", "lines": 1, "written": row, "given_back": row, "left": row, "done": row}],  # type: ignore[typeddict-item]

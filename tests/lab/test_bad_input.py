@@ -38,7 +38,7 @@ def test_a_script_that_does_not_parse_names_line_and_column(lab):
 def test_a_script_that_never_succeeds_ends_after_the_warm_up(lab):
     done = lab("run", lab.plan(TWO_ARMS, script="select * from no_such_table;"), code=2)
     assert "no_such_table" in done.stderr
-    assert "next: run the script by hand" in done.stderr
+    assert "next: run the script manually" in done.stderr
 
 
 def test_a_script_without_sql(lab):

@@ -129,7 +129,7 @@ def test_leftovers_are_refused_shown_and_restored(lab, dsn, mended, monkeypatch)
     assert delay(dsn)[0] == "500ms", "a dry run changes nothing"
     assert "all is as it was" in lab("restore", "last", "--target", dsn, "--yes").stdout
     assert delay(dsn) == before
-    assert "nothing is owed" in lab("restore", "--all", "--target", dsn).stdout
+    assert "no settings to restore" in lab("restore", "--all", "--target", dsn).stdout
     assert "left" not in json.loads(lab("runs", "--format", "json").stdout)[0]
 
 

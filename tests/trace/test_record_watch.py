@@ -329,7 +329,7 @@ def test_the_live_line_names_watchpoints_and_warnings_what_they_cannot_tell() ->
     assert "; watchpoints 0.0%" in line({**counted, "mode": "watch"}, {})
     told = {"mode": "watch", "with_calls": False, "undecoded": 3, "trap_ns": 4000, "call_trap_ns": 4500}
     said = warnings_of(told)
-    assert said[0].startswith("3 changes of a wait could not be told")
+    assert said[0].startswith("3 changes of a wait could not be decoded")
     assert "between two waits for the client" in said[1]
     assert "4.00 us" in said[2]
 
