@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dbdyno.cli.output import FLAT, folder_option, form_of, show_rows, write_text
-from dbdyno.cli.pages import FORMATS, show_page
+from dbdyno.cli.pages import FORMATS, page_options, show_page
 
 if TYPE_CHECKING:
     from dbdyno.cells.page import DiffPage, FlashLog, Moved, Without
@@ -28,18 +28,7 @@ if TYPE_CHECKING:
 )
 @click.option("--all", "everything", is_flag=True, help="Counters that did not move, too.")
 @folder_option
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    help="Output format; --json means json.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write to this file; its suffix selects the format.",
-)
+@page_options
 def command(
     before: str,
     after: str,

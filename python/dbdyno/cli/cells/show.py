@@ -22,7 +22,7 @@ from dbdyno.cli.cells.options import (
     tell_twice,
 )
 from dbdyno.cli.output import FLAT, form_of, show_rows, write_text
-from dbdyno.cli.pages import FORMATS
+from dbdyno.cli.pages import FORMATS, page_options
 from dbdyno.cli.pages import show_page as show_whole
 
 if TYPE_CHECKING:
@@ -54,18 +54,7 @@ FIXED, CELL_WIDTH = 60, 15
 @click.option("--cell", "chosen", metavar="NAMES", help="Columns of these cells; `all` stays over all of them.")
 @click.option("-s", "--sci", is_flag=True, help="Numbers as 1.5e+07.")
 @click.option("-a", "--stats", is_flag=True, help="Least, most and mean of the cells.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    help="Output format; --json means json.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write to this file; its suffix selects the format.",
-)
+@page_options
 def command(
     by: str,
     desc: bool,

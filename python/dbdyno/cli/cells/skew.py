@@ -10,7 +10,7 @@ import click
 
 from dbdyno.base.limits import Number
 from dbdyno.cli.output import folder_option, form_of, show_rows, write_text
-from dbdyno.cli.pages import FORMATS, show_page
+from dbdyno.cli.pages import FORMATS, page_options, show_page
 
 if TYPE_CHECKING:
     from dbdyno.judge.cells_skew import Sibling
@@ -28,13 +28,7 @@ if TYPE_CHECKING:
 )
 @click.option("--all", "everything", is_flag=True, help="Siblings that do not differ, too.")
 @folder_option
-@click.option("--format", "form", type=click.Choice(FORMATS))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write to this file; its suffix selects the format.",
-)
+@page_options
 def command(
     name: str,
     mask: str | None,
