@@ -27,16 +27,18 @@ SLOW = 0.8
 @click.option(
     "--model", "name", default="exadata-x2", show_default=True, metavar="NAME|FILE", help="Machine with storage cells."
 )
-@click.option("--cells", "count", type=click.IntRange(1, 1000), help="Cells; else as the machine.")
+@click.option("--cells", "count", type=click.IntRange(1, 1000), help="Number of cells (default: as the machine has).")
 @click.option("--listen", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen at.")
 @click.option(
     "--port",
     default=0,
     type=click.IntRange(0, 65_000),
     metavar="BASE",
-    help="First port, a port a cell; else free ones.",
+    help="First port; each cell has one (default: free ports).",
 )
-@click.option("--speed", default=60.0, show_default=True, type=Number(0.01, 100_000), help="Virtual seconds a second.")
+@click.option(
+    "--speed", default=60.0, show_default=True, type=Number(0.01, 100_000), help="Virtual seconds per second."
+)
 @click.option(
     "--workload",
     "workloads",
@@ -46,7 +48,9 @@ SLOW = 0.8
     metavar="NAME|KIND[,KEY=VALUE...]",
     help="What the database does, for ever: quiet, mixed, or a workload of the model; several at the same time.",
 )
-@click.option("--sessions", type=click.IntRange(1, 10_000), help="Of a workload that does not say how many; else 8.")
+@click.option(
+    "--sessions", type=click.IntRange(1, 10_000), help="Sessions of a workload that does not set them (default: 8)."
+)
 @click.option(
     "--set",
     "settings",
@@ -59,13 +63,13 @@ SLOW = 0.8
     "--keys",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Public keys that are let in; else a new one is made.",
+    help="Public keys to accept (default: a new key pair is made).",
 )
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Where keys and known_hosts are written; else a temporary folder.",
+    help="Folder for keys and known_hosts (default: a temporary folder).",
 )
 def command(
     name: str,

@@ -31,8 +31,10 @@ CELLS = "cells"
 @click.argument("names", metavar="RUN|TRACES|SNAP [RUN|TRACES|SNAP]", nargs=-1, required=True)
 @folder_option
 @click.option("--event", metavar="NAME", help="Traces: judge the waits of this event.")
-@click.option("--pair", metavar="REGEX", help="Traces: pair the files whose names agree in this, such as 'ms-(\\d+)'.")
-@click.option("--merge-literals", is_flag=True, help="Traces: literals make no other statement.")
+@click.option(
+    "--pair", metavar="REGEX", help="Traces: pair files whose names match in this pattern, such as 'ms-(\\d+)'."
+)
+@click.option("--merge-literals", is_flag=True, help="Traces: treat statements that differ only in literals as one.")
 @click.option(
     "--think-time",
     default="1s",
@@ -65,7 +67,7 @@ CELLS = "cells"
     help="Snapshots: the load came from sessions that never pause (a benchmark), so judge its throughput too.",
 )
 @click.option("-m", "--mask", metavar="REGEX", help="Cells: only metrics whose whole name matches.")
-@click.option("--all", "everything", is_flag=True, help="Cells: show what does not differ, too.")
+@click.option("--all", "everything", is_flag=True, help="Cells: also show what does not differ.")
 @analysis_options
 def command(
     names: tuple[str, ...],

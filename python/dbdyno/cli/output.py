@@ -47,7 +47,7 @@ out_option = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("runs"),
     show_default=True,
-    help="Folder that the run's own folder is made in.",
+    help="Folder in which the run folder is created.",
 )
 
 seed_option = click.option(

@@ -23,7 +23,7 @@ FORMATS = ("html", "text", "table", "markdown", "json", "csv", "jsonl", "arrow")
     "--format",
     "form",
     type=click.Choice(FORMATS),
-    help="Form of the report; text and table are the same. [default: html]",
+    help="Format of the report; text and table are the same. [default: html]",
 )
 @click.option(
     "-o",

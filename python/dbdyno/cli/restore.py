@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("name", metavar="RUN", required=False)
-@click.option("--all", "every", is_flag=True, help="All that runs left on this server.")
+@click.option("--all", "every", is_flag=True, help="Restore the settings of all runs on this server.")
 @click.option("--target", required=True, help="The server, e.g. postgresql://user@host/db or mariadb://user@host/db.")
 @folder_option
 @click.option("--dry-run", is_flag=True, help="Show what would be sent; change nothing.")
-@click.option("--keep", is_flag=True, help="The values are meant to stay: forget what they were; change nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Put them back without asking.")
+@click.option(
+    "--keep", is_flag=True, help="Keep the current values: drop the record of the previous ones; change nothing."
+)
+@click.option("-y", "--yes", is_flag=True, help="Restore them without asking.")
 def command(name: str | None, every: bool, target: str, folder: Path, dry_run: bool, keep: bool, yes: bool) -> None:
     """Restore the server settings that RUN changed, where it was killed together with its guardian.
 

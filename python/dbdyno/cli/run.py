@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     metavar="NAME=VALUE",
     help="Set a factor; on a model also a parameter of the machine: PATH=V1,V2.",
 )
-@click.option("--blocks", type=click.IntRange(2, 100_000), help="Measured blocks.")
+@click.option("--blocks", type=click.IntRange(2, 100_000), help="Number of measured blocks.")
 @seed_option
 @out_option
 @share_option
 @click.option("--quick", is_flag=True, help="A short run: fewer blocks, wider intervals.")
 @click.option("--full", is_flag=True, help="A long run: three times the blocks, of a study also larger data.")
-@click.option("--aa", is_flag=True, help="One arm against itself: the noise floor.")
+@click.option("--aa", is_flag=True, help="Compare one arm with itself: the noise floor.")
 @click.option("--resume", "resume_name", metavar="RUN", help="Finish a run that was cut short.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
 @click.option(

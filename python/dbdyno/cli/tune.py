@@ -24,9 +24,13 @@ FRESH_LEAST = 6
 
 @click.command("tune")
 @click.argument("plan", metavar="PLAN.toml", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--target", help="As of `dbdyno run`.")
-@click.option("--budget", metavar="TIME", help="How long race and fresh blocks may take, such as 30min.")
-@click.option("--blocks", type=click.IntRange(4, 100_000), help="Most blocks of the race; the plan's by default.")
+@click.option("--target", help="Target, as in `dbdyno run`.")
+@click.option("--budget", metavar="TIME", help="Time limit for the race and the fresh blocks, such as 30min.")
+@click.option(
+    "--blocks",
+    type=click.IntRange(4, 100_000),
+    help="Maximum number of blocks in the race (default: as the plan says).",
+)
 @seed_option
 @out_option
 @click.option(

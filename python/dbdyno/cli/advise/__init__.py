@@ -25,7 +25,7 @@ _SCHEMES = ("postgresql://", "postgres://")
 
 @click.command("advise")
 @click.argument("on", required=False, metavar="[DSN|snap:FIRST..LAST|RUN|RECORDING|TRACE.trc|STACK.toml|host|rules]")
-@click.option("--only", multiple=True, metavar="RULE", help="Ask this rule or family of rules; repeatable.")
+@click.option("--only", multiple=True, metavar="RULE", help="Evaluate only this rule or family; repeatable.")
 @click.option("--skip", multiple=True, metavar="RULE", help="Leave this rule or family out; repeatable.")
 @click.option(
     "--fail-on", type=click.Choice(_LEVELS), help="Exit 1 where a finding has this level or a worse one, for builds."
@@ -46,7 +46,7 @@ _SCHEMES = ("postgresql://", "postgres://")
 @click.option(
     "--workload",
     metavar="SCRIPT.sql|MIX",
-    help="What the plans run: your script, or a built-in mix. Without it a mix that feels the setting.",
+    help="Workload of the plans: a script or a built-in mix (default: a mix that the setting affects).",
 )
 @click.option("--force", is_flag=True, help="Overwrite plans in DIR.")
 @click.option(

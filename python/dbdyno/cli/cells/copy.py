@@ -15,7 +15,7 @@ from dbdyno.cli.cells.options import access_of, confirm, hosts_from, reach_optio
 @reach_options
 @click.option("-d", "--directory", "folder", default=".", show_default=True, metavar="DIR", help="Folder on the cells.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Do it without asking.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def command(files: tuple[Path, ...], folder: str, dry_run: bool, yes: bool, **reach: Any) -> None:
     """Copy FILES to every cell, into an existing folder.
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     type=click.Choice(("cell", "object", "both")),
     default="cell",
     show_default=True,
-    help="Aggregate objects, or cells, or neither.",
+    help="Aggregate over objects, over cells, or over neither.",
 )
-@click.option("--all", "everything", is_flag=True, help="Counters that did not move, too.")
+@click.option("--all", "everything", is_flag=True, help="Also show counters that did not change.")
 @folder_option
 @page_options
 def command(

@@ -16,9 +16,16 @@ WEEK_S = 7 * 86_400
 
 @click.command()
 @reach_options
-@click.option("--last", default="2h", show_default=True, metavar="TIME", callback=seconds, help="How far back.")
+@click.option(
+    "--last",
+    default="2h",
+    show_default=True,
+    metavar="TIME",
+    callback=seconds,
+    help="Length of the history to read, from now back.",
+)
 @share_option
-@click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="The run folder to be made.")
+@click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="Run folder to create.")
 def command(last: float, out: Path, **reach: Any) -> None:
     """Make a recording of the last hours from the history that cells keep.
 

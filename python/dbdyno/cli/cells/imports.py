@@ -14,9 +14,9 @@ SHOWN = 20
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 @share_option
-@click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="The run folder to be made.")
+@click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="Run folder to create.")
 @click.option(
-    "--cell", default="", metavar="NAME", help="The cell's name, where neither FILES nor their names tell it."
+    "--cell", default="", metavar="NAME", help="Name of the cell, if neither FILES nor their names contain it."
 )
 def command(files: tuple[Path, ...], out: Path, cell: str) -> None:
     """Import FILES that CellCLI, dcli or cellsrvstat printed.

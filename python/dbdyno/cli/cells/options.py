@@ -77,7 +77,7 @@ def way_options(function: F) -> F:
             default=64,
             show_default=True,
             type=click.IntRange(1, 1000),
-            help="Cells asked at the same time.",
+            help="Number of cells asked at the same time.",
         ),
     )
     for option in reversed(options):
@@ -124,9 +124,9 @@ def pick_options(function: F) -> F:
     """Add --mask, --exclude, --object and --database; `pick_from` reads them."""
     options = (
         click.option("-m", "--mask", metavar="REGEX", help="Only metrics whose whole name matches."),
-        click.option("--exclude", metavar="REGEX", help="No metric whose whole name matches."),
+        click.option("--exclude", metavar="REGEX", help="Leave out metrics whose whole name matches."),
         click.option("--object", "item", metavar="REGEX", help="Only objects whose whole name matches: 'CD_03_.*'."),
-        click.option("--database", "databases", metavar="NAMES", help="Only what is of these databases."),
+        click.option("--database", "databases", metavar="NAMES", help="Show only these databases."),
     )
     for option in reversed(options):
         function = option(function)

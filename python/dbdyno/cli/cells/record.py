@@ -29,9 +29,11 @@ every_option = click.option(
 @click.command()
 @reach_options
 @every_option
-@click.option("--for", "lasting", metavar="TIME", callback=seconds, help="How long; without it until Ctrl-C.")
+@click.option(
+    "--for", "lasting", metavar="TIME", callback=seconds, help="Stop after this time (default: until Ctrl-C)."
+)
 @share_option
-@click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="The run folder to be made.")
+@click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="Run folder to create.")
 def command(every: float, lasting: float | None, out: Path, **reach: Any) -> None:
     """Record every metric of every cell, now and once per period.
 

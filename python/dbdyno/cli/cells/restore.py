@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="RUN")
 @folder_option
 @click.option("--dry-run", is_flag=True, help="Show what would be sent; change nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Put the plans back without asking.")
+@click.option("-y", "--yes", is_flag=True, help="Restore the plans without asking.")
 @way_options
 def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> None:
     """Restore the IORM plans that RUN, a run of flash-log, found on the cells.

@@ -29,10 +29,10 @@ _STRICT = (
     type=click.Path(path_type=Path, dir_okay=False),
     default=NEW_KEY,
     show_default=True,
-    help="The key to use, made where there is none.",
+    help="Key to use; created if it does not exist.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Do it without asking, host keys excepted.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask, except about host keys.")
 @click.option("--remove", is_flag=True, help="Remove the public key from every cell.")
 @click.option("--accept-new", is_flag=True, help="Accept unknown host keys. A changed one is never accepted.")
 def command(new_key: Path, dry_run: bool, yes: bool, remove: bool, accept_new: bool, **reach: Any) -> None:

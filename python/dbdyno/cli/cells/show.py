@@ -41,19 +41,21 @@ FIXED, CELL_WIDTH = 60, 15
     type=click.Choice(("cell", "object", "both")),
     default="cell",
     show_default=True,
-    help="Aggregate objects, or cells, or neither.",
+    help="Aggregate over objects, over cells, or over neither.",
 )
-@click.option("-d", "--desc", is_flag=True, help="The meaning of each metric, from the cells.")
+@click.option("-d", "--desc", is_flag=True, help="Show the description of each metric, as the cells give it.")
 @click.option(
     "-c",
     "--cells",
     "per_cell",
     is_flag=True,
-    help=f"A column per cell even for more than {MANY} cells.",
+    help=f"Show a column per cell even for more than {MANY} cells.",
 )
-@click.option("--cell", "chosen", metavar="NAMES", help="Columns of these cells; `all` stays over all of them.")
+@click.option(
+    "--cell", "chosen", metavar="NAMES", help="Show the columns of these cells; `all` still covers all cells."
+)
 @click.option("-s", "--sci", is_flag=True, help="Numbers as 1.5e+07.")
-@click.option("-a", "--stats", is_flag=True, help="Least, most and mean of the cells.")
+@click.option("-a", "--stats", is_flag=True, help="Show minimum, maximum and mean over the cells.")
 @page_options
 def command(
     by: str,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="The smallest difference that matters, as a share.",
 )
-@click.option("--all", "everything", is_flag=True, help="Siblings that do not differ, too.")
+@click.option("--all", "everything", is_flag=True, help="Also show siblings that do not differ.")
 @folder_option
 @page_options
 def command(

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 @click.command()
 @reach_options
 @every_option
-@click.option("--for", "lasting", metavar="TIME", callback=seconds, help="How long.")
+@click.option("--for", "lasting", metavar="TIME", callback=seconds, help="Stop after this time.")
 @pick_options
 @click.option(
     "--by",
     type=click.Choice(("cell", "object", "both")),
     default="cell",
     show_default=True,
-    help="Aggregate objects, or cells, or neither.",
+    help="Aggregate over objects, over cells, or over neither.",
 )
 @click.option("--top", type=Count(), help="Show the top N lines: errors first, then what is farthest from its average.")
 @click.option(

@@ -29,7 +29,7 @@ PATIENCE_LEAST_NS = 10**9
     type=time,
     default="10s",
     show_default=True,
-    help="How long it may be silent when asked; three times that to start.",
+    help="Time limit for an answer of the client; three times that for its start.",
 )
 @format_options
 @click.pass_context

@@ -9,8 +9,8 @@ import click
 
 @click.command("check")
 @click.argument("query", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--engine", "engines", default="duckdb", show_default=True, help="Engines, with commas between.")
-@click.option("--pig", type=click.Path(path_type=Path, dir_okay=False), help="The same flow as Pig's script.")
+@click.option("--engine", "engines", default="duckdb", show_default=True, help="Engines, comma-separated.")
+@click.option("--pig", type=click.Path(path_type=Path, dir_okay=False), help="Pig script with the same flow.")
 @click.option("--table", "tables", multiple=True, metavar="NAME=FILE", help="A table of the query. Repeatable.")
 def command(query: Path, engines: str, pig: Path | None, tables: tuple[str, ...]) -> None:
     """Run QUERY on each engine, with its optimizer and without, and compare the rows.

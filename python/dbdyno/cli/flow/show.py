@@ -14,7 +14,7 @@ from dbdyno.cli.pages import page_options, show_page
 @click.option(
     "--engine",
     type=click.Choice(["duckdb", "polars", "spark", "pig"]),
-    help="Whose plans; by default Pig's for a .pig file, else DuckDB's.",
+    help="Engine whose plans are shown (default: Pig for a .pig file, else DuckDB).",
 )
 @click.option("--table", "tables", multiple=True, metavar="NAME=FILE", help="A table of the query. Repeatable.")
 @page_options

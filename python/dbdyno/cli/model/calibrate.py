@@ -21,10 +21,10 @@ UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 @click.argument("operand", metavar="RUN|FILE")
 @click.option("--event", help="Of a run: the waits for this event, such as 'WALSync'.")
 @click.option("--calls", "kind", metavar="KIND", help="Of a run: the calls of this kind.")
-@click.option("--arm", metavar="NAME", help="Of a run: only this arm; needed where there are several.")
+@click.option("--arm", metavar="NAME", help="Of a run: only this arm; required if there are several.")
 @click.option("--column", "-y", help="Of a file: the column with the latencies.")
-@click.option("--unit", type=click.Choice(list(UNITS)), help="Its unit; else the column's ending.")
-@click.option("--where", metavar="SQL", help="Only rows for which this holds.")
+@click.option("--unit", type=click.Choice(list(UNITS)), help="Unit of the column (default: by its suffix).")
+@click.option("--where", metavar="SQL", help="Use only rows for which this condition holds.")
 @click.option("--name", default="measured", show_default=True, help="The device's name.")
 @page_options
 @folder_option

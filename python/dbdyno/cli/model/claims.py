@@ -19,15 +19,17 @@ from dbdyno.cli.pages import page_options, show_page
     type=Count(2),
     default=8,
     show_default=True,
-    help="Runs of each arm, each with other dice.",
+    help="Number of runs of each arm, each with another seed.",
 )
 @click.option(
     "--most",
     type=Count(2),
-    help="Runs where the verdict might change with the dice: eight times as many, unless said. `--most 8` is the"
+    help="Maximum number of runs of a claim whose verdict depends on the seed (default: eight times). `--most 8` is the"
     " quick way; rows say which verdicts it leaves open.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="The dice; the default is always the same.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random numbers; the default is always the same."
+)
 @page_options
 def command(
     only: str, replications: int, most: int | None, seed: int | None, form: str | None, output: Path | None

@@ -12,9 +12,7 @@ from dbdyno.cli.output import write_text
 
 @click.command("new")
 @click.argument("path", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.toml")
-@click.option(
-    "--like", default="sas-and-flash", show_default=True, metavar="NAME|FILE", help="The machine to start from."
-)
+@click.option("--like", default="sas-and-flash", show_default=True, metavar="NAME|FILE", help="Machine to copy.")
 def command(path: Path, like: str) -> None:
     """Write a machine as FILE.toml: what it gives, and all else as comments with its default.
 

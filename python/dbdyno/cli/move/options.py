@@ -58,9 +58,13 @@ def how_options(command: F) -> F:
     """Add --workers, --memory and --rate-limit."""
     for option in reversed(
         [
-            click.option("--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Sessions."),
-            click.option("--memory", type=Size(), default=MEMORY_BYTES, help="For rows of all workers [256MiB]."),
-            click.option("--rate-limit", type=Size(), help="Of all workers together, such as 50MB/s."),
+            click.option(
+                "--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Number of sessions."
+            ),
+            click.option(
+                "--memory", type=Size(), default=MEMORY_BYTES, help="Memory for rows, all workers together [256MiB]."
+            ),
+            click.option("--rate-limit", type=Size(), help="Rate limit for all workers together, such as 50MB/s."),
         ]
     ):
         command = option(command)
@@ -89,12 +93,12 @@ def in_options(command: F) -> F:
                 help="On the way in: add rows, empty the table first, replace the partitions that rows come for, change"
                 " rows with the same key, or change and add.",
             ),
-            click.option("--key", help="Columns that tell rows apart, for update and merge, with commas between."),
-            click.option("--create", is_flag=True, help="Make the table, from the types that the files note."),
+            click.option("--key", help="Columns that identify a row, for update and merge, comma-separated."),
+            click.option("--create", is_flag=True, help="Create the table from the types recorded in the files."),
             click.option(
                 "--defer-indexes",
                 is_flag=True,
-                help="Drop indexes and constraints first and make them again at the end, in the same transaction.",
+                help="Drop indexes and constraints first and create them again at the end, in the same transaction.",
             ),
             click.option(
                 "--rejects",

@@ -41,17 +41,17 @@ class _Move(click.Command):
 @click.option(
     "--table", "tables", multiple=True, help="Table, view or materialized view, as SQL writes it. Repeatable."
 )
-@click.option("--tables", "patterns", multiple=True, help="All that fit, such as 'sales.*'. Repeatable.")
+@click.option("--tables", "patterns", multiple=True, help="All tables that match, such as 'sales.*'. Repeatable.")
 @click.option("--query", help="One query instead of a table; one stream.")
 @click.option("--where", help="Only rows for which this SQL expression holds (in UTC).")
-@click.option("--columns", help="Only these, with commas between.")
-@click.option("--text", "as_text", help="These columns in the server's own words, with commas between.")
-@click.option("--piece", type=shared.Size(), help="Bytes of a table that make one chunk, one file.")
+@click.option("--columns", help="Move only these columns, comma-separated.")
+@click.option("--text", "as_text", help="Move these columns as text, comma-separated.")
+@click.option("--piece", type=shared.Size(), help="Size of a chunk, which becomes one file.")
 @click.option(
     "--hold",
     type=click.IntRange(0, 86_400),
     default=0,
-    help="Seconds for which a second process keeps the snapshot if this one is killed, so that resume is exact.",
+    help="Keep the snapshot for this number of seconds if the process is killed, so that resume is exact.",
 )
 @click.option(
     "--into",
@@ -62,12 +62,17 @@ class _Move(click.Command):
     type=click.Path(path_type=Path),
     help="Into a server, or to Hadoop: a new folder for the ledger. [default: jobs/TIME-TABLE]",
 )
-@click.option("--partition-by", help="A column: a folder for each of its values, column=value.")
-@click.option("--engine", type=click.Choice(["here", "spark"]), default="here", help="Where chunks are read [here].")
+@click.option("--partition-by", help="Column: create a folder per value, column=value.")
+@click.option(
+    "--engine",
+    type=click.Choice(["here", "spark"]),
+    default="here",
+    help="Where chunks are read: by this process or by Spark [here].",
+)
 @click.option("--master", help="With --engine spark: the cluster, such as spark://host:7077.")
-@click.option("--cluster", help="Into a Cassandra: the clustering columns, with commas between.")
-@click.option("--direct", is_flag=True, help="Into a Cassandra: write SSTables here and stream them to its nodes.")
-@click.option("--static", help="Into a Cassandra: columns of the parent, once for each partition.")
+@click.option("--cluster", help="Into Cassandra: clustering columns, comma-separated.")
+@click.option("--direct", is_flag=True, help="Into Cassandra: write SSTables locally and stream them to the nodes.")
+@click.option("--static", help="Into Cassandra: static columns, one value per partition.")
 @click.option("--dry-run", is_flag=True, help="Show the plan; read no row, write nothing.")
 @shared.in_options
 @shared.verify_option

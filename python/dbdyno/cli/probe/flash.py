@@ -22,9 +22,13 @@ ROUND_LEAST_NS = 10**7
 
 @click.command("flash")
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--size", "block", type=size, default="4KiB", show_default=True, help="Bytes of a request, to 1MiB.")
+@click.option("--size", "block", type=size, default="4KiB", show_default=True, help="Size of a request, up to 1MiB.")
 @click.option(
-    "--depth", type=click.IntRange(1, 256), default=1, show_default=True, help="Requests under way at a time."
+    "--depth",
+    type=click.IntRange(1, 256),
+    default=1,
+    show_default=True,
+    help="Number of concurrent requests (queue depth).",
 )
 @click.option(
     "--sync",
@@ -37,13 +41,13 @@ ROUND_LEAST_NS = 10**7
     "--file-size",
     type=size,
     default=None,
-    help="Bytes to write to.  [default: 1GiB of a new file, all of what --destroy names]",
+    help="Size of the tested area.  [default: 1GiB of a new file, all of what --destroy names]",
 )
-@click.option("--round", "round_ns", type=time, default=None, help="How long a round is.  [default: 5s]")
-@click.option("--rounds", type=click.IntRange(1, 1000), default=None, help="Rounds at most.  [default: 25]")
-@click.option("--for", "limit_ns", type=time, default="10min", show_default=True, help="How long in all, at most.")
+@click.option("--round", "round_ns", type=time, default=None, help="Length of a round.  [default: 5s]")
+@click.option("--rounds", type=click.IntRange(1, 1000), default=None, help="Maximum number of rounds.  [default: 25]")
+@click.option("--for", "limit_ns", type=time, default="10min", show_default=True, help="Stop after this time.")
 @click.option("--quick", is_flag=True, help="64MiB and 10 rounds of 500ms: to try it out.")
-@click.option("--destroy", is_flag=True, help="PATH is there, and all that is on it may be overwritten; asks first.")
+@click.option("--destroy", is_flag=True, help="Overwrite the existing file or device PATH; asks first.")
 @seed_option
 @out_option
 def command(

@@ -62,7 +62,7 @@ def size(text: str) -> int:
 @click.command("redo")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.argument("path2", required=False, type=click.Path(path_type=Path))
-@click.option("--race", is_flag=True, help="Two paths: go on with the first that is durable.")
+@click.option("--race", is_flag=True, help="With two paths: continue when the first is durable.")
 @click.option(
     "--size",
     "sizes",
@@ -71,7 +71,7 @@ def size(text: str) -> int:
     metavar="SIZES",
     help="Redo of a commit: 4KiB, a list 512,4KiB, a range 4KiB..1MiB, or exp(8KiB).",
 )
-@click.option("--block-size", type=size, default="4KiB", show_default=True, help="Bytes of a redo block.")
+@click.option("--block-size", type=size, default="4KiB", show_default=True, help="Size of a redo block in bytes.")
 @click.option(
     "--sync",
     default="direct+dsync",
@@ -85,37 +85,37 @@ def size(text: str) -> int:
     type=click.IntRange(1, 10_000),
     default=1,
     show_default=True,
-    help="Sessions that commit.",
+    help="Number of sessions that commit.",
 )
-@click.option("--think", type=time, default=None, help="Mean pause of a session between commits.")
+@click.option("--think", type=time, default=None, help="Mean think time of a session between commits.")
 @click.option(
     "--rate",
     type=Number(0, 1e7, min_open=True),
-    help="Open loop: so many commits arrive a second, whatever the log does.",
+    help="Open loop: commits that arrive per second, regardless of the log.",
 )
-@click.option("--for", "length", type=time, default=None, help="How long.  [default: 10s]")
-@click.option("--commits", type=Count(), default=None, help="Or how many commits.")
+@click.option("--for", "length", type=time, default=None, help="Stop after this time.  [default: 10s]")
+@click.option("--commits", type=Count(), default=None, help="Stop after this number of commits.")
 @click.option(
     "--file-size",
     type=size,
     default="64MiB",
     show_default=True,
-    help="Bytes of each file; it is filled first, and the log goes round in it.",
+    help="Size of each file; it is filled first, and the log is written cyclically.",
 )
 @click.option(
     "--backlog",
     type=size,
     default=None,
-    help="Most that a copy may be behind.  [default: a quarter of the file, <= 32MiB]",
+    help="Maximum lag of a copy.  [default: a quarter of the file, <= 32MiB]",
 )
 @click.option(
     "--outlier",
     type=time,
     default="500ms",
     show_default=True,
-    help="From here on a write counts as an outlier.",
+    help="Duration from which a write counts as an outlier.",
 )
-@click.option("--keep", is_flag=True, help="Leave the files, for `dbdyno probe recover`.")
+@click.option("--keep", is_flag=True, help="Keep the files for `dbdyno probe recover`.")
 @seed_option
 @out_option
 def command(

@@ -11,7 +11,7 @@ from dbdyno.cli.snap.options import store_option
 
 
 @click.command("check")
-@click.option("--repair", "mend", is_flag=True, help="Set aside what is torn, delete what killed processes left.")
+@click.option("--repair", "mend", is_flag=True, help="Move damaged files aside, and delete what killed processes left.")
 @click.option("--target", "dsn", metavar="DSN", help="Ask an Oracle instance for each query instead, reading no row.")
 @store_option
 @format_options

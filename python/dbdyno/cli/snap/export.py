@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 @click.command("export")
 @click.option("--prometheus", "listen", metavar="[HOST]:PORT", help="Answer /metrics here; the host is 127.0.0.1.")
 @click.option("--otlp", "url", metavar="URL", help="Post to this collector, such as http://127.0.0.1:4318/v1/metrics.")
-@click.option("--every", default="60s", show_default=True, metavar="TIME", help="How often to post.")
+@click.option("--every", default="60s", show_default=True, metavar="TIME", help="Time between two posts.")
 @click.option("--once", is_flag=True, help="Post once, or print the text for Prometheus, and end.")
-@click.option("--tables", is_flag=True, help="The counters of each table too.")
-@click.option("--anywhere", is_flag=True, help="Let --prometheus listen on an address that other machines reach.")
+@click.option("--tables", is_flag=True, help="Also export the counters of each table.")
+@click.option(
+    "--anywhere", is_flag=True, help="Allow --prometheus to listen on an address that other machines can reach."
+)
 @store_option
 def command(
     listen: str | None, url: str | None, every: str, once: bool, tables: bool, anywhere: bool, store: Path

@@ -59,7 +59,7 @@ def _target_options(function: F, *, required: bool) -> F:
             "databases",
             multiple=True,
             metavar="NAME",
-            help="Read the objects of this database too; several times for several.",
+            help="Also read the objects of this database; repeatable.",
         ),
         click.option("--all-databases", is_flag=True, help="Read the objects of every database."),
         click.option("--redact", is_flag=True, help="Store no text of any statement."),
@@ -69,7 +69,7 @@ def _target_options(function: F, *, required: bool) -> F:
             default=5.0,
             show_default=True,
             metavar="SECONDS",
-            help="For each query of ours.",
+            help="Timeout for each query of dbdyno.",
         ),
         click.option(
             "--lock-timeout",
@@ -77,7 +77,7 @@ def _target_options(function: F, *, required: bool) -> F:
             default=0.5,
             show_default=True,
             metavar="SECONDS",
-            help="For each lock that we wait for.",
+            help="Timeout for each lock dbdyno waits for.",
         ),
         click.option(
             "--plans",

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     metavar="RUN",
     help="A run of `dbdyno trace record`: latencies of all its executions, without plans.",
 )
-@click.option("--from-server", metavar="DSN", help="Read the current log of this server, for a role that may.")
+@click.option("--from-server", metavar="DSN", help="Read the current log of this server; the role needs the privilege.")
 @click.option(
     "--most",
     metavar="MIB",
     type=click.IntRange(1, 1 << 20),
     default=64,
     show_default=True,
-    help="With --from-server: of a larger log its end, in MiB.",
+    help="With --from-server: read only the last MiB of a larger log.",
 )
 @click.option(
     "--generic",
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 @click.option("--redact", is_flag=True, help="Keep no text of any statement.")
 @click.option("--top", type=Count(), default=20, show_default=True, help="Rows of each table.")
 @store_option
-@click.option("--target", metavar="NAME", help="Whose log it is, where the store holds several targets.")
+@click.option("--target", metavar="NAME", help="Target whose log it is, if the store holds several.")
 @page_options
 def command(
     more: tuple[Path, ...],

@@ -19,7 +19,7 @@ from dbdyno.cli.snap.options import name_option, store_option
     metavar="RULES",
     help="Such as 'minute:2d, hour:60d, day:2y': one of each minute for two days, and so on.",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would go; change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed; change nothing.")
 @click.option(
     "--drop-rows",
     is_flag=True,

@@ -17,7 +17,7 @@ DIMENSIONS = ("statement", "user", "database", "application", "client", "event",
 @click.argument("first")
 @click.argument("last")
 @click.option(
-    "--by", type=click.Choice(DIMENSIONS), default="statement", show_default=True, help="What to group them by."
+    "--by", type=click.Choice(DIMENSIONS), default="statement", show_default=True, help="Columns to group by."
 )
 @click.option(
     "--where",

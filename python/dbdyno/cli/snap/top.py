@@ -47,21 +47,21 @@ ABOVE = 5
     envvar="DBDYNO_TARGET",
     help="Connection string: postgresql://user@host/database, mariadb://user@host/",
 )
-@click.option("--every", default="2s", show_default=True, metavar="TIME", help="The refresh.")
+@click.option("--every", default="2s", show_default=True, metavar="TIME", help="Time between two refreshes.")
 @click.option(
     "--sample",
     default="100ms",
     show_default=True,
     metavar="TIME",
-    help="Look at the sessions so often.",
+    help="Sampling interval for sessions.",
 )
 @click.option(
     "--frames",
     type=Count(),
     metavar="N",
-    help="End after so many refreshes (default: 1 where the output is no terminal).",
+    help="Stop after this number of refreshes (default: 1 if the output is not a terminal).",
 )
-@click.option("--top", type=Count(), default=10, show_default=True, metavar="N", help="So many statements.")
+@click.option("--top", type=Count(), default=10, show_default=True, metavar="N", help="Show the top N statements.")
 @click.option("--once", is_flag=True, help="Print one refresh and end, in a terminal too.")
 @click.option(
     "--record",
@@ -69,7 +69,7 @@ ABOVE = 5
     metavar="FOLDER",
     help="Keep the samples: a snapshot into this store now, one a minute, and one at the end.",
 )
-@click.option("--allow-cancel", is_flag=True, help="Let the key c cancel a statement, after a question.")
+@click.option("--allow-cancel", is_flag=True, help="Allow the key c to cancel a statement; asks first.")
 def command(
     dsn: str, every: str, sample: str, frames: int | None, top: int, once: bool, record: Path | None, allow_cancel: bool
 ) -> None:

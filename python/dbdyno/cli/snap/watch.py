@@ -25,10 +25,14 @@ if TYPE_CHECKING:
 @click.command("watch")
 @click.argument("fleet", required=False, metavar="[FLEET.toml]", type=click.Path(path_type=Path, dir_okay=False))
 @target_or_fleet_options
-@click.option("--every", default="60s", show_default=True, metavar="TIME", help="The period.")
+@click.option("--every", default="60s", show_default=True, metavar="TIME", help="Time between two snapshots.")
 @click.option("--for", "length", metavar="TIME", help="Stop after this time (default: Ctrl-C).")
 @click.option(
-    "--sample", default="1s", show_default=True, metavar="TIME", help="Look at the sessions so often; 0 for never."
+    "--sample",
+    default="1s",
+    show_default=True,
+    metavar="TIME",
+    help="Sampling interval for sessions; 0 disables sampling.",
 )
 @click.option(
     "--alert",

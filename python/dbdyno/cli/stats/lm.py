@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 @reading_options
 @x_options
 @y_option
-@click.option("--degree", type=click.IntRange(1, 20), default=1, help="Powers of the only -x.")
-@click.option("--no-intercept", is_flag=True, help="Through the origin.")
+@click.option("--degree", type=click.IntRange(1, 20), default=1, help="Degree of the polynomial in -x.")
+@click.option("--no-intercept", is_flag=True, help="Fit without an intercept.")
 @level_option
 def command(
     operands: tuple[str, ...],

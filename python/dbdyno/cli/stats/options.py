@@ -40,7 +40,7 @@ engine_option = click.option(
     type=click.Choice(["here", "spark"]),
     default="here",
     show_default=True,
-    help="Where the summary is made.",
+    help="Engine that computes the summary.",
 )
 where_option = click.option("--where", metavar="EXPR", help="Only rows for which this SQL expression holds.")
 

@@ -26,7 +26,7 @@ from dbdyno.cli.stats.options import (
     type=Count(0),
     default=20,
     show_default=True,
-    help="How many of the largest to list, as whole rows.",
+    help="Number of largest values to list, as whole rows.",
 )
 def command(
     operands: tuple[str, ...],

@@ -22,8 +22,8 @@ KINDS = ("scatter", "histogram", "density", "longest", "usl")
 @click.option("-y", "y", metavar="COL", help="Column of y, or of the values.")
 @by_option
 @click.option("--kind", type=click.Choice(KINDS), help="scatter with -x and -y, else histogram.")
-@click.option("--log/--linear", "log", default=None, help="Both axes of a scatter plot.")
-@click.option("--longest", type=Count(2), default=10_000, show_default=True, help="How many for --kind longest.")
+@click.option("--log/--linear", "log", default=None, help="Use logarithmic axes in a scatter plot.")
+@click.option("--longest", type=Count(2), default=10_000, show_default=True, help="Number of rows for --kind longest.")
 @click.option(
     "-o",
     "--output",

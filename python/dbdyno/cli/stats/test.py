@@ -46,9 +46,11 @@ class _Summary(click.ParamType[tuple[int, float, float]]):
 @reading_options
 @column_option
 @by_option
-@click.option("--block", metavar="COL", help="Column of blocks ('block' if there; - for none).")
-@click.option("--base", metavar="NAME", help="The group that the other is compared with.")
-@click.option("--longest", type=Count(0), default=10, show_default=True, help="How many of the longest to list.")
+@click.option(
+    "--block", metavar="COL", help="Column with the block numbers (default: 'block' if it exists; - for none)."
+)
+@click.option("--base", metavar="NAME", help="Reference group; the other group is compared with it.")
+@click.option("--longest", type=Count(0), default=10, show_default=True, help="Number of longest waits to list.")
 @click.option("--from-summary", is_flag=True, help="The operands are published figures: n,mean,sd of each group.")
 @level_option
 @engine_option

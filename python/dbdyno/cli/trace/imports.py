@@ -27,12 +27,12 @@ from dbdyno.evidence.manifest import Section
     required=True,
     type=click.Path(path_type=Path, file_okay=False),
     metavar="RUN",
-    help="The run folder to make.",
+    help="Run folder to create.",
 )
 @share_option
-@click.option("--title", default="", help="A title for it.")
+@click.option("--title", default="", help="Title of the import.")
 @click.option("--binds", is_flag=True, help="Keep bind values: they are often personal data.")
-@click.option("--force", is_flag=True, help="Replace an earlier import, once this one is whole.")
+@click.option("--force", is_flag=True, help="Replace an earlier import once this one is complete.")
 @reading_options
 def command(files: tuple[str, ...], out: Path, title: str, binds: bool, force: bool, think_time: str) -> None:
     """Import FILES once into the run folder RUN.

@@ -28,7 +28,7 @@ fold_option = click.option(
     default=0.5,
     show_default=True,
     metavar="PERCENT",
-    help="Fold branches of trees with less of the whole; 0 shows all.",
+    help="Fold branches of trees with a smaller share than this; 0 shows all.",
 )
 
 
@@ -61,10 +61,10 @@ def _keep_unit(context: click.Context, _: click.Parameter, text: str | None) -> 
 def chosen_options(function: F) -> F:
     """Add --where, --from, --to and --depth, which select calls and waits."""
     options = (
-        click.option("--where", metavar="CONDITION", help="Only what fits: \"module = 'app'\"."),
-        click.option("--from", "begin", metavar="TIME", help="Only what ends from here on."),
-        click.option("--to", "end", metavar="TIME", help="Only what begins before."),
-        click.option("--depth", type=Count(0), help="Only calls of this depth or less."),
+        click.option("--where", metavar="CONDITION", help="Use only what matches: \"module = 'app'\"."),
+        click.option("--from", "begin", metavar="TIME", help="Show only what ends at or after this time."),
+        click.option("--to", "end", metavar="TIME", help="Show only what begins before this time."),
+        click.option("--depth", type=Count(0), help="Show only calls up to this recursion depth."),
     )
     for option in reversed(options):
         function = option(function)

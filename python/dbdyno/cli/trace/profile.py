@@ -29,12 +29,14 @@ from dbdyno.cli.trace.options import (
     " container, file, depth, object, rows, block_class, second, minute ...; or expressions of these:"
     " bucket(elapsed_us, 2).",
 )
-@click.option("--sum", "sums", metavar="WHAT[,WHAT]", help="Add up figures of calls: consistent_reads, rows.")
-@click.option("--recipe", metavar="NAME|FILE[:NAME]", help="A profile with a name; --recipe list shows ours.")
+@click.option("--sum", "sums", metavar="WHAT[,WHAT]", help="Sum these figures of calls: consistent_reads, rows.")
+@click.option(
+    "--recipe", metavar="NAME|FILE[:NAME]", help="Use a named profile; --recipe list shows the built-in ones."
+)
 @chosen_options
 @click.option("--top", type=Count(), help="Show the top N lines by time.")
-@click.option("--skew", is_flag=True, help="Under it each line's waits by decade of length.")
-@click.option("--buckets", type=click.IntRange(1, 50), help="So many steps to a decade of length, not one.")
+@click.option("--skew", is_flag=True, help="Show below each line its waits by decade of duration.")
+@click.option("--buckets", type=click.IntRange(1, 50), help="Number of histogram steps per decade.")
 @reading_options
 @page_options
 def command(

@@ -34,9 +34,9 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="RUN",
-    help="The run folder to make. Default: runs/<time>-wire.",
+    help="Run folder to create. Default: runs/<time>-wire.",
 )
-@click.option("--for", "length", metavar="TIME", help="Stop after this time, e.g. 60s; else Ctrl-C stops.")
+@click.option("--for", "length", metavar="TIME", help="Stop after this time, such as 60s (default: until Ctrl-C).")
 @click.option("--binds", is_flag=True, help="Keep every message with its values, for `trace replay`.")
 @click.option("--tls-cert", type=_FILE, metavar="FILE", help="Offer TLS to clients with this certificate (PEM).")
 @click.option("--tls-key", type=_FILE, metavar="FILE", help="Its key (PEM).")
@@ -47,7 +47,9 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     show_default=True,
     help="TLS with the server, as libpq's sslmode.",
 )
-@click.option("--server-ca", type=_FILE, metavar="FILE", help="Roots that the server's certificate is held to (PEM).")
+@click.option(
+    "--server-ca", type=_FILE, metavar="FILE", help="Root certificates to verify the server's certificate (PEM)."
+)
 @click.option(
     "--spin",
     default="auto",

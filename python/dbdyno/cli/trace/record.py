@@ -27,12 +27,15 @@ _PID_MOST = 1 << 22
 @click.command("record")
 @click.option("--target", "dsn", metavar="DSN", help="A connection to the server, which must run on this machine.")
 @click.option(
-    "--pid", type=click.IntRange(1, _PID_MOST), metavar="P", help="The postmaster: all sessions; a backend: it alone."
+    "--pid",
+    type=click.IntRange(1, _PID_MOST),
+    metavar="P",
+    help="Process id: of the postmaster for all sessions, of a backend for that one.",
 )
 @click.option("--datadir", type=click.Path(path_type=Path), metavar="DIR", help="The server's data folder.")
 @click.option("--database", help="Only sessions of this database.")
 @click.option("--user", help="Only sessions of this user.")
-@click.option("--for", "length", metavar="TIME", help="Stop after this time, e.g. 60s; else Ctrl-C stops.")
+@click.option("--for", "length", metavar="TIME", help="Stop after this time, such as 60s (default: until Ctrl-C).")
 @click.option(
     "--mode",
     type=click.Choice(["sites", "watch"]),
@@ -43,7 +46,7 @@ _PID_MOST = 1 << 22
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="RUN",
-    help="The run folder to make. Default: runs/<time>-waits.",
+    help="Run folder to create. Default: runs/<time>-waits.",
 )
 @click.option(
     "--cost-limit",
@@ -53,7 +56,7 @@ _PID_MOST = 1 << 22
     metavar="PERCENT",
     help="Record less, in the end nothing, when probes take more than this share of a backend's time; 0: no limit.",
 )
-@click.option("--details", is_flag=True, help="Note where each bind begins, too: one note more a call.")
+@click.option("--details", is_flag=True, help="Also record where each bind begins (one more note per call).")
 def command(
     dsn: str | None,
     pid: int | None,

@@ -22,19 +22,32 @@ _SHOWN_S = 1.0
 
 @click.command("replay")
 @click.argument("run", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--target", "dsn", required=True, metavar="DSN", help="Where it runs: all sessions log in as this.")
-@click.option("--speed", default="1", show_default=True, metavar="N|max", help="Times faster; max: no think time.")
+@click.option(
+    "--target",
+    "dsn",
+    required=True,
+    metavar="DSN",
+    help="Server to replay on; all sessions log in with this connection string.",
+)
+@click.option("--speed", default="1", show_default=True, metavar="N|max", help="Speed factor; max: without think time.")
 @click.option(
     "--order",
     type=click.Choice(("none", "commit")),
     default="none",
     show_default=True,
-    help="commit: what ended after a commit then is sent after it now.",
+    help="commit: send statements only after the commits that preceded them in the capture.",
 )
-@click.option("--writes", is_flag=True, help="DSN is a copy that may be written to; else sessions are read-only.")
-@click.option("--from", "begin", metavar="TIME", help="Only transactions that begin so long after the first message.")
-@click.option("--to", "end", metavar="TIME", help="Only transactions that begin before.")
-@click.option("--format", "form", type=click.Choice(("text", "json")), default="text", show_default=True, help="Form.")
+@click.option("--writes", is_flag=True, help="Allow writes: the target is a copy (default: read-only sessions).")
+@click.option(
+    "--from",
+    "begin",
+    metavar="TIME",
+    help="Replay only transactions that begin at least this long after the first message.",
+)
+@click.option("--to", "end", metavar="TIME", help="Replay only transactions that begin before this time.")
+@click.option(
+    "--format", "form", type=click.Choice(("text", "json")), default="text", show_default=True, help="Output format."
+)
 def command(
     run: Path, dsn: str, speed: str, order: str, writes: bool, begin: str | None, end: str | None, form: str
 ) -> None:

@@ -14,12 +14,12 @@ from dbdyno.cli.trace.sql import SORTS
 
 @click.command("report")
 @files_argument
-@click.option("--top", type=Count(0), default=15, show_default=True, help="So many statements; 0 for all.")
+@click.option("--top", type=Count(0), default=15, show_default=True, help="Show the top N statements; 0 for all.")
 @click.option(
-    "--sort", type=click.Choice(SORTS), default="elapsed", show_default=True, help="The largest of this first."
+    "--sort", type=click.Choice(SORTS), default="elapsed", show_default=True, help="Sort by this, largest first."
 )
-@click.option("--merge-literals", is_flag=True, help="Statements that differ in literals are one.")
-@click.option("--longest", type=Count(), default=20, show_default=True, help="So many of the longest waits.")
+@click.option("--merge-literals", is_flag=True, help="Treat statements that differ only in literals as one.")
+@click.option("--longest", type=Count(), default=20, show_default=True, help="Number of longest waits to show.")
 @click.option("--binds", is_flag=True, help="Show bind values; they may be personal data.")
 @fold_option
 @reading_options

@@ -21,12 +21,12 @@ SORTS = ("elapsed", "cpu", "wait", "count", "executions", "rows", "disk", "query
 
 @click.command("sql")
 @files_argument
-@click.option("--top", type=Count(0), default=10, show_default=True, help="So many statements; 0 for all.")
+@click.option("--top", type=Count(0), default=10, show_default=True, help="Show the top N statements; 0 for all.")
 @click.option(
-    "--sort", type=click.Choice(SORTS), default="elapsed", show_default=True, help="The largest of this first."
+    "--sort", type=click.Choice(SORTS), default="elapsed", show_default=True, help="Sort by this, largest first."
 )
-@click.option("--statement", metavar="KEY", help="This statement only (its SQL_ID, most often).")
-@click.option("--merge-literals", is_flag=True, help="Statements that differ in literals are one.")
+@click.option("--statement", metavar="KEY", help="Show only this statement (usually its SQL_ID).")
+@click.option("--merge-literals", is_flag=True, help="Treat statements that differ only in literals as one.")
 @click.option("--no-recursive", is_flag=True, help="Leave out SYS's recursive statements.")
 @chosen_options
 @reading_options

@@ -19,11 +19,11 @@ from dbdyno.cli.trace.options import (
 @click.command("tree")
 @files_argument
 @click.option(
-    "--call", type=click.IntRange(0, 2**63 - 1), help="The call of this number (column `call` of the evidence)."
+    "--call", type=click.IntRange(0, 2**63 - 1), help="Show the call with this number (column `call` of the evidence)."
 )
-@click.option("--statement", metavar="KEY", help="The longest call of this statement.")
+@click.option("--statement", metavar="KEY", help="Show the longest call of this statement.")
 @click.option("--line", "place", metavar="FILE:LINE", help="The first call at or after this line.")
-@click.option("--calls", is_flag=True, help="A line for each call, not for each statement.")
+@click.option("--calls", is_flag=True, help="Show one line per call instead of one per statement.")
 @fold_option
 @reading_options
 @page_options

@@ -20,17 +20,21 @@ from dbdyno.cli.trace.options import (
 @click.command("waits")
 @files_argument
 @click.option(
-    "--event", "events", multiple=True, metavar="NAME", help="The event; * stands for anything. Several: once for each."
+    "--event", "events", multiple=True, metavar="NAME", help="Name of the event; * matches anything. Repeatable."
 )
 @click.option(
     "--longest",
     type=Count(),
     default=20,
     show_default=True,
-    help="So many of the longest waits, with file and line.",
+    help="Number of longest waits to show, with file and line.",
 )
 @click.option(
-    "--buckets", type=click.IntRange(1, 100), default=10, show_default=True, help="Steps of the histogram to a decade."
+    "--buckets",
+    type=click.IntRange(1, 100),
+    default=10,
+    show_default=True,
+    help="Number of histogram steps per decade.",
 )
 @click.option("--every", metavar="TIME", help="Length of an interval: 1s, 100ms.")
 @chosen_options

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 TARGET = "DBDYNO_CASSANDRA"
 map_option = click.option(
-    "--map", "file", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The map's file."
+    "--map", "file", required=True, type=click.Path(path_type=Path, dir_okay=False), help="File with the map."
 )
 target_option = click.option(
     "--target", required=True, envvar=TARGET, help=f"cassandra://host:9042/keyspace, or {TARGET} in the environment."

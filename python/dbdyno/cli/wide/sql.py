@@ -25,13 +25,25 @@ FORMS = tuple(one for one in FORMATS if one != "arrow")
 @click.argument("text", metavar="SQL")
 @map_option
 @target_option
-@click.option("--engine", type=click.Choice(["here", "spark"]), default="here", help="Where rows are read [here].")
+@click.option(
+    "--engine",
+    type=click.Choice(["here", "spark"]),
+    default="here",
+    help="Where rows are read: by this process or by Spark [here].",
+)
 @click.option("--master", help="With --engine spark: the cluster, such as spark://host:7077 [local[*]].")
-@click.option("--explain", is_flag=True, help="Say what was asked of Cassandra, read, and filtered here.")
-@click.option("--dry-run", is_flag=True, help="Say what would be asked; read no row, write none.")
-@click.option("--allow-filtering", "filtering", is_flag=True, help="Let the nodes read rows and throw them away.")
-@click.option("--write", "writing", is_flag=True, help="Carry out an INSERT, UPDATE or DELETE.")
-@click.option("--cascade", is_flag=True, help="DELETE on a parent takes its whole partition along.")
+@click.option(
+    "--explain", is_flag=True, help="Show what was asked of Cassandra, what was read, and what was filtered here."
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be asked; read and write no row.")
+@click.option(
+    "--allow-filtering",
+    "filtering",
+    is_flag=True,
+    help="Allow queries for which nodes read rows that are filtered out.",
+)
+@click.option("--write", "writing", is_flag=True, help="Execute an INSERT, UPDATE or DELETE.")
+@click.option("--cascade", is_flag=True, help="DELETE on a parent also deletes its whole partition.")
 @click.option("--top", type=Count(), default=TOP, show_default=True, help="Show the top N rows of a table.")
 @format_options
 def command(
