@@ -96,8 +96,8 @@ def test_a_view_that_is_refreshed_as_the_snapshot_is_taken_is_taken_again(
         return begun(*given)
 
     monkeypatch.setattr(source, begun.__name__, late)
-    wish = source.Wish(query=words[1]) if words[0] == "--query" else source.Wish(tables=[words[1]])
-    with source.take(target, wish, "job") as snapshot:
+    request = source.Request(query=words[1]) if words[0] == "--query" else source.Request(tables=[words[1]])
+    with source.take(target, request, "job") as snapshot:
         assert len(tries) == 2
         assert snapshot.conn.execute("select count(*) from t").fetchone() == (2,), "the snapshot is the later one"
         with lab.connect() as conn, pytest.raises(psycopg.errors.LockNotAvailable):

@@ -130,7 +130,7 @@ def open_session(
     answer_s: float | None = ANSWER_S,
     stop: Callable[[], bool] | None = None,
 ) -> Session:
-    """Open a connection in autocommit mode that prepares no statements unless told to.
+    """Open a connection in autocommit mode that prepares no statements unless asked to.
 
     Behind a pooler the name of a prepared statement could stand for another client's.
 

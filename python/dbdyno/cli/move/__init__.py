@@ -13,9 +13,9 @@ from dbdyno.cli.main import LazyGroup, current_names
 
 ROWS = {
     "status": ("dbdyno.cli.move.status", "What a job has finished."),
-    "resume": ("dbdyno.cli.move.resume", "Go on with a job that was ended."),
+    "resume": ("dbdyno.cli.move.resume", "Resume a job that was interrupted."),
     "verify": ("dbdyno.cli.move.verify", "Read the files of a job again and compare."),
-    "abort": ("dbdyno.cli.move.abort", "Give a job up and remove its files."),
+    "abort": ("dbdyno.cli.move.abort", "Abort a job and remove its files."),
 }
 OUT = "SOURCE"
 

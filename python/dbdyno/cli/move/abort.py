@@ -15,7 +15,7 @@ from dbdyno.cli.move.options import job_argument
 @click.command("abort")
 @job_argument
 def command(job: Path) -> None:
-    """Give up the job in the folder JOB that is not complete: its files are removed, its ledger stays."""
+    """Abort the incomplete job in the folder JOB: its files are removed, its ledger stays."""
     from dbdyno.move.ledger.folder import Ledger
 
     ledger = Ledger.open(job)

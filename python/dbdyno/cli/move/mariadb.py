@@ -12,13 +12,13 @@ from dbdyno.cli.move import options as shared
 from dbdyno.cli.move.finish import finish
 from dbdyno.cli.move.load import OUT_ONLY, given_file, into, names, refuse, refuse_as_job, show
 from dbdyno.cli.move.plan import show_plan, show_target
-from dbdyno.cli.move.request import refuse_wish
+from dbdyno.cli.move.request import refuse_request
 from dbdyno.cli.move.transfer import target_of
 
 if TYPE_CHECKING:
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.engines.postgres.source import Wish
+    from dbdyno.move.engines.postgres.source import Request
     from dbdyno.move.ledger.folder import Ledger
     from dbdyno.move.loading.request import Into
     from dbdyno.move.reading.run import How, Plan
@@ -44,13 +44,15 @@ def server(dsn: str) -> Postgres | MariaDB:
     return MariaDB.open(dsn) if is_mariadb(dsn) else Postgres.open(dsn, keep_first=True)
 
 
-def _wish(rest: Mapping[str, Any]) -> Wish:
-    from dbdyno.move.engines.postgres.source import Wish
+def _request(rest: Mapping[str, Any]) -> Request:
+    from dbdyno.move.engines.postgres.source import Request
 
     columns, as_text = names(rest["columns"]), names(rest["as_text"])
-    wish = Wish(rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text, rest["partition_by"])
-    refuse_wish(wish)
-    return wish
+    request = Request(
+        rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text, rest["partition_by"]
+    )
+    refuse_request(request)
+    return request
 
 
 def take(source: str, folder: Path, level: str, how: How, rest: Mapping[str, Any]) -> None:
@@ -60,11 +62,11 @@ def take(source: str, folder: Path, level: str, how: How, rest: Mapping[str, Any
     from dbdyno.move.proof.statement import compare_again
 
     refuse(rest, ("hold",), "is for PostgreSQL: a snapshot of MariaDB belongs to the session that took it")
-    target, wish = MariaDB.open(source), _wish(rest)
+    target, request = MariaDB.open(source), _request(rest)
     if rest["dry_run"]:
-        _show_plan(target, wish, how)
+        _show_plan(target, request, how)
         return
-    ledger = begin(target, wish, folder, how, shared.say)
+    ledger = begin(target, request, folder, how, shared.say)
     with shared.goes_on(folder):
         second = work(target, ledger, how, shared.say, read_into(folder, again=level == "source"))
     finish(ledger, level, lambda proved: compare_again(ledger, proved, second))
@@ -78,8 +80,8 @@ def write(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -
     refuse(rest, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
     if level == "source":
         raise click.UsageError("--verify source is for jobs with a folder; --verify files reads the file again")
-    wish = _wish(rest)
-    for line in write_one(MariaDB.open(source), wish, to, how, shared.say, read_again=level == "files").sentences():
+    request = _request(rest)
+    for line in write_one(MariaDB.open(source), request, to, how, shared.say, read_again=level == "files").sentences():
         click.echo(line, err=to == "-")
 
 
@@ -115,14 +117,14 @@ def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any])
 
     if is_mariadb(to):
         _refuse_into(rest)
-    wish = _wish(rest)
-    goal = into(target_of(wish, rest["into"]), rest)
+    request = _request(rest)
+    goal = into(target_of(request, rest["into"]), rest)
     if rest["dry_run"]:
-        _show_across(server(source), wish, how, server(to), goal)
+        _show_across(server(source), request, how, server(to), goal)
         return
     job = shared.job_folder(rest)
     with shared.goes_on(job):
-        show(move(server(source), wish, server(to), goal, job, how, shared.say, level))
+        show(move(server(source), request, server(to), goal, job, how, shared.say, level))
 
 
 def _refuse_into(rest: Mapping[str, Any]) -> None:
@@ -164,7 +166,9 @@ def go_on(
     finish(ledger, level, lambda proved: compare_again(ledger, proved, second))
 
 
-def _show_across(source: Postgres | MariaDB, wish: Wish, how: How, target: Postgres | MariaDB, goal: Into) -> None:
+def _show_across(
+    source: Postgres | MariaDB, request: Request, how: How, target: Postgres | MariaDB, goal: Into
+) -> None:
     """Print what would be moved, and the table that it would become at the other server."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.dry_run import tables_of
@@ -177,12 +181,12 @@ def _show_across(source: Postgres | MariaDB, wish: Wish, how: How, target: Postg
             click.echo(line)
 
     if isinstance(source, MariaDB):
-        _show_plan(source, wish, how, told)
+        _show_plan(source, request, how, told)
     else:
-        show_plan(source, wish, how, told)
+        show_plan(source, request, how, told)
 
 
-def _show_plan(target: MariaDB, wish: Wish, how: How, told: Callable[[Plan, int], None] | None = None) -> None:
+def _show_plan(target: MariaDB, request: Request, how: How, told: Callable[[Plan, int], None] | None = None) -> None:
     import contextlib
 
     from dbdyno.move.engines.mariadb.job import aloud, plan_of
@@ -192,7 +196,7 @@ def _show_plan(target: MariaDB, wish: Wish, how: How, told: Callable[[Plan, int]
 
     job = new_id()
     with contextlib.closing(connect(target, job)) as conn:
-        plan = plan_of(target, conn, wish, job, how)
+        plan = plan_of(target, conn, request, job, how)
     for line in aloud(plan)[1:]:
         click.echo(line)
     for place, table in enumerate(plan.tables):

@@ -24,14 +24,14 @@ def take(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) ->
     """Run a new job."""
     from dbdyno.move.engines.oracle.job import begin, work
     from dbdyno.move.engines.oracle.source import Address, safe
-    from dbdyno.move.engines.postgres.source import Wish
+    from dbdyno.move.engines.postgres.source import Request
 
     if "://" in to or to == "-" or Path(to).suffix in (".arrow", ".csv"):
         raise click.UsageError("an Oracle is moved into a folder of Parquet files; from there into a server")
     refuse(rest, NOT_HERE, "is not for an Oracle")
     _refuse_level(level, rest["engine"])
-    wish, address = Wish(tables=rest["tables"], columns=names(rest["columns"])), Address.of(source)
-    ledger = begin(address, safe(source), wish, Path(to), how, shared.say)
+    request, address = Request(tables=rest["tables"], columns=names(rest["columns"])), Address.of(source)
+    ledger = begin(address, safe(source), request, Path(to), how, shared.say)
     with shared.goes_on(Path(to)):
         work(address, ledger, how)
     finish(ledger, level)

@@ -16,7 +16,7 @@ from dbdyno.cli.move import wide as move_wide
 from dbdyno.cli.move.finish import finish
 from dbdyno.cli.move.load import IN_ONLY, bring_in, names, refuse
 from dbdyno.cli.move.plan import show_plan
-from dbdyno.cli.move.request import refuse_wish
+from dbdyno.cli.move.request import refuse_request
 from dbdyno.cli.move.transfer import hand_on
 from dbdyno.move.spark.remote_jobs import is_place, reach
 
@@ -153,16 +153,16 @@ def _elsewhere(source: str, to: str, level: str, how: How, rest: dict[str, Any])
 
 def _write(source: str, to: str, level: str, how: How, rest: dict[str, Any]) -> None:
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.engines.postgres.source import Wish
+    from dbdyno.move.engines.postgres.source import Request
     from dbdyno.move.reading.single import write
 
     refuse(rest, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
     if level == "source":
         raise click.UsageError("--verify source is for jobs with a folder; --verify files reads the file again")
     columns, as_text = names(rest["columns"]), names(rest["as_text"])
-    wish = Wish(rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text)
-    refuse_wish(wish)
-    written = write(Postgres.open(source, keep_first=True), wish, to, how, shared.say, read_again=level == "files")
+    request = Request(rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text)
+    refuse_request(request)
+    written = write(Postgres.open(source, keep_first=True), request, to, how, shared.say, read_again=level == "files")
     for line in written.sentences():
         click.echo(line, err=to == "-")
 
@@ -183,19 +183,21 @@ def _take_away(source: str, to: str, level: str, how: How, rest: dict[str, Any])
 def _take(source: str, folder: Path, level: str, how: How, rest: dict[str, Any], *, place: str | None = None) -> None:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.engines.postgres.snapshot_holder import held
-    from dbdyno.move.engines.postgres.source import Wish
+    from dbdyno.move.engines.postgres.source import Request
     from dbdyno.move.proof.statement import check_source
     from dbdyno.move.reading.run import begin, work
     from dbdyno.move.spark.remote_jobs import work_away
 
     columns, as_text = names(rest["columns"]), names(rest["as_text"])
-    wish = Wish(rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text, rest["partition_by"])
-    refuse_wish(wish)
+    request = Request(
+        rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text, rest["partition_by"]
+    )
+    refuse_request(request)
     target = Postgres.open(source, keep_first=True)
     if rest["dry_run"]:
-        show_plan(target, wish, how)
+        show_plan(target, request, how)
         return
-    ledger, snapshot = begin(target, wish, folder, how, shared.say, place=place)
+    ledger, snapshot = begin(target, request, folder, how, shared.say, place=place)
     with snapshot, shared.goes_on(folder):
         with held(target, snapshot, ledger, rest["hold"]):
             if rest["engine"] == "spark":

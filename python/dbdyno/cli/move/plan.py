@@ -11,12 +11,12 @@ from dbdyno.base.errors import MoveError
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.engines.postgres.source import Wish
+    from dbdyno.move.engines.postgres.source import Request
     from dbdyno.move.loading.request import Into
     from dbdyno.move.reading.run import How, Plan
 
 
-def show_plan(source: Postgres, wish: Wish, how: How, told: Callable[[Plan, int], None] | None = None) -> None:
+def show_plan(source: Postgres, request: Request, how: How, told: Callable[[Plan, int], None] | None = None) -> None:
     """Print the chunks, the types and the first statement.
 
     `told` prints, for a move to another server, what each table becomes there.
@@ -25,7 +25,7 @@ def show_plan(source: Postgres, wish: Wish, how: How, told: Callable[[Plan, int]
     from dbdyno.move.nouns import counted
     from dbdyno.move.reading.run import aloud, new_id, plan_of
 
-    with take(source, wish, new_id()) as snapshot:
+    with take(source, request, new_id()) as snapshot:
         plan = plan_of(source, snapshot, new_id(), how)
         for line in aloud(plan, snapshot.conn.info.server_version)[1:]:
             click.echo(line)

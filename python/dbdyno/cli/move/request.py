@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from dbdyno.move.engines.postgres.source import Wish
+    from dbdyno.move.engines.postgres.source import Request
 
 
-def refuse_wish(wish: Wish) -> None:
+def refuse_request(request: Request) -> None:
     """Raise `click.UsageError` for options that cannot be combined."""
-    if wish.query is None and not wish.tables and not wish.patterns:
+    if request.query is None and not request.tables and not request.patterns:
         raise click.UsageError("name what to move: --table, --tables or --query")
-    if wish.query is not None and (wish.tables or wish.patterns or wish.where is not None):
+    if request.query is not None and (request.tables or request.patterns or request.where is not None):
         raise click.UsageError("--query stands alone: put tables and conditions into it")
-    if (len(wish.tables) > 1 or wish.patterns) and (wish.where is not None or wish.columns):
+    if (len(request.tables) > 1 or request.patterns) and (request.where is not None or request.columns):
         raise click.UsageError("--where and --columns are for one table: move it by itself")

@@ -10,10 +10,10 @@ import click
 from dbdyno.cli.move import options as shared
 from dbdyno.cli.move.load import into, names, refuse, show
 from dbdyno.cli.move.plan import show_plan, show_target
-from dbdyno.cli.move.request import refuse_wish
+from dbdyno.cli.move.request import refuse_request
 
 if TYPE_CHECKING:
-    from dbdyno.move.engines.postgres.source import Wish
+    from dbdyno.move.engines.postgres.source import Request
     from dbdyno.move.reading.run import How
 
 NOT_HERE = ("as_text", "partition_by")
@@ -22,31 +22,31 @@ NOT_HERE = ("as_text", "partition_by")
 def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
     """Move tables, or the rows of a query, and print the result."""
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.engines.postgres.source import Wish
+    from dbdyno.move.engines.postgres.source import Request
     from dbdyno.move.loading.transfer import move
 
     refuse(rest, NOT_HERE, "is not for the way from server to server")
     if level == "files":
         raise click.UsageError("--verify files: there are none from server to server; source or target")
-    wish = Wish(rest["tables"], rest["patterns"], rest["where"], names(rest["columns"]), rest["query"])
-    refuse_wish(wish)
-    table = target_of(wish, rest["into"])
+    request = Request(rest["tables"], rest["patterns"], rest["where"], names(rest["columns"]), rest["query"])
+    refuse_request(request)
+    table = target_of(request, rest["into"])
     if rest["dry_run"]:
         there, asked = Postgres.open(to, keep_first=True), into(table, rest)
         opened = Postgres.open(source, keep_first=True)
-        show_plan(opened, wish, how, lambda plan, place: show_target(plan, place, there, asked))
+        show_plan(opened, request, how, lambda plan, place: show_target(plan, place, there, asked))
         return
     goal = into(table, rest)
     opened, target = Postgres.open(source, keep_first=True), Postgres.open(to, keep_first=True)
-    show(move(opened, wish, target, goal, shared.job_folder(rest), how, shared.say, hold=rest["hold"], level=level))
+    show(move(opened, request, target, goal, shared.job_folder(rest), how, shared.say, hold=rest["hold"], level=level))
 
 
-def target_of(wish: Wish, into: str | None) -> str:
+def target_of(request: Request, into: str | None) -> str:
     """Return the table that receives the rows; `*` means that each table keeps its name."""
     from dbdyno.move.loading.publish_order import EACH
 
-    several = bool(wish.patterns) or len(wish.tables) > 1
-    table = into or (EACH if several else next(iter(wish.tables), None))
+    several = bool(request.patterns) or len(request.tables) > 1
+    table = into or (EACH if several else next(iter(request.tables), None))
     if table is None:
         raise click.UsageError("name the table that takes the rows of the query: --into")
     return table

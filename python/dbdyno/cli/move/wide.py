@@ -29,7 +29,7 @@ def load_rows(source: str, to: str, level: str, how: How, rest: Mapping[str, Any
     """Move the rows of a query into a wide table."""
     from dbdyno.base.files import make_folder
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.engines.postgres.source import Wish
+    from dbdyno.move.engines.postgres.source import Request
     from dbdyno.move.reading.run import begin as begin_rows
     from dbdyno.move.reading.run import work
     from dbdyno.wide.address import address
@@ -53,9 +53,9 @@ def load_rows(source: str, to: str, level: str, how: How, rest: Mapping[str, Any
         jars()
     make_folder(folder)
     state = begin(folder, where, shape, create=rest["create"], direct=rest["direct"])
-    wish = Wish(query=query, as_text=names(rest["as_text"]))
+    request = Request(query=query, as_text=names(rest["as_text"]))
     with _goes_on(folder):
-        ledger, snapshot = begin_rows(target, wish, folder / ROWS, how, shared.say)
+        ledger, snapshot = begin_rows(target, request, folder / ROWS, how, shared.say)
         with snapshot:
             work(target, ledger, snapshot, how, shared.say)
         _load(state, where, level, how)

@@ -62,7 +62,7 @@ def command(
 ) -> None:
     """Take a snapshot now and one per period; print each number.
 
-    Ctrl-C takes a last snapshot and ends; a second one ends at once. What fails is told, and watching goes on. A
+    Ctrl-C takes a last snapshot and ends; a second one ends at once. Failures are reported, and watching continues. A
     FLEET.toml names many targets: one process, a thread and a store folder for each.
 
     \b

@@ -23,7 +23,7 @@ from dbdyno.move.engines.postgres import attach, direct, partitions, swap
 from dbdyno.move.engines.postgres.merging import Merged
 from dbdyno.move.engines.postgres.partitions import Node
 from dbdyno.move.engines.postgres.publish import publish
-from dbdyno.move.engines.postgres.source import Wish, take
+from dbdyno.move.engines.postgres.source import Request, take
 from dbdyno.move.engines.postgres.staging import fill, stage_name, staging
 from dbdyno.move.engines.postgres.target import Goal, Heads, maker
 from dbdyno.move.ledger.folder import MODULUS, Filed
@@ -230,8 +230,8 @@ def refuse_misread(
     """
     refuse_unstaged(done)
     total = sum(int(one["hash"], 16) for one in done) % MODULUS
-    wish = Wish(tables=[stage.as_string(conn)], columns=[one.name for one in goal.columns])
-    with take(target, wish, new_id()) as snapshot:
+    request = Request(tables=[stage.as_string(conn)], columns=[one.name for one in goal.columns])
+    with take(target, request, new_id()) as snapshot:
         plan = plan_of(target, snapshot, new_id(), how)
         mover = job_of(target, plan, plan.chunks, snapshot, how, None)
         found = 0

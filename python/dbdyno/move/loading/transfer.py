@@ -22,8 +22,8 @@ from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres import partitions
 from dbdyno.move.engines.postgres.snapshot_holder import held
 from dbdyno.move.engines.postgres.source import (
+    Request,
     Snapshot,
-    Wish,
     application,
     copy_sql,
     failure,
@@ -45,7 +45,7 @@ from dbdyno.move.reading.splits import Chunk
 
 def move(
     source: Postgres,
-    wish: Wish,
+    request: Request,
     target: Postgres,
     into: Into,
     folder: Path,
@@ -59,7 +59,7 @@ def move(
 
     Args:
         source: The server to read.
-        wish: The tables or the query to read.
+        request: The tables or the query to read.
         target: The server to write.
         into: The target table, the mode and the key.
         folder: The job's folder.
@@ -76,7 +76,7 @@ def move(
     asked = asked_for(into, target.safe_dsn)
     with reached_target(target, into) as conn:
         asked["server"] = target.identity(conn)
-        ledger, snapshot = begin(source, wish, folder, how, say, into=asked, job=job)
+        ledger, snapshot = begin(source, request, folder, how, say, into=asked, job=job)
         plan = Plan.from_json(ledger.plan)
         try:
             goals = goals_of(conn, plan, into)

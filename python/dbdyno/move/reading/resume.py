@@ -14,7 +14,7 @@ import psycopg
 
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.engines.postgres.source import Snapshot, SnapshotGone, Table, Wish, take
+from dbdyno.move.engines.postgres.source import Request, Snapshot, SnapshotGone, Table, take
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.reading.run import How, Make, Plan, Say, across, handed, plan_of, work
 
@@ -138,10 +138,10 @@ def _finish(
         raise
 
 
-def wish_of(plan: Plan, names: list[str]) -> Wish:
+def wish_of(plan: Plan, names: list[str]) -> Request:
     """Return what the user asked for when the job began."""
     first = plan.tables[0]
-    return Wish(
+    return Request(
         tables=() if first.query else names,
         where=first.where,
         columns=[one.name for one in first.columns] if len(plan.tables) == 1 else (),

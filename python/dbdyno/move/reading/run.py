@@ -17,7 +17,7 @@ from dbdyno.base.core_types import MoveChunk, MoveDone, MoveEvent, MoveFailed, M
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.columns import Column
-from dbdyno.move.engines.postgres.source import Snapshot, Table, Wish, application, copy_sql, session_sql, take
+from dbdyno.move.engines.postgres.source import Request, Snapshot, Table, application, copy_sql, session_sql, take
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.next_steps import MARIADB, named
 from dbdyno.move.proof.cost import Watch, cost_sql
@@ -135,7 +135,7 @@ def new_id() -> str:
 
 def begin(
     target: Postgres,
-    wish: Wish,
+    request: Request,
     folder: Path,
     how: How,
     say: Say,
@@ -148,7 +148,7 @@ def begin(
 
     Args:
         target: The server to read.
-        wish: The tables or the query to read.
+        request: The tables or the query to read.
         folder: The job's folder.
         how: Number of workers, memory and other limits.
         say: Called with each line for the user.
@@ -160,7 +160,7 @@ def begin(
         MoveError: The tables cannot be read, or the folder cannot be used.
     """
     job = job or new_id()
-    snapshot = take(target, wish, job)
+    snapshot = take(target, request, job)
     try:
         plan = replace(plan_of(target, snapshot, job, how), place=place)
         plan = plan if into is None else across(plan, into)

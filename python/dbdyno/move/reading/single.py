@@ -16,7 +16,7 @@ from dbdyno import _core
 from dbdyno.base.core_types import MoveDone, MoveFailed
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.engines.postgres.source import Snapshot, Wish, application, take
+from dbdyno.move.engines.postgres.source import Request, Snapshot, application, take
 from dbdyno.move.ledger.folder import MODULUS
 from dbdyno.move.nouns import counted
 from dbdyno.move.proof.cost import Watch, sentence
@@ -50,12 +50,12 @@ class Written:
         return lines if self.cost is None else [*lines, self.cost]
 
 
-def write(target: Postgres, wish: Wish, to: str, how: How, say: Say, *, read_again: bool = False) -> Written:
+def write(target: Postgres, request: Request, to: str, how: How, say: Say, *, read_again: bool = False) -> Written:
     """Write one table to a file or to stdout.
 
     Args:
         target: The server to read.
-        wish: The table or query to read.
+        request: The table or query to read.
         to: A path whose suffix chooses the format, or `-` for stdout.
         how: Number of workers, memory and other limits.
         say: Called with each line for the user.
@@ -69,7 +69,7 @@ def write(target: Postgres, wish: Wish, to: str, how: How, say: Say, *, read_aga
     form = "stream" if path is None else FORMS[path.suffix]
     if path is not None and path.exists():
         raise MoveError("is there already", where=to, next_step="name a new file")
-    with take(target, wish, new_id()) as snapshot:
+    with take(target, request, new_id()) as snapshot:
         plan = plan_of(target, snapshot, new_id(), how)
         if len(plan.tables) != 1:
             raise MoveError(f"{len(plan.tables)} tables are meant", where="TARGET", next_step="name one table a file")

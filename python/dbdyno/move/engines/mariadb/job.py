@@ -26,7 +26,7 @@ from dbdyno.move.engines.mariadb import columns as typing
 from dbdyno.move.engines.mariadb.cost import sessions_of
 from dbdyno.move.engines.mariadb.source import COST_SQL, columns_of, connect, failure, look, select_sql, session_sql
 from dbdyno.move.engines.mariadb.splits import chunks_of
-from dbdyno.move.engines.postgres.source import Wish, application
+from dbdyno.move.engines.postgres.source import Request, application
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.next_steps import named
 from dbdyno.move.reading.progress import ChunkProgress
@@ -53,13 +53,13 @@ class Running:
     at: str
 
 
-def plan_of(target: MariaDB, conn: Any, wish: Wish, job: str, how: How) -> Plan:
+def plan_of(target: MariaDB, conn: Any, request: Request, job: str, how: How) -> Plan:
     """Return a plan with the tables as they are now, cut into key ranges.
 
     Raises:
         MoveError: A table cannot be read or the server reports an error.
     """
-    tables = look(target, conn, wish)
+    tables = look(target, conn, request)
     several = len(tables) > 1
     prefixes = [f"{quote(f'{one.schema}.{one.name}', safe=' ')}/" if several else "" for one in tables]
     try:
@@ -67,17 +67,17 @@ def plan_of(target: MariaDB, conn: Any, wish: Wish, job: str, how: How) -> Plan:
         server = target.identity(conn)
     except driver().Error as error:
         raise failure(error, target.safe_dsn) from None
-    return Plan(job, target.safe_dsn, server, tables, tuple(chunks), tuple(wish.as_text))
+    return Plan(job, target.safe_dsn, server, tables, tuple(chunks), tuple(request.as_text))
 
 
 def begin(
-    target: MariaDB, wish: Wish, folder: Path, how: How, say: Say, into: Mapping[str, Any] | None = None
+    target: MariaDB, request: Request, folder: Path, how: How, say: Say, into: Mapping[str, Any] | None = None
 ) -> Ledger:
     """Create a new job's ledger and write its plan to disk; nothing is read yet.
 
     Args:
         target: The MariaDB to read.
-        wish: The tables or the query to read.
+        request: The tables or the query to read.
         folder: The job's folder.
         how: Number of workers, memory and other limits.
         say: Called with each line for the user.
@@ -88,7 +88,7 @@ def begin(
     """
     job = new_id()
     with contextlib.closing(connect(target, job)) as conn:
-        plan = plan_of(target, conn, wish, job, how)
+        plan = plan_of(target, conn, request, job, how)
     plan = plan if into is None else across(plan, into)
     ledger = Ledger.create(folder, {"status": "running", "plan": plan.to_json(), "snapshots": [NOT_YET]})
     ledger.attempt("begun", how.workers, how.memory_bytes)
@@ -381,11 +381,11 @@ def resume(
     return work(target, ledger, how, say, pieces, completes=completes)
 
 
-def _wish_of(plan: Plan) -> Wish:
+def _wish_of(plan: Plan) -> Request:
     from dbdyno.move.engines.mariadb.sql import quoted
 
     first = plan.tables[0]
-    return Wish(
+    return Request(
         tables=() if first.query else [quoted(one.schema, one.name) for one in plan.tables],
         where=first.where,
         columns=[one.name for one in first.columns] if len(plan.tables) == 1 else (),

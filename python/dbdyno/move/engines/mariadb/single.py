@@ -14,7 +14,7 @@ from dbdyno.move.engines.mariadb.columns import text_of
 from dbdyno.move.engines.mariadb.cost import sessions_of
 from dbdyno.move.engines.mariadb.job import aloud, plan_of, specs, started
 from dbdyno.move.engines.mariadb.source import connect, select_sql
-from dbdyno.move.engines.postgres.source import Wish
+from dbdyno.move.engines.postgres.source import Request
 from dbdyno.move.ledger.folder import MODULUS
 from dbdyno.move.proof.cost import sentence
 from dbdyno.move.reading.progress import ChunkProgress
@@ -22,12 +22,12 @@ from dbdyno.move.reading.run import LOOK_S, NEXT, How, Plan, Say, new_id
 from dbdyno.move.reading.single import FORMS, STDOUT, Written
 
 
-def write(target: MariaDB, wish: Wish, to: str, how: How, say: Say, *, read_again: bool = False) -> Written:
+def write(target: MariaDB, request: Request, to: str, how: How, say: Say, *, read_again: bool = False) -> Written:
     """Write one table to a file or to stdout.
 
     Args:
         target: The MariaDB to read.
-        wish: The table or query to read.
+        request: The table or query to read.
         to: A path whose suffix chooses the format, or the name for stdout.
         how: Number of workers, memory and other limits.
         say: Called with each line for the user.
@@ -45,7 +45,7 @@ def write(target: MariaDB, wish: Wish, to: str, how: How, say: Say, *, read_agai
         raise MoveError("is there already", where=to, next_step="name a new file")
     job = new_id()
     with contextlib.closing(connect(target, job)) as conn:
-        plan = plan_of(target, conn, wish, job, how)
+        plan = plan_of(target, conn, request, job, how)
     if len(plan.tables) != 1:
         raise MoveError(f"{len(plan.tables)} tables are meant", where="TARGET", next_step="one file takes one table")
     for line in aloud(plan):

@@ -18,7 +18,7 @@ from dbdyno.bench.mariadb.session import rows
 from dbdyno.move.engines.mariadb.columns import read_as, shown, typed
 from dbdyno.move.engines.mariadb.sql import literal, quoted, split_name, whole
 from dbdyno.move.engines.postgres.columns import Column
-from dbdyno.move.engines.postgres.source import Table, Wish, application
+from dbdyno.move.engines.postgres.source import Request, Table, application
 from dbdyno.move.reading.splits import Chunk, Relation
 
 LOCK_WAIT_S = 10
@@ -67,25 +67,25 @@ where s.table_schema = %s and s.table_name = %s and s.index_name = 'PRIMARY' and
 """
 
 
-def look(target: MariaDB, conn: Any, wish: Wish) -> tuple[Table, ...]:
+def look(target: MariaDB, conn: Any, request: Request) -> tuple[Table, ...]:
     """Return the tables or the query that the user asked for, as they are now.
 
     Raises:
         MoveError: A table is missing or cannot be read consistently, or the server reports an error.
     """
     try:
-        if wish.query is not None:
-            return (_query(conn, wish),)
-        return tuple(_table(conn, schema, name, wish) for schema, name in _named(target, conn, wish))
+        if request.query is not None:
+            return (_query(conn, request),)
+        return tuple(_table(conn, schema, name, request) for schema, name in _named(target, conn, request))
     except driver().Error as error:
         raise failure(error, target.safe_dsn) from None
 
 
-def _named(target: MariaDB, conn: Any, wish: Wish) -> list[tuple[str, str]]:
+def _named(target: MariaDB, conn: Any, request: Request) -> list[tuple[str, str]]:
     database = str(target.parameters.get("database") or "")
-    found = [split_name(name, database) for name in wish.tables]
-    known = rows(conn, LIST_SQL) if wish.patterns else []
-    for pattern in wish.patterns:
+    found = [split_name(name, database) for name in request.tables]
+    known = rows(conn, LIST_SQL) if request.patterns else []
+    for pattern in request.patterns:
         fits = [(schema, name) for schema, name in known if fnmatch.fnmatchcase(f"{schema}.{name}", pattern)]
         if not fits:
             raise MoveError(f"no table fits {pattern!r}", where="--tables", next_step="write 'database.*', quoted")
@@ -93,7 +93,7 @@ def _named(target: MariaDB, conn: Any, wish: Wish) -> list[tuple[str, str]]:
     return list(dict.fromkeys(found))
 
 
-def _table(conn: Any, schema: str, name: str, wish: Wish) -> Table:
+def _table(conn: Any, schema: str, name: str, request: Request) -> Table:
     place = f"{schema}.{name}"
     described = rows(conn, TABLES_SQL, [schema, name])
     if not described:
@@ -108,13 +108,13 @@ def _table(conn: Any, schema: str, name: str, wish: Wish) -> Table:
             where=place,
             next_step="alter table ... engine = InnoDB; or stop its writers and move it by --query",
         )
-    columns = _chosen(columns_of(conn, schema, name, wish.as_text), wish.columns, place)
-    where = whole(wish.where, "--where") if wish.where is not None else None
+    columns = _chosen(columns_of(conn, schema, name, request.as_text), request.columns, place)
+    where = whole(request.where, "--where") if request.where is not None else None
     key = "" if is_view else _key(conn, schema, name)
     relation = Relation(schema, name, bytes=int(size), stream=not key, key=key)
-    if wish.partition is not None and wish.partition not in {one.name for one in columns}:
-        raise MoveError(f"{place} has no column {wish.partition!r}", where="--partition-by")
-    return Table(schema, name, "view" if is_view else "table", columns, (relation,), where, None, wish.partition)
+    if request.partition is not None and request.partition not in {one.name for one in columns}:
+        raise MoveError(f"{place} has no column {request.partition!r}", where="--partition-by")
+    return Table(schema, name, "view" if is_view else "table", columns, (relation,), where, None, request.partition)
 
 
 def columns_of(conn: Any, schema: str, name: str, as_text: Sequence[str] = ()) -> tuple[Column, ...]:
@@ -140,13 +140,13 @@ def _chosen(columns: Sequence[Column], names: Sequence[str], where: str) -> tupl
     return tuple(known[name] for name in dict.fromkeys(names)) if names else tuple(columns)
 
 
-def _query(conn: Any, wish: Wish) -> Table:
+def _query(conn: Any, request: Request) -> Table:
     """Return the query as a table whose columns the server describes before its first row."""
-    query = whole(wish.query or "", "--query").rstrip().rstrip(";")
+    query = whole(request.query or "", "--query").rstrip().rstrip(";")
     with conn.cursor() as cursor:
         cursor.execute(f"select * from (\n{query}\n) as q limit 0")
         described = [shown(one) for one in cursor._result.fields]
-    columns = _chosen(typed(described, wish.as_text), wish.columns, "--query")
+    columns = _chosen(typed(described, request.as_text), request.columns, "--query")
     return Table("", "query", "query", columns, (Relation("", "query", stream=True),), query=query)
 
 

@@ -32,7 +32,7 @@ from dbdyno.move.engines.mariadb.staged_rows import (
     stage_anew,
 )
 from dbdyno.move.engines.mariadb.target import WRITING, Goal, database_of, is_published, is_there, load_sql
-from dbdyno.move.engines.postgres.source import Snapshot, Wish, application, copy_sql, session_settings, session_sql
+from dbdyno.move.engines.postgres.source import Request, Snapshot, application, copy_sql, session_settings, session_sql
 from dbdyno.move.engines.postgres.target import Goal as PostgresGoal
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.loading import staged_rows, transfer
@@ -46,7 +46,7 @@ from dbdyno.move.reading.splits import Chunk
 
 def move(
     source: Postgres | MariaDB,
-    wish: Wish,
+    request: Request,
     target: Postgres | MariaDB,
     into: Into,
     folder: Path,
@@ -64,7 +64,7 @@ def move(
     if isinstance(target, Postgres):
         assert isinstance(source, MariaDB)
         with transfer.reached_target(target, into) as conn:
-            ledger = reading.begin(source, wish, folder, how, say, {**asked, "server": target.identity(conn)})
+            ledger = reading.begin(source, request, folder, how, say, {**asked, "server": target.identity(conn)})
             plan = Plan.from_json(ledger.plan)
             try:
                 there = staged_rows.goals_of(conn, plan, into)
@@ -78,9 +78,9 @@ def move(
         conn = stack.enter_context(reached(target, "begins"))
         asked["server"] = target.identity(conn)
         if isinstance(source, MariaDB):
-            ledger = reading.begin(source, wish, folder, how, say, asked)
+            ledger = reading.begin(source, request, folder, how, say, asked)
         else:
-            ledger, snapshot = begin(source, wish, folder, how, say, into=asked)
+            ledger, snapshot = begin(source, request, folder, how, say, into=asked)
             stack.enter_context(snapshot)
         try:
             plan = Plan.from_json(ledger.plan)

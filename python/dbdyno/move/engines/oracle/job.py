@@ -19,7 +19,7 @@ from dbdyno.base.files import sync_folder, written_by_name
 from dbdyno.move.engines.oracle import source
 from dbdyno.move.engines.oracle.types import Described, typed
 from dbdyno.move.engines.postgres.columns import Column
-from dbdyno.move.engines.postgres.source import Table, Wish
+from dbdyno.move.engines.postgres.source import Request, Table
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.reading.run import How, Plan, Say, new_id
 from dbdyno.move.reading.splits import PIECES_PER_WORKER, Chunk, Relation
@@ -60,20 +60,20 @@ def failure(error: Exception, where: str) -> MoveError:
     return MoveError(said, where=where, next_step=step)
 
 
-def begin(address: source.Address, shown: str, wish: Wish, folder: Path, how: How, say: Say) -> Ledger:
+def begin(address: source.Address, shown: str, request: Request, folder: Path, how: How, say: Say) -> Ledger:
     """Create a new job's ledger and write its SCN and its pieces to disk; nothing is read yet.
 
     Raises:
         MoveError: More than one whole table is asked for, the table or a column is missing, or the server reports an
             error.
     """
-    if len(wish.tables) != 1 or wish.patterns or wish.query or wish.where or wish.partition:
+    if len(request.tables) != 1 or request.patterns or request.query or request.where or request.partition:
         raise MoveError("an Oracle gives one table as it is", where="--table", next_step="--table OWNER.NAME alone")
-    owner, name = source.split_name(wish.tables[0], address.user)
+    owner, name = source.split_name(request.tables[0], address.user)
     with session(address) as conn, conn.cursor() as cursor:
         try:
             scn, at = cursor.execute(source.SCN_SQL).fetchone()
-            described = _columns(cursor, owner, name, wish)
+            described = _columns(cursor, owner, name, request)
             pieces, blocks = _pieces(cursor, owner, name, how, say)
         except source.driver().Error as error:
             raise failure(error, f"{owner}.{name}") from None
@@ -96,15 +96,15 @@ def begin(address: source.Address, shown: str, wish: Wish, folder: Path, how: Ho
     return ledger
 
 
-def _columns(cursor: Any, owner: str, name: str, wish: Wish) -> list[Described]:
+def _columns(cursor: Any, owner: str, name: str, request: Request) -> list[Described]:
     found = [Described(*row[:4]) for row in cursor.execute(source.COLUMNS_SQL, owner=owner, name=name).fetchall()]
     if not found:
         raise MoveError("there is no such table", where=f"{owner}.{name}", next_step="names are in upper case")
     known = {one.name: one for one in found}
-    missing = [one for one in wish.columns if one not in known]
+    missing = [one for one in request.columns if one not in known]
     if missing:
         raise MoveError(f"has no column {missing[0]!r}", where=f"{owner}.{name}")
-    return [known[one] for one in wish.columns] or found
+    return [known[one] for one in request.columns] or found
 
 
 def _pieces(cursor: Any, owner: str, name: str, how: How, say: Say) -> tuple[list[source.Piece], int]:

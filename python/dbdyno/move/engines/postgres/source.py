@@ -103,7 +103,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Wish:
+class Request:
     """Tables, columns and conditions that the user asked for."""
 
     tables: Sequence[str] = ()
@@ -145,12 +145,12 @@ def application(job: str) -> str:
     return f"dbdyno move {job}"
 
 
-def take(target: Postgres, wish: Wish, job: str, held: str | None = None) -> Snapshot:
+def take(target: Postgres, request: Request, job: str, held: str | None = None) -> Snapshot:
     """Lock the tables, take the snapshot, and read the tables' descriptions.
 
     Args:
         target: The server.
-        wish: The tables or the query to read.
+        request: The tables or the query to read.
         job: The job's id.
         held: The snapshot exported by another session, or None to take a new one.
 
@@ -172,7 +172,7 @@ def take(target: Postgres, wish: Wish, job: str, held: str | None = None) -> Sna
     try:
         snapshot = Snapshot(conn)
         for _ in range(SNAPSHOTS_MOST if held is None else 1):
-            _begin(snapshot, conn, wish, held)
+            _begin(snapshot, conn, request, held)
             if conn.execute(REWRITTEN_SQL).fetchone() is None:
                 return snapshot
             conn.execute("rollback")
@@ -195,8 +195,8 @@ def take(target: Postgres, wish: Wish, job: str, held: str | None = None) -> Sna
         raise
 
 
-def _begin(snapshot: Snapshot, conn: psycopg.Connection[Any], wish: Wish, held: str | None) -> None:
-    named = _named(conn, wish)
+def _begin(snapshot: Snapshot, conn: psycopg.Connection[Any], request: Request, held: str | None) -> None:
+    named = _named(conn, request)
     conn.execute("begin isolation level repeatable read read only")
     if held is not None:
         conn.execute(sql.SQL("set transaction snapshot {}").format(sql.Literal(held)))
@@ -208,12 +208,12 @@ def _begin(snapshot: Snapshot, conn: psycopg.Connection[Any], wish: Wish, held: 
     row = conn.execute("select pg_export_snapshot(), now()::text").fetchone()
     snapshot.id, snapshot.taken_at = row or ("", "")
     conn.execute(session_settings(conn, idle_only=True))
-    if wish.query is not None:
-        snapshot.tables = [_query(conn, wish)]
+    if request.query is not None:
+        snapshot.tables = [_query(conn, request)]
     else:
-        snapshot.tables = [_table(conn, oid, name, kind, wish) for oid, name, kind in named]
-    if wish.partition is not None:
-        snapshot.tables = [_partitioned(table, wish.partition) for table in snapshot.tables]
+        snapshot.tables = [_table(conn, oid, name, kind, request) for oid, name, kind in named]
+    if request.partition is not None:
+        snapshot.tables = [_partitioned(table, request.partition) for table in snapshot.tables]
 
 
 def session_settings(conn: psycopg.Connection[Any] | None, *, idle_only: bool = False, lasting: bool = False) -> str:
@@ -235,11 +235,11 @@ def session_sql(conn: psycopg.Connection[Any], snapshot_id: str) -> list[str]:
     return ["begin isolation level repeatable read read only", take_it, session_settings(conn)]
 
 
-def _named(conn: psycopg.Connection[Any], wish: Wish) -> list[tuple[int, tuple[str, str], str]]:
-    names = list(wish.tables)
-    if wish.patterns:
+def _named(conn: psycopg.Connection[Any], request: Request) -> list[tuple[int, tuple[str, str], str]]:
+    names = list(request.tables)
+    if request.patterns:
         known = [tuple(row) for row in conn.execute(LIST_SQL)]
-        for pattern in wish.patterns:
+        for pattern in request.patterns:
             fits = [(s, n) for s, n in known if fnmatch.fnmatchcase(f"{s}.{n}", pattern)]
             if not fits:
                 raise MoveError(f"no table fits {pattern!r}", where="--tables", next_step="write 'schema.*', quoted")
@@ -277,15 +277,15 @@ def resolve(conn: psycopg.Connection[Any], name: str) -> tuple[int, tuple[str, s
     return row[0], (row[1], row[2]), row[3]
 
 
-def _table(conn: psycopg.Connection[Any], oid: int, name: tuple[str, str], kind: str, wish: Wish) -> Table:
+def _table(conn: psycopg.Connection[Any], oid: int, name: tuple[str, str], kind: str, request: Request) -> Table:
     described = [Described(*row) for row in conn.execute(COLUMNS_SQL, [oid])]
-    if wish.columns:
-        described = _chosen(described, wish.columns, ".".join(name))
+    if request.columns:
+        described = _chosen(described, request.columns, ".".join(name))
     if not described:
         raise MoveError("has no columns", where=".".join(name), next_step="choose a table that has some")
     relations = tuple(Relation(*row) for row in conn.execute(RELATIONS_SQL, [oid]))
-    where = whole(wish.where, "--where") if wish.where is not None else None
-    table = Table(*name, KINDS[kind], _typed(conn, described, wish.as_text), relations, where)
+    where = whole(request.where, "--where") if request.where is not None else None
+    table = Table(*name, KINDS[kind], _typed(conn, described, request.as_text), relations, where)
     # LOCK TABLE does not accept a materialized view, also not below a view; reading zero rows locks it.
     if relations and (where is not None or kind in ("m", "v")):
         trial = select_sql(conn, table, relations[0], None, None)
@@ -309,8 +309,8 @@ def _chosen(described: Sequence[Described], columns: Sequence[str], where: str) 
     return [known[name] for name in dict.fromkeys(columns)]
 
 
-def _query(conn: psycopg.Connection[Any], wish: Wish) -> Table:
-    query = whole(wish.query or "", "--query").rstrip().rstrip(";")
+def _query(conn: psycopg.Connection[Any], request: Request) -> Table:
+    query = whole(request.query or "", "--query").rstrip().rstrip(";")
     asked = conn.execute(b"select * from (\n%s\n) as q limit 0" % query.encode(), prepare=False)
     about = asked.description or []
     described = [
@@ -328,10 +328,10 @@ def _query(conn: psycopg.Connection[Any], wish: Wish) -> Table:
     told = "select format_type(o, m) from unnest(%s::oid[], %s::int[]) with ordinality u(o, m, n) order by n"
     types = [row[0] for row in conn.execute(told, [[d.oid for d in described], [d.typmod for d in described]])]
     described = [Described(d.name, d.oid, d.typmod, said) for d, said in zip(described, types, strict=True)]
-    if wish.columns:
-        described = _chosen(described, wish.columns, "--query")
+    if request.columns:
+        described = _chosen(described, request.columns, "--query")
     relation = Relation("", "query", stream=True)
-    return Table("", "query", "query", _typed(conn, described, wish.as_text), (relation,), query=query)
+    return Table("", "query", "query", _typed(conn, described, request.as_text), (relation,), query=query)
 
 
 def _typed(conn: psycopg.Connection[Any], described: Sequence[Described], texts: Iterable[str]) -> tuple[Column, ...]:
