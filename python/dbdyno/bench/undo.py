@@ -21,6 +21,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from dbdyno.bench.unanswered import UNANSWERED, is_unanswered, note_unanswered
+
 if TYPE_CHECKING:
     import psycopg
 
@@ -86,7 +88,12 @@ class SqlUndo:
     record: str = ""
 
     def carry_out(self) -> list[str]:
-        """Run the statements and return problems as sentences, an empty list on success."""
+        """Run the statements and return problems as sentences, an empty list on success.
+
+        A server that did not answer a login a moment ago is not asked again: the guardian does so.
+        """
+        if is_unanswered(self.connection):
+            return [f"{self.label}: {UNANSWERED}"]
         return list(self.attempt(patience_s=self.patience_s).problems)
 
     def attempt(self, *, done: int = 0, patience_s: float = 0.0, session: Session | None = None) -> Attempt:
@@ -135,6 +142,9 @@ class SqlUndo:
         while True:
             try:
                 return open_session({"connect_timeout": "5", **self.connection}, answer_s=None)
+            except psycopg.errors.ConnectionTimeout:
+                note_unanswered(self.connection)
+                raise
             except psycopg.OperationalError:
                 if time.monotonic() > deadline:
                     raise

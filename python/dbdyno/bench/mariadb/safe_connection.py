@@ -62,6 +62,7 @@ def guarded() -> Any:
 
         _auth_plugin_name: str
         is_encrypted = False
+        _read_timeout: float | None
 
         @property
         def _secure(self) -> bool:
@@ -75,6 +76,14 @@ def guarded() -> Any:
         def _checks(self) -> bool:
             context = getattr(self, "ctx", None)
             return context is not None and context.verify_mode == ssl.CERT_REQUIRED
+
+        def connect(self, sock: Any = None) -> None:
+            """Log in within `connect_timeout`, also where the server accepts the connection and then says nothing."""
+            allowed, self._read_timeout = self._read_timeout, self.connect_timeout
+            try:
+                super().connect(sock)
+            finally:
+                self._read_timeout = allowed
 
         def _get_server_information(self) -> None:
             with in_words("the server's greeting cannot be read"):
