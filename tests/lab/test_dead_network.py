@@ -14,7 +14,6 @@ import psycopg
 import pytest
 from faulty_network import FaultyNetwork
 from lab_help import TWO_ARMS, until
-from mariadb_server import MariaServer, missing
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from dbdyno.base.errors import TargetError
@@ -23,6 +22,7 @@ from dbdyno.bench.postgres import session
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.postgres.session import NoAnswer, StopAsked, open_session
 from dbdyno.bench.postgres.watch import Watcher
+from mariadb_server import MariaServer, missing
 from soaked import first
 
 

@@ -62,7 +62,6 @@ def guarded() -> Any:
 
         _auth_plugin_name: str
         is_encrypted = False
-        _read_timeout: float | None
 
         @property
         def _secure(self) -> bool:
@@ -79,11 +78,8 @@ def guarded() -> Any:
 
         def connect(self, sock: Any = None) -> None:
             """Log in within `connect_timeout`, also where the server accepts the connection and then says nothing."""
-            allowed, self._read_timeout = self._read_timeout, self.connect_timeout
-            try:
+            with _read_timeout(self, self.connect_timeout):
                 super().connect(sock)
-            finally:
-                self._read_timeout = allowed
 
         def _get_server_information(self) -> None:
             with in_words("the server's greeting cannot be read"):
@@ -114,6 +110,16 @@ def guarded() -> Any:
                 return super().query(*given, **more)
 
     return Guarded
+
+
+@contextlib.contextmanager
+def _read_timeout(connection: Any, seconds: float) -> Iterator[None]:
+    """Set the driver's limit for an answer while the context lasts."""
+    allowed, connection._read_timeout = connection._read_timeout, seconds
+    try:
+        yield
+    finally:
+        connection._read_timeout = allowed
 
 
 def _signed(connection: Any, asked: Any, *_: Any) -> Any:
