@@ -37,6 +37,7 @@ KINDS = (
     "snapshot",
     "cells",
     "advice",
+    "rehearsal",
 )
 
 
