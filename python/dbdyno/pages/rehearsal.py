@@ -196,8 +196,12 @@ def _settings(model: Analysis) -> Section | None:
     rows = reading.entries(model, "settings")
     if not rows:
         return None
-    table = common.table("", columns("name:text:setting old:text:old new:text:new"), rows, most=20)
-    return Section("settings", f"Settings that differ ({len(rows)})", tables=(table,), folded=f"{len(rows)} settings")
+    table = common.table("", columns("name:text:setting old:text:old new:text:new"), rows, most=8)
+    notes = []
+    for side, other in (("old", "new"), ("new", "old")):
+        if names := reading.strings(model, "one_sided", side):
+            notes.append(f"Only the {side} side has {len(names)} settings that the {other} lacks: {', '.join(names)}.")
+    return Section("settings", f"Settings that differ ({len(rows)})", tables=(table,), notes=tuple(notes))
 
 
 def _left_out(model: Analysis) -> Section | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from dbdyno.rehearse.catalog import Catalog, Relation
 from dbdyno.rehearse.decision import Decision
 from dbdyno.rehearse.rehearsal import Trial
+from dbdyno.rehearse.settings import settable, shown
 from dbdyno.snapshot.plans.explain import Explained, UnreadPlanError, of_values
 from dbdyno.snapshot.plans.tree import changed, identity, walk
 
@@ -177,14 +178,14 @@ def _by_setting(decision: Decision, grounds: Grounds, with_setting: Callable[[st
         was, now = grounds.old.settings.get(name), grounds.new.settings.get(name)
         if was is None or now is None or was == now:
             continue
-        found = with_setting(name, _value(was))
+        found = with_setting(name, settable(was))
         if found is None or excess <= 0:
             continue
         restored = (decision.new_ns - found) / excess
         if restored >= _RESTORED and (best is None or restored > best[0]):
-            back = f"with the old value the difference goes back by {min(restored, 1):.0%}"
-            words = f"{name} is {_shown(now)} and was {_shown(was)}: {back}"
-            best = (restored, Cause("setting", words, f"set {name} = '{_shown(was)}' on the new server"))
+            back = f"with the old value the difference goes back by {100 * min(restored, 1):.0f} %"
+            words = f"{name} is {shown(now)} and was {shown(was)}: {back}"
+            best = (restored, Cause("setting", words, f"set {name} = '{shown(was)}' on the new server"))
     return best[1] if best else None
 
 
@@ -281,21 +282,3 @@ def _tables(plan: Explained | None) -> set[str]:
 
 def _is_of(definition: str, table: str) -> bool:
     return re.search(rf'\bFROM\s+(?:[\w"]+\.)?"?{re.escape(table)}"?\s*$', definition, re.I) is not None
-
-
-def _value(text: str) -> str:
-    """Return a value of pg_settings with its unit as SET takes it: `4096 kB` is `4096kB`, `16384 8kB` is `131072kB`."""
-    number, _, unit = text.partition(" ")
-    if unit in ("8kB", "16MB", "32kB"):
-        factor, base = re.match(r"(\d+)(\w+)", unit).groups()  # type: ignore[union-attr]
-        return f"{int(number) * int(factor)}{base}"
-    return f"{number}{unit}"
-
-
-def _shown(text: str) -> str:
-    value = _value(text)
-    size = re.fullmatch(r"(\d+)kB", value)
-    if size and int(size[1]) % 1024 == 0 and int(size[1]):
-        megabytes = int(size[1]) // 1024
-        return f"{megabytes // 1024}GB" if megabytes % 1024 == 0 else f"{megabytes}MB"
-    return value

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.evidence.files import write_json
+from dbdyno.evidence.query import REHEARSAL
 from dbdyno.evidence.run import Run, new_run
 from dbdyno.rehearse import causes as found_causes
 from dbdyno.rehearse.catalog import Catalog, read_catalog
@@ -21,7 +22,6 @@ from dbdyno.rehearse.side import FailedError, Side
 from dbdyno.rehearse.statement import Load, Parameters
 from dbdyno.rehearse.verdict import judge
 
-KIND = "rehearsal"
 _PLANS_MOST = 60
 """Number of statements whose plans are executed to find the cause."""
 
@@ -58,7 +58,7 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
         request.out,
         request.title,
         {
-            "kind": KIND,
+            "kind": REHEARSAL,
             "title": request.title,
             "seed": request.seed,
             "targets": {side.name: side.server.facts() for side in (old, new)},

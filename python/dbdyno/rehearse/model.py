@@ -11,7 +11,7 @@ from dbdyno.rehearse.catalog import Catalog
 from dbdyno.rehearse.causes import Cause, plan_change
 from dbdyno.rehearse.decision import Decision, Total
 from dbdyno.rehearse.plan_lines import jit_ns, lines
-from dbdyno.rehearse.settings import differing
+from dbdyno.rehearse.settings import differing, one_sided
 from dbdyno.rehearse.statement import Load
 from dbdyno.rehearse.verdict import Verdict
 
@@ -71,6 +71,7 @@ def model_of(
         "statements": [row for row in rows if row["decision"] != "not rehearsed"],
         "left_out": [row for row in rows if row["decision"] == "not rehearsed"],
         "settings": [{"name": name, "old": old, "new": new} for name, old, new in differing(*catalogs)],
+        "one_sided": dict(zip(("old", "new"), one_sided(*catalogs), strict=True)),
         "figures": {"contributions": _contributions(decisions)},
     }
 

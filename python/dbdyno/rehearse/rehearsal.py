@@ -23,26 +23,36 @@ from dbdyno.rehearse.order import ordered_by, undetermined
 from dbdyno.rehearse.side import FailedError, Side
 from dbdyno.rehearse.statement import Load, Parameters, Statement
 
-LEAST_BLOCKS = 6
-"""Number of blocks that a statement needs before it is judged."""
-CONFIRMING = 8
-"""Number of fresh blocks for a statement that looks slower."""
+LEAST_BLOCKS, FIRST_BLOCKS = 3, 6
+"""Number of blocks that a statement needs to be judged, and that each gets while there is time."""
+CONFIRMING, CONFIRMING_MOST = 8, 40
+"""Least and largest number of fresh blocks for a statement that looks slower; more than the least if there is time."""
 INNER_NS = 2_000_000
 """Time that a set of values takes at least in a block, by repetition [ns]."""
 INNER_MOST = 40
-_ANSWERS_SHARE, _CONFIRM_SHARE = 0.45, 0.3
+_ANSWERS_SHARE, _CONFIRM_SHARE, _BLOCK_SHARE = 0.45, 0.3, 0.02
 _TIMED_OUT = "57014"
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One set of values on both sides: answers, in what they differ, and the plans as JSON (empty if unknown)."""
+    """One set of values on both sides.
+
+    Attributes:
+        parameters: The values.
+        old: Answer of the old side.
+        new: Answer of the new side.
+        difference: In what they differ.
+        plans: Plans of both sides as JSON; empty if unknown.
+        elapsed_ns: Time of the first executions, both sides together [ns].
+    """
 
     parameters: Parameters
     old: Answer
     new: Answer
     difference: Difference
     plans: tuple[str, str] = ("", "")
+    elapsed_ns: int = 0
 
 
 @dataclass
@@ -57,6 +67,8 @@ class Rehearsed:
         new_ns: The same on the new side.
         first_blocks: Number of blocks before the confirming ones.
         reason: Why it could not be judged; empty if it could.
+        inner: How often a block executes each set of values.
+        sets_most: Largest number of sets that are timed, so that a block of a slow statement does not take all time.
     """
 
     statement: Statement
@@ -67,11 +79,14 @@ class Rehearsed:
     first_blocks: int = 0
     reason: str = ""
     inner: list[int] = field(default_factory=list)
+    sets_most: int = 1_000
 
     @property
     def timed(self) -> list[Parameters]:
-        """Return the sets of values that succeeded on both sides."""
-        return [one.parameters for one in self.trials if not one.old.sqlstate and not one.new.sqlstate]
+        """Return the sets of values that succeeded on both sides and are timed: at most `sets_most`, spread evenly."""
+        good = [one.parameters for one in self.trials if not one.old.sqlstate and not one.new.sqlstate]
+        count = min(len(good), self.sets_most)
+        return [good[(2 * at + 1) * len(good) // (2 * count)] for at in range(count)]
 
     @property
     def fails(self) -> Trial | None:
@@ -133,12 +148,12 @@ def rehearse(load: Load, old: Side, new: Side, budget: Budget, dice: random.Rand
 
 def confirm(items: Iterable[Rehearsed], old: Side, new: Side, budget: Budget, dice: random.Random) -> None:
     """Measure statements that look slower in fresh blocks, so that these alone decide."""
-    chosen = list(items)
-    for number in range(CONFIRMING):
+    chosen = [item for item in items if not item.reason]
+    for number in range(CONFIRMING_MOST):
         for at, item in enumerate(chosen, 1):
-            if budget.stop():
+            if budget.stop() or (number >= CONFIRMING and budget.is_over()):
                 return
-            budget.show(f"confirming {at} of {len(chosen)}, block {number + 1} of {CONFIRMING}")
+            budget.show(f"confirming {at} of {len(chosen)}, block {number + 1}")
             _block(item, old, new, dice)
 
 
@@ -164,8 +179,10 @@ def _take_answers(item: Rehearsed, old: Side, new: Side) -> None:
     for parameters in statement.samples:
         try:
             with old.transaction(statement), new.transaction(statement):
+                begun = time.perf_counter_ns()
                 was = old.answer(parameters)
                 found = new.answer(parameters)
+                elapsed = time.perf_counter_ns() - begun
                 if not item.undetermined and difference(was, found) and not was.sqlstate:
                     again = old.answer(parameters)
                     if difference(was, again):
@@ -174,7 +191,7 @@ def _take_answers(item: Rehearsed, old: Side, new: Side) -> None:
         except FailedError as error:
             item.reason = f"a setting of its session is not accepted: {error}"
             return
-        item.trials.append(Trial(parameters, was, found, _differs(item, was, found), plans))
+        item.trials.append(Trial(parameters, was, found, _differs(item, was, found), plans, elapsed))
         if _TIMED_OUT in (was.sqlstate, found.sqlstate):
             break
     if all(one.old.sqlstate for one in item.trials):
@@ -194,14 +211,17 @@ def _plan(side: Side, parameters: Parameters, statement: Statement) -> str:
 
 
 def _measure(items: list[Rehearsed], old: Side, new: Side, budget: Budget, dice: random.Random) -> None:
-    """Give each statement its least blocks, then time to what weighs most and is least certain."""
+    """Give each statement its first blocks, then time to what weighs most and is least certain."""
+    for item in items:
+        mean_s = sum(one.elapsed_ns for one in item.trials) / len(item.trials) / 1e9
+        item.sets_most = max(1, int(budget.seconds * _BLOCK_SHARE / max(mean_s, 1e-6)))
     share = 1.0 - _CONFIRM_SHARE * (1.0 - _ANSWERS_SHARE)
-    for number in range(LEAST_BLOCKS + 1):
+    for number in range(FIRST_BLOCKS + 1):
         dice.shuffle(items)
         for at, item in enumerate(items, 1):
             if budget.is_over(share):
                 return
-            budget.show(f"block {number} of {LEAST_BLOCKS}, statement {at} of {len(items)}")
+            budget.show(f"block {number} of {FIRST_BLOCKS}, statement {at} of {len(items)}")
             _block(item, old, new, dice, keep=number > 0)
     while not budget.is_over(share) and items:
         item = max(items, key=_uncertainty)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dbdyno.rehearse.catalog import Catalog
@@ -29,9 +30,35 @@ _PLACES = {
 }
 
 
-def differing(old: Catalog, new: Catalog) -> Iterator[tuple[str, str | None, str | None]]:
-    """Yield name and both values of each setting that differs; None where a side does not have it."""
-    for name in sorted({*old.settings, *new.settings} - _PLACES):
-        values = old.settings.get(name), new.settings.get(name)
-        if values[0] != values[1]:
-            yield name, *values
+def differing(old: Catalog, new: Catalog) -> Iterator[tuple[str, str, str]]:
+    """Yield name and both values of each setting that both sides have with different values."""
+    for name in sorted({*old.settings} & {*new.settings} - _PLACES):
+        if old.settings[name] != new.settings[name]:
+            yield name, shown(old.settings[name]), shown(new.settings[name])
+
+
+def one_sided(old: Catalog, new: Catalog) -> tuple[list[str], list[str]]:
+    """Return the names of settings that only the old side has, and those that only the new side has."""
+    return sorted({*old.settings} - {*new.settings}), sorted({*new.settings} - {*old.settings})
+
+
+def settable(text: str) -> str:
+    """Return a value of pg_settings with its unit in the form that SET takes.
+
+    >>> settable("4096 kB"), settable("16384 8kB"), settable("on")
+    ('4096kB', '131072kB', 'on')
+    """
+    number, _, unit = text.partition(" ")
+    if found := re.fullmatch(r"(\d+)(kB|MB)", unit):
+        return f"{int(number) * int(found[1])}{found[2]}" if int(number) >= 0 else number
+    return f"{number}{unit}" if unit else text
+
+
+def shown(text: str) -> str:
+    """Return a value of pg_settings as people write it: `64MB` for `65536 kB`."""
+    value = settable(text)
+    size = re.fullmatch(r"(\d+)kB", value)
+    if size and int(size[1]) % 1024 == 0 and int(size[1]):
+        megabytes = int(size[1]) // 1024
+        return f"{megabytes // 1024}GB" if megabytes % 1024 == 0 else f"{megabytes}MB"
+    return value

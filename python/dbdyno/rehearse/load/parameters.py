@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dbdyno.rehearse.sql_tree import parameters, parsed
+from dbdyno.rehearse.sql_tree import number_of, parameters, parsed
 
 _ROWS = 10
 """Value of a parameter of LIMIT."""
@@ -81,7 +81,7 @@ def compared_columns(text: str, columns: Columns) -> dict[int, tuple[str, str]]:
     tree = parsed(text)
     found: dict[int, tuple[str, str]] = {}
     for one in parameters(tree):
-        number = int(one.name)
+        number = number_of(one)
         place = _inserted(one) or _compared(one)
         if place is None or number in found:
             continue
@@ -102,9 +102,9 @@ def limits(text: str) -> dict[int, str]:
     found = {}
     for one in parameters(parsed(text)):
         if one.find_ancestor(exp.Limit, exp.Fetch) is not None:
-            found[int(one.name)] = str(_ROWS)
+            found[number_of(one)] = str(_ROWS)
         elif one.find_ancestor(exp.Offset) is not None:
-            found[int(one.name)] = "0"
+            found[number_of(one)] = "0"
     return found
 
 
