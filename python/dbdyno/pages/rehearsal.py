@@ -61,9 +61,10 @@ def _chips(model: Analysis) -> Iterator[str]:
 def _budget(model: Analysis, statements: Sequence[Given]) -> Section:
     ratio = Column("ratio", "new / old", kind="strip", least=90)
     shown = columns(
-        "verdict:verdict:_ what:code:statement calls:count share:share:of_the_time old:ns new:ns added:difference:adds",
+        "calls:count share:share:of_the_time old:ns new:ns added:difference:adds",
         ratio,
     )
+    shown = (Column("verdict", "", kind="verdict"), Column("what", "statement", "code", narrowest=24), *shown)
     order = sorted(statements, key=lambda row: -abs(fmt.number(row.get("added_ns")) or 0.0))
     reach = _reach(statements)
     band = fmt.number(model.get("threshold")) or 0.1
@@ -84,7 +85,7 @@ def _budget(model: Analysis, statements: Sequence[Given]) -> Section:
 def _row(row: Given, reach: float, band: float) -> Row:
     word = str(row.get("decision"))
     cells: dict[str, Any] = {
-        "what": Cell(fmt.line(row.get("text") or "", 200), tag=f"{row.get('number')}"),
+        "what": Cell(fmt.line(row.get("text") or "", 90), tag=f"{row.get('number')}"),
         "calls": row.get("calls"),
         "share": row.get("share"),
         "verdict": Cell(_WORDS.get(word, word), tone=_TONES.get(word, "even")),
@@ -134,7 +135,10 @@ def _part(row: Given, word: str) -> Section:
     if cause.get("sentence"):
         findings.append(
             Finding(
-                fmt.line(cause["sentence"], 400), _TONES.get(word, "even"), next=fmt.line(cause.get("next") or "", 300)
+                fmt.line(cause["sentence"], 400),
+                _TONES.get(word, "even"),
+                evidence=(fmt.line(cause["observed"], 300),) if cause.get("observed") else (),
+                next=fmt.line(cause.get("next") or "", 300),
             )
         )
     elif word == "slower":

@@ -63,11 +63,12 @@ _RESTORED = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A cause: a code, the sentence about it, and the next step."""
+    """A cause: a code, the sentence about it, the next step, and what was observed for it."""
 
     code: str
     sentence: str
     next: str = ""
+    observed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +185,8 @@ def _by_setting(decision: Decision, grounds: Grounds, with_setting: Callable[[st
         restored = (decision.new_ns - found) / excess
         if restored >= _RESTORED and (best is None or restored > best[0]):
             back = f"with the old value the difference goes back by {100 * min(restored, 1):.0f} %"
-            words = f"{name} is {shown(now)} and was {shown(was)}: {back}"
-            best = (restored, Cause("setting", words, f"set {name} = '{shown(was)}' on the new server"))
+            words = f"{name} is {shown(now)} and was {shown(was)}"
+            best = (restored, Cause("setting", words, f"set {name} = '{shown(was)}' on the new side", back))
     return best[1] if best else None
 
 

@@ -40,7 +40,8 @@ def judge(
     if slower:
         parts.append(_slower(slower, causes, count, threshold))
     if fails:
-        parts.append(f"{len(fails)} of {count} fail" if not slower else f"{len(fails)} fail")
+        of = "" if slower else f" of {count}"
+        parts.append(f"{len(fails)}{of} {'fails' if len(fails) == 1 else 'fail'}")
     if differs:
         parts.append(f"{len(differs)} answer{'s' if len(differs) == 1 else ''} differently")
     if not (slower or fails or differs) and whole.judged >= LEAST_JUDGED:
@@ -125,5 +126,5 @@ def _grounds(whole: Total, decisions: Sequence[Decision]) -> list[str]:
 
 
 def _next(first: Sequence[Decision], causes: Mapping[int, Cause]) -> str:
-    found = (causes.get(one.item.statement.number) for one in first)
-    return next((cause.next for cause in found if cause is not None and cause.next), "")
+    found = ((one.item.statement.number, causes.get(one.item.statement.number)) for one in first)
+    return next((f"statement {at}: {one.next}" for at, one in found if one is not None and one.next), "")
