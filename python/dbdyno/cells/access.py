@@ -35,10 +35,8 @@ class Access:
     """Options for reaching cells.
 
     `keys` are private key files; `known_hosts` None means the user's own files; `jump` lists hosts to go through,
-    separated
-    by commas and reached with the same keys and host keys; `config` says whether the user's SSH configuration is used,
-    or
-    which file instead of it.
+    separated by commas and reached with the same keys and host keys; `config` says whether the user's SSH configuration
+    is used, or which file instead of it.
     """
 
     keys: tuple[Path, ...] = ()

@@ -34,8 +34,7 @@ def read_any(text: str, cell: str = "") -> Listing:
     """Parse a cell's answer, which is XML, JSON, cellsrvstat or CellCLI's text, recognised by its beginning.
 
     A truncated document is parsed as far as possible, and the position of the break is added to `unread`. So is text
-    before
-    the XML, such as what a login script of the cell prints.
+    before the XML, such as what a login script of the cell prints.
     """
     text = visible(text)
     head = text.lstrip("\ufeff \t\r\n")[:200]

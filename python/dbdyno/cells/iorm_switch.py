@@ -100,8 +100,7 @@ class PlanUndo:
     """Plans to restore on cells, as plain values without secrets, which are also in the run's manifest.
 
     Each of `cells` has address, port, user and name of a host, the directives `found`, and `ours`: the directives that
-    this
-    run may have set. `reach` is an `Access`.
+    this run may have set. `reach` is an `Access`.
     """
 
     label: str

@@ -43,8 +43,7 @@ def bring(
     """Load one file or the files of a folder into a table.
 
     If the load fails, the table is unchanged, unless the error says otherwise: after a connection lost during the
-    commit
-    the outcome is unknown.
+    commit the outcome is unknown.
 
     Args:
         target: The PostgreSQL server to load into.
