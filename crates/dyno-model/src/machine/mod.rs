@@ -1,4 +1,4 @@
-//! A machine, told in TOML: a database instance, storage devices that stack, and what lies where.
+//! Machine in TOML: a database instance, storage devices that stack, and the placement of files.
 //!
 //! ```toml
 //! title = "a server with one disk"
@@ -74,6 +74,9 @@ pub struct Machine {
 
 impl Machine {
     /// Reads and checks a machine.
+    ///
+    /// # Errors
+    /// The machine is invalid: the error names the place and what is allowed.
     pub fn parse(text: &str) -> Result<Self, MachineError> {
         let mut tree = tree::read(text)?;
         let title = match tree.values.remove("title") {
@@ -104,18 +107,24 @@ impl Machine {
         Ok(machine)
     }
 
-    /// What it is.
+    /// Returns the title.
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// Changes a parameter: a dotted path or an unambiguous end of one, and a value as text.
+    /// Sets a parameter: a dotted path or an unambiguous end of one, and a value as text.
+    ///
+    /// # Errors
+    /// The name is unknown or ambiguous, or the result is not a valid machine.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), MachineError> {
         self.set_all([(name, text)])
     }
 
-    /// Changes parameters together: only the whole has to be a machine, not what it is between two of
-    /// them. One that is refused changes nothing.
+    /// Sets parameters together: only the result must be a valid machine, not the states in between. If one is refused,
+    /// nothing changes.
+    ///
+    /// # Errors
+    /// A name is unknown or ambiguous, or the result is not a valid machine.
     pub fn set_all<'a>(&mut self, settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<(), MachineError> {
         let before = self.given.clone();
         let changed = settings.into_iter().try_for_each(|(name, text)| self.give(name, text));
@@ -135,8 +144,11 @@ impl Machine {
         Ok(())
     }
 
-    /// The path that a setting's name stands for. Where instances have parameters of one name, the end
-    /// of a path means that of `[database]`.
+    /// Returns the path of a setting's name. If several instances have a parameter of that name, the end of a path
+    /// means that of `[database]`.
+    ///
+    /// # Errors
+    /// The name is unknown or ambiguous.
     pub fn resolve(&self, name: &str) -> Result<String, MachineError> {
         if self.rows.iter().any(|row| row.path == name) {
             return Ok(name.into());
@@ -161,7 +173,7 @@ impl Machine {
         self.rows.iter().find(|row| row.path == path).ok_or_else(|| self.unknown(path, place))
     }
 
-    /// The error about a key that is none.
+    /// Returns the error about an unknown key.
     fn unknown(&self, path: &str, place: &str) -> MachineError {
         let (section, key) = path.rsplit_once('.').unwrap_or(("", path));
         let inside = |row: &'_ &Row| row.path.rsplit_once('.').is_some_and(|at| at.0 == section);
@@ -177,7 +189,7 @@ impl Machine {
         MachineError::at(place, message, choices(key, &names))
     }
 
-    /// The error about a name that is no key, no section, and no end of a path.
+    /// Returns the error about a name that is no key, no section, and no end of a path.
     fn unknown_section(&self, path: &str, place: &str) -> MachineError {
         let key = path.rsplit('.').next().unwrap_or(path);
         let mut sections: Vec<&str> = sections::TOP.to_vec();
@@ -197,7 +209,7 @@ impl Machine {
         MachineError::at(place, format!("there is no `{path}`"), step)
     }
 
-    /// Tables must be sections, too.
+    /// Checks that all tables are sections.
     fn check_tables(&self, tables: &BTreeMap<String, usize>) -> Result<(), MachineError> {
         for (path, line) in tables {
             let inside = format!("{path}.");
@@ -210,14 +222,14 @@ impl Machine {
         Ok(())
     }
 
-    /// All that needs more than one value.
+    /// Checks rules that involve more than one value.
     fn check(&self) -> Result<(), MachineError> {
         sections::check(self)?;
         self.check_links()?;
         size::check(self)
     }
 
-    /// Present value of a parameter.
+    /// Returns the present value of a parameter.
     fn value(&self, path: &str) -> Option<&Value> {
         let given = self.given.get(path).map(|given| &given.value);
         given.or_else(|| self.rows.iter().find(|row| row.path == path)?.default.as_ref())
@@ -227,18 +239,18 @@ impl Machine {
         self.value(path)?.as_integer().map(|whole| whole as u64)
     }
 
-    /// Names that a parameter holds.
+    /// Returns the names in a parameter.
     fn names(&self, path: &str) -> Vec<String> {
         self.value(path).and_then(schema::names).unwrap_or_default()
     }
 
-    /// Where a parameter stands, for a message.
+    /// Returns the place of a parameter for a message.
     fn place(&self, path: &str) -> String {
         self.given.get(path).map_or_else(|| path.to_owned(), |given| given.place(path))
     }
 
-    /// A section as its parameter structure: what was given, over the structure's own defaults.
-    /// Rows of the machine itself are left out.
+    /// Returns a section as its parameter structure: the given values over the structure's own defaults. Rows of the
+    /// machine itself are left out.
     fn section<T: DeserializeOwned>(&self, prefix: &str) -> Result<T, MachineError> {
         let start = format!("{prefix}.");
         let mut table = Table::new();

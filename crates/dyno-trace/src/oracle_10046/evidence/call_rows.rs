@@ -1,4 +1,4 @@
-//! Calls on their way into `calls/`.
+//! Buffer of calls to be written into `calls/`.
 
 use dyno_evidence::table::Values;
 
@@ -8,21 +8,21 @@ use super::super::rows::CallRow;
 use super::buffer::Buffer;
 use super::{row_id, tables};
 
-/// Rows that stay in the cache until their columns are filled.
+/// Number of rows that stay in the processor's cache until their columns are filled.
 const STRETCH: usize = 64;
-/// Columns that later rows may still change.
+/// Index of the first column that later rows may still change.
 const DEPTH: usize = 14;
 const PARENT: usize = 15;
 const ORPHAN: usize = 22;
 
-/// A call and its parent's id, as far as it was found; [`NONE`] for none.
+/// A call and the id of its parent if found, else [`NONE`].
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     row: CallRow,
     parent: i64,
 }
 
-/// What words stand for.
+/// Texts for the numbers in rows.
 pub struct Names<'a> {
     /// Name of the arm.
     pub arm: &'a str,
@@ -30,7 +30,7 @@ pub struct Names<'a> {
     pub lob_calls: &'a [String],
     /// Types of LOBs.
     pub lob_types: &'a [String],
-    /// Key of a statement.
+    /// Returns the key of a statement.
     pub statement: &'a dyn Fn(u32) -> String,
 }
 
@@ -48,7 +48,7 @@ impl Names<'_> {
     }
 }
 
-/// Calls that wait for their parents.
+/// Calls whose parents are still to come.
 pub struct Calls {
     file: u32,
     recent: Vec<Kept>,
@@ -56,18 +56,18 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// No calls yet.
+    /// Returns an empty buffer.
     pub fn new(file: u32) -> Self {
         Self { file, recent: Vec::with_capacity(STRETCH), columns: Buffer::new(&tables::CALLS) }
     }
 
-    /// Number of calls that wait.
+    /// Returns the number of buffered calls.
     #[inline]
     pub fn len(&self) -> usize {
         self.columns.rows() + self.recent.len()
     }
 
-    /// Adds a call; the numbers of its session and context begin at `base`.
+    /// Adds a call; `base` is added to the numbers of its session and context.
     #[inline]
     pub fn push(&mut self, row: &CallRow, base: u32, names: &Names<'_>) {
         self.recent.push(Kept { row: *row, parent: NONE }); // copied once
@@ -80,7 +80,7 @@ impl Calls {
         }
     }
 
-    /// Sets the parent of one that waits.
+    /// Sets the parent of a buffered call.
     pub fn adopt(&mut self, at: usize, parent: u64) {
         let (settled, parent) = (self.columns.rows(), row_id(self.file, parent));
         if let Some(kept) = at.checked_sub(settled).and_then(|at| self.recent.get_mut(at)) {
@@ -92,7 +92,7 @@ impl Calls {
         }
     }
 
-    /// Moves the starts of a session's calls, from the one at `from` on.
+    /// Shifts the starts of a session's calls, from the one at `from` on.
     pub fn shift(&mut self, session: u32, from: usize, by_ns: i64) {
         let settled = self.columns.rows();
         self.columns.shift(session, from, by_ns);
@@ -103,7 +103,7 @@ impl Calls {
         }
     }
 
-    /// Hands the columns of all that wait to `write`.
+    /// Passes the columns of all buffered calls to `write`.
     pub fn drain<T>(&mut self, names: &Names<'_>, write: impl FnOnce(&mut [Values]) -> T) -> T {
         self.settle(names);
         let (before, after) = self.columns.values().split_at_mut(ORPHAN);
@@ -167,7 +167,7 @@ impl Calls {
     }
 }
 
-/// Recent rows on their way into the columns.
+/// Converter of recent rows into columns.
 struct Settle<'s, 'a> {
     rows: &'s mut Calls,
     names: &'s Names<'a>,

@@ -1,4 +1,4 @@
-//! Waits on their way into `waits/`.
+//! Buffer of waits to be written into `waits/`.
 
 use dyno_evidence::table::Values;
 
@@ -8,9 +8,9 @@ use super::super::rows::{Owner, WaitRow};
 use super::buffer::Buffer;
 use super::{row_id, tables};
 
-/// Rows that stay in the cache until their columns are filled.
+/// Number of rows that stay in the processor's cache until their columns are filled.
 const STRETCH: usize = 64;
-/// Columns that later rows may still change.
+/// Index of the first column that later rows may still change.
 const CALL: usize = 14;
 const DEPTH: usize = 15;
 
@@ -18,17 +18,17 @@ const DEPTH: usize = 15;
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     row: WaitRow,
-    /// The first three parameters; [`NONE`] for none.
+    /// First three parameters; [`NONE`] if missing.
     values: [i64; 3],
     /// Number of the parameters' names.
     names: u32,
-    /// Id of its owner; [`NONE`] for none.
+    /// Id of its owner; [`NONE`] without one.
     owner: i64,
-    /// Depth of its owner; 255 for none.
+    /// Depth of its owner; 255 without one.
     depth: u8,
 }
 
-/// What words stand for.
+/// Texts for the numbers in rows.
 pub struct Names<'a> {
     /// Name of the arm.
     pub arm: &'a str,
@@ -36,7 +36,7 @@ pub struct Names<'a> {
     pub events: &'a [(String, u8)],
     /// Names of parameters.
     pub parameters: &'a ParameterNames,
-    /// Key of a statement.
+    /// Returns the key of a statement.
     pub statement: &'a dyn Fn(u32) -> String,
 }
 
@@ -55,7 +55,7 @@ impl Names<'_> {
     }
 }
 
-/// Waits that wait for their owners.
+/// Waits whose owners are still to come.
 pub struct Waits {
     file: u32,
     recent: Vec<Kept>,
@@ -63,19 +63,19 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// No waits yet.
+    /// Returns an empty buffer.
     pub fn new(file: u32) -> Self {
         Self { file, recent: Vec::with_capacity(STRETCH), columns: Buffer::new(&tables::WAITS) }
     }
 
-    /// Number of those that wait.
+    /// Returns the number of buffered waits.
     #[inline]
     pub fn len(&self) -> usize {
         self.columns.rows() + self.recent.len()
     }
 
-    /// Adds a wait with its first parameters and the number of all their names; the numbers of its session and
-    /// context begin at `base`.
+    /// Adds a wait with its first parameters and the number of their names; `base` is added to the numbers of its
+    /// session and context.
     #[inline]
     pub fn push(&mut self, row: &WaitRow, base: u32, values: [i64; 3], names: u32, words: &Names<'_>) {
         self.recent.push(Kept { row: *row, values, names, owner: NONE, depth: u8::MAX }); // copied once
@@ -88,7 +88,7 @@ impl Waits {
         }
     }
 
-    /// Sets the owner of one.
+    /// Sets the owner of a buffered wait.
     pub fn own(&mut self, at: usize, owner: Owner) {
         let (settled, id) = (self.columns.rows(), row_id(self.file, owner.number));
         if let Some(kept) = at.checked_sub(settled).and_then(|at| self.recent.get_mut(at)) {
@@ -102,7 +102,7 @@ impl Waits {
         }
     }
 
-    /// Moves the starts of a session's waits, from the one at `from` on.
+    /// Shifts the starts of a session's waits, from the one at `from` on.
     pub fn shift(&mut self, session: u32, from: usize, by_ns: i64) {
         let settled = self.columns.rows();
         self.columns.shift(session, from, by_ns);
@@ -113,7 +113,7 @@ impl Waits {
         }
     }
 
-    /// Hands the columns of all that wait to `write`.
+    /// Passes the columns of all buffered waits to `write`.
     pub fn drain<T>(&mut self, names: &Names<'_>, write: impl FnOnce(&mut [Values]) -> T) -> T {
         self.settle(names);
         self.columns.drain(write)
@@ -157,7 +157,7 @@ impl Waits {
     }
 }
 
-/// Recent rows on their way into the columns.
+/// Converter of recent rows into columns.
 struct Settle<'s, 'a> {
     rows: &'s mut Waits,
     names: &'s Names<'a>,
