@@ -86,7 +86,7 @@ def test_a_plain_profile_takes_the_reading_that_is_under_way(words: tuple[str, .
     assert [reading is not None for reading in seen] == [True]
 
 
-_taken = early_read.taken
+_taken = early_read.take_reading
 
 
 @pytest.mark.parametrize("words", OTHERS, ids=" ".join)

@@ -41,8 +41,8 @@ class Traits:
         asks: The bench changes systems that belong to others, so the user is asked first.
         warms_up_again: A resumed run repeats its warm-up.
         lines: Its sessions can go through a simulated longer network line.
-        foretold: The plan alone determines about how long a run takes; otherwise the bench estimates it after its first
-            transactions.
+        predictable: The plan alone determines about how long a run takes; otherwise the bench estimates it after its
+            first transactions.
         replays: A captured run can be its workload.
         refuses_resume: Reason why an interrupted run cannot be resumed, or None if it can.
         no_errors: Reason why no operation can end in an error that a plan could expect, or None.
@@ -54,7 +54,7 @@ class Traits:
     asks: bool = False
     warms_up_again: bool = False
     lines: bool = False
-    foretold: bool = True
+    predictable: bool = True
     replays: bool = False
     refuses_resume: str | None = None
     no_errors: str | None = None

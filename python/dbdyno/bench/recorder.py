@@ -43,7 +43,7 @@ class Silence:
         self.note = note
         self.count, self.since_s, self.noted = -1, time.monotonic(), False
 
-    def told(self, text: str, count: int) -> str:
+    def extended(self, text: str, count: int) -> str:
         """Return `text`, extended by how long `count` has not changed if that is at least `SILENT_S`."""
         now_s = time.monotonic()
         if count != self.count:
@@ -123,7 +123,7 @@ class Recorder:
                 if time.monotonic() > stop_by:
                     raise Interrupted
             count = done()
-            self.tick(silence.told(text, count) if answered else text, count)
+            self.tick(silence.extended(text, count) if answered else text, count)
         if failures:
             raise failures[0]
         self.stopping.check()

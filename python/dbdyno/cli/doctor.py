@@ -25,7 +25,7 @@ def command(target: str | None, form: str | None, output: Path | None) -> None:
     try:
         checks = [asdict(check) for check in examine_named(target)]
     except TargetError:
-        _tell_owed()
+        _show_unrestored()
         raise
     if form in (None, "table") and output is None:
         click.echo(_page(checks), nl=False)
@@ -33,7 +33,7 @@ def command(target: str | None, form: str | None, output: Path | None) -> None:
         show_rows(checks, form, output)
 
 
-def _tell_owed() -> None:
+def _show_unrestored() -> None:
     """Print the settings still to be restored on servers, which the checked server cannot report itself."""
     from dbdyno.bench.engine.unrestored import all_records
     from dbdyno.bench.postgres.leftovers import describe

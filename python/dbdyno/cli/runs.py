@@ -13,7 +13,7 @@ from dbdyno.evidence import Run, list_runs
 from dbdyno.evidence.manifest import Section
 
 if TYPE_CHECKING:
-    from dbdyno.bench.engine.unrestored import Owed
+    from dbdyno.bench.engine.unrestored import UnrestoredSettings
 
 
 @click.command("runs")
@@ -74,7 +74,7 @@ def _row(run: Run) -> dict[str, Any]:
     }
 
 
-def _left(record: Owed) -> str:
+def _left(record: UnrestoredSettings) -> str:
     """Return what an interrupted run left changed on its server, as far as the records show."""
     word = "being put back" if record.state == "retrying" else "not put back"
     return f"{record.names} {word}"

@@ -27,7 +27,7 @@ from dbdyno.flow.step import (
     Flow,
     Step,
 )
-from dbdyno.flow.tables import Given
+from dbdyno.flow.tables import InputTable
 
 if TYPE_CHECKING:
     import duckdb
@@ -52,7 +52,7 @@ _KINDS = {
 _WRAPPERS = ("RESULT_COLLECTOR", "EXPLAIN_ANALYZE", "QUERY")
 
 
-def flow(text: str, tables: Sequence[Given]) -> Flow:
+def flow(text: str, tables: Sequence[InputTable]) -> Flow:
     """Execute a SELECT with and without the optimizer, and return both plans.
 
     Raises:
@@ -61,7 +61,7 @@ def flow(text: str, tables: Sequence[Given]) -> Flow:
     return Flow("duckdb", _plan(text, tables, optimized=False), _plan(text, tables, optimized=True), OFF)
 
 
-def rows(text: str, tables: Sequence[Given]) -> tuple[list[Any], list[Any]]:
+def rows(text: str, tables: Sequence[InputTable]) -> tuple[list[Any], list[Any]]:
     """Return the rows of the answer without the optimizer, and those with it.
 
     Raises:
@@ -74,7 +74,7 @@ def rows(text: str, tables: Sequence[Given]) -> tuple[list[Any], list[Any]]:
     return found[0], found[1]
 
 
-def _plan(text: str, tables: Sequence[Given], *, optimized: bool) -> Step:
+def _plan(text: str, tables: Sequence[InputTable], *, optimized: bool) -> Step:
     files = {one.path.name: one.name for one in tables}
     with _connected(text, tables, optimized=optimized) as connection:
         row = connection.execute(f"explain (analyze, format json) {text}").fetchone()
@@ -82,7 +82,7 @@ def _plan(text: str, tables: Sequence[Given], *, optimized: bool) -> Step:
 
 
 @contextlib.contextmanager
-def _connected(text: str, tables: Sequence[Given], *, optimized: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+def _connected(text: str, tables: Sequence[InputTable], *, optimized: bool) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a DuckDB with the tables as views, for a text that must be one SELECT."""
     import duckdb
 

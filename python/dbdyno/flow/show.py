@@ -9,13 +9,13 @@ from typing import Any
 from dbdyno.base.errors import FlowError
 from dbdyno.flow.compare import MARKS, SAME, Compared, compare
 from dbdyno.flow.step import FILTER, SCAN, Flow, Step, shortened
-from dbdyno.flow.tables import Given, text_of
+from dbdyno.flow.tables import InputTable, text_of
 
 ENGINES = ("duckdb", "polars", "spark", "pig")
 NO_TABLES = "--table NAME=FILE names a table; Pig's are in its script"
 
 
-def show(script: Path, engine: str, tables: Sequence[Given]) -> dict[str, Any]:
+def show(script: Path, engine: str, tables: Sequence[InputTable]) -> dict[str, Any]:
     """Return the model of a flow on one engine.
 
     Raises:
@@ -32,7 +32,7 @@ def show(script: Path, engine: str, tables: Sequence[Given]) -> dict[str, Any]:
     return model(_of_query(engine, text_of(script).rstrip(";"), tables), script.name)
 
 
-def _of_query(engine: str, text: str, tables: Sequence[Given]) -> Flow:
+def _of_query(engine: str, text: str, tables: Sequence[InputTable]) -> Flow:
     if engine == "duckdb":
         from dbdyno.flow import in_duckdb
 
@@ -65,7 +65,7 @@ def model(flow: Flow, title: str) -> dict[str, Any]:
 
 
 def _numbers(compared: Compared) -> tuple[int | None, int | None]:
-    return compared.passed
+    return compared.rows_out
 
 
 def nodes(

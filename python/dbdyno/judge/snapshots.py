@@ -64,7 +64,7 @@ class _Found:
 
     first: list[Part]
     objects: list[Part]
-    told: list[Row]
+    events: list[Row]
     facts: Facts
 
 
@@ -128,7 +128,7 @@ def compare(
             _changes(store, one, other, differing),
         ],
         "warnings": _warnings((one, other), counts),
-        "series": _drawn((one, other), given, found.told),
+        "series": _drawn((one, other), given, found.events),
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import zip_longest
 from typing import Any
 
@@ -10,11 +9,10 @@ from dbdyno.page import Cell, Column, Finding, Head, Page, Section, Tone
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns
-from dbdyno.pages.reading import Analysis
+from dbdyno.pages.reading import Analysis, Entry
 
 BLANK = "\u2800"
 """A character that looks like a blank but is not stripped from the beginning of a cell."""
-Given = Mapping[str, Any]
 SIGNS = {"moved": "↓", "merged": "→", "dropped": "-", "added": "+"}
 TONES: dict[str, Tone] = {"same": "even", "moved": "good", "merged": "good", "dropped": "doubt", "added": "doubt"}
 
@@ -64,7 +62,7 @@ def _tells(model: Analysis, name: str) -> bool:
     return any(node.get(key) is not None for node in reading.entries(model, side))
 
 
-def _line(node: Given) -> str:
+def _line(node: Entry) -> str:
     sign = SIGNS.get(str(node.get("mark")), "")
     lead = str(node.get("lead") or "").replace(" ", BLANK)
     return f"{lead}{f'{sign} ' if sign else ''}{fmt.line(node.get('text') or '', 120)}"

@@ -17,6 +17,8 @@ from dbdyno.base.errors import ReportError
 from dbdyno.pages import format as fmt
 
 Analysis = dict[str, Any]
+Entry = Mapping[str, Any]
+"""A part of a model: an entry of one of its lists."""
 T = TypeVar("T")
 SCHEMA = 1
 KINDS = (

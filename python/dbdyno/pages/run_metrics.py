@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dbdyno.base import decisions
@@ -11,9 +11,8 @@ from dbdyno.page import Cell, Column, Section, Strip, Table, Where
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import arm, columns
-from dbdyno.pages.reading import Analysis
+from dbdyno.pages.reading import Analysis, Entry
 
-Given = Mapping[str, Any]
 MEANS = "Before and after: geometric means of the blocks."
 OF_MANY = (
     'An interval may lie off 0 and the decision still be "cannot tell": of several metrics some lie off by chance, '
@@ -40,7 +39,7 @@ def sections(model: Analysis) -> Iterator[Section]:
     yield Section("metrics", "Metrics", _about(model, rows), tables=tables, notes=notes, where=where)
 
 
-def _about(model: Analysis, rows: Sequence[Given]) -> str:
+def _about(model: Analysis, rows: Sequence[Entry]) -> str:
     levels = {fmt.percent(row.get("level"), 3, trim=True) for row in rows if row.get("level") is not None}
     within = f", with its {levels.pop()} interval over blocks" if len(levels) == 1 else ""
     matters = reading.threshold(model)
@@ -97,7 +96,7 @@ def _row(row: dict[str, Any], reach: float, matters: float | None) -> dict[str, 
     }
 
 
-def _side(row: Given) -> tuple[str, ...]:
+def _side(row: Entry) -> tuple[str, ...]:
     return ("higher is better",) if row.get("higher_is_better") else ()
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from dbdyno.page import Cell, Section
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import arm, columns
-from dbdyno.pages.reading import Analysis
+from dbdyno.pages.reading import Analysis, Entry
 
-Given = Mapping[str, Any]
 STATIONS_PRINTED = 18
 
 
@@ -23,7 +22,7 @@ def sections(model: Analysis) -> Iterator[Section]:
     yield from resources(model)
 
 
-def _interval(row: Given) -> str:
+def _interval(row: Entry) -> str:
     """Return an interval of shares in per cent."""
     if fmt.number(row.get("low")) is None or fmt.number(row.get("high")) is None:
         return fmt.NONE
@@ -194,7 +193,7 @@ def logs(model: Analysis) -> Iterator[Section]:
     yield Section("logs", "The log and its paths", about, tables=(table,), notes=notes, where="page")
 
 
-def _path(model: Analysis, log: Given, path: dict[str, Any]) -> dict[str, Any]:
+def _path(model: Analysis, log: Entry, path: dict[str, Any]) -> dict[str, Any]:
     quantiles = reading.dig(path, "quantiles_ns") or {}
     file = fmt.line(path.get("file") or "")
     return {
@@ -206,7 +205,7 @@ def _path(model: Analysis, log: Given, path: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _backlog(model: Analysis, log: Given) -> str:
+def _backlog(model: Analysis, log: Entry) -> str:
     """Return a sentence about the writes affected because a path was too far behind."""
     found = log["race"]
     busy, held = fmt.count(found.get("skipped_busy")), fmt.count(found.get("held_back"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from dbdyno.base import decisions
@@ -10,9 +10,8 @@ from dbdyno.page import Cell, Column, Row, Section, Table, Tone
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns
-from dbdyno.pages.reading import Analysis
+from dbdyno.pages.reading import Analysis, Entry
 
-Given = Mapping[str, Any]
 LINES_PRINTED, CHANGES_PRINTED, PARTS_SHOWN, PAIRS_SHOWN = 8, 5, 12, 10
 _COUNTS = (
     ("executions", "executions of the client"),
@@ -150,7 +149,7 @@ def pairs(model: Analysis) -> Iterator[Section]:
     yield Section("pairs", "Pairs that differ most", tables=(table,))
 
 
-def _pair(row: Given, time: str) -> dict[str, Any]:
+def _pair(row: Entry, time: str) -> dict[str, Any]:
     one, two = (fmt.number(value) for value in (row.get(time) or [None, None]))
     return {
         "name": fmt.line(row.get("key") or "", 60),

@@ -116,7 +116,7 @@ def run_job(
     `begun` is the request of a profile that may already be in progress (`ahead`).
     """
     told = options.as_json(files)
-    reading = early_read.taken(told, begun)
+    reading = early_read.take_reading(told, begun)
     is_begun = reading is not None
     reading = reading or early_read.Reading(_core.TraceJob(told), work)
     try:

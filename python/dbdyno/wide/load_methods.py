@@ -39,7 +39,7 @@ join read_csv(?, header = false) orders on orders.column0 = lines.column1
 join read_csv(?, header = false) customers on customers.column0 = orders.column1 order by all"""
 
 
-class Ways:
+class LoadMethods:
     """Engine that loads a private table of a keyspace."""
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ class Ways:
 
 def main() -> None:
     """Serve the benchmark until stdin ends."""
-    serve(Ways)
+    serve(LoadMethods)
 
 
 if __name__ == "__main__":

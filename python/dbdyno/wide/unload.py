@@ -24,7 +24,7 @@ from dbdyno.wide.address import Address, reached
 from dbdyno.wide.catalog import WideTable, read_keyspace
 from dbdyno.wide.decode import Decoder
 from dbdyno.wide.mapping import Key, Mapped, Relation
-from dbdyno.wide.pushdown import Scan, Wanted, plan
+from dbdyno.wide.pushdown import PushedDown, Scan, plan
 from dbdyno.wide.scan import Read, ranges, read
 
 INNER, STATE = "_dbdyno", "unload.json"
@@ -58,7 +58,7 @@ def whole_scan(table: WideTable) -> Scan:
     """
     columns = tuple(Mapped(one.name, one.name, one.kind.sql) for one in table.columns)
     relation = Relation(table.name, table.name, WHOLE, columns, Key("pk", tuple(one.name for one in table.key)))
-    return plan(relation, table, Wanted(tuple(one.name for one in columns)))
+    return plan(relation, table, PushedDown(tuple(one.name for one in columns)))
 
 
 def unload(where: Address, name: str, folder: Path) -> Unloaded:

@@ -8,7 +8,7 @@
                       clock: end
     put_back          the plans found are restored and read back
 
-If a cell collects nothing new within the patience, the user is told and the cell is not waited for any longer: its
+If a cell collects nothing new within the patience, the user is warned and the cell is not waited for any longer: its
 column of the block does not count. A cell that cannot be switched ends the run, because its arms would be mixed.
 """
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dbdyno.base.core_types import LoadArm
     from dbdyno.bench.clients.reader import Records
 
-Held, Failed, Told = "ok", "failed", "told"
+Held, Failed, Noted = "ok", "failed", "noted"
 LATE_S = 1.0
 """Seconds by which a slice of short statements may take longer than requested."""
 PATIENCE_S = 10.0
@@ -48,7 +48,7 @@ NULL = "\\set nothing null\n"
 
 @dataclass(frozen=True)
 class Verdict:
-    """Result of one check: `ok`, `failed`, or `told` for a figure that is neither right nor wrong."""
+    """Result of one check: `ok`, `failed`, or `noted` for a figure that is neither right nor wrong."""
 
     check: str
     verdict: str
@@ -260,7 +260,7 @@ def prepares_sessions(own: Examined) -> str:
 
 
 def closes(own: Examined) -> str:
-    """Check that the client closes its sessions when told, and can open others."""
+    """Check that the client closes its sessions on request, and can open others."""
     own.job("select 1;")
     own.arm.disconnect()
     if own.arm.process is None:
@@ -352,7 +352,7 @@ def _checked(own: Examined, name: str, check: Callable[[Examined], str]) -> Verd
         return Verdict(name, Held, check(own))
     except NotOfferedError as error:
         own.arm.kill()
-        return Verdict(name, Told, error.message)
+        return Verdict(name, Noted, error.message)
     except (ClientError, WrongError) as error:
         own.arm.kill()
         own.hung += isinstance(error, ClientHungError)

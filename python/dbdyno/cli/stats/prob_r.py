@@ -12,7 +12,7 @@ from dbdyno.cli.output import format_options
 from dbdyno.cli.stats.options import level_option, p_fields, show_list
 
 
-class Whole(click.ParamType[int]):
+class WholeNumber(click.ParamType[int]):
     """A whole number, also as 1e6 or 1_000_000."""
 
     name = "whole number"
@@ -34,7 +34,7 @@ class Whole(click.ParamType[int]):
 
 @click.command("prob-r", context_settings={"ignore_unknown_options": True})
 @click.argument("r", type=float)
-@click.argument("n", type=Whole())
+@click.argument("n", type=WholeNumber())
 @level_option
 @format_options
 def command(r: float, n: int, level: float, form: str | None, output: Path | None) -> None:

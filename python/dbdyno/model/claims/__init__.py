@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from dbdyno.base.errors import ModelError
-from dbdyno.model.claims.base import Claim, Told, to_json
+from dbdyno.model.claims.base import Claim, ClaimResult, to_json
 from dbdyno.model.claims.bench import Bench, Kept
 from dbdyno.model.describe import SCHEMA
 
@@ -103,7 +103,7 @@ def _placed(on_progress: Callable[[str], None], place: str, words: str) -> None:
     on_progress(place + words)
 
 
-def _held(claim: Claim, replications: tuple[int, int], seed: int, on_progress: Callable[[str], None]) -> Told:
+def _held(claim: Claim, replications: tuple[int, int], seed: int, on_progress: Callable[[str], None]) -> ClaimResult:
     """Measure a claim, doubling the replications until its verdict is steady or the maximum is reached."""
     done = 0
     begun = time.monotonic()

@@ -17,7 +17,7 @@ from dbdyno.move.ledger.folder import INNER, Filed, Ledger
 from dbdyno.move.ledger.folder import files_of as parts_of
 from dbdyno.move.loading.pieces import CSV
 from dbdyno.move.loading.rejects import Rejects
-from dbdyno.move.loading.request import Into
+from dbdyno.move.loading.request import LoadRequest
 
 
 def files_of(folder: Path) -> tuple[list[Path], dict[str, Filed] | None]:
@@ -122,7 +122,7 @@ def spooled(stream: IO[bytes]) -> Iterator[Path]:
             raise MoveError(message, where=where, next_step=error.next_step) from None
 
 
-def rejects_of(into: Into, files: Sequence[Path]) -> Rejects | None:
+def rejects_of(into: LoadRequest, files: Sequence[Path]) -> Rejects | None:
     """Return the collector of rejected rows, or None if rows are not to be rejected.
 
     Raises:

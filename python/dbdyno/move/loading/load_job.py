@@ -24,7 +24,7 @@ from dbdyno.move.engines.postgres import partitions
 from dbdyno.move.engines.postgres.publish import publish
 from dbdyno.move.engines.postgres.source import Table, application
 from dbdyno.move.engines.postgres.staging import PREFIX, copy_in, put
-from dbdyno.move.engines.postgres.target import Goal, maker
+from dbdyno.move.engines.postgres.target import TargetTable, maker
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.next_steps import named
 from dbdyno.move.ledger.next_steps import refused as goes_on
@@ -32,7 +32,7 @@ from dbdyno.move.loading.files import described, files_of, refuse_other_than_rec
 from dbdyno.move.loading.methods import refuse_misread
 from dbdyno.move.loading.pieces import CSV, Piece, by_file, piece_at, pieces_of
 from dbdyno.move.loading.rejects import Rejects
-from dbdyno.move.loading.request import PARTITIONS, Into, Loaded
+from dbdyno.move.loading.request import PARTITIONS, Loaded, LoadRequest
 from dbdyno.move.loading.staged_rows import (
     PUBLISHING,
     asked_for,
@@ -47,13 +47,15 @@ from dbdyno.move.loading.staged_rows import (
 from dbdyno.move.loading.transfer import empty_unfinished, make_stages, reached_target
 from dbdyno.move.nouns import counted
 from dbdyno.move.reading.resume import refuse_ended
-from dbdyno.move.reading.run import ENDING_SQL, How, Plan, Say, new_id
+from dbdyno.move.reading.run import ENDING_SQL, JobOptions, Plan, Say, new_id
 from dbdyno.move.reading.splits import Chunk
 
 BEGUN = "job {}: staging {}, each unlogged beside the table; to end it from the database's side: {}"
 
 
-def load(target: Postgres, source: Path, into: Into, folder: Path, how: How, say: Say, level: str) -> Loaded:
+def load(
+    target: Postgres, source: Path, into: LoadRequest, folder: Path, how: JobOptions, say: Say, level: str
+) -> Loaded:
     """Start a new job and run it from the files to the commit; if it fails, the target table is unchanged.
 
     Raises:
@@ -78,7 +80,7 @@ def load(target: Postgres, source: Path, into: Into, folder: Path, how: How, say
         return _work(target, conn, ledger, plan, goal, how, level, say)
 
 
-def begun(plan: Plan, folder: Path, how: How) -> Ledger:
+def begun(plan: Plan, folder: Path, how: JobOptions) -> Ledger:
     """Create a new ledger for the plan.
 
     Raises:
@@ -91,7 +93,7 @@ def begun(plan: Plan, folder: Path, how: How) -> Ledger:
     return ledger
 
 
-def go_on(target: Postgres, ledger: Ledger, how: How, say: Say, level: str, *, restart: bool) -> Loaded | None:
+def go_on(target: Postgres, ledger: Ledger, how: JobOptions, say: Say, level: str, *, restart: bool) -> Loaded | None:
     """Resume a job; return None if it turns out to have been published already.
 
     Raises:
@@ -123,7 +125,7 @@ def go_on(target: Postgres, ledger: Ledger, how: How, say: Say, level: str, *, r
         return _work(target, conn, ledger, plan, goal, how, level, say)
 
 
-def plan_again(plan: Plan, into: Into, how: How, *, restart: bool) -> Plan:
+def plan_again(plan: Plan, into: LoadRequest, how: JobOptions, *, restart: bool) -> Plan:
     """Return the plan of a resumed job: unchanged, or with `restart` made anew from the files as they are now.
 
     Raises:
@@ -136,7 +138,7 @@ def plan_again(plan: Plan, into: Into, how: How, *, restart: bool) -> Plan:
     return replace(fresh, into=plan.into)
 
 
-def plan_of(source: Path, into: Into, target: str, job: str, workers: int) -> Plan:
+def plan_of(source: Path, into: LoadRequest, target: str, job: str, workers: int) -> Plan:
     """Return a plan with one chunk per piece of a file.
 
     Raises:
@@ -201,8 +203,8 @@ def _work(
     conn: psycopg.Connection[Any],
     ledger: Ledger,
     plan: Plan,
-    goal: Goal,
-    how: How,
+    goal: TargetTable,
+    how: JobOptions,
     level: str,
     say: Say,
 ) -> Loaded:
@@ -242,9 +244,9 @@ def _publish(
     conn: psycopg.Connection[Any],
     ledger: Ledger,
     plan: Plan,
-    goal: Goal,
+    goal: TargetTable,
     paths: Sequence[Path],
-    how: How,
+    how: JobOptions,
     level: str,
     say: Say,
 ) -> Loaded:
@@ -279,8 +281,8 @@ def _publish(
 def _into(
     conn: psycopg.Connection[Any],
     plan: Plan,
-    goal: Goal,
-    into: Into,
+    goal: TargetTable,
+    into: LoadRequest,
     rows: int,
     rejects: Rejects | None,
     *,

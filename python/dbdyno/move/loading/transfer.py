@@ -31,15 +31,15 @@ from dbdyno.move.engines.postgres.source import (
     session_sql,
 )
 from dbdyno.move.engines.postgres.staging import FILE, ROW
-from dbdyno.move.engines.postgres.target import Goal
+from dbdyno.move.engines.postgres.target import TargetTable
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.loading.files import rejects_of
 from dbdyno.move.loading.load import reached
-from dbdyno.move.loading.request import PARTITIONS, Into, Loaded, LoadedAll
+from dbdyno.move.loading.request import PARTITIONS, Loaded, LoadedAll, LoadRequest
 from dbdyno.move.loading.staged_rows import asked_for, asked_of, goals_of, is_published, publish_staged, stage_names
 from dbdyno.move.proof.cost import cost_sql
 from dbdyno.move.reading.resume import refuse_ended, resume
-from dbdyno.move.reading.run import How, Make, Plan, Say, begin, new_id, work
+from dbdyno.move.reading.run import JobOptions, Make, Plan, Say, begin, new_id, work
 from dbdyno.move.reading.splits import Chunk
 
 
@@ -47,9 +47,9 @@ def move(
     source: Postgres,
     request: Request,
     target: Postgres,
-    into: Into,
+    into: LoadRequest,
     folder: Path,
-    how: How,
+    how: JobOptions,
     say: Say,
     *,
     hold: int = 0,
@@ -97,7 +97,7 @@ def go_on(
     source: Postgres,
     target: Postgres,
     ledger: Ledger,
-    how: How,
+    how: JobOptions,
     say: Say,
     *,
     restart: bool,
@@ -154,7 +154,7 @@ def go_on(
 
 
 @contextlib.contextmanager
-def reached_target(target: Postgres, into: Into) -> Iterator[psycopg.Connection[Any]]:
+def reached_target(target: Postgres, into: LoadRequest) -> Iterator[psycopg.Connection[Any]]:
     """Connect to the target; a database error becomes a `MoveError` that names the table."""
     try:
         with reached(target, into) as conn:
@@ -163,7 +163,9 @@ def reached_target(target: Postgres, into: Into) -> Iterator[psycopg.Connection[
         raise failure(error, into.table) from None
 
 
-def make_stages(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal], *, placed: bool = False) -> None:
+def make_stages(
+    conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[TargetTable], *, placed: bool = False
+) -> None:
     """Create the staging tables, dropping existing ones; `placed` adds columns for each row's position."""
     with conn.transaction():
         for place, goal in enumerate(goals):
@@ -180,7 +182,7 @@ def make_stages(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal]
                 conn.execute(sql.SQL("create unlogged table {} () inherits ({})").format(child, parent))
 
 
-def empty_unfinished(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal], ledger: Ledger) -> None:
+def empty_unfinished(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[TargetTable], ledger: Ledger) -> None:
     """Empty the staging tables of unfinished chunks.
 
     Raises:
@@ -209,7 +211,7 @@ def _empty_unfinished(
             conn.execute(sql.SQL("truncate {}").format(child))
 
 
-def copies(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal]) -> dict[int, str]:
+def copies(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[TargetTable]) -> dict[int, str]:
     """Return the COPY statement that receives each chunk's rows, by chunk number."""
     made = {}
     for place, goal in enumerate(goals):
@@ -219,9 +221,9 @@ def copies(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal]) -> 
     return made
 
 
-def _maker(target: Postgres, conn: psycopg.Connection[Any], goals: Sequence[Goal]) -> Make:
+def _maker(target: Postgres, conn: psycopg.Connection[Any], goals: Sequence[TargetTable]) -> Make:
     def make(
-        source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: How, folder: Path | None
+        source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: JobOptions, folder: Path | None
     ) -> _core.MoveJob:
         copy = copies(conn, plan, goals)
         name = application(plan.id)

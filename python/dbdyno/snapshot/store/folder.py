@@ -32,7 +32,7 @@ from dbdyno.snapshot.engines.view import Column, View
 from dbdyno.snapshot.store import locks, manifest
 from dbdyno.snapshot.store.integrity import CHANGED, damage
 from dbdyno.snapshot.store.parquet import Writer, literal
-from dbdyno.snapshot.store.records import Taken, ViewRecord
+from dbdyno.snapshot.store.records import SnapshotManifest, ViewRecord
 
 DEFAULT_STORE = Path("snaps")
 
@@ -49,7 +49,7 @@ class Snapshot:
     """A complete snapshot: its `manifest` as written, and `store`, the folder of the whole store."""
 
     store: Path
-    manifest: Taken
+    manifest: SnapshotManifest
 
     @property
     def number(self) -> int:
@@ -247,7 +247,7 @@ class Store:
                 before = self._try(before.number) if before is not None else None  # it may have been packed meanwhile
                 with Writer(folder) as writer:
                     records = {view.name: writer.write(view, before) for view in views}
-                made: Taken = {
+                made: SnapshotManifest = {
                     "number": number,
                     "engine": engine,
                     "target": target,

@@ -20,7 +20,7 @@ from dbdyno.base.errors import EvidenceError
 from dbdyno.base.files import make_inner_folder
 from dbdyno.evidence.files import read_json, write_whole
 from dbdyno.evidence.manifest import DAMAGED, Section
-from dbdyno.snapshot.store.records import Taken
+from dbdyno.snapshot.store.records import SnapshotManifest
 
 SCHEMA = 3
 READABLE = (1, 2, 3)
@@ -42,7 +42,7 @@ def path_of(store: Path, number: int) -> Path:
     return store / f"{number:06d}" / NAME
 
 
-def write(store: Path, manifest: Taken) -> None:
+def write(store: Path, manifest: SnapshotManifest) -> None:
     """Write a complete manifest of the present schema, with its columns first.
 
     Raises:
@@ -61,7 +61,7 @@ def write(store: Path, manifest: Taken) -> None:
     write_whole(path_of(store, manifest["number"]), _text(kept) + "\n")
 
 
-def read(store: Path, number: int, shapes: dict[str, object]) -> Taken:
+def read(store: Path, number: int, shapes: dict[str, object]) -> SnapshotManifest:
     """Return the manifest of a number, with its columns; `shapes` is a cache of columns by digest.
 
     Raises:
@@ -88,7 +88,7 @@ def read(store: Path, number: int, shapes: dict[str, object]) -> Taken:
         if isinstance(record, dict) and record.get("file") == PACKED:
             record["file"] = _in_pack(found.get("pack"), view)
         _check_view(view, record, path)
-    return cast("Taken", found)
+    return cast("SnapshotManifest", found)
 
 
 def _in_pack(pack: object, view: str) -> str:

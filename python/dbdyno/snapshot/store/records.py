@@ -28,7 +28,7 @@ ViewRecord = TypedDict(
 """
 
 
-class Taken(TypedDict, total=False):
+class SnapshotManifest(TypedDict, total=False):
     """Content of a manifest.
 
     `merged` are the numbers of pruned snapshots whose samples are in this one; `pruned` is how many there were in

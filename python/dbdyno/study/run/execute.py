@@ -336,8 +336,8 @@ def _carry_out(
     whole = {block.index for block in run.blocks()}
     again = whole and bench.traits.warms_up_again
     todo = [block for block in ready.blocks if block.index not in whole or (again and block.kind == "warmup")]
-    foretold = bench.traits.foretold and ready.timing.turn_ns is not None  # else the turns have no fixed length
-    seconds = ready.seconds() * len(todo) / len(ready.blocks) or None if foretold else None
+    predictable = bench.traits.predictable and ready.timing.turn_ns is not None  # else the turns have no fixed length
+    seconds = ready.seconds() * len(todo) / len(ready.blocks) or None if predictable else None
     progress.begin(run.id, len(ready.blocks), len(ready.blocks) - len(todo), seconds)
     try:
         with ending(run), held(bench):

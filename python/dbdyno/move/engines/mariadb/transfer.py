@@ -31,16 +31,16 @@ from dbdyno.move.engines.mariadb.staged_rows import (
     publish_staged,
     stage_anew,
 )
-from dbdyno.move.engines.mariadb.target import WRITING, Goal, database_of, is_published, is_there, load_sql
+from dbdyno.move.engines.mariadb.target import WRITING, TargetTable, database_of, is_published, is_there, load_sql
 from dbdyno.move.engines.postgres.source import Request, Snapshot, application, copy_sql, session_settings, session_sql
-from dbdyno.move.engines.postgres.target import Goal as PostgresGoal
+from dbdyno.move.engines.postgres.target import TargetTable as PostgresGoal
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.loading import staged_rows, transfer
 from dbdyno.move.loading.files import rejects_of
-from dbdyno.move.loading.request import Into, Loaded, LoadedAll
+from dbdyno.move.loading.request import Loaded, LoadedAll, LoadRequest
 from dbdyno.move.proof.cost import cost_sql
 from dbdyno.move.reading.resume import refuse_ended, resume
-from dbdyno.move.reading.run import How, Plan, Say, begin, work
+from dbdyno.move.reading.run import JobOptions, Plan, Say, begin, work
 from dbdyno.move.reading.splits import Chunk
 
 
@@ -48,9 +48,9 @@ def move(
     source: Postgres | MariaDB,
     request: Request,
     target: Postgres | MariaDB,
-    into: Into,
+    into: LoadRequest,
     folder: Path,
-    how: How,
+    how: JobOptions,
     say: Say,
     level: str,
 ) -> Loaded | LoadedAll:
@@ -96,7 +96,9 @@ def move(
         return publish_staged(target, conn, ledger, goals, into, how, level, say)
 
 
-def _made(stack: contextlib.ExitStack, conn: Any, target: MariaDB, plan: Plan, intos: Sequence[Into]) -> list[Goal]:
+def _made(
+    stack: contextlib.ExitStack, conn: Any, target: MariaDB, plan: Plan, intos: Sequence[LoadRequest]
+) -> list[TargetTable]:
     """Find or create the target tables; those created here are dropped if the job fails."""
     each = enumerate(intos)
     return [stack.enter_context(made(conn, target, one, heads_of(plan, place))) for place, one in each]
@@ -106,7 +108,7 @@ def go_on(
     source: Postgres | MariaDB,
     target: Postgres | MariaDB,
     ledger: Ledger,
-    how: How,
+    how: JobOptions,
     say: Say,
     *,
     restart: bool,
@@ -167,7 +169,7 @@ def go_on(
 
 
 @contextlib.contextmanager
-def taken_up(target: MariaDB, ledger: Ledger, plan: Plan) -> Iterator[tuple[Any, list[Goal] | None]]:
+def taken_up(target: MariaDB, ledger: Ledger, plan: Plan) -> Iterator[tuple[Any, list[TargetTable] | None]]:
     """Open a session for a job that is resumed, with its target tables; None instead of them if it was published.
 
     Raises:
@@ -218,7 +220,7 @@ def _to_postgres(target: Postgres, conn: Any, goals: Sequence[PostgresGoal]) -> 
     return pieces
 
 
-def _lines(target: MariaDB, conn: Any, into: Into) -> reading.Pieces:
+def _lines(target: MariaDB, conn: Any, into: LoadRequest) -> reading.Pieces:
     def pieces(plan: Plan, chunks: Sequence[Chunk]) -> dict[str, Any]:
         goals = stage_anew(conn, database_of(target), plan, into, chunks)
         each = [_line(plan, into, goals, chunk, select_sql(plan.tables, chunk)) for chunk in chunks]
@@ -228,7 +230,7 @@ def _lines(target: MariaDB, conn: Any, into: Into) -> reading.Pieces:
     return pieces
 
 
-def _line(plan: Plan, into: Into, goals: Sequence[Goal], chunk: Chunk, sql: str) -> dict[str, Any]:
+def _line(plan: Plan, into: LoadRequest, goals: Sequence[TargetTable], chunk: Chunk, sql: str) -> dict[str, Any]:
     """Return the core's specification of one chunk."""
     lines = load_sql(goals[chunk.table], plan.id, chunk.number, placed=into.rejects is not None)
     return {
@@ -241,9 +243,9 @@ def _line(plan: Plan, into: Into, goals: Sequence[Goal], chunk: Chunk, sql: str)
     }
 
 
-def _lines_of_postgres(target: MariaDB, conn: Any, into: Into) -> Any:
+def _lines_of_postgres(target: MariaDB, conn: Any, into: LoadRequest) -> Any:
     def make(
-        source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: How, folder: Path | None
+        source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: JobOptions, folder: Path | None
     ) -> _core.MoveJob:
         goals = stage_anew(conn, database_of(target), plan, into, chunks)
         each = [_line(plan, into, goals, one, copy_sql(snapshot.conn, plan.tables, one)) for one in chunks]

@@ -17,7 +17,7 @@ from dbdyno.snapshot.engines.postgres.facts import FactsReader
 from dbdyno.snapshot.engines.postgres.lock_timeouts import open_patiently
 from dbdyno.snapshot.engines.postgres.reader import AgainError, Part, Reader, joined
 from dbdyno.snapshot.engines.postgres.sampler import Sampler
-from dbdyno.snapshot.engines.postgres.schema_views import Seldom, Settings
+from dbdyno.snapshot.engines.postgres.schema_views import CatalogCache, Settings
 from dbdyno.snapshot.engines.postgres.size_sampling import Sizing
 from dbdyno.snapshot.engines.postgres.views import (
     CLUSTER,
@@ -64,7 +64,7 @@ class PostgresCollector:
         self.wanted_texts: list[str] = []
         self._facts: dict[str, Any] = {}
         self._sizing = Sizing()
-        self._seldom, self._settings, self._asked = Seldom(), Settings(), FactsReader()
+        self._seldom, self._settings, self._asked = CatalogCache(), Settings(), FactsReader()
         self._connections: dict[str, Connection] = {}
         self._readers: dict[str, Reader] = {}
         self.own_transactions: dict[str, dict[str, int]] = {"before": {}, "after": {}}

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dbdyno.evidence.run import Block
     from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 
-TOLD_MOST = 10
+LISTED_MOST = 10
 
 
 def sentence(measures: Measures) -> str | None:
@@ -25,8 +25,8 @@ def sentence(measures: Measures) -> str | None:
     parts = [f"{name} {duration(each_ns)}" for name, each_ns in _each_ns(measures)]
     if not parts:
         return None
-    more = f"; and {len(parts) - TOLD_MOST} more arms" if len(parts) > TOLD_MOST else ""
-    return f"CPU of the client for a transaction: {'; '.join(parts[:TOLD_MOST])}{more}"
+    more = f"; and {len(parts) - LISTED_MOST} more arms" if len(parts) > LISTED_MOST else ""
+    return f"CPU of the client for a transaction: {'; '.join(parts[:LISTED_MOST])}{more}"
 
 
 def _each_ns(measures: Measures) -> Iterator[tuple[str, float]]:
