@@ -10,6 +10,7 @@ mod buffer;
 mod call_rows;
 mod endings;
 mod folder;
+mod late_rows;
 mod parts;
 mod plan_text;
 mod small_rows;
