@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+by_option = click.option(
+    "--by",
+    type=click.Choice(("cell", "object", "both")),
+    default="cell",
+    show_default=True,
+    help="Aggregate over objects, over cells, or over neither.",
+)
+mask_option = click.option("-m", "--mask", metavar="REGEX", help="Only metrics whose whole name matches.")
+
 
 def reach_options(function: F) -> F:
     """Add --hosts and the options for reaching them; `access_of` and `hosts_from` read them."""
@@ -123,7 +132,7 @@ def confirm() -> None:
 def pick_options(function: F) -> F:
     """Add --mask, --exclude, --object and --database; `pick_from` reads them."""
     options = (
-        click.option("-m", "--mask", metavar="REGEX", help="Only metrics whose whole name matches."),
+        mask_option,
         click.option("--exclude", metavar="REGEX", help="Leave out metrics whose whole name matches."),
         click.option("--object", "item", metavar="REGEX", help="Only objects whose whole name matches: 'CD_03_.*'."),
         click.option("--database", "databases", metavar="NAMES", help="Show only these databases."),
