@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
+from dbdyno.base.json_types import JsonObject
+
 
 class Script(TypedDict):
     """One script of an arm, written in pgbench's script language."""
@@ -303,7 +305,7 @@ class RackFacts(TypedDict):
     database: str
     transactions: int
     events: int
-    cells: list[dict[str, Any]]
+    cells: list[JsonObject]
 
 
 class RackCollected(TypedDict):
