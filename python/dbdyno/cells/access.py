@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import CellsError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.hosts import Host, hosts_of
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Reach:
         self.port = int(self._settings.port or 22)
 
     @property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> JsonObject:
         """Return the `config` option for asyncssh."""
         config = self.access.config
         if isinstance(config, Path):
@@ -158,7 +159,7 @@ class Reach:
 
     def options(self) -> dict[str, object]:
         """Return the keyword arguments for `asyncssh.connect`."""
-        options: dict[str, Any] = {
+        options: JsonObject = {
             "password_auth": False,
             "kbdint_auth": False,
             "connect_timeout": self.access.timeout_s,

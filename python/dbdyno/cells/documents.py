@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from math import isinf
 from typing import Any
 from xml.etree import ElementTree
@@ -145,7 +146,7 @@ class _Reader:
             self.found.unread.append(Unread(self.line, text[:200], why))
 
 
-def _metric(values: dict[str, Any], cell: str, line: int, found: Listing) -> None:
+def _metric(values: Mapping[str, Any], cell: str, line: int, found: Listing) -> None:
     text = str(values["metricValue"])
     number = number_and_unit(text)
     name = visible(str(values.get("name", "")))

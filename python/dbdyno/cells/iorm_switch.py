@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dbdyno.base.errors import CellsError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.commands import command_of, failure
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.iorm_plan import LIST, Directive, IormPlan, alter, plan_of, same
@@ -104,7 +105,7 @@ class PlanUndo:
     """
 
     label: str
-    cells: tuple[dict[str, Any], ...]
+    cells: tuple[JsonObject, ...]
     reach: dict[str, object]
     patience_s: float = 60.0
     settle_s: float = 0.0
