@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.bench.flows.worker import own_cpu_ns, serve
 from dbdyno.wide.address import address, reached
 from dbdyno.wide.catalog import read_keyspace
@@ -51,8 +52,8 @@ class LoadMethods:
         self.table = read_keyspace(self.session, self.where.keyspace)[TABLE]
         row = self.session.execute("select release_version from system.local").one()
         self.about = f"Cassandra {row[0]}"
-        self.sets: dict[str, list[dict[str, Any]]] = {}
-        self.rows: list[dict[str, Any]] = []
+        self.sets: dict[str, list[TableRow]] = {}
+        self.rows: list[TableRow] = []
         self.ways: dict[str, Callable[[], None]] = {
             "row": self.row,
             "async": self.concurrent,
@@ -122,9 +123,9 @@ class LoadMethods:
         counted = ((group, at) for at, group in enumerate(self.groups(), 1))
         write_files(self.session, self.where, self.table, self.bound, counted, Loaded(), lambda _: None)
 
-    def groups(self) -> Iterator[list[dict[str, Any]]]:
+    def groups(self) -> Iterator[list[TableRow]]:
         """Yield rows of one partition, at most as many as fit in a batch."""
-        group: list[dict[str, Any]] = []
+        group: list[TableRow] = []
         for row in self.rows:
             if group and (row["customer"] != group[0]["customer"] or len(group) == BATCH_ROWS):
                 yield group

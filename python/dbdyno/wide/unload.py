@@ -12,13 +12,14 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import WideError
 from dbdyno.base.files import make_folder, make_inner_folder, write_whole
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.files import read_json
 from dbdyno.wide.address import Address, reached
 from dbdyno.wide.catalog import WideTable, read_keyspace
@@ -82,7 +83,7 @@ def unload(where: Address, name: str, folder: Path) -> Unloaded:
     return Unloaded(sum(one["rows"] for one in done), len(done), before, done[0]["at"], done[-1]["at"])
 
 
-def _state(folder: Path, where: Address, name: str, scan: Scan, session: Any) -> dict[str, Any]:
+def _state(folder: Path, where: Address, name: str, scan: Scan, session: Any) -> JsonObject:
     place = folder / INNER / STATE
     columns = [[one.name, one.kind.name] for one in scan.table.columns]
     if place.is_file():
@@ -108,18 +109,18 @@ def _state(folder: Path, where: Address, name: str, scan: Scan, session: Any) ->
     return state
 
 
-def _is_whole(found: dict[str, Any]) -> bool:
+def _is_whole(found: Mapping[str, Any]) -> bool:
     limits, done = found.get("ranges"), found.get("done")
     if not isinstance(limits, list) or not isinstance(done, list) or len(limits) != len(done) or not limits:
         return False
     return all(isinstance(one, list) and len(one) == 2 and all(type(at) is int for at in one) for one in limits)
 
 
-def _save(folder: Path, state: dict[str, Any]) -> None:
+def _save(folder: Path, state: Mapping[str, Any]) -> None:
     write_whole(folder / INNER / STATE, json.dumps(state).encode() + b"\n", durable=True)
 
 
-def _range(session: Any, where: Address, scan: Scan, limits: tuple[int, ...], path: Path) -> dict[str, Any]:
+def _range(session: Any, where: Address, scan: Scan, limits: tuple[int, ...], path: Path) -> JsonObject:
     """Write one token range to its file, completely or not at all, and return its record."""
     from pyarrow import parquet
 
