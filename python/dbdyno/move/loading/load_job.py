@@ -19,6 +19,7 @@ from psycopg import sql
 from dbdyno import _core
 from dbdyno.base.core_types import MoveDone
 from dbdyno.base.errors import MoveError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres import partitions
 from dbdyno.move.engines.postgres.publish import publish
@@ -169,7 +170,7 @@ def plan_of(source: Path, into: LoadRequest, target: str, job: str, workers: int
     )
 
 
-def _look(path: Path) -> dict[str, Any]:
+def _look(path: Path) -> JsonObject:
     """Return path, size and modification time of a file; raise `MoveError` if it cannot be read."""
     try:
         found = path.stat()
@@ -178,7 +179,7 @@ def _look(path: Path) -> dict[str, Any]:
     return {"path": str(path.absolute()), "bytes": found.st_size, "modified_ns": found.st_mtime_ns}
 
 
-def files_in(plan: Plan) -> dict[str, Any]:
+def files_in(plan: Plan) -> JsonObject:
     """Return what the plan says about the files, or an empty dictionary if it loads none."""
     return dict(plan.files or {})
 

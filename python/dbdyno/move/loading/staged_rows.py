@@ -16,6 +16,7 @@ from psycopg import sql
 from dbdyno import _core
 from dbdyno.base.core_types import MoveRecord
 from dbdyno.base.errors import MoveError
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres import attach, partitions
 from dbdyno.move.engines.postgres.publish import Staged, publish
@@ -32,11 +33,11 @@ from dbdyno.move.proof.cost import sentence
 from dbdyno.move.proof.statement import total
 from dbdyno.move.reading.run import JobOptions, Plan, Say, new_id
 
-Heads = list[dict[str, Any]]
+Heads = list[TableRow]
 PUBLISHING = "{} staged; publishing in one transaction"
 
 
-def asked_for(into: LoadRequest, target: str) -> dict[str, Any]:
+def asked_for(into: LoadRequest, target: str) -> JsonObject:
     """Return the plan's description of the target."""
     rejects = None if into.rejects is None else str(into.rejects.absolute())
     return {**asdict(into), "rejects": rejects, "target": target}
@@ -208,7 +209,7 @@ class _Arriving:
         return replace(loaded, files=len(records), source="source", read_again=again, cost=told)
 
 
-def rejects_for(into: LoadRequest, plan: Plan, earlier: Sequence[dict[str, Any]] = ()) -> Rejects | None:
+def rejects_for(into: LoadRequest, plan: Plan, earlier: Sequence[TableRow] = ()) -> Rejects | None:
     """Return a collector that names rejected rows by their chunk and their position in it, or None."""
     if into.rejects is None:
         return None

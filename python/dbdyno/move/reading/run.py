@@ -15,6 +15,7 @@ import psycopg
 from dbdyno import _core
 from dbdyno.base.core_types import MoveChunk, MoveDone, MoveEvent, MoveFailed, MoveSpec
 from dbdyno.base.errors import MoveError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.columns import Column
 from dbdyno.move.engines.postgres.source import Request, Snapshot, Table, application, copy_sql, session_sql, take
@@ -79,7 +80,7 @@ class Plan:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, given: dict[str, Any]) -> Plan:
+    def from_json(cls, given: JsonObject) -> Plan:
         """Return the plan from a manifest whose seal is valid."""
         tables = tuple(
             Table(

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import psycopg
 
 from dbdyno import _core
 from dbdyno.base.core_types import MoveDone, MoveFailed
 from dbdyno.base.errors import MoveError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.source import Request, Snapshot, application, take
 from dbdyno.move.ledger.folder import MODULUS
@@ -93,7 +93,7 @@ def write(
 
 
 def _run(
-    target: Postgres, plan: Plan, snapshot: Snapshot, how: JobOptions, single: dict[str, Any], watch: Watch
+    target: Postgres, plan: Plan, snapshot: Snapshot, how: JobOptions, single: JsonObject, watch: Watch
 ) -> tuple[list[MoveDone], MoveFailed | None]:
     done: list[MoveDone] = []
     failed: MoveFailed | None = None

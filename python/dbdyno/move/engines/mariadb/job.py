@@ -19,6 +19,7 @@ from urllib.parse import quote
 from dbdyno import _core
 from dbdyno.base.core_types import MoveDone, MoveFailed
 from dbdyno.base.errors import MoveError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import row, rows
@@ -40,7 +41,7 @@ AGAIN = 1_000_000
 DENIED = (1227, 1044, 1045)
 NOT_YET = {"id": "", "at": "before its first snapshot"}
 
-Pieces = Callable[[Plan, Sequence[Chunk]], dict[str, Any]]
+Pieces = Callable[[Plan, Sequence[Chunk]], JsonObject]
 """Builds the part of a `MoveJob` specification besides the source: the chunks, and where their rows go."""
 
 
@@ -193,8 +194,8 @@ def read_into(folder: Path, *, again: bool = False) -> Pieces:
         again: Read each chunk a second time in the same snapshot, for verification, without writing it.
     """
 
-    def pieces(plan: Plan, chunks: Sequence[Chunk]) -> dict[str, Any]:
-        each: list[dict[str, Any]] = [
+    def pieces(plan: Plan, chunks: Sequence[Chunk]) -> JsonObject:
+        each: list[JsonObject] = [
             {
                 "number": chunk.number,
                 "table": chunk.table,
@@ -210,7 +211,7 @@ def read_into(folder: Path, *, again: bool = False) -> Pieces:
     return pieces
 
 
-def specs(plan: Plan) -> list[dict[str, Any]]:
+def specs(plan: Plan) -> list[JsonObject]:
     """Return the plan's tables in the form the Rust core takes them."""
     return [
         {

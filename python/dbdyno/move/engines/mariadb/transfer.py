@@ -17,6 +17,7 @@ from typing import Any
 
 from dbdyno import _core
 from dbdyno.base.core_types import MoveChunk
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.mariadb import job as reading
@@ -193,7 +194,7 @@ def taken_up(target: MariaDB, ledger: Ledger, plan: Plan) -> Iterator[tuple[Any,
 
 
 def _to_postgres(target: Postgres, conn: Any, goals: Sequence[PostgresTable]) -> reading.Pieces:
-    def pieces(plan: Plan, chunks: Sequence[Chunk]) -> dict[str, Any]:
+    def pieces(plan: Plan, chunks: Sequence[Chunk]) -> JsonObject:
         copy = transfer.copies(conn, plan, goals)
         return {
             "target": transfer.receiver(target, conn, plan),
@@ -205,7 +206,7 @@ def _to_postgres(target: Postgres, conn: Any, goals: Sequence[PostgresTable]) ->
 
 
 def _lines(target: MariaDB, conn: Any, into: LoadRequest) -> reading.Pieces:
-    def pieces(plan: Plan, chunks: Sequence[Chunk]) -> dict[str, Any]:
+    def pieces(plan: Plan, chunks: Sequence[Chunk]) -> JsonObject:
         goals = stage_anew(conn, database_of(target), plan, into, chunks)
         each = [_line(plan, into, goals, chunk, select_sql(plan.tables, chunk)) for chunk in chunks]
         given = {"target": _target(target, plan), "tables": reading.specs(plan), "chunks": each}

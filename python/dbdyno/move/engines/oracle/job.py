@@ -16,6 +16,7 @@ from typing import Any
 from dbdyno import _core
 from dbdyno.base.errors import MoveError
 from dbdyno.base.files import sync_folder, written_by_name
+from dbdyno.base.json_types import JsonObject
 from dbdyno.move.engines.oracle import source
 from dbdyno.move.engines.oracle.types import Described, typed
 from dbdyno.move.engines.postgres.columns import Column
@@ -150,7 +151,7 @@ def work(address: source.Address, ledger: Ledger, how: JobOptions) -> None:
         ledger.manifest["status"] = "complete"
 
 
-def _read(address: source.Address, sql: str, path: Path, columns: Sequence[Column], how: JobOptions) -> dict[str, Any]:
+def _read(address: source.Address, sql: str, path: Path, columns: Sequence[Column], how: JobOptions) -> JsonObject:
     """Write one piece to a temporary file, verify it by reading it again, sync it and rename it; return its record."""
     import pyarrow
     from pyarrow import parquet
