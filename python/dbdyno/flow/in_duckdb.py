@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError, FlowError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.memory import in_memory
 from dbdyno.evidence.query_limits import only_select
 from dbdyno.flow.conditions import atoms
@@ -104,15 +105,15 @@ def _connected(text: str, tables: Sequence[InputTable], *, optimized: bool) -> I
         connection.close()
 
 
-def _root(given: dict[str, Any]) -> dict[str, Any]:
+def _root(given: Mapping[str, Any]) -> JsonObject:
     found = given.get("operator", given.get("children", []))
-    node: dict[str, Any] = found[0]
+    node: JsonObject = found[0]
     while node.get("type") in _WRAPPERS and node.get("children"):
         node = node["children"][0]
     return node
 
 
-def _step(node: dict[str, Any], files: dict[str, str]) -> Step:
+def _step(node: Mapping[str, Any], files: dict[str, str]) -> Step:
     name, info = str(node.get("type", "")), node.get("extra_info") or {}
     inputs = tuple(_step(one, files) for one in node.get("children") or [])
     kind = _KINDS.get(name) or (
@@ -128,7 +129,7 @@ def _step(node: dict[str, Any], files: dict[str, str]) -> Step:
     return Step(kind, text, parts, inputs, rows, None if spent is None else round(spent * 1e9))
 
 
-def _words(kind: str, name: str, info: dict[str, Any], files: dict[str, str]) -> tuple[str, tuple[str, ...]]:
+def _words(kind: str, name: str, info: Mapping[str, Any], files: dict[str, str]) -> tuple[str, tuple[str, ...]]:
     if kind == SCAN:
         file = str(info.get("Filename(s)", info.get("Table", ""))).rpartition("/")[2]
         parts = tuple(atom for one in _list(info.get("Filters")) for atom in atoms(one))
