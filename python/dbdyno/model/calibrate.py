@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import ModelError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.model.describe import SCHEMA
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def calibration(latencies_us: np.ndarray[Any, Any], *, name: str, title: str) ->
     }
 
 
-def sentences(report: dict[str, Any]) -> list[str]:
+def sentences(report: JsonObject) -> list[str]:
     """Return sentences that interpret the figures of a fit."""
     found = []
     distance, floor = report["distance"], report["floor"]

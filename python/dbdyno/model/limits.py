@@ -8,15 +8,15 @@ own parameters; nothing is measured here.
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.model.machine import Machine
 
 PIECE = 1 << 20
 """Size of the example request, in bytes: 1 MB."""
 
 
-def sentences(machine: Machine, arms: list[dict[str, Any]]) -> list[str]:
+def sentences(machine: Machine, arms: list[JsonObject]) -> list[str]:
     """Return sentences about the outstanding requests allowed and who shares a limit, over all arms.
 
     The list is empty if the machine has no LUN.
@@ -69,7 +69,7 @@ def _share(per_lun: float) -> str:
     return "J" if math.isclose(per_lun, 1) else f"J × {per_lun:.3g}"
 
 
-def _levels(machine: Machine, arms: list[dict[str, Any]], path: str) -> list[int]:
+def _levels(machine: Machine, arms: list[JsonObject], path: str) -> list[int]:
     """Return the distinct values of a parameter over all arms in order; if no arm sets it, the machine's own value."""
     short = path.rpartition(".")[2]
     found = [arm["settings"].get(path, arm["settings"].get(short)) for arm in arms]

@@ -11,9 +11,9 @@ import importlib
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from dbdyno.base.errors import ModelError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.model.claims.base import Claim, ClaimResult, to_json
 from dbdyno.model.claims.bench import Bench, Kept
 from dbdyno.model.describe import SCHEMA
@@ -61,7 +61,7 @@ def hold(
     most: int | None = None,
     seed: int = SEED,
     on_progress: Callable[[str], None] = lambda _: None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Measure claims and return the page about them.
 
     A claim that cannot be measured gets an `error`; the others are measured anyway.
