@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base import visible
 from dbdyno.base.errors import Error, EvidenceError, PlanError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.base.signals import Interrupted, Stopping
 from dbdyno.base.version import VERSION
 from dbdyno.bench.clients.process import ClientLostError
@@ -264,7 +265,7 @@ def ending(run: Run) -> Iterator[None]:
     run.save(status="complete", ended="all blocks run")
 
 
-def manifest(bench: Bench, ready: Ready) -> dict[str, Any]:
+def manifest(bench: Bench, ready: Ready) -> JsonObject:
     """Return the initial manifest of a run on any bench."""
     plan, how, facts = ready.plan, ready.timing, bench.facts()
     return {

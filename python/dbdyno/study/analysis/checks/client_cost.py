@@ -6,7 +6,9 @@ It is part of every latency, and on the server's own host it is taken from the s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dbdyno.base.json_types import TableRow
 
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Block
@@ -49,7 +51,7 @@ def _each_ns(measures: Measures) -> Iterator[tuple[str, float]]:
             yield arm.label, used / count
 
 
-def _of(arm: ArmMeasures) -> Iterator[dict[str, Any]]:
+def _of(arm: ArmMeasures) -> Iterator[TableRow]:
     """Return the arm's entries in the reports of its blocks."""
     return (own for block in arm.blocks for own in block.report["arms"] if own["arm"] == arm.number)
 

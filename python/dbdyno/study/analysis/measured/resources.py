@@ -8,9 +8,10 @@ the sums and the count of transactions. A value that a bench does not measure is
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.contract.parts import ResourceRow
 from dbdyno.study.analysis.contract.rows import Model
@@ -79,9 +80,9 @@ def of_run(connection: Any, run: Run, measures: Measures) -> list[ResourceRow]:
     return rows
 
 
-def _kept(reports: list[dict[str, Any]]) -> ResourceRow:
+def _kept(reports: list[Mapping[str, Any]]) -> ResourceRow:
     """Return what a session of an arm cached at the end of the last block; empty if no server reported it."""
-    last: dict[str, Any] = next((own for own in reversed(reports) if KEPT[0] in own), {})
+    last: JsonObject = next((own for own in reversed(reports) if KEPT[0] in own), {})
     return cast("ResourceRow", {name: last[name] for name in KEPT if name in last})
 
 
@@ -267,6 +268,6 @@ def _cpu(row: ResourceRow) -> float:
     return float(row["user_ns"] + row["system_ns"])
 
 
-def _each(reports: list[dict[str, Any]], name: str, count: int) -> float | None:
+def _each(reports: list[Mapping[str, Any]], name: str, count: int) -> float | None:
     known = [own[name] for own in reports if name in own]
     return sum(known) / count if known else None

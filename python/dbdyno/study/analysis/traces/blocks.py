@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.study.analysis.traces.account import COMMIT
 from dbdyno.trace.source import Traces
 
@@ -156,7 +157,7 @@ def per_block(traces: Traces, blocks: Blocks) -> dict[str, Array]:
     return found
 
 
-def _sums(traces: Traces) -> list[dict[str, Any]]:
+def _sums(traces: Traces) -> list[TableRow]:
     """Return sums over each block."""
     return traces.rows(
         f"""
@@ -179,7 +180,7 @@ def _sums(traces: Traces) -> list[dict[str, Any]]:
     )
 
 
-def _times(traces: Traces) -> list[dict[str, Any]]:
+def _times(traces: Traces) -> list[TableRow]:
     return traces.rows(
         "select blk, count(*) as n, avg(elapsed_ns) as mean,"
         " quantile_cont(elapsed_ns, $1::double[]) as q from population group by blk",
