@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Column, Finding, Head, Page, Section, Table, Tone
 from dbdyno.pages import common, reading, snapshot, why
 from dbdyno.pages import format as fmt
@@ -261,7 +262,7 @@ def _verdict(model: Analysis, found: Sequence[Finding]) -> dict[str, str]:
 
 def _findings(model: Analysis) -> Iterator[Finding]:
     """Yield the findings of the model, or, if it has none, the problems of each cell."""
-    given: list[dict[str, Any]] = reading.entries(model, "findings")
+    given: list[TableRow] = reading.entries(model, "findings")
     if not given:
         given = [
             {"level": "doubt", "text": f"{cell.get('name')}: {cell['problem']}", "next": cell.get("next_step")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Column, Finding, Head, Page, Section, Tone
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
@@ -47,7 +48,7 @@ def _table(model: Analysis) -> Any:
     shown = tuple(one for one in shown if "_" not in one.name or _tells(model, one.name))
     rows = []
     for pair in zip_longest(*(reading.entries(model, side) for side in sides)):
-        cells: dict[str, Any] = {}
+        cells: TableRow = {}
         for side, node in zip(sides, pair, strict=True):
             if node is not None:
                 cells[side] = Cell(_line(node))

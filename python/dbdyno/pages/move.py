@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Finding, Head, Page, Row, Section, Table, Tone
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
@@ -117,11 +117,11 @@ def _cost(model: Analysis) -> Section:
     return Section("cost", "Cost to the source", tables=tuple(tables), notes=notes)
 
 
-def _picked(one: Entry) -> dict[str, Any]:
+def _picked(one: Entry) -> TableRow:
     return {"class": fmt.line(one.get("class") or ""), "share": one.get("share"), "looks": one.get("looks")}
 
 
-def _session(one: Entry, *, several: bool) -> dict[str, Any]:
+def _session(one: Entry, *, several: bool) -> TableRow:
     at = f"attempt {one.get('attempt')}, " if several else ""
     waits = one.get("waits") or {}
     whole = sum(waits.values()) or 1
@@ -135,7 +135,7 @@ def _session(one: Entry, *, several: bool) -> dict[str, Any]:
     }
 
 
-def _sum(sessions: list[dict[str, Any]], name: str) -> int | None:
+def _sum(sessions: list[TableRow], name: str) -> int | None:
     known = [one[name] for one in sessions if one[name] is not None]
     return sum(known) if known else None
 
@@ -169,7 +169,7 @@ def _over_time(model: Analysis) -> Section:
     return Section("over_time", "How it went", tables=table, figures=drawn)
 
 
-def _tables(tables: list[dict[str, Any]]) -> Section:
+def _tables(tables: list[TableRow]) -> Section:
     if len(tables) < 2:
         return Section("tables", "Tables")
     shown = columns("table:text kind:text chunks chunks_in_all:count:of rows bytes:bytes file_bytes:bytes:in_files")

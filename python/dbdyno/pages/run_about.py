@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Column, Row, Section, Table
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
@@ -190,7 +191,7 @@ def _statement(model: Analysis, statement: dict[str, object]) -> Iterator[Row]:
     kind = fmt.line(statement.get("kind") or "")
     text: Any = Cell(fmt.text(statement.get("statement") or ""), notes=(kind,) if kind else ())
     for one in reading.entries(statement, "arms") or [{}]:
-        cells: dict[str, Any] = {**one, "text": text}
+        cells: TableRow = {**one, "text": text}
         yield Row({**cells, "arm": arm(model, one.get("arm"))} if one else {"text": text}, style="" if one else "dim")
         text = ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Column, Row, Section, Table
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
@@ -52,7 +53,7 @@ def _table(curve: Entry, label: str, unit: str, where: Any) -> Table:
     return common.table(f"{name} {where_held}".strip(), shown, rows, note=note, where=where)
 
 
-def _row(at: int, row: Entry, curve: Entry) -> dict[str, Any]:
+def _row(at: int, row: Entry, curve: Entry) -> TableRow:
     share = fmt.number(row.get("share")) or 0.0
     marks = []
     if not curve.get("ordered"):

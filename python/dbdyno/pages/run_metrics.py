@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dbdyno.base import decisions
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Column, Section, Strip, Table, Where
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
@@ -72,7 +73,7 @@ def _table(model: Analysis, pair: tuple[Any, Any], rows: list[dict[str, object]]
     return common.table(f"{one} against {base}", shown, made, look="metrics")
 
 
-def _row(row: dict[str, Any], reach: float, matters: float | None) -> dict[str, Any]:
+def _row(row: TableRow, reach: float, matters: float | None) -> TableRow:
     known = decisions.answer(row.get("decision"))
     boot = fmt.interval(row.get("boot_low"), row.get("boot_high"))
     words, needed = fmt.line(row.get("words") or ""), _needed(row)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Section
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
@@ -59,7 +60,7 @@ def race(model: Analysis) -> Iterator[Section]:
     yield Section("race", "Disk or flash first", about, tables=(table,))
 
 
-def _race(model: Analysis, row: dict[str, Any]) -> dict[str, object]:
+def _race(model: Analysis, row: Mapping[str, Any]) -> dict[str, object]:
     passed = tuple(f"{fmt.line(why)} {fmt.count(n)}" for why, n in (row.get("passed") or {}).items())
     return {**row, "arm": arm(model, row.get("arm")), "interval": _interval(row), "passed": Cell("", notes=passed)}
 
@@ -193,7 +194,7 @@ def logs(model: Analysis) -> Iterator[Section]:
     yield Section("logs", "The log and its paths", about, tables=(table,), notes=notes, where="page")
 
 
-def _path(model: Analysis, log: Entry, path: dict[str, Any]) -> dict[str, Any]:
+def _path(model: Analysis, log: Entry, path: Mapping[str, Any]) -> TableRow:
     quantiles = reading.dig(path, "quantiles_ns") or {}
     file = fmt.line(path.get("file") or "")
     return {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Head, Page, Section
 from dbdyno.pages import (
     common,
@@ -106,7 +106,7 @@ def _timeline(model: Analysis) -> Iterator[Section]:
     yield Section("trace_timeline", "Time by class", tables=(by_class, folded))
 
 
-def _timeline_rows(model: Analysis) -> list[dict[str, Any]]:
+def _timeline_rows(model: Analysis) -> list[TableRow]:
     """Return one row per session, interval and class."""
     return [
         {

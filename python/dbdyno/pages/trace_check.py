@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Finding, Section, Tone
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
@@ -108,9 +109,9 @@ def _unread(unread: Entry) -> Finding:
     return Finding(words, "doubt", (fmt.line(first.get("sample") or "", 100),))
 
 
-def rows(model: Analysis) -> list[dict[str, Any]]:
+def rows(model: Analysis) -> list[TableRow]:
     """Return one row per file and reason for unread content; a file without any has one row."""
-    found: list[dict[str, Any]] = []
+    found: list[TableRow] = []
     for file in reading.entries(model, "checked"):
         head = {name: file.get(name) for name in ("path", "format", "version", "level", "bytes", "lines")}
         for unread in file.get("unread") or [{}]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Column, Row, Section, Table
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
@@ -47,7 +48,7 @@ def profile(model: Analysis, *, skew: bool = False) -> Section:
     return Section("trace_profile", title, about, tables=(shown,), parts=(skews,) if tables else ())
 
 
-def _table(model: Analysis, given: Entry, lines: list[dict[str, Any]], decades: list[int]) -> Table:
+def _table(model: Analysis, given: Entry, lines: list[TableRow], decades: list[int]) -> Table:
     mixed = any(line.get("mean_ns") is None for line in lines)
     sums = [fmt.line(name) for name in next(iter([line["sums"] for line in lines if line.get("sums")]), {})]
     mostly = _mostly(model)
@@ -86,7 +87,7 @@ def _columns(sums: list[str], decades: list[int], *, mixed: bool, mostly: bool) 
 
 def _row(line: Entry, decades: list[int], model: Analysis, mostly: Entry) -> Row:
     what = fmt.line(line.get("what") or "wait")
-    cells: dict[str, Any] = {
+    cells: TableRow = {
         "name": _name(line, model, _TEXT_MOST),
         "count": blank(line.get("count"), "count"),
         "waits": blank(line.get("waits"), "count"),
@@ -153,7 +154,7 @@ def _value(dimension: str, value: Any, model: Analysis, longest: int) -> str:
     return f"{dimension} {fmt.line(value)}"
 
 
-def _buckets(line: Entry) -> list[dict[str, Any]]:
+def _buckets(line: Entry) -> list[TableRow]:
     """Return the non-empty buckets of a line's histogram."""
     names = ("low", "high", "count", "total")
     return [dict(zip(names, bucket, strict=False)) for bucket in line.get("histogram") or [] if bucket[2]]
@@ -164,7 +165,7 @@ def _place(bucket: Entry) -> int:
     return math.floor(math.log10(bucket["low"]) + 1e-9) if bucket["low"] >= _LEAST else _BELOW
 
 
-def _decades(lines: list[dict[str, Any]]) -> list[int]:
+def _decades(lines: list[TableRow]) -> list[int]:
     """Return the lower ends [ns] of all decades from the first to the last used; times below 1 us share one decade."""
     used = [_place(b) for line in lines for b in _buckets(line) if b["low"] >= 0]
     return [10**at for at in range(min(used), max(used) + 1)] if used else []
@@ -235,7 +236,7 @@ def calls(model: Analysis) -> Iterator[Section]:
     yield Section("trace_calls", "Database calls, seconds", about, tables=(found,))
 
 
-def rows(model: Analysis) -> list[dict[str, Any]]:
+def rows(model: Analysis) -> list[TableRow]:
     """Return one row per line of the profile, values unchanged."""
     given = reading.dig(model, "profile") or {}
     by = list(given.get("by") or [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Column, Finding, Row, Section, Table
 from dbdyno.pages import common, reading, trace_tree
 from dbdyno.pages import format as fmt
@@ -296,7 +297,7 @@ def _ranked(at: int, entry: Entry) -> dict[str, object]:
     }
 
 
-def rows(model: Analysis) -> list[dict[str, Any]]:
+def rows(model: Analysis) -> list[TableRow]:
     """Return, for each statement, one row with the step `total` and one row per step."""
     found = []
     for entry in reading.entries(model, "statements"):

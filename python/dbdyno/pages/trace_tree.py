@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Column, Row, Section, Table
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
@@ -93,7 +93,7 @@ def _wait(wait: Entry) -> str:
     return f"{fmt.line(wait.get('event') or '')}{count} {fmt.duration(wait.get('total_ns'))}"
 
 
-def rows(model: Analysis) -> list[dict[str, Any]]:
+def rows(model: Analysis) -> list[TableRow]:
     """Return one row per node."""
     return [
         {name: node.get(name) for name in COLUMNS}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Column, Row, Section, Table
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
@@ -122,7 +123,7 @@ def _summary(model: Analysis, given: Entry) -> Section:
     )
 
 
-def _quantile(row: Entry) -> dict[str, Any]:
+def _quantile(row: Entry) -> TableRow:
     known = row.get("value_ns") is not None
     ends = [fmt.duration(row.get(name)) for name in ("low_ns", "high_ns")]
     interval = f"{ends[0]} to {ends[1]}" if known else f"needs {fmt.count(row.get('needs'))} waits"
@@ -155,7 +156,7 @@ def _histogram(model: Analysis) -> Table | None:
     return common.table("", shown, rows)
 
 
-def _joined(buckets: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _joined(buckets: list[TableRow]) -> list[TableRow]:
     """Return the buckets merged with their neighbours until they fit on a terminal page."""
     step = -(-len(buckets) // _BUCKETS_MOST) if buckets else 1
     return [

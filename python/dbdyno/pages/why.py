@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Finding, Section
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
@@ -82,7 +82,7 @@ def _sentence(one: Entry, whole: Entry) -> str:
     return f"{told[0]}: {words}" if told else words
 
 
-def _rest(given: Entry, causes: list[dict[str, Any]]) -> Iterator[str]:
+def _rest(given: Entry, causes: list[TableRow]) -> Iterator[str]:
     share, amount = fmt.number(given.get("rest_share")), fmt.number(given.get("rest"))
     if not causes:
         yield "No single cause has a tenth of it with certainty."
