@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.study.plan.schedule import PlannedBlock, Timing, Turn, blocks, lasting_s
 
 if TYPE_CHECKING:
@@ -128,10 +129,10 @@ class Facts:
         own: Fields specific to this kind of bench.
     """
 
-    targets: dict[str, dict[str, Any]]
-    arms: list[dict[str, Any]]
+    targets: dict[str, JsonObject]
+    arms: list[JsonObject]
     reads: Reads
-    own: dict[str, Any] = field(default_factory=dict)
+    own: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ class Reads:
         """Return the value that `to_json` wrote."""
         return cls(str(value["evidence"]), bool(value["virtual"]), tuple(str(part) for part in value["parts"]))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the value in the form in which a manifest stores it."""
         return {"evidence": self.evidence, "virtual": self.virtual, "parts": list(self.parts)}
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import Error, TargetError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.engine import unrestored
 from dbdyno.bench.mariadb.claim import ENGINE, MariaClaim
 from dbdyno.bench.postgres.claim import Claim
@@ -167,7 +168,7 @@ def _tell_end(work: _Work, found: Attempt, tell: Tell) -> None:
         tell(given_up + "; ".join(found.problems) + tries)
 
 
-def error_record(error: BaseException) -> dict[str, Any]:
+def error_record(error: BaseException) -> JsonObject:
     """Return an error as fields of the guardian's answer: problem, and for a dbdyno `Error` where and next step."""
     if isinstance(error, Error):
         return {"problem": error.message, "where": error.where, "next_step": error.next_step}

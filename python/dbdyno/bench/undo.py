@@ -21,6 +21,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from dbdyno.base.json_types import JsonObject
+
 if TYPE_CHECKING:
     import psycopg
 
@@ -202,7 +204,7 @@ class FolderUndo:
 Undo: TypeAlias = "SqlUndo | MariaUndo | ServerUndo | FolderUndo | MarkUndo | PlanUndo"
 
 
-def to_wire(undo: Undo) -> dict[str, Any]:
+def to_wire(undo: Undo) -> JsonObject:
     """Return the undo as plain JSON values."""
     return {"type": type(undo).__name__, **asdict(undo)}
 

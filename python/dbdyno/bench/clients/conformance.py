@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dbdyno.base.errors import Error
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.clients import stream
 from dbdyno.bench.clients.arrivals import NOT_DUE
 from dbdyno.bench.clients.check_words import PAUSE_NS, POSTGRES, Words
@@ -204,7 +205,7 @@ def prepares_statements(own: Examined) -> str:
     return "once with prepared alone"
 
 
-def _mode(protocol: str) -> dict[str, Any]:
+def _mode(protocol: str) -> JsonObject:
     return {"protocol": protocol, "variables": VALUES}
 
 

@@ -24,6 +24,7 @@ from typing import Any
 
 from dbdyno.base.errors import Error, TargetError
 from dbdyno.base.files import state_folder
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.shown_settings import shown_value
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.manifest import Process
@@ -156,7 +157,7 @@ def is_marked(run: Path) -> bool:
     return (run / MARK).is_file()
 
 
-def to_json(record: UnrestoredSettings) -> dict[str, Any]:
+def to_json(record: UnrestoredSettings) -> JsonObject:
     """Return the record as plain values, with values that may be secret hidden."""
     plain = asdict(record)
     for name, kept in record.settings.items():
