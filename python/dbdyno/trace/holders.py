@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Held:
         """
         return {name: ns / self.time_ns for name, ns in self.meanwhile.items()} if self.is_known else {}
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the object as it is stored in models."""
         rows = [{"name": name, "time_ns": ns} for name, ns in self.meanwhile.items()]
         return {"event": self.event, "count": self.count, "time_ns": self.time_ns, "known_ns": self.known_ns} | {

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dbdyno.base.errors import TraceError
+from dbdyno.base.json_types import TableRow
 from dbdyno.trace.expression import value
 from dbdyno.trace.source import Traces
 
@@ -38,7 +39,7 @@ _FIGURES = """
 
 def pivot(
     traces: Traces, by: Sequence[str], *, sums: Sequence[str] = (), buckets: int = 1, is_part: bool = False
-) -> list[dict[str, Any]]:
+) -> list[TableRow]:
     """Return the lines of the profile, largest first.
 
     Each has `key` (values by expression), `what`, `name`, `class`, `count` (calls if it contains any, otherwise waits),
@@ -56,7 +57,7 @@ def pivot(
         f"select {grouped}, any_value(class) as class, {_FIGURES} {added} from items group by {grouped}"  # noqa: S608
     )
     histograms = _histograms(traces, keys, buckets)
-    lines: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    lines: dict[tuple[Any, ...], list[TableRow]] = {}
     for row in found:
         key = tuple(_plain(row[name]) for name in keys)
         row["histogram"] = histograms.get((*key, row["what"]), [])
@@ -91,7 +92,7 @@ def _items(by: Sequence[str], sums: Sequence[str]) -> str:
     return " union all ".join(selects)
 
 
-def _line(by: Sequence[str], key: tuple[Any, ...], parts: list[dict[str, Any]], sums: Sequence[str]) -> dict[str, Any]:
+def _line(by: Sequence[str], key: tuple[Any, ...], parts: list[TableRow], sums: Sequence[str]) -> TableRow:
     of = {part["what"]: part for part in parts}
     calls = max((of[what]["count"] for what in ("cpu", "unaccounted") if what in of), default=0)
     waits = of["wait"]["count"] if "wait" in of else 0
@@ -134,7 +135,7 @@ def _histograms(traces: Traces, keys: list[str], buckets: int) -> dict[tuple[Any
     return found
 
 
-def _between(traces: Traces, by: Sequence[str]) -> list[dict[str, Any]]:
+def _between(traces: Traces, by: Sequence[str]) -> list[TableRow]:
     """Return the sessions' time between calls that no wait explains: a line per session and file if grouped by them."""
     names = {"session": "coalesce(nullif(name, ''), process)", "file": "file"}
     columns = [names.get(text.strip().lower(), "null") for text in by]
@@ -145,12 +146,12 @@ def _between(traces: Traces, by: Sequence[str]) -> list[dict[str, Any]]:
     )
     found = []
     for row in rows:
-        key: dict[str, Any] = {}
+        key: TableRow = {}
         for at, text in enumerate(by):
             given = row.pop(f"k{at}")
             name = text.strip().lower()
             key[text] = BETWEEN if name == "event" else traces.path_of(given) if name == "file" else given
-        sides: dict[str, Any] = {"what": "between", "name": BETWEEN, "class": "other", "waits": 0, "histogram": []}
+        sides: TableRow = {"what": "between", "name": BETWEEN, "class": "other", "waits": 0, "histogram": []}
         found.append({"key": key, **sides, "p50_ns": None, "p99_ns": None, "sums": {}, **row})
     return found
 

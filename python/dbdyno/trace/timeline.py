@@ -7,9 +7,11 @@ inside a wait counts for both.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dbdyno.base.errors import TraceError
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.trace.page import page
 from dbdyno.trace.source import Traces
 from dbdyno.trace.waits import nice_interval
@@ -42,7 +44,7 @@ select session, 'CPU' as class, started_ns as start_ns, elapsed_ns as span_ns,
 
 def timeline_page(
     traces: Traces, *, every_ns: int | None = None, session: str | None = None, columns: int = 60
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the page about the sessions' activity over time.
 
     Args:
@@ -85,7 +87,7 @@ def timeline_page(
     return page("timeline", traces, body)
 
 
-def _sessions(traces: Traces, wanted: str | None) -> list[dict[str, Any]]:
+def _sessions(traces: Traces, wanted: str | None) -> list[TableRow]:
     rows = traces.rows(
         "select session, coalesce(nullif(name, ''), 'process ' || nullif(process, '')) as name,"
         " file, started_ns, elapsed_ns, calls, waits from sessions"
@@ -103,9 +105,7 @@ def _sessions(traces: Traces, wanted: str | None) -> list[dict[str, Any]]:
     return chosen
 
 
-def _cells(
-    traces: Traces, sessions: list[dict[str, Any]], origin: int, every: int
-) -> dict[int, dict[int, dict[str, float]]]:
+def _cells(traces: Traces, sessions: list[TableRow], origin: int, every: int) -> dict[int, dict[int, dict[str, float]]]:
     """Return the time by session, interval and class."""
     found: dict[int, dict[int, dict[str, float]]] = {}
     given = {"origin": origin, "every": every, "sessions": [row["session"] for row in sessions]}
@@ -116,7 +116,7 @@ def _cells(
     return found
 
 
-def _bins(session: dict[str, Any], cells: dict[int, dict[str, float]], origin: int, every: int) -> list[dict[str, Any]]:
+def _bins(session: Mapping[str, Any], cells: dict[int, dict[str, float]], origin: int, every: int) -> list[TableRow]:
     """Return the intervals in which the session existed, each with its classes and the unaccounted rest."""
     start = session["started_ns"] - origin
     end = start + session["elapsed_ns"]

@@ -20,6 +20,7 @@ from typing import Any
 
 from dbdyno import _core
 from dbdyno.base.errors import TraceError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.base.version import VERSION
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
@@ -54,9 +55,9 @@ class Recording:
     """A recording; `report` is the core's report about it, during the recording and at the end."""
 
     recorder: Any
-    report: dict[str, Any] = field(default_factory=dict)
+    report: JsonObject = field(default_factory=dict)
 
-    def look(self) -> dict[str, Any]:
+    def look(self) -> JsonObject:
         """Return the current report."""
         found = json.loads(self.recorder.progress())
         if found:
@@ -123,7 +124,7 @@ def recording(
         whole.save(status="complete")
 
 
-def _complete_texts(folder: Path, report: dict[str, Any], texts: Texts | None) -> None:
+def _complete_texts(folder: Path, report: JsonObject, texts: Texts | None) -> None:
     """Add missing texts to the run if `texts` knows them, and count those still missing."""
     without: list[tuple[str, int, int]] = report.pop("textless", None) or []
     found = texts([key for key, _, _ in without]) if texts and without else {}
@@ -140,7 +141,7 @@ def _complete_texts(folder: Path, report: dict[str, Any], texts: Texts | None) -
     }
 
 
-def manifest_of(report: dict[str, Any], wanted: RecordingOptions, started: str) -> dict[str, Any]:
+def manifest_of(report: JsonObject, wanted: RecordingOptions, started: str) -> JsonObject:
     """Return the manifest of a recording for the core's report."""
     version = str(report.get("version", ""))
     title = f"PostgreSQL {version.partition(' ')[0]}, {report['elapsed_ns'] / 1e9:.0f} s"
@@ -176,7 +177,7 @@ def manifest_of(report: dict[str, Any], wanted: RecordingOptions, started: str) 
     }
 
 
-def warnings_of(report: dict[str, Any]) -> list[str]:
+def warnings_of(report: JsonObject) -> list[str]:
     """Return the warnings about a recording, as sentences."""
     found = []
     if report.get("lost"):
@@ -208,7 +209,7 @@ def warnings_of(report: dict[str, Any]) -> list[str]:
     return found
 
 
-def _of_watchpoints(report: dict[str, Any]) -> list[str]:
+def _of_watchpoints(report: JsonObject) -> list[str]:
     found = []
     if report.get("undecoded"):
         found.append(
