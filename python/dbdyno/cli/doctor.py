@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.cli.output import format_options, show_rows
 
 
@@ -42,7 +42,7 @@ def _show_unrestored() -> None:
         click.echo(f"not restored: {describe(record)}", err=True)
 
 
-def _page(checks: list[dict[str, Any]]) -> str:
+def _page(checks: list[TableRow]) -> str:
     lines = []
     for check in checks:
         mark = {True: "yes", False: "no ", None: "-  "}[check["ok"]]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.base.limits import Count
 from dbdyno.cli.output import folder_option, format_options, show_rows
 from dbdyno.evidence import Run, list_runs
@@ -62,7 +63,7 @@ def chosen(folder: Path, plan: Path | None, since: str | None) -> list[Run]:
     return found
 
 
-def _row(run: Run) -> dict[str, Any]:
+def _row(run: Run) -> TableRow:
     verdict = run.manifest.verdict or Section()
     return {
         "run": run.id,

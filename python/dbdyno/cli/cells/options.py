@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -94,7 +94,7 @@ def way_options(function: F) -> F:
     return function
 
 
-def hosts_from(reach: dict[str, Any]) -> list[Host]:
+def hosts_from(reach: Mapping[str, Any]) -> list[Host]:
     """Return the cells given by `reach_options`."""
     from dbdyno.cells.hosts import hosts_of
 
@@ -102,7 +102,7 @@ def hosts_from(reach: dict[str, Any]) -> list[Host]:
     return hosts_of([*reach["hosts"], *groups], user=reach["user"])
 
 
-def access_of(reach: dict[str, Any]) -> Access:
+def access_of(reach: Mapping[str, Any]) -> Access:
     """Return how to reach the cells."""
     from dbdyno.cells.ssh import Access
 

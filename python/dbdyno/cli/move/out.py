@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,7 +118,7 @@ def command(source: str, to: str, level: str, **rest: Any) -> None:
     (mariadb.take if from_mariadb else _take)(source, Path(to), level, how, rest)
 
 
-def _refuse(source: str, to: str, rest: dict[str, Any]) -> None:
+def _refuse(source: str, to: str, rest: Mapping[str, Any]) -> None:
     """Raise an error for a source that does not exist, and for an engine that does not match it."""
     if "://" not in source and "=" not in source and source != "-" and not Path(source).exists():
         raise MoveError(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.base.limits import Number
 from dbdyno.cli.output import FORMATS, folder_option, form_of, format_options, show_rows, write_text
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from dbdyno.stats.description import Group
 
 F = TypeVar("F", bound=Callable[..., Any])
-Row = dict[str, Any]
+Row = TableRow
 Part = tuple[str, str, list[Row]]
 """A part of an answer: its name in CSV and JSON, its title, its rows."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +89,7 @@ def _by_duckdb(
     block: str | None,
     where: str | None,
     first: str | None,
-    options: dict[str, Any],
+    options: Mapping[str, Any],
 ) -> Described:
     import numpy as np
 
@@ -154,7 +154,7 @@ def _by_spark(
     block: str | None,
     where: str | None,
     first: str | None,
-    options: dict[str, Any],
+    options: Mapping[str, Any],
 ) -> tuple[Described, str, str | None]:
     from dbdyno.stats.spark import describe_by_spark
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,7 +121,7 @@ def _wait(it: Proxying) -> None:
         show_line()
 
 
-def line(report: dict[str, Any]) -> str:
+def line(report: Mapping[str, Any]) -> str:
     """Return a line with sessions, calls per second, their median, and the number of problems."""
     if not report:
         return "clients are awaited"

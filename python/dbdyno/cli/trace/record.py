@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -118,7 +119,7 @@ def _wait(it: Recording) -> None:
         show_line()
 
 
-def line(report: dict[str, Any], before: dict[str, Any]) -> str:
+def line(report: Mapping[str, Any], before: Mapping[str, Any]) -> str:
     """Return a line with sessions, notes per second, losses, and overhead."""
     if not report:
         return "the first notes are awaited"
