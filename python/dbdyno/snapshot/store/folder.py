@@ -28,6 +28,7 @@ from typing import Any
 
 from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.base.files import make_folder, make_inner_folder
+from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.view import Column, View
 from dbdyno.snapshot.store import locks, manifest
 from dbdyno.snapshot.store.integrity import CHANGED, damage
@@ -82,9 +83,9 @@ class Snapshot:
         return str(self.manifest.get("note") or "")
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return facts that the engine reported about itself."""
-        facts: dict[str, Any] = self.manifest["facts"]
+        facts: JsonObject = self.manifest["facts"]
         return facts
 
     @property
@@ -162,7 +163,7 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.damaged: dict[int, EvidenceError] = {}
-        self._shapes: dict[str, Any] = {}
+        self._shapes: JsonObject = {}
 
     def __iter__(self) -> Iterator[Snapshot]:
         """Yield all complete snapshots, by number."""

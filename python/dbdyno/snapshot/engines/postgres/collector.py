@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import Error, SnapshotError, TargetError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.postgres import facts, host, texts
 from dbdyno.snapshot.engines.postgres.catalog import KEPT_SETTINGS
 from dbdyno.snapshot.engines.postgres.facts import FactsReader
@@ -62,7 +63,7 @@ class PostgresCollector:
         self.options = options
         self.problems: list[dict[str, str]] = []
         self.wanted_texts: list[str] = []
-        self._facts: dict[str, Any] = {}
+        self._facts: JsonObject = {}
         self._sizing = Sizing()
         self._seldom, self._settings, self._asked = CatalogCache(), Settings(), FactsReader()
         self._connections: dict[str, Connection] = {}
@@ -79,7 +80,7 @@ class PostgresCollector:
         """Return when the last snapshot's counters were read, in ns since 1970 by the server's clock."""
         return int(self._facts["at_us"]) * 1000
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return what the last snapshot knows of the server: identity, epochs, version, role."""
         return {"dsn": self._target.safe_dsn, **self._facts, "problems": self.problems}
 
