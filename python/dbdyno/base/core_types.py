@@ -315,6 +315,23 @@ class RackCollected(TypedDict):
     rows: list[tuple[str, str, str, float, str, str]]
 
 
+class FileColumn(TypedDict):
+    """Column of a file, or of a table that is moved: its name, and its types.
+
+    `arrow` is the file's type, `holds` and `staged` the types in which PostgreSQL and MariaDB can hold every value
+    (None if there is none), `pg_type` and `mariadb_type` the types that it came from, `came` the source's type of a
+    transfer.
+    """
+
+    name: str
+    arrow: str
+    pg_type: str | None
+    holds: NotRequired[str | None]
+    staged: NotRequired[str | None]
+    mariadb_type: NotRequired[str | None]
+    came: NotRequired[str]
+
+
 class MoveChunk(TypedDict):
     """One unit of work of a move: a statement and the file for its rows (None: the rows are only hashed)."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.base.json_types import JsonObject
-
 if TYPE_CHECKING:
     from dbdyno.bench.recorder import Recorder
     from dbdyno.study.plan.plan import Plan
@@ -24,7 +22,7 @@ class Operations:
         self.recorder = recorder
         self.expected = frozenset(plan.workload.expected_errors)
         self.columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
-        self.counts: list[JsonObject] = [{"arm": at, **dict.fromkeys(_COUNTS, 0)} for at in range(len(self.names))]
+        self.counts: list[dict[str, int]] = [{"arm": at, **dict.fromkeys(_COUNTS, 0)} for at in range(len(self.names))]
         self.said: dict[int, str] = {}
 
     def add(

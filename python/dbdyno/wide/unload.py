@@ -15,11 +15,10 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from dbdyno.base.errors import WideError
 from dbdyno.base.files import make_folder, make_inner_folder, write_whole
-from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.files import read_json
 from dbdyno.wide.address import Address, reached
 from dbdyno.wide.catalog import WideTable, read_keyspace
@@ -31,6 +30,24 @@ from dbdyno.wide.scan import Read, ranges, read
 INNER, STATE = "_dbdyno", "unload.json"
 VERSION = 1
 WHOLE = "whole"
+
+
+class RangeRecord(TypedDict):
+    """Record of a finished token range: its rows, and when reading them began (UTC)."""
+
+    rows: int
+    at: str
+
+
+class UnloadState(TypedDict):
+    """Record of an export: what is exported, all token ranges, and for each what is finished of it."""
+
+    version: int
+    keyspace: str
+    table: str
+    columns: list[list[str]]
+    ranges: list[list[int]]
+    done: list[RangeRecord | None]
 
 
 @dataclass(frozen=True)
@@ -79,32 +96,40 @@ def unload(where: Address, name: str, folder: Path) -> Unloaded:
             if state["done"][at] is None:
                 state["done"][at] = _range(session, where, scan, tuple(limits), folder / f"part-{at:05}.parquet")
                 _save(folder, state)
-    done = state["done"]
+    done = [one for one in state["done"] if one is not None]
     return Unloaded(sum(one["rows"] for one in done), len(done), before, done[0]["at"], done[-1]["at"])
 
 
-def _state(folder: Path, where: Address, name: str, scan: Scan, session: Any) -> JsonObject:
+def _state(folder: Path, where: Address, name: str, scan: Scan, session: Any) -> UnloadState:
     place = folder / INNER / STATE
     columns = [[one.name, one.kind.name] for one in scan.table.columns]
     if place.is_file():
         found = read_json(place)
-        told = {"version": VERSION, "keyspace": where.keyspace, "table": name, "columns": columns}
-        odd = next((key for key, value in told.items() if not isinstance(found, dict) or found.get(key) != value), None)
+        known = {"version": VERSION, "keyspace": where.keyspace, "table": name, "columns": columns}
+        odd = next(
+            (key for key, value in known.items() if not isinstance(found, dict) or found.get(key) != value), None
+        )
         if odd is not None or not _is_whole(found):
             raise WideError(
                 f"the job there is another: its {odd or 'ranges'} differ",
                 where=str(place),
                 next_step="name a new folder",
             )
-        return dict(found)
+        return cast("UnloadState", found)
     if folder.exists() and any(folder.iterdir()):
         raise WideError("is not an empty folder", where=str(folder), next_step="name a new folder")
     if not folder.exists():
         make_folder(folder)
     make_inner_folder(folder / INNER)
     limits = [list(one) for one in ranges(session, where.keyspace, name)]
-    state = {"version": VERSION, "keyspace": where.keyspace, "table": name, "columns": columns}
-    state |= {"ranges": limits, "done": [None] * len(limits)}
+    state: UnloadState = {
+        "version": VERSION,
+        "keyspace": where.keyspace,
+        "table": name,
+        "columns": columns,
+        "ranges": limits,
+        "done": [None] * len(limits),
+    }
     _save(folder, state)
     return state
 
@@ -116,11 +141,11 @@ def _is_whole(found: Mapping[str, Any]) -> bool:
     return all(isinstance(one, list) and len(one) == 2 and all(type(at) is int for at in one) for one in limits)
 
 
-def _save(folder: Path, state: Mapping[str, Any]) -> None:
+def _save(folder: Path, state: UnloadState) -> None:
     write_whole(folder / INNER / STATE, json.dumps(state).encode() + b"\n", durable=True)
 
 
-def _range(session: Any, where: Address, scan: Scan, limits: tuple[int, ...], path: Path) -> JsonObject:
+def _range(session: Any, where: Address, scan: Scan, limits: tuple[int, ...], path: Path) -> RangeRecord:
     """Write one token range to its file, completely or not at all, and return its record."""
     from pyarrow import parquet
 

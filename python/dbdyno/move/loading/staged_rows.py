@@ -22,7 +22,7 @@ from dbdyno.move.engines.postgres import attach, partitions
 from dbdyno.move.engines.postgres.publish import Staged, publish
 from dbdyno.move.engines.postgres.source import application, session_settings
 from dbdyno.move.engines.postgres.staging import FILE, PREFIX, ROW
-from dbdyno.move.engines.postgres.target import TargetTable, maker, matched
+from dbdyno.move.engines.postgres.target import Heads, TargetTable, maker, matched
 from dbdyno.move.ledger.folder import MODULUS, Ledger
 from dbdyno.move.ledger.next_steps import refused
 from dbdyno.move.loading.publish_order import empty, in_order, intos
@@ -33,7 +33,6 @@ from dbdyno.move.proof.cost import sentence
 from dbdyno.move.proof.statement import total
 from dbdyno.move.reading.run import JobOptions, Plan, Say, new_id
 
-Heads = list[TableRow]
 PUBLISHING = "{} staged; publishing in one transaction"
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dbdyno.base.core_types import FileColumn
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import rows
@@ -122,7 +123,7 @@ class TargetTable:
         return [one for one in self.fields if not one.generated]
 
 
-Heads = Sequence[Mapping[str, Any]]
+Heads = Sequence[FileColumn]
 """Columns as they arrive, each with `name`, `staged`, `mariadb_type`, `pg_type` and `arrow`."""
 
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
+from dbdyno.base.core_types import FileColumn
 from dbdyno.base.errors import MoveError
 from dbdyno.move.engines.postgres import indexes
 from dbdyno.move.engines.postgres.create_table import create
@@ -137,7 +138,7 @@ def filled_apart(
     conn: psycopg.Connection[Any],
     place: tuple[str, str],
     target: sql.Composable,
-    heads: Sequence[Mapping[str, Any]] | None,
+    heads: Sequence[FileColumn] | None,
 ) -> Iterator[sql.Identifier]:
     """Create a table like the target, or from the columns of files, and drop it on exit unless it was renamed.
 

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from dbdyno.base.core_types import FileColumn
 from dbdyno.base.errors import MoveError
 from dbdyno.move.engines.postgres.create_table import create
 from dbdyno.move.engines.postgres.publish import Staged
@@ -20,7 +21,7 @@ select a.attname::text, format_type(a.atttypid, -1), a.attgenerated <> '', a.att
        format_type(a.atttypid, a.atttypmod)
 from pg_catalog.pg_attribute a where a.attrelid = %s::oid and a.attnum > 0 and not a.attisdropped order by a.attnum
 """
-Heads = Sequence[Mapping[str, Any]]
+Heads = Sequence[FileColumn]
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def matched(conn: psycopg.Connection[Any], into: LoadRequest, heads: Heads) -> T
     return TargetTable(oid, *name, kind, tuple(columns), any(known[one.name][3] for one in columns))
 
 
-def _column(one: Mapping[str, Any], known: Mapping[str, Sequence[Any]], into: LoadRequest) -> Column:
+def _column(one: FileColumn, known: Mapping[str, Sequence[Any]], into: LoadRequest) -> Column:
     name = one["name"]
     if one["holds"] is None:
         raise MoveError(

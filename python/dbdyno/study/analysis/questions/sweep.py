@@ -157,4 +157,4 @@ def _limits(run: Run) -> list[str]:
     from dbdyno.model.limits import sentences
     from dbdyno.model.machine import parsed
 
-    return sentences(parsed(machine["target"], machine["toml"]), run.manifest.plan["arms"])
+    return sentences(parsed(machine["target"], machine["toml"]), [arm["settings"] for arm in run.manifest.plan["arms"]])

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
+    Numbers = dict[str, Array]
 
 Unit = Literal["pair", "session", "file", "batch"]
 SEVERAL = 5
@@ -136,7 +137,7 @@ def _batch(line: str) -> str:
     return f"((row_number() over ({within} order by started_ns, line) - 1) * {batches} // {number})::bigint"
 
 
-def per_block(traces: Traces, blocks: Blocks) -> dict[str, Array]:
+def per_block(traces: Traces, blocks: Blocks) -> Numbers:
     """Return values of each block: executions, transactions, times, CPU, waits, and quantiles of the population.
 
     Batches have only the number, mean and quantiles of the population; the other values are NaN.

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import TraceError
-from dbdyno.base.json_types import JsonObject, TableRow
+from dbdyno.base.json_types import TableRow
 from dbdyno.stats.comparison import ComparisonRow
 from dbdyno.study.analysis.analyse import cleaned
 from dbdyno.study.analysis.contract.declared import SCHEMA
@@ -48,6 +48,7 @@ from dbdyno.trace.source import Traces
 if TYPE_CHECKING:
     from dbdyno.stats.comparison import BlockComparison
     from dbdyno.stats.stratified import Stratum
+    from dbdyno.study.analysis.traces.blocks import Numbers
 
 Sets = tuple[Traces, Traces]
 
@@ -144,7 +145,7 @@ def _figures(sets: Sets, values: tuple[Any, Any], explained: Explained) -> Figur
 
 def _comparisons(
     sets: Sets,
-    numbers: tuple[JsonObject, JsonObject],
+    numbers: tuple[Numbers, Numbers],
     blocks: tuple[Blocks, Blocks],
     explained: Explained,
     asked: Question,
@@ -187,7 +188,7 @@ def _per(explained: Explained, blocks: tuple[Blocks, Blocks]) -> str:
     return "transaction" if is_counted else ""
 
 
-def _heavy(numbers: JsonObject, blocks: Blocks) -> JsonObject:
+def _heavy(numbers: Numbers, blocks: Blocks) -> Numbers:
     """Return the values of the blocks, with NaN for sessions and files that did almost nothing."""
     import numpy as np
 
@@ -198,7 +199,7 @@ def _heavy(numbers: JsonObject, blocks: Blocks) -> JsonObject:
 
 
 def _judge(
-    numbers: tuple[dict[str, object], dict[str, object]],
+    numbers: tuple[Numbers, Numbers],
     blocks: tuple[Blocks, Blocks],
     name: str,
     label: str,
@@ -217,7 +218,7 @@ def _judge(
     )
 
 
-def _values(numbers: tuple[JsonObject, JsonObject], name: str, per: str) -> tuple[Any, Any]:
+def _values(numbers: tuple[Numbers, Numbers], name: str, per: str) -> tuple[Any, Any]:
     """Return a value of each block of both sets, divided by its executions or transactions if `per` is set."""
     import numpy as np
 
@@ -228,7 +229,7 @@ def _values(numbers: tuple[JsonObject, JsonObject], name: str, per: str) -> tupl
 
 def _used(
     metric: str,
-    numbers: tuple[JsonObject, JsonObject],
+    numbers: tuple[Numbers, Numbers],
     blocks: tuple[Blocks, Blocks],
     explained: Explained,
     asked: Question,
@@ -309,7 +310,7 @@ def _add_steps(sets: Sets, changed: list[TableRow]) -> None:
                 row["sides"][at]["steps"] = chosen["lines"]
 
 
-def _pairs(pairs: Pairs, numbers: tuple[JsonObject, JsonObject]) -> list[dict[str, object]]:
+def _pairs(pairs: Pairs, numbers: tuple[Numbers, Numbers]) -> list[dict[str, object]]:
     """Return each pair with its response and database times."""
     return [
         {"key": key, **{f"{name}_ns": [float(side[name][at]) for side in numbers] for name in ("response", "database")}}
