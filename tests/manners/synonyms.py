@@ -1,4 +1,4 @@
-"""Words that the glossary forbids, found in public names, docstrings and texts of help.
+"""Words that the glossary forbids, found in public names, docstrings, texts of help, and Rust's doc comments.
 
 The last table of docs/reference/glossary.md lists them: in every text and within every name, or, in a row that says
 "as a class", only where one of them is the whole name of a class or of a type.
@@ -57,6 +57,18 @@ def of_source(source: str) -> Iterator[tuple[int, str]]:
             yield from ((line, word) for word in in_name(name))
         for line, text in _texts(node):
             yield from ((line, word) for word in in_text(text))
+
+
+def of_rust(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the word of each forbidden word in the public names and doc comments of a Rust file."""
+    for line, text in enumerate(source.splitlines(), 1):
+        if found := re.match(r"\s*//[/!](.*)", text):
+            yield from ((line, word) for word in in_text(found[1]))
+        elif found := re.match(
+            r"\s*pub(?:\([a-z]+\))? (?:const |async |unsafe )*(?:fn|struct|enum|trait|type|static|mod|const) (\w+)",
+            text,
+        ):
+            yield from ((line, word) for word in in_name(found[1]))
 
 
 def _names(node: ast.AST) -> Iterator[tuple[int, str]]:

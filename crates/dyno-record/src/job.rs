@@ -91,7 +91,7 @@ impl Job {
         while !self.handles.is_cut(number) && !self.is_over() {
             std::thread::sleep(DRAIN_EVERY / 5);
         }
-        self.handles.told_cut()
+        self.handles.sessions_of_cut()
     }
 
     /// Returns true if the recording has ended.

@@ -20,7 +20,7 @@ use super::describe::DatabaseLine;
 use super::error::choices;
 use super::instance::instance_rows;
 use super::schema::{self, Form, Row};
-use super::tree::{self, Given, Tree};
+use super::tree::{self, GivenValue, Tree};
 use super::{Machine, MachineError};
 use crate::database::InstanceParameters;
 use crate::device::{Parameter, parameter};
@@ -99,7 +99,7 @@ pub fn beside(tree: &mut Tree) -> Result<Vec<Beside>, MachineError> {
             return Err(MachineError::at(place, message, step));
         }
         let path = format!("databases.{name}.workload.kind");
-        let Some(Given { value, line, .. }) = tree.values.remove(&path) else {
+        let Some(GivenValue { value, line, .. }) = tree.values.remove(&path) else {
             let kinds = Workload::KINDS.join(", ");
             let step = format!("add `kind = ...` to [databases.{name}.workload]: {kinds}");
             return Err(MachineError::at(place, "a database beside says what it does", step));

@@ -59,7 +59,7 @@ pub use error::MachineError;
 use error::choices;
 use schema::{Form, Row};
 use sections::Part;
-use tree::Given;
+use tree::GivenValue;
 
 /// A machine that can be built.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ pub struct Machine {
     beside: Vec<Beside>,
     has_cells: bool,
     rows: Vec<Row>,
-    given: BTreeMap<String, Given>,
+    given: BTreeMap<String, GivenValue>,
 }
 
 impl Machine {
@@ -80,7 +80,7 @@ impl Machine {
     pub fn parse(text: &str) -> Result<Self, MachineError> {
         let mut tree = tree::read(text)?;
         let title = match tree.values.remove("title") {
-            Some(Given { value: Value::String(title), .. }) => title,
+            Some(GivenValue { value: Value::String(title), .. }) => title,
             Some(given) => {
                 return Err(MachineError::at(given.place("title"), "a title is a text", ""));
             }
@@ -96,12 +96,12 @@ impl Machine {
         tree.fold(rows.iter().filter(|row| row.form == Form::Structure).map(|row| &*row.path));
         let mut machine = Self { title, parts, beside, has_cells, rows, given: BTreeMap::new() };
         machine.check_tables(&tree.tables)?;
-        let mut values: Vec<(String, Given)> = tree.values.into_iter().collect();
+        let mut values: Vec<(String, GivenValue)> = tree.values.into_iter().collect();
         values.sort_by_key(|(_, given)| given.line);
         for (path, given) in values {
             let row = machine.row(&path, &given.place(&path))?;
             let value = schema::fitting(row, &given.place(&path), &given.value)?;
-            machine.given.insert(path, Given { value, ..given });
+            machine.given.insert(path, GivenValue { value, ..given });
         }
         machine.check()?;
         Ok(machine)
@@ -140,7 +140,7 @@ impl Machine {
         let row = self.row(&path, name)?;
         let value = schema::fitting(row, &path, &schema::from_text(row, text))?;
         let source = Some("a setting of the run".into());
-        self.given.insert(path, Given { value, source, line: 0 });
+        self.given.insert(path, GivenValue { value, source, line: 0 });
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use super::error::choices;
 use super::instance::instance_rows;
 use super::kind::PartKind;
 use super::schema::{self, Form, LunParameters, Row, StripeParameters, row};
-use super::tree::{Given, Tree};
+use super::tree::{GivenValue, Tree};
 use super::{Machine, MachineError};
 use crate::cell::iorm::{Directive, IormParameters};
 use crate::cell::parameters::{FlashCacheParameters, FlashLogParameters, NetworkParameters, ScanParameters};
@@ -64,7 +64,7 @@ pub fn parts(tree: &mut Tree) -> Result<Vec<Part>, MachineError> {
     let mut parts = Vec::new();
     for (name, line) in devices {
         let path = format!("devices.{name}.kind");
-        let Some(Given { value, line: at, .. }) = tree.values.remove(&path) else {
+        let Some(GivenValue { value, line: at, .. }) = tree.values.remove(&path) else {
             let place = format!("line {line}, devices.{name}");
             let step = format!("add `kind = ...`: {}", kinds.join(", "));
             return Err(MachineError::at(place, "a device says what it is", step));

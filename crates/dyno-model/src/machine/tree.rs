@@ -12,7 +12,7 @@ use super::error::MachineError;
 
 /// A value as given.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Given {
+pub struct GivenValue {
     /// The value.
     pub value: Value,
     /// Source of the value, if given.
@@ -21,7 +21,7 @@ pub struct Given {
     pub line: usize,
 }
 
-impl Given {
+impl GivenValue {
     /// Returns the place of the value for a message.
     pub fn place(&self, path: &str) -> String {
         if self.line == 0 { path.into() } else { format!("line {}, {path}", self.line) }
@@ -31,7 +31,7 @@ impl Given {
 /// All values of a text by dotted path, and the lines of its tables.
 #[derive(Debug, Default)]
 pub struct Tree {
-    pub values: BTreeMap<String, Given>,
+    pub values: BTreeMap<String, GivenValue>,
     pub tables: BTreeMap<String, usize>,
 }
 
@@ -61,7 +61,7 @@ fn walk(text: &str, prefix: &str, table: &DeTable<'_>, tree: &mut Tree) -> Resul
         match value.get_ref() {
             DeValue::Table(inner) if inner.contains_key("value") => {
                 let (value, source) = told(&place, inner)?;
-                tree.values.insert(path, Given { value, source, line });
+                tree.values.insert(path, GivenValue { value, source, line });
             }
             DeValue::Table(inner) => {
                 tree.tables.insert(path.clone(), line);
@@ -69,7 +69,7 @@ fn walk(text: &str, prefix: &str, table: &DeTable<'_>, tree: &mut Tree) -> Resul
             }
             _ => {
                 let value = plain(&place, value)?;
-                tree.values.insert(path, Given { value, source: None, line });
+                tree.values.insert(path, GivenValue { value, source: None, line });
             }
         }
     }
@@ -138,7 +138,7 @@ impl Tree {
                 }
             }
             self.tables.retain(|key, _| !inside(key));
-            let given = Given { value: Value::Table(table), source: None, line };
+            let given = GivenValue { value: Value::Table(table), source: None, line };
             self.values.insert(path.into(), given);
         }
     }

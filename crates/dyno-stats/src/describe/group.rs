@@ -84,7 +84,7 @@ fn fences<T: Ordered>(sorted: &[u64], moments: &Moments, shift: T) -> Fences {
 mod tests {
     use super::*;
 
-    /// Worked by hand: quartiles 2 and 4, fences -4, -1, 7, 10; median 3, deviations 2 1 0 1 47.
+    /// Computed manually: quartiles 2 and 4, fences -4, -1, 7, 10; median 3, deviations 2 1 0 1 47.
     #[test]
     fn fences_of_five_values() {
         let sorted: Vec<u64> = [1i64, 2, 3, 4, 50].map(Ordered::key).to_vec();

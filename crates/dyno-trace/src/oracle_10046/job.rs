@@ -4,7 +4,7 @@
 //! one. A refused file is reported, and the others are still read.
 
 mod options;
-mod told;
+mod report;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,7 +25,7 @@ use super::refusal::Refusal;
 use super::rows::{NoSink, Sink};
 use super::statements::Registry;
 pub use options::{JobOptions, request_from_json};
-use told::Told;
+use report::JobReport;
 
 /// Reason why a job ended without a result.
 #[derive(Debug, thiserror::Error)]
@@ -261,7 +261,7 @@ impl Job {
     pub fn profile_map(&self, request: &Request) -> Result<Map<String, Json>, JobError> {
         let (tasks, refusals) = self.tasks();
         let (profile, outcomes) = self.until_done(|alone| self.profile_tasks(&tasks, request, alone));
-        let mut whole = Told::new(refusals);
+        let mut whole = JobReport::new(refusals);
         for outcome in outcomes {
             if let Some((report, damage)) = whole.good(outcome)? {
                 whole.file(report, damage.as_ref());
@@ -309,7 +309,7 @@ impl Job {
     pub fn import(&self, out: &Path) -> Result<String, JobError> {
         let (tasks, refusals) = self.tasks();
         let outcomes = self.until_done(|alone| self.import_tasks(&tasks, out, alone))?;
-        let mut whole = Told::new(refusals);
+        let mut whole = JobReport::new(refusals);
         for outcome in outcomes {
             if let Some((report, damage)) = whole.good(outcome)? {
                 whole.file(report, damage.as_ref());
@@ -368,7 +368,7 @@ impl Job {
             let (compression, damage) = self.read(task, lexing, &mut reader)?;
             Ok((report(&reader, &path_of(task), &compression, &[]), damage))
         };
-        let mut whole = Told::new(refusals);
+        let mut whole = JobReport::new(refusals);
         let outcomes = self.until_done(|alone| {
             let outcomes = self.each(&tasks, alone, work);
             again(&outcomes, &registry, alone).map(|()| outcomes)

@@ -9,9 +9,9 @@
 mod from_run;
 mod item;
 mod line;
+mod merged;
 mod request;
 mod run_tables;
-mod tell;
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -27,8 +27,8 @@ pub use from_run::profile_run;
 use item::Seen;
 pub use item::{BETWEEN, CPU_NAME, Dictionary, Item, NONE, THINK, UNACCOUNTED, What};
 pub use line::{DECADES, Line, bounds_of};
+pub use merged::{Profile, profile_json};
 pub use request::Request;
-pub use tell::{Profile, profile_json};
 
 /// Largest number of fields to group by at once.
 pub const BY_MAX: usize = 4;

@@ -9,7 +9,7 @@ use super::options::wrong;
 use super::{JobError, Outcome};
 
 /// Report on all files together.
-pub(super) struct Told {
+pub(super) struct JobReport {
     files: Vec<FileReport>,
     refused: Vec<Json>,
     first_refusal: Option<JobError>,
@@ -23,7 +23,7 @@ fn refusal_json(refusal: &Refusal) -> Json {
     })
 }
 
-impl Told {
+impl JobReport {
     pub(super) fn new(refusals: Vec<Refusal>) -> Self {
         let refused = refusals.iter().map(refusal_json).collect();
         let first_refusal = refusals.into_iter().next().map(JobError::from);

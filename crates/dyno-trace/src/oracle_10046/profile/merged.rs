@@ -28,7 +28,7 @@ struct Key {
 }
 
 #[derive(Clone, Debug)]
-struct Told {
+struct NamedLines {
     lines: Lines,
     name: String,
     class: &'static str,
@@ -37,7 +37,7 @@ struct Told {
 /// Profile of any number of files.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
-    lines: BTreeMap<Key, Told>,
+    lines: BTreeMap<Key, NamedLines>,
     kinds: BTreeMap<String, KindSum>,
     texts: BTreeMap<String, String>,
     /// Account of all sessions together.
@@ -55,7 +55,7 @@ fn alone(slot: usize, line: Line) -> Lines {
     lines
 }
 
-impl Told {
+impl NamedLines {
     fn total_ns(&self) -> i128 {
         self.lines.iter().map(Line::total_ns).sum()
     }
@@ -123,7 +123,7 @@ impl Profile {
             let name = name_of(what, dictionary);
             let key = Key { what: what_word(what), parts: vec![Part::Text(name.clone())] };
             let lines = alone(slot(what), line);
-            self.merge(key, &Told { lines, name, class: dictionary.class(what) });
+            self.merge(key, &NamedLines { lines, name, class: dictionary.class(what) });
         }
     }
 
@@ -141,10 +141,10 @@ impl Profile {
         let by_class = told || by.contains(&Field::Class);
         let class = if by_class { dictionary.class(item.what) } else { "" };
         let what = if told { what_word(item.what) } else { "call" };
-        self.merge(Key { what, parts }, &Told { lines: lines.clone(), name, class });
+        self.merge(Key { what, parts }, &NamedLines { lines: lines.clone(), name, class });
     }
 
-    fn merge(&mut self, key: Key, told: &Told) {
+    fn merge(&mut self, key: Key, told: &NamedLines) {
         match self.lines.get_mut(&key) {
             Some(known) => known.lines.iter_mut().zip(&told.lines).for_each(|(own, theirs)| own.merge(theirs)),
             None => {
@@ -169,7 +169,7 @@ impl Profile {
         let key = Key { what: "between", parts: request.by.iter().map(part).collect() };
         let mut line = Line::default();
         line.record(narrow(account.unexplained_ns()));
-        self.merge(key, &Told { lines: alone(2, line), name: BETWEEN.to_owned(), class: "other" });
+        self.merge(key, &NamedLines { lines: alone(2, line), name: BETWEEN.to_owned(), class: "other" });
     }
 
     /// Extends the span by the wall clock of a session.
@@ -188,7 +188,7 @@ fn words(parts: &[Part]) -> String {
     parts.iter().map(word).collect::<Vec<_>>().join(", ")
 }
 
-fn row(key: &Key, told: &Told, by: &[Field], elapsed_ns: i128) -> Json {
+fn row(key: &Key, told: &NamedLines, by: &[Field], elapsed_ns: i128) -> Json {
     let mut keys = Map::new();
     for (field, part) in by.iter().zip(&key.parts) {
         let value = match part {
@@ -252,7 +252,7 @@ fn histogram(line: &Line) -> Vec<Json> {
 
 /// Returns the profile as JSON, largest line first.
 pub fn profile_json(profile: &Profile, request: &Request) -> Map<String, Json> {
-    let mut lines: Vec<(&Key, &Told)> = profile.lines.iter().collect();
+    let mut lines: Vec<(&Key, &NamedLines)> = profile.lines.iter().collect();
     lines.sort_by(|a, b| b.1.total_ns().cmp(&a.1.total_ns()).then_with(|| a.0.cmp(b.0)));
     let kept = request.top.unwrap_or(usize::MAX).min(lines.len());
     let (mut count, mut total) = (0, 0);
