@@ -25,7 +25,7 @@ from figures import figure, parse
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.trace.record.process import Place
-from dbdyno.trace.record.recording import Wanted, recording
+from dbdyno.trace.record.recording import RecordingOptions, recording
 
 ORDER = "ABBA"
 Tracer = contextlib.AbstractContextManager[dict[str, Any]]
@@ -59,10 +59,10 @@ def recorded(engine: EmbeddedPostgres, mode: str | None) -> Iterator[dict[str, A
         if mode is None:
             yield told
             return
-        wanted = Wanted(cost_limit=0, mode=mode)
+        wanted = RecordingOptions(cost_limit=0, mode=mode)
         with recording(Place(int(engine.pid or 0)), Path(folder) / "run", wanted) as it:
             yield told
-        told |= it.told
+        told |= it.report
 
 
 def turn(engine: EmbeddedPostgres, tracer: Tracer, options: list[str]) -> dict[str, float]:

@@ -38,7 +38,7 @@ from dbdyno.evidence.query import connect
 from dbdyno.evidence.run import Run
 from dbdyno.trace.holders import holders, meanwhile
 from dbdyno.trace.record.process import Place
-from dbdyno.trace.record.recording import Wanted, recording
+from dbdyno.trace.record.recording import RecordingOptions, recording
 from dbdyno.trace.source import open_traces
 
 LOOK = """
@@ -141,7 +141,7 @@ def main() -> None:
         pgbench(engine, "-i", "-s", "1" if chosen.smoke else "5", "-q")
         thread = threading.Thread(target=looks, args=[engine, chosen.hertz, over, seen, spent])
         out = Path(folder) / "run"
-        with recording(Place(int(engine.pid or 0)), out, Wanted(cost_limit=0)) as it:
+        with recording(Place(int(engine.pid or 0)), out, RecordingOptions(cost_limit=0)) as it:
             thread.start()
             text = pgbench(engine, "-n", "-M", "prepared", "-c", str(chosen.clients), "-T", str(chosen.seconds))
             over.set()
@@ -153,7 +153,7 @@ def main() -> None:
             behind = [f"{one.event}: {words}" for one in holders(traces).values() if (words := meanwhile(one))]
     each_ms = sum(spent) / max(len(spent), 1) * 1e3
     print(next(line for line in text.splitlines() if "actually processed" in line))
-    print(f"{sum(seen.values())} samples, each for {each_ms:.0f} ms; lost {it.told['lost']} notes")
+    print(f"{sum(seen.values())} samples, each for {each_ms:.0f} ms; lost {it.report['lost']} notes")
     print("| event | waits | exact, ms | median, us | longest, ms | sampled, ms |")
     print("|---|---|---|---|---|---|")
     for event in sorted({*exact, *seen}, key=lambda event: -exact.get(event, (0, 0))[1]):

@@ -11,7 +11,7 @@ from test_client_protocol import PRETENDED, job
 from dbdyno.bench.clients import stream
 from dbdyno.bench.clients.load import ClientArm
 from dbdyno.bench.clients.process import ClientLostError
-from dbdyno.bench.clients.reader import RECORD, Asked, Records
+from dbdyno.bench.clients.reader import RECORD, Records, SliceRequest
 from dbdyno.bench.clients.time_coverage import LEAST_SHARE, ON_THE_WAY_NS, Accounted
 
 MS = 1_000_000
@@ -30,7 +30,7 @@ def records(*rows: tuple[int, int, int], code: str = "") -> Records:
 
 def share(own: Records, length_ms: int | None = 1_000, sessions: int = 1, heard_ms: int = 1_000) -> float | None:
     """What a slice that began at 0 is found to tell."""
-    asked = Asked(1, sessions, 1, 1, None)
+    asked = SliceRequest(1, sessions, 1, 1, None)
     asked.sent_ns, asked.heard_ns = 0, heard_ms * MS
     accounted = Accounted()
     end = stream.Record(stream.END, started_ns=0, elapsed_ns=heard_ms * MS, rows=len(own))
@@ -85,7 +85,7 @@ def test_what_follows_a_failed_transaction_is_used():
 
 
 def test_a_slice_that_a_busy_machine_held_up_is_forgiven_by_the_others():
-    accounted, asked = Accounted(), Asked(1, 1, 1, 1, None)
+    accounted, asked = Accounted(), SliceRequest(1, 1, 1, 1, None)
     asked.heard_ns = 60 * MS
     for held in (10, *[50] * 19):
         end = stream.Record(stream.END, elapsed_ns=60 * MS)
@@ -143,7 +143,7 @@ def test_blocks_that_are_too_short_to_judge_by_are_judged_together():
 
 def test_short_slices_say_nothing_of_the_blocks_that_follow():
     for length_ms, lasts in ((25, False), (50, True)):
-        accounted, asked = Accounted(), Asked(1, 1, 1, 1, None)
+        accounted, asked = Accounted(), SliceRequest(1, 1, 1, 1, None)
         asked.heard_ns = 60 * MS
         accounted.add(records((0, 0, 5)), stream.Record(stream.END, elapsed_ns=60 * MS), asked, length_ms * MS)
         assert accounted.lasts is lasts

@@ -15,7 +15,7 @@ from dbdyno.flow.conditions import atoms
 from dbdyno.flow.in_pig import parsed as pig_plan
 from dbdyno.flow.in_polars import parsed as polars_plan
 from dbdyno.flow.step import FILTER, GROUP, JOIN, LIMIT, SCAN, SORT, TOP, Flow, Step
-from dbdyno.flow.tables import given
+from dbdyno.flow.tables import input_tables
 from skipped import skip_for
 
 A, B, C = (Step(SCAN, name, rows=size) for name, size in (("a", 100), ("b", 50), ("c", 10)))
@@ -89,7 +89,7 @@ def test_sort_and_limit_become_one_and_a_group_may_go() -> None:
 def test_rows_that_pass_between_steps_are_counted() -> None:
     written = where(join(A, B, rows=5000), "x = 1", rows=7)
     executed = join(where(A, "x = 1", rows=1), B, rows=7)
-    assert compare(Flow("x", written, executed, "off")).passed == (5150, 151)
+    assert compare(Flow("x", written, executed, "off")).rows_out == (5150, 151)
 
 
 PIG = """#-----------------------------------------------
@@ -254,9 +254,9 @@ def test_tables_are_files_that_are_there(tmp_path: Path) -> None:
         (f"a={tmp_path}/b.csv", "there is no such file"),
     ):
         with pytest.raises(FlowError, match=said):
-            given([word])
+            input_tables([word])
     with pytest.raises(FlowError, match="two tables are named a"):
-        given([f"a={tmp_path}/a.csv"] * 2)
+        input_tables([f"a={tmp_path}/a.csv"] * 2)
 
 
 def checked(shop: Path, *more: str) -> list[str]:

@@ -95,15 +95,15 @@ def test_what_waits_says_how_long_no_transaction_ended(monkeypatch):
     now, noted = [100.0], []
     monkeypatch.setattr(recorder.time, "monotonic", lambda: now[0])
     silence = recorder.Silence(noted.append)
-    assert silence.told("base", 5) == "base"
+    assert silence.extended("base", 5) == "base"
     now[0] += 9
-    assert silence.told("base", 6) == "base"
+    assert silence.extended("base", 6) == "base"
     now[0] += 12
-    assert silence.told("base", 6) == "base: no answer for 12 s"
+    assert silence.extended("base", 6) == "base: no answer for 12 s"
     now[0] += 30
-    assert silence.told("base", 6) == "base: no answer for 42 s"
+    assert silence.extended("base", 6) == "base: no answer for 42 s"
     assert noted == ["base: no answer for 12 s"], "once"
-    assert silence.told("base", 7) == "base"
+    assert silence.extended("base", 7) == "base"
 
 
 @pytest.mark.soak

@@ -1,6 +1,7 @@
 """No circles: files that need one another cannot be read, tested or moved one at a time.
 
-Between the files of a crate: `use crate::…`, `use super::…`. A folder's `mod.rs` or `lib.rs` stands
+Between the files of a crate: `use crate::…`, `use super::…`, and paths within the code that begin with these
+or with a module that was taken in so. A folder's `mod.rs` or `lib.rs` stands
 for what it re-exports, so a file that takes a name from it takes it from the file that defines it.
 Between Python modules: all imports, at the top of a module, within a function, and those for the type
 checker alone: a type that two modules share belongs into a leaf. No circle is left.
@@ -98,13 +99,23 @@ def rust(source: Path) -> Graph:
         code = text.split("#[cfg(test)]\nmod tests {")[0]
         uses = graph.setdefault("/".join(own) or "lib", set())
         for use in _USE.findall(code):
-            for path in paths(use):
+            for path in (*paths(use), *within(code, use)):
                 ups = path.count("super")
                 base = () if path[0] == "crate" else own[: len(own) - ups]
                 target = resolved(texts, (*base, *(part for part in path if part not in _BASES)))
                 if target and target != own:
                     uses.add("/".join(target))
     return graph
+
+
+def within(code: str, use: str) -> Iterator[list[str]]:
+    """Yield the paths in the code that begin with a module which the `use` takes in, or with `crate`."""
+    code = re.sub(r"//[^\n]*|\"(?:[^\"\\\n]|\\.)*\"", "", code)
+    yield from (found.split("::") for found in re.findall(r"\bcrate(?:::\w+)+", code))
+    for path in paths(use):
+        if path[-1].islower():
+            for found in re.findall(rf"(?<![\w:.]){re.escape(path[-1])}((?:::\w+)+)", code):
+                yield [*path, *found.strip(":").split("::")]
 
 
 def resolved(texts: dict[tuple[str, ...], str], path: tuple[str, ...]) -> tuple[str, ...]:
@@ -165,6 +176,10 @@ def test_python_modules_do_not_import_one_another_in_circles():
 def test_a_circle_is_found():
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
     assert circles({"a": {"b"}, "b": set()}) == []
+    assert list(within("fn f() { watch::run::start(crate::job::EVERY) }", "crate::watch")) == [
+        ["crate", "job", "EVERY"],
+        ["crate", "watch", "run", "start"],
+    ]
     assert list(paths("crate::{a::B, c::{D, self}}")) == [
         ["crate", "a", "B"],
         ["crate", "c", "D"],

@@ -65,7 +65,7 @@ def test_data_in_a_pipe_stays_exact(tmp_path: Path) -> None:
     out = io.StringIO()
     stream = visible.VisibleStream(out)
     stream.write(f"a{TITLE}")
-    visible.own(stream).write("\x1b[1m")  # type: ignore[arg-type]
+    visible.unwrapped(stream).write("\x1b[1m")  # type: ignore[arg-type]
     assert out.getvalue() == "a\\x1b]0;taken\\x07\x1b[1m"
 
 

@@ -178,10 +178,10 @@ def test_a_task_that_runs_twice_leaves_one_file(rows: Lab, hdfs: Hdfs) -> None:
     """As Spark does it: the driver's snapshot, one chunk, the reader of an executor; twice."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.engines.postgres.source import Request, take
-    from dbdyno.move.reading.run import How, job_spec, new_id, plan_of
+    from dbdyno.move.reading.run import JobOptions, job_spec, new_id, plan_of
     from dbdyno.move.spark.job import read_chunk
 
-    source, how = Postgres.open(rows.dsn), How()
+    source, how = Postgres.open(rows.dsn), JobOptions()
     with take(source, Request(tables=["t"]), new_id()) as snapshot:
         plan = plan_of(source, snapshot, new_id(), how)
         spec = job_spec(source, plan, plan.chunks[:1], snapshot, how, Path())

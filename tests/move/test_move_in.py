@@ -24,8 +24,8 @@ from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.merging import Merged
 from dbdyno.move.loading import load as inward
 from dbdyno.move.loading import methods as loading
-from dbdyno.move.loading.request import Into, Loaded
-from dbdyno.move.reading.run import How
+from dbdyno.move.loading.request import Loaded, LoadRequest
+from dbdyno.move.reading.run import JobOptions
 
 
 def into(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
@@ -185,7 +185,7 @@ def test_a_kill_on_the_way_in_leaves_all_or_nothing(lab: Lab) -> None:
 
 def loaded(lab: Lab) -> Loaded:
     """The files of `out` into the table u, in this process."""
-    return inward.bring(Postgres.open(lab.dsn), lab.out, Into("u"), How(workers=2), lambda _: None)
+    return inward.bring(Postgres.open(lab.dsn), lab.out, LoadRequest("u"), JobOptions(workers=2), lambda _: None)
 
 
 def test_who_is_cut_off_while_rows_are_published_is_told_that_nobody_knows(

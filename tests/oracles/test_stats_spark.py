@@ -137,13 +137,13 @@ def test_buckets_have_the_core_s_ends(files: list[Path]) -> None:
 
 
 def test_the_command_line_takes_the_same_way(files: list[Path]) -> None:
+    from dbdyno.cli.stats.options import Input
     from dbdyno.cli.stats.read import describe_operands
 
     folder = str(files[0].parent)
-    there, column, block = describe_operands(
-        [folder], Path("runs"), column="us", by="arm", block=None, where=None, engine="spark"
-    )
+    given = Input((folder,), Path("runs"))
+    there, column, block = describe_operands(given, column="us", by="arm", block=None, engine="spark")
     assert (column, block) == ("us", "block")
     assert there.groups[0].n == both(files, "us")[0].groups[0].n
     with pytest.raises(StatsError, match="one operand"):
-        describe_operands([folder, folder], Path("runs"), column="us", by=None, where=None, engine="spark")
+        describe_operands(Input((folder, folder), Path("runs")), column="us", by=None, engine="spark")

@@ -14,7 +14,7 @@ from dbdyno.judge.blocked_time import Blocked
 from dbdyno.judge.same_work import Index, SameWork
 from dbdyno.judge.snapshots import compare
 from dbdyno.judge.verdict import Facts, judge
-from dbdyno.snapshot.causes import Cause, Told
+from dbdyno.snapshot.causes import Cause, ReportedCause
 from dbdyno.snapshot.reading.periods import period
 
 MEANS_MS = {1: 0.1, 2: 0.4, 3: 2.0, 4: 0.05, 5: 8.0}
@@ -145,11 +145,11 @@ def test_a_metric_that_is_small_decides_nothing(server: Loaded):
     assert found["word"] == "ok"
 
 
-STANDBY = Told(Cause("commits wait for a standby", "1 session", code="standby"), None)
-STORM = Told(Cause("many more sessions begin", "sessions begun 4 → 131 a second", code="sessions"), None)
+STANDBY = ReportedCause(Cause("commits wait for a standby", "1 session", code="standby"), None)
+STORM = ReportedCause(Cause("many more sessions begin", "sessions begun 4 → 131 a second", code="sessions"), None)
 
 
-def facts(high: float = 1.02, commits: Blocked | None = None, rate: float = 100.0, *causes: Told) -> Facts:
+def facts(high: float = 1.02, commits: Blocked | None = None, rate: float = 100.0, *causes: ReportedCause) -> Facts:
     same = SameWork(Index(1.0, 1 / high, high, 0.9), None, 1.0, (8, 8))
     return Facts(
         (8, 8), same, None, None, None, causes, (500.0, 500.0), commits=commits, commits_a_second=(100.0, rate)

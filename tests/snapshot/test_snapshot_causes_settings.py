@@ -13,7 +13,7 @@ from test_snapshot_causes import OnPostgres
 
 from dbdyno.judge.interval_report import judged_report
 from dbdyno.judge.snapshots import compare
-from dbdyno.snapshot.causes import Cause, change_of, told_once
+from dbdyno.snapshot.causes import Cause, change_of, reported_causes
 from dbdyno.snapshot.causes.postgres.reachable_tables import names_of
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.periods import period
@@ -133,7 +133,7 @@ def test_shares_of_causes_add_up_to_one_at_most_and_every_cause_is_told_once(see
         Cause(f"cause {at}", "", frozenset(dice.sample(sorted(gains), dice.randint(0, len(gains)))))
         for at in range(dice.randint(1, 9))
     ]
-    told = told_once(Shares(gains), ranked)  # type: ignore[arg-type]
+    told = reported_causes(Shares(gains), ranked)  # type: ignore[arg-type]
     assert sum(one.share or 0 for one in told) <= 1 + 1e-9
     assert sorted([one.cause.words for one in told] + [words for one in told for words in one.also]) == sorted(
         one.words for one in ranked

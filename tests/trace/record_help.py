@@ -20,7 +20,7 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.evidence.query import connect
 from dbdyno.evidence.run import Run
 from dbdyno.trace.record.process import Place
-from dbdyno.trace.record.recording import Recording, Texts, Wanted, recording
+from dbdyno.trace.record.recording import Recording, RecordingOptions, Texts, recording
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,11 +57,11 @@ def session(engine: EmbeddedPostgres) -> psycopg.Connection[tuple[Any, ...]]:
 
 @contextlib.contextmanager
 def recorded(
-    engine: EmbeddedPostgres, out: Path, wanted: Wanted | None = None, texts: Texts | None = None
+    engine: EmbeddedPostgres, out: Path, wanted: RecordingOptions | None = None, texts: Texts | None = None
 ) -> Iterator[Recording]:
     """Records the server while the block runs, whatever it costs; by probes, unless another mode is wanted."""
     assert engine.pid is not None
-    wanted = wanted or Wanted(cost_limit=0)
+    wanted = wanted or RecordingOptions(cost_limit=0)
     with recording(Place(engine.pid), out, replace(wanted, mode=wanted.mode or "sites"), texts) as it:
         yield it
 

@@ -22,7 +22,7 @@ from record_help import rows, session
 from command_line import dbdyno, on_a_terminal
 from dbdyno.base.errors import TraceError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.trace.proxy.proxy_run import Wanted, proxying, server_of, spin_ns
+from dbdyno.trace.proxy.proxy_run import ProxyOptions, proxying, server_of, spin_ns
 
 TURNS, CLIENTS = 10, 2
 SECRET = "c0ffee-54321"
@@ -178,7 +178,7 @@ def test_a_cancel_request_reaches_its_session(engine: EmbeddedPostgres, tmp_path
         connection.cancel()
         thread.join()
     assert isinstance(raised[0], psycopg.errors.QueryCanceled)
-    assert it.told["cancels"] == 1
+    assert it.report["cancels"] == 1
     assert rows(run, "select process from sessions") == [(str(pid),)]
 
 
@@ -198,7 +198,7 @@ def test_a_session_that_is_cut_is_told_and_others_go_on(engine: EmbeddedPostgres
         cut.close()
         while it.look().get("broken") != 1:
             time.sleep(0.01)
-        assert "the client broke off" in it.told["last"]
+        assert "the client broke off" in it.report["last"]
         own.execute("select pg_terminate_backend(%s)", [pid])
         killed = through(engine, it)
         own.execute("select pg_terminate_backend(%s)", [killed.info.backend_pid])
@@ -225,13 +225,13 @@ def test_clients_that_speak_something_else_are_told_so(engine: EmbeddedPostgres,
         with pytest.raises(psycopg.OperationalError, match="does not support SSL"):
             through(engine, it, sslmode="require")
         assert connection.execute("select 1").fetchall() == [(1,)]
-    assert it.told["rubbish"] == 1
+    assert it.report["rubbish"] == 1
 
 
 def test_a_server_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    wanted = Wanted("127.0.0.1:0", ("127.0.0.1", port))
+    wanted = ProxyOptions("127.0.0.1:0", ("127.0.0.1", port))
     with pytest.raises(TraceError, match=f"no server answers at 127.0.0.1:{port}"), proxying(wanted, tmp_path / "run"):
         pass
     assert not list(tmp_path.iterdir())
@@ -244,7 +244,7 @@ def test_a_server_that_went_away_is_told_to_clients(tmp_path: Path) -> None:
         engine.stop()
         with pytest.raises(psycopg.OperationalError, match="the server cannot be reached"):
             through(engine, it)
-    assert it.told["unreachable"] == 1
+    assert it.report["unreachable"] == 1
 
 
 def test_a_proxy_that_looks_for_the_next_message_sleeps_when_none_comes(

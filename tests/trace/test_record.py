@@ -32,7 +32,7 @@ from dbdyno.base.errors import TargetError, TraceError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.cli.trace.record import line
 from dbdyno.trace.record.process import place_of
-from dbdyno.trace.record.recording import Wanted, warnings_of
+from dbdyno.trace.record.recording import RecordingOptions, warnings_of
 from kernel_probes import require_probes
 from skipped import skip_for
 
@@ -139,7 +139,7 @@ def test_calls_rows_and_errors_are_those_of_the_client(engine: EmbeddedPostgres,
     run = tmp_path / "run"
     with session(engine) as connection:
         connection.execute("create table counted (a int)")
-    with recorded(engine, run, Wanted(cost_limit=0, details=True)), session(engine) as connection:
+    with recorded(engine, run, RecordingOptions(cost_limit=0, details=True)), session(engine) as connection:
         for _ in range(30):
             connection.execute("insert into counted select generate_series(1, 7)", prepare=False)
         for number in range(40):
@@ -245,7 +245,7 @@ def test_only_sessions_of_a_database_are_recorded_where_one_is_named(engine: Emb
     with session(engine) as connection:
         connection.execute("create database elsewhere")
         with (
-            recorded(engine, run, Wanted(database="elsewhere", cost_limit=0)),
+            recorded(engine, run, RecordingOptions(database="elsewhere", cost_limit=0)),
             psycopg.connect(**{**engine.conninfo(), "dbname": "elsewhere"}) as other,  # type: ignore[arg-type]
         ):
             connection.execute("select 1 as here")
@@ -277,7 +277,7 @@ def test_a_recording_without_an_end_ends_with_its_server(tmp_path: Path, mode: s
     run = tmp_path / "run"
     with (
         own_server(binaries_of("installed")) as own,
-        recorded(own, run, Wanted(cost_limit=0, mode=mode)) as it,
+        recorded(own, run, RecordingOptions(cost_limit=0, mode=mode)) as it,
         session(own) as connection,
     ):
         connection.execute("select 1")
@@ -303,14 +303,14 @@ def test_probes_come_and_go_under_load_without_a_failed_transaction(engine: Embe
 
 @pytest.mark.soak
 def test_what_is_too_dear_is_given_up_step_by_step_and_said(engine: EmbeddedPostgres, tmp_path: Path) -> None:
-    with loaded(engine) as failed, recorded(engine, tmp_path / "run", Wanted(cost_limit=1e-6)) as it:
+    with loaded(engine) as failed, recorded(engine, tmp_path / "run", RecordingOptions(cost_limit=1e-6)) as it:
         while not it.is_over():
             time.sleep(0.1)
     assert failed == []
-    given_up = [one.partition("without ")[2].partition(":")[0] for one in it.told["shed"]]
-    assert given_up == [missing["what"] for missing in it.told["unrecorded"]]
+    given_up = [one.partition("without ")[2].partition(":")[0] for one in it.report["shed"]]
+    assert given_up == [missing["what"] for missing in it.report["unrecorded"]]
     assert "statements and their rows" in given_up
-    assert "more than the limit" in it.told["stopped"]
+    assert "more than the limit" in it.report["stopped"]
     assert len([one for one in it.warnings if "--cost-limit" in one]) == len(given_up) + 1
     [(begun,)] = rows(tmp_path / "run", "select min(started_ns) from waits")
     last = "select max(c.started_ns) from calls c where c.kind = ?"
@@ -325,15 +325,15 @@ def test_short_waits_that_are_dear_are_given_up_before_statements_and_the_profil
     engine: EmbeddedPostgres, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
-    with recorded(engine, run, Wanted(cost_limit=1e-6)) as it, session(engine) as connection:
+    with recorded(engine, run, RecordingOptions(cost_limit=1e-6)) as it, session(engine) as connection:
         connection.execute("set work_mem = '64kB'")
         while not it.look().get("shed"):
             connection.execute("select count(*) from (select generate_series(1, 100000) order by 1 desc) s")
         time.sleep(0.2)
         for _ in range(3):
             connection.execute("select count(*) from (select generate_series(1, 100000) order by 1 desc) s")
-    assert it.told["unrecorded"][0]["what"] == "waits of class IO"
-    since_ns = it.told["unrecorded"][0]["from_ns"]
+    assert it.report["unrecorded"][0]["what"] == "waits of class IO"
+    since_ns = it.report["unrecorded"][0]["from_ns"]
     spills = "select count(*), max(started_ns) from waits where event ilike 'IO:BufFile%'"
     [(spilled, until_ns)] = rows(run, spills)
     assert spilled > 1_000 and until_ns <= since_ns

@@ -76,7 +76,7 @@ def test_of_a_thousand_connections_of_one_statement_none_is_lost(engine: Embedde
 
     with recorded(engine, tmp_path / "run") as it, ThreadPoolExecutor(4) as pool:
         list(pool.map(one, range(CONNECTIONS)))
-    assert it.told["lost"] == 0
+    assert it.report["lost"] == 0
     found = rows(
         tmp_path / "run",
         "select s.text, count(*), count(distinct c.session) from calls c join statements s using (statement)"

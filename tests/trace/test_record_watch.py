@@ -24,7 +24,7 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.exact_waits import ExactWatcher
 from dbdyno.cli.trace.record import line
 from dbdyno.trace.record.process import Place
-from dbdyno.trace.record.recording import Wanted, recording, warnings_of
+from dbdyno.trace.record.recording import RecordingOptions, recording, warnings_of
 from dbdyno.trace.record.texts import texts_of
 from kernel_probes import require_probes, require_watchpoints
 from skipped import skip_for
@@ -119,8 +119,8 @@ def test_calls_their_kinds_and_statements_are_those_of_the_client(engine: Embedd
     }
     expected = {("exec", "insert"): 30, ("parse", "select"): 1, ("bind", "select"): 40, ("exec", "select"): 40}
     assert counts == expected
-    assert it.told["undecoded"] == 0
-    assert it.told["unnamed_calls"] == 0
+    assert it.report["undecoded"] == 0
+    assert it.report["unnamed_calls"] == 0
 
 
 def test_without_query_ids_a_statement_is_known_where_its_text_could_be_read_and_the_rest_is_told(
@@ -134,8 +134,8 @@ def test_without_query_ids_a_statement_is_known_where_its_text_could_be_read_and
     texts = "select s.text, count(*) from calls c join statements s using (statement) where s.text like ? group by 1"
     assert rows(tmp_path / "run", texts, "%slow%") == [("select ? as slow, pg_sleep(?)", 1)]
     [(_, known)] = rows(tmp_path / "run", texts, "%fast%") or [("", 0)]
-    assert known + it.told["unnamed_calls"] >= 300, "a call has its statement, or is counted as one without"
-    assert 0 < it.told["unnamed_calls"] <= 301
+    assert known + it.report["unnamed_calls"] >= 300, "a call has its statement, or is counted as one without"
+    assert 0 < it.report["unnamed_calls"] <= 301
     assert any("have no statement" in warning for warning in it.warnings)
 
 
@@ -152,7 +152,7 @@ def test_statements_that_no_look_saw_say_so_where_their_text_would_stand(
     with session(engine) as connection, watched(engine, tmp_path / "run") as it:
         brief(connection)
         connection.execute("select pg_sleep(.02)")
-    told = it.told["textless"]
+    told = it.report["textless"]
     assert told["calls"] >= told["statements"] > 0, "the forty are not all seen"
     unseen = "select statement, text from statements where text like '(text not seen%'"
     found = rows(tmp_path / "run", unseen)
@@ -176,8 +176,8 @@ def test_texts_that_no_look_saw_are_those_of_pg_stat_statements_where_that_may_b
         with watched(own, tmp_path / "run", texts=partial(texts_of, dsn)) as it:
             brief(connection)
             connection.execute("select pg_sleep(.02)")
-    assert it.told["textless"]["found"] > 0
-    assert it.told["textless"]["statements"] == 0
+    assert it.report["textless"]["found"] > 0
+    assert it.report["textless"]["statements"] == 0
     texts = {text for (text,) in rows(tmp_path / "run", "select text from statements")}
     forms = {
         f"select {literal}{', '.join(['', *others])}"
@@ -244,12 +244,12 @@ def test_taken_registers_are_refused_with_the_likely_other_tracer(engine: Embedd
     with session(engine) as connection, registers_taken(pid := connection.info.backend_pid):
         with (
             pytest.raises(TraceError, match="debug registers of the process are taken: a debugger, pg_wait_tracer"),
-            recording(Place(pid, only=True), tmp_path / "run", Wanted(mode="watch")),
+            recording(Place(pid, only=True), tmp_path / "run", RecordingOptions(mode="watch")),
         ):
             pass
         with watched(engine, tmp_path / "all") as it:
             connection.execute("select pg_sleep(.02)")
-    assert any("registers" in why for why in it.told["refused"])
+    assert any("registers" in why for why in it.report["refused"])
     assert any("what they would have shown is missing" in warning for warning in it.warnings)
     [(unobserved, whole)] = rows(
         tmp_path / "all",
@@ -277,7 +277,7 @@ def test_probes_are_never_set_beside_watchpoints_and_who_names_no_mode_watches_a
     with watched(engine, tmp_path / "watch"):
         with pytest.raises(TraceError, match="never set beside watchpoints"), recorded(engine, tmp_path / "sites"):
             pass
-        with recording(Place(int(engine.pid or 0)), tmp_path / "either", Wanted(cost_limit=0)) as it:
+        with recording(Place(int(engine.pid or 0)), tmp_path / "either", RecordingOptions(cost_limit=0)) as it:
             assert it.recorder.mode()[0] == "watch"
             assert "never set beside watchpoints" in str(it.instead)
     assert not (tmp_path / "sites").exists()
@@ -316,8 +316,8 @@ def test_watchpoints_that_are_too_dear_are_given_up_step_by_step(engine: Embedde
         while not it.is_over():
             time.sleep(0.1)
     assert failed == []
-    assert [one["what"] for one in it.told["unrecorded"]] == ["calls and statements"]
-    assert "more than the limit" in it.told["stopped"]
+    assert [one["what"] for one in it.report["unrecorded"]] == ["calls and statements"]
+    assert "more than the limit" in it.report["stopped"]
     last = "select max(c.started_ns) from calls c where c.kind = ?"
     exec_end, message_end = (rows(tmp_path / "run", last, kind)[0][0] for kind in ("exec", "message"))
     assert exec_end < message_end

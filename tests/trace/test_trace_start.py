@@ -81,12 +81,12 @@ def test_a_profile_begun_ahead_says_what_one_begun_later_says(words: tuple[str, 
 def test_a_plain_profile_takes_the_reading_that_is_under_way(words: tuple[str, ...], folder: Path):
     """Would fail where the defaults of the command and those of `ahead` part."""
     seen = []
-    with mock.patch.object(early_read, "taken", lambda *told: seen.append(found := _taken(*told)) or found):
+    with mock.patch.object(early_read, "take_reading", lambda *told: seen.append(found := _taken(*told)) or found):
         dbdyno("trace", "profile", *words, cwd=folder)
     assert [reading is not None for reading in seen] == [True]
 
 
-_taken = early_read.taken
+_taken = early_read.take_reading
 
 
 @pytest.mark.parametrize("words", OTHERS, ids=" ".join)

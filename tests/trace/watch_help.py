@@ -18,7 +18,7 @@ from record_help import copied, recorded
 from dbdyno.bench.engine.os_user import engine_account
 from dbdyno.bench.postgres.binaries import Binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.trace.record.recording import Recording, Texts, Wanted
+from dbdyno.trace.record.recording import Recording, RecordingOptions, Texts
 
 _PERF_EVENT_OPEN, _BREAKPOINT, _WRITE = 298, 5, 2
 _EXCLUDE_KERNEL, _EXCLUDE_HV = 1 << 5, 1 << 6
@@ -36,7 +36,7 @@ def own_server(binaries: Binaries, **settings: Any) -> Iterator[EmbeddedPostgres
 @contextlib.contextmanager
 def watched(engine: EmbeddedPostgres, out: Path, texts: Texts | None = None, **wanted: Any) -> Iterator[Recording]:
     """Records by watchpoints while the block runs, whatever it costs."""
-    with recorded(engine, out, Wanted(**{"cost_limit": 0, "mode": "watch", **wanted}), texts) as it:
+    with recorded(engine, out, RecordingOptions(**{"cost_limit": 0, "mode": "watch", **wanted}), texts) as it:
         assert it.recorder.mode()[0] == "watch"
         yield it
 

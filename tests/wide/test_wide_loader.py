@@ -10,7 +10,7 @@ from wide_lab import WideLab
 
 from dbdyno.base.errors import PlanError
 from dbdyno.study.analysis.analyse import analyse
-from dbdyno.study.analysis.questions.loading import Way, sentences
+from dbdyno.study.analysis.questions.loading import LoadMethod, sentences
 from dbdyno.study.library import find_study
 from dbdyno.study.run.execute import start
 
@@ -26,12 +26,12 @@ def test_it_asks_for_a_cassandra() -> None:
 
 
 def test_a_way_whose_time_is_its_start_is_said_to_be_that() -> None:
-    ways = [Way("batch", 4000, 0.5e9, 0.01e9), Way("direct", 4000, 10e9, 9.7e9)]
+    ways = [LoadMethod("batch", 4000, 0.5e9, 0.01e9), LoadMethod("direct", 4000, 10e9, 9.7e9)]
     first, second = sentences(ways)
     assert first == "Rows a second: batch 8,000, direct 400."
     assert second.startswith("97 % of the 10.0 s of direct is what it takes for 40 rows, too")
     assert "--set lines=200000" in second
-    assert sentences([Way("direct", 1_000_000, 20e9, 9.7e9)]) == ["Rows a second: direct 50,000."]
+    assert sentences([LoadMethod("direct", 1_000_000, 20e9, 9.7e9)]) == ["Rows a second: direct 50,000."]
 
 
 @pytest.mark.soak

@@ -1,8 +1,9 @@
 //! Hot loops compiled twice: for every processor, and for those with AVX2.
 //!
-//! A wheel has to run on any x86-64, so the compiler may use only what all of them have: registers of 16 bytes and shifts
-//! by one fixed register. Nearly all processors in use have registers of 32 bytes and free shifts (AVX2, BMI, since
-//! 2013). What [`run`] is given is compiled for both, and which of the two runs is decided by asking the processor.
+//! A wheel has to run on any x86-64 processor, so the compiler may use only what all of them have: registers of 16
+//! bytes and shifts by one fixed register. Nearly all processors in use have registers of 32 bytes and free shifts
+//! (AVX2, BMI, since 2013). Work passed to [`run`] is compiled for both, and the processor's features decide at run
+//! time which version runs.
 //!
 //! ```
 //! struct Sum<'a>(&'a [i64]);
@@ -19,9 +20,10 @@
 //! assert_eq!(dyno_cpu::run(Sum(&[1, 2, 3])), 6);
 //! ```
 //!
-//! Limits: only what is inlined into [`Work::run`] is compiled for the wider registers, so what it calls in its loops is
-//! `#[inline(always)]`, too. Floats would give the same results, since nothing is contracted or reordered. Asking costs a
-//! load and a branch: too much for a single number, nothing for a column. The one `unsafe` block of this is in [`run`].
+//! Limits: only code that is inlined into [`Work::run`] is compiled for the wider registers, so every function called
+//! in its loops must be `#[inline(always)]`, too. Floats give the same results, since nothing is contracted or
+//! reordered. The check costs a load and a branch: too much for a single number, negligible for a column. The only
+//! `unsafe` block is in [`run`].
 
 #![allow(clippy::inline_always)]
 
@@ -29,14 +31,14 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Work with a hot loop.
 pub trait Work {
-    /// What it gives.
+    /// Result of the work.
     type Done;
 
-    /// Does it; `#[inline(always)]`, and so is all that its loops call.
+    /// Does the work; must be `#[inline(always)]`, as must every function called in its loops.
     fn run(self) -> Self::Done;
 }
 
-/// Does the work with the widest registers that this processor has.
+/// Runs the work with the widest registers that this processor has.
 #[inline]
 pub fn run<W: Work>(work: W) -> W::Done {
     #[cfg(target_arch = "x86_64")]
@@ -53,10 +55,10 @@ const UNKNOWN: u8 = 0;
 const PLAIN: u8 = 1;
 const WIDE: u8 = 2;
 
-/// Which way work is done, once it was asked.
+/// Version of the code that is used, once the processor was checked.
 static WAY: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// Whether work is done with the wide registers.
+/// Returns true if work runs with the wide registers.
 #[inline]
 pub fn is_wide() -> bool {
     match WAY.load(Ordering::Relaxed) {
@@ -65,8 +67,8 @@ pub fn is_wide() -> bool {
     }
 }
 
-/// From here on work is done with the wide registers, if this processor has them, or without: to compare the two. Gives
-/// whether it is with them.
+/// Sets whether work runs with the wide registers (to compare the two); returns true if it now does, which needs a
+/// processor that has them.
 #[cold]
 pub fn choose(is_wide: bool) -> bool {
     let is_wide = is_wide && has_wide();
@@ -88,7 +90,7 @@ fn has_wide() -> bool {
     false
 }
 
-/// The same work for processors with these features: without them it is no valid program.
+/// Runs the work on a processor with these features; on any other one it is undefined behaviour.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[allow(unsafe_code)]

@@ -1,36 +1,37 @@
-//! The words of a command that is answered here, and of no other.
+//! Parser of the one command line that is answered here.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::Path;
 
-/// Columns where nothing says how many there are.
+/// Width of a table if no width is known [columns].
 const WIDTH: usize = 100;
-/// A table is never narrower.
+/// Smallest width of a table [columns].
 const NARROWEST: usize = 40;
 
-/// How the answer is shown.
+/// Format of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Text in columns.
     Table,
-    /// The page's model.
+    /// Model of the page as JSON.
     Json,
 }
 
 /// `trace profile FILES`, as a table or as JSON.
 #[derive(Debug)]
 pub struct Ask {
-    /// The files, as they were named.
+    /// Names of the files as given.
     pub files: Vec<String>,
-    /// How it is shown.
+    /// Format of the answer.
     pub form: Form,
-    /// Columns of a table.
+    /// Width of a table [columns].
     pub width: usize,
 }
 
 impl Ask {
-    /// What is asked for; `None` where it is not for this program. A terminal is Python's: it knows about colours.
+    /// Returns the parsed command, or `None` if this program does not answer it. Output to a terminal is left to
+    /// Python, which knows about colours.
     pub fn of(given: &[OsString]) -> Option<Self> {
         let words: Option<Vec<&str>> = given.iter().map(|word| word.to_str()).collect();
         let words = words?;
@@ -42,7 +43,7 @@ impl Ask {
     }
 }
 
-/// Files and form; nothing where there is another option.
+/// Returns files and format, or `None` if another option is present.
 fn parts<'a>(words: &[&'a str]) -> Option<(Vec<&'a str>, Form)> {
     let (mut files, mut form) = (Vec::new(), Form::Table);
     let mut rest = words.iter();

@@ -1,8 +1,9 @@
-//! `dbdyno trace import FILES --out RUN` where there is nothing at RUN yet: Parquet, its manifest, and two lines.
+//! `dbdyno trace import FILES --out RUN` where nothing exists at RUN yet: writes Parquet, a manifest and two lines of
+//! output.
 //!
-//! As `trace/staging.py` does it: the run is made in a folder of another name beside its place, with a note of who makes
-//! it, and renamed when it is whole. Whatever goes otherwise (a file that is refused, a disk that is full, something at
-//! the place) removes that folder, and Python begins anew and says what there is to say.
+//! Works like `trace/staging.py`: the run is made in a folder of another name beside its place, with a note of which
+//! process makes it, and renamed when it is complete. Any failure (a refused file, a full disk, something at the place)
+//! removes that folder, and Python starts again and reports the reason.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
@@ -20,12 +21,12 @@ use serde_json::{Value, json};
 use crate::json::Out;
 use crate::reading::{Ended, Found, import};
 
-/// Where the maker's note stands while a run is made.
+/// Name of the note that identifies the maker while a run is made.
 const NOTE: &str = ".maker.json";
-/// A reason for which nothing has failed: the file is being written, most often.
+/// Reason that is not counted as a failure: most often the file is still being written.
 const CUT_SHORT: &str = "the file ends inside a record";
 
-/// What is asked for.
+/// The parsed command.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ask {
     files: Vec<String>,
@@ -33,7 +34,7 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// What is asked for; `None` where it is not for this program.
+    /// Returns the parsed command, or `None` if this program does not answer it.
     pub fn of(given: &[OsString]) -> Option<Self> {
         let words: Option<Vec<&str>> = given.iter().map(|word| word.to_str()).collect();
         let words = words?;
@@ -43,7 +44,7 @@ impl Ask {
     }
 }
 
-/// Files and the place; nothing where there is another option.
+/// Returns files and place, or `None` if another option is present.
 fn parts(words: &[&str]) -> Option<Ask> {
     let (mut files, mut out) = (Vec::new(), None);
     let mut rest = words.iter();
@@ -65,14 +66,14 @@ fn parts(words: &[&str]) -> Option<Ask> {
     (!files.is_empty()).then_some(Ask { files, out })
 }
 
-/// Whether a path is written as Python writes it back, and is nothing special on a terminal.
+/// Returns true if Python would print the path unchanged and it has no special characters for a terminal.
 fn is_plain(out: &str) -> bool {
     let written: PathBuf = Path::new(out).components().collect();
     let is_graphic = out.bytes().all(|byte| byte.is_ascii_graphic());
     is_graphic && !out.starts_with(['-', '.', '~']) && written.as_os_str() == out && written.file_name().is_some()
 }
 
-/// Whether nothing is at the place, nor beside it from an import before, in a folder that is there.
+/// Returns true if nothing exists at the place or beside it from an earlier import, and its folder exists.
 fn is_free(out: &str) -> bool {
     let out = Path::new(out);
     let left = format!("{}importing-", prefix(out));
@@ -87,12 +88,12 @@ fn above(out: &Path) -> &Path {
     out.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// What the names of folders beside the place begin with.
+/// Returns the common prefix of the names of folders beside the place.
 fn prefix(out: &Path) -> String {
     format!(".{}.", out.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// Imports; `None` where it is Python's after all, and nothing is left.
+/// Imports the files; returns `None`, with nothing left behind, if Python must do it.
 pub fn answer(ask: &Ask) -> Option<ExitCode> {
     let out = Path::new(&ask.out);
     let number = std::hash::RandomState::new().build_hasher().finish() as u32;
@@ -112,7 +113,8 @@ pub fn answer(ask: &Ask) -> Option<ExitCode> {
     code
 }
 
-/// The folder, with a note of who makes it: this process, told from a later one of the same number.
+/// Makes the folder with a note that identifies this process, so that a later one of the same number is not mistaken
+/// for it.
 fn make(aside: &Path) -> io::Result<()> {
     let started = started().ok_or(io::ErrorKind::Unsupported)?;
     let host = fs::read_to_string("/proc/sys/kernel/hostname")?;
@@ -121,7 +123,7 @@ fn make(aside: &Path) -> io::Result<()> {
     create_file(&aside.join(NOTE))?.write_all(note.to_string().as_bytes())
 }
 
-/// The boot's own id and the kernel's start time of this process, as `evidence/run.py` has them.
+/// Returns the boot id and the kernel's start time of this process, in the form of `evidence/run.py`.
 fn started() -> Option<String> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
@@ -129,7 +131,7 @@ fn started() -> Option<String> {
     Some(format!("{}:{ticks}", boot.trim()))
 }
 
-/// Writes the manifest and puts the run in place; tells about it.
+/// Writes the manifest, renames the run into place and prints the result.
 fn put(ask: &Ask, found: &Found, aside: &Path) -> Option<ExitCode> {
     let is_whole = found["refused"].as_array().is_some_and(Vec::is_empty);
     let some_file = found["files"].as_array().is_some_and(|files| !files.is_empty());
@@ -160,7 +162,7 @@ fn in_place(manifest: &str, aside: &Path, out: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Records that could not be read.
+/// Returns the number of unreadable records.
 fn torn(found: &Found) -> u64 {
     let unread = found["unread"].as_object();
     unread
@@ -171,7 +173,7 @@ fn torn(found: &Found) -> u64 {
         .sum()
 }
 
-/// As `trace/source.py` makes it.
+/// Returns the manifest in the form of `trace/source.py`.
 fn manifest(found: &Found) -> Option<String> {
     let files = found["files"].as_array()?;
     let first = files.first()?.get("path")?.as_str()?;
@@ -199,13 +201,13 @@ fn manifest(found: &Found) -> Option<String> {
     Some(out.end())
 }
 
-/// The first file's own name, and how many more.
+/// Returns the name of the first file and how many more there are.
 fn title(first: &str, files: usize) -> String {
     let name = Path::new(first).file_name().map_or(first.into(), |name| name.to_string_lossy());
     if files == 1 { name.into_owned() } else { format!("{name} and {} more", files - 1) }
 }
 
-/// This moment as Python's `isoformat` writes it, but for the digits of one that falls on a whole second.
+/// Returns the current time as Python's `isoformat` writes it, except that a whole second has digits, too.
 fn now() -> Option<String> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
     Some(moment(i64::try_from(since.as_nanos()).ok()?, 0, 6))

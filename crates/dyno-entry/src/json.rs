@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-/// Text that grows.
+/// JSON text under construction.
 #[derive(Default)]
 pub struct Out {
     text: String,
     depth: usize,
-    /// Whether the innermost bracket holds something.
+    /// True if the innermost bracket has an entry.
     filled: bool,
 }
 
@@ -19,7 +19,7 @@ impl Out {
         self.filled = false;
     }
 
-    /// Closes it.
+    /// Closes the innermost bracket.
     pub fn close(&mut self, bracket: char) {
         self.depth -= 1;
         if self.filled {
@@ -29,20 +29,20 @@ impl Out {
         self.filled = true;
     }
 
-    /// The beginning of an entry of an object.
+    /// Writes the key of an object's entry.
     pub fn key(&mut self, name: &str) {
         self.next();
         self.string(name);
         self.text.push_str(": ");
     }
 
-    /// An entry of an object.
+    /// Writes an entry of an object.
     pub fn entry(&mut self, name: &str, value: &Value) {
         self.key(name);
         self.value(value);
     }
 
-    /// All of it, with a line's end.
+    /// Returns the whole text with a newline at its end.
     pub fn end(mut self) -> String {
         self.text.push('\n');
         self.text
@@ -90,7 +90,8 @@ impl Out {
     }
 }
 
-/// A float as Python's `repr`: the shortest digits that read back the same, an exponent from 1e16 on and below 1e-4.
+/// Returns a float as Python's `repr` writes it: the shortest digits that read back the same, with an exponent from
+/// 1e16 on and below 1e-4.
 fn float(value: f64) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0.0" } else { "0.0" }.to_owned();
@@ -105,7 +106,7 @@ fn float(value: f64) -> String {
     format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
-/// Whether a value holds nothing.
+/// Returns true if a value is empty.
 pub fn is_empty(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.is_empty(),

@@ -1,13 +1,13 @@
 //! The program `dbdyno`: two commands answered natively, all others handed to Python.
 //!
-//! Nearly all of dbdyno's commands are Python's: this program then becomes `dbdyno-python`, which is installed beside
-//! it. One answer is asked for so often, and is so much quicker to find than Python is to start, that it is given
-//! here: `dbdyno trace profile FILES` into a file or a pipe, as a table or as JSON. Whatever is not plain about it
-//! (other options, a file that is refused, a warning, a name that needs care on a terminal, a table that does not fit)
-//! is Python's as well, which takes the answer of the reading along and does not read again (`trace/early_read.py`).
-//! `dbdyno trace import FILES --out RUN` is done here, too, where nothing is at RUN yet (`import.rs`).
+//! Nearly all commands are implemented in Python: this program then becomes `dbdyno-python`, which is installed beside
+//! it. Two are answered here, because they are run often and take less time than Python needs to start:
+//! `dbdyno trace profile FILES` into a file or a pipe, as a table or as JSON, and `dbdyno trace import FILES --out RUN`
+//! where nothing exists at RUN yet (`import.rs`). Everything unusual (other options, a refused file, a warning, a name
+//! that needs escaping on a terminal, a table that does not fit) is left to Python as well, which receives the result
+//! of the reading and does not read again (`trace/early_read.py`).
 //!
-//! What is printed here, and the run that is made, is byte for byte Python's (`tests/trace/test_native_entry.py`).
+//! The output and the run folder are byte for byte those of Python (`tests/trace/test_native_entry.py`).
 
 mod ask;
 mod import;
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is printed, if it can be told here.
+/// Returns the text to print, or `None` if Python must make it.
 fn text(ask: &Ask, found: &reading::Found) -> Option<String> {
     let model = Model::of(found, &ask.files)?;
     match ask.form {
@@ -55,7 +55,7 @@ fn text(ask: &Ask, found: &reading::Found) -> Option<String> {
     }
 }
 
-/// A pipe that nobody reads any more is no error; what cannot be written is.
+/// Prints the text; a closed pipe is no error, any other failed write is.
 fn print(text: &str) -> ExitCode {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

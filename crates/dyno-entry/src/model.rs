@@ -1,4 +1,4 @@
-//! The page's model, where there is nothing about it but the profile itself (`trace/profile.py` makes the others).
+//! Model of a profile's page without warnings (`trace/profile.py` makes the others).
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use crate::reading::Found;
 /// A profile without a warning.
 pub struct Model<'a> {
     found: &'a Found,
-    /// What was read.
+    /// Title: the files that were read.
     pub title: String,
 }
 
 impl<'a> Model<'a> {
-    /// Of the core's answer; `None` where something is to be said of it.
+    /// Builds the model from the core's answer; `None` if a warning must be shown.
     pub fn of(found: &'a Found, names: &[String]) -> Option<Self> {
         let empty = |name: &str| found.get(name).is_some_and(json::is_empty);
         let quiet = empty("refused") && empty("warnings") && empty("unread");
@@ -25,12 +25,12 @@ impl<'a> Model<'a> {
         (quiet && files > 0 && waits).then_some(model)
     }
 
-    /// The lines, the longest time first.
+    /// Returns the lines, longest time first.
     pub fn rows(&self) -> &'a [Value] {
         self.list("rows")
     }
 
-    /// Calls by kind.
+    /// Returns the calls by kind.
     pub fn calls(&self) -> &'a [Value] {
         self.list("calls")
     }
@@ -39,12 +39,12 @@ impl<'a> Model<'a> {
         self.found.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
-    /// A fact.
+    /// Returns a fact by its name.
     pub fn fact(&self, name: &str) -> &'a Value {
         self.found.get(name).unwrap_or(&Value::Null)
     }
 
-    /// As `--format json` has it.
+    /// Returns the model as `--format json` prints it.
     pub fn json(&self) -> String {
         let mut out = Out::default();
         out.open('{');
@@ -86,8 +86,8 @@ impl<'a> Model<'a> {
     }
 }
 
-/// The file's own name, or the first one's and how many more; where the core read another number of files than was
-/// named, the first names as they were given.
+/// Returns the name of the first file and how many more there are; if the core read another number of files than was
+/// named, the names as given.
 fn title(names: &[String], files: u64) -> String {
     let short = |name: &String| {
         Path::new(name).file_name().map_or_else(|| name.clone(), |own| own.to_string_lossy().into_owned())

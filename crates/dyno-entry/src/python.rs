@@ -1,4 +1,4 @@
-//! The rest of dbdyno: the program that Python's packaging makes, beside this one.
+//! Hands a command to Python: to the program that its packaging installs beside this one.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -9,14 +9,14 @@ use serde_json::json;
 
 use crate::reading::Found;
 
-/// Its name.
+/// Name of that program.
 const NAME: &str = "dbdyno-python";
-/// Where it finds the answer of a reading, with the words that it answers.
+/// Environment variable with the result of a reading and the command that it answers.
 const READING: &str = "DBDYNO_READING";
-/// The longest value that every Linux takes in the environment, with room to spare.
+/// Longest value of an environment variable that every Linux accepts, with a margin.
 const LONGEST: usize = 100_000;
 
-/// Becomes that program, with the same words. An answer goes along, so that nothing is read twice.
+/// Replaces this process by that program with the same arguments; passes a result along so that nothing is read twice.
 pub fn go_on(given: &[OsString], found: Option<&Found>) -> ExitCode {
     let Some(path) = beside() else {
         eprintln!("dbdyno: {NAME} is not beside this program\n  next: install dbdyno again");
@@ -36,7 +36,8 @@ pub fn go_on(given: &[OsString], found: Option<&Found>) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Beside this program, links followed: nowhere else, least of all in the folder that somebody works in.
+/// Returns the path of the program beside this one, links followed; no other place, and never the working folder, is
+/// searched.
 fn beside() -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
     Some(own.parent()?.join(NAME)).filter(|path| path.is_file())

@@ -1,4 +1,4 @@
-//! The reading: watched, shown on a terminal, and ended by a signal.
+//! Reading of trace files with progress on a terminal; a signal ends it.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -12,21 +12,21 @@ use dyno_trace::oracle_10046::profile::Request;
 use serde_json::{Map, Value};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
-/// How often it is looked at.
+/// Interval at which progress is checked.
 const TICK: Duration = Duration::from_millis(20);
-/// From when on progress is shown.
+/// Time after which progress is shown.
 const SHOWN_FROM: Duration = Duration::from_millis(500);
 
-/// What the core tells.
+/// Answer of the core.
 pub type Found = Map<String, Value>;
 
-/// How it ended.
+/// Outcome of a reading.
 pub enum Ended {
-    /// With an answer.
+    /// The reading has an answer.
     Answer(Found),
-    /// Without one.
+    /// The reading failed.
     Failed,
-    /// By a signal.
+    /// A signal ended the reading.
     Interrupted,
 }
 
@@ -35,7 +35,7 @@ pub fn answer(files: &[String]) -> Ended {
     carried_out(files, |job| job.profile_map(&Request::default()).ok())
 }
 
-/// Reads the files into an empty folder, in which nobody writes any more when this returns.
+/// Imports the files into an empty folder; nobody writes to it any more when this returns.
 pub fn import(files: &[String], to: &Path) -> Ended {
     let to = to.to_owned();
     carried_out(files, move |job| serde_json::from_str(&job.import(&to).ok()?).ok())
@@ -69,8 +69,9 @@ fn carried_out(files: &[String], work: impl FnOnce(&Job) -> Option<Found> + Send
     }
 }
 
-/// Set by Ctrl-C and its like, but for those that whoever started this wants ignored. A file that may not grow so far is
-/// an error of writing it, not the end of the process.
+/// Installs handlers for SIGINT and its like and returns the flag that they set; signals that the parent process
+/// ignores stay ignored. SIGXFSZ is ignored, so that exceeding the file size limit is a write error and does not kill
+/// the process.
 fn signals() -> Arc<AtomicBool> {
     let heard = Arc::new(AtomicBool::new(false));
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -86,7 +87,7 @@ fn signals() -> Arc<AtomicBool> {
     heard
 }
 
-/// A line on a terminal's stderr that says how far the reading is.
+/// Progress line on a terminal's stderr.
 struct Shown {
     begun: Instant,
     written: bool,

@@ -1,23 +1,23 @@
-//! A profile as text, as `pages/trace_profile.py` and `report/terminal.py` make it where it fits and holds nothing odd.
+//! A simple profile as text, identical to that of `pages/trace_profile.py` and `report/terminal.py`.
 
 use serde_json::Value;
 
 use crate::model::Model;
 use crate::words::{self, THIN};
 
-/// Steps of a bar, an eighth of a character each.
+/// Characters of a bar in steps of an eighth.
 const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const BAR: f64 = 10.0;
-/// Lengths of a line, and from which width on they are shown.
+/// Columns of durations, and the smallest page width at which each is shown.
 const LENGTHS: [(&str, usize); 4] = [("mean", 112), ("p50", 122), ("p99", 101), ("max", 0)];
 const BAR_FROM: usize = 92;
 const SELF_CPU_FROM: usize = 84;
-/// What else stands on a line with a skew; a longer skew is thinned out.
+/// Width of everything else on a line with a skew; a longer skew is thinned out [columns].
 const BESIDE_SKEW: usize = 60;
 const SKEW_LEAST: usize = 12;
 
-/// So narrow a name may fold.
+/// Smallest width to which a name may be folded [columns].
 const NAME_LEAST: usize = 29;
 
 struct Column {
@@ -35,7 +35,7 @@ impl Column {
     }
 }
 
-/// The page; `None` where it is not as simple as this.
+/// Returns the page as text, or `None` if it is not simple enough.
 pub fn text(model: &Model<'_>, width: usize) -> Option<String> {
     let mut out = head(model, width)?;
     out.push_str("\nWhere the time went, by event\n");
@@ -64,7 +64,7 @@ fn head(model: &Model<'_>, width: usize) -> Option<String> {
     (elapsed >= 0 && is_plain(&model.title)).then(|| format!("{title}\n{facts}\n"))
 }
 
-/// Text in lines of so many columns, broken where there is a space; `None` where a word is wider than that.
+/// Returns text wrapped at spaces to this width; `None` if a word is wider.
 fn wrapped(text: &str, width: usize) -> Option<String> {
     let (mut lines, mut at) = (String::new(), 0);
     for word in text.split_inclusive([' ', THIN]) {
@@ -83,7 +83,7 @@ fn wrapped(text: &str, width: usize) -> Option<String> {
     Some(lines)
 }
 
-/// Whether text stands on one line as it is.
+/// Returns true if the text is one line without special characters.
 fn is_plain(text: &str) -> bool {
     let blank = text.starts_with(' ') || text.ends_with(' ') || text.contains("  ");
     !text.is_empty() && !blank && text.bytes().all(|byte| (0x20..0x7f).contains(&byte))
@@ -132,14 +132,14 @@ fn bar(share: f64) -> String {
     "█".repeat(eighths / 8) + PARTS[eighths % 8]
 }
 
-/// The decade of all that is below 1 us: that of 100 ns.
+/// Decade of everything below 1 µs: that of 100 ns.
 const BELOW: u32 = 2;
 
 fn low(decade: u32) -> f64 {
     10_f64.powi(decade as i32)
 }
 
-/// What a line's histogram holds: decade, and time in it.
+/// Returns the buckets of a line's histogram as (decade, time).
 fn buckets(row: &Value) -> impl Iterator<Item = (u32, i64)> {
     let held = row["histogram"].as_array().into_iter().flatten();
     held.filter_map(|bucket| {
@@ -149,13 +149,13 @@ fn buckets(row: &Value) -> impl Iterator<Item = (u32, i64)> {
     })
 }
 
-/// All decades from the first that is used to the last; there is one.
+/// Returns all decades from the first to the last that is used, or `None` if there is none.
 fn decades(rows: &[Value]) -> Option<Vec<u32>> {
     let used = || rows.iter().flat_map(buckets).map(|(decade, _)| decade);
     Some((used().min()?..=used().max()?).collect())
 }
 
-/// A sign for each decade, as high as the time spent in it.
+/// Returns one character per decade, whose height is the time spent in it.
 fn skew(row: &Value, decades: &[u32]) -> String {
     if row["histogram"].as_array().is_none_or(Vec::is_empty) {
         return String::new();
@@ -197,8 +197,8 @@ fn calls(model: &Model<'_>, width: usize) -> Option<Vec<Column>> {
     Some(columns)
 }
 
-/// The columns for which there is room, from the left, when names fold as far as they may; `None` where one with
-/// numbers is left out, which is told.
+/// Returns the columns that fit, from the left, when names are folded to their smallest width; `None` if a column of
+/// numbers would be left out, which Python must report.
 fn fitting(columns: &[Column], width: usize) -> Option<Vec<&Column>> {
     let (mut kept, mut used) = (Vec::new(), 0);
     for column in columns {
@@ -213,7 +213,7 @@ fn fitting(columns: &[Column], width: usize) -> Option<Vec<&Column>> {
     Some(kept)
 }
 
-/// The rows of a table; `None` where they are wider than the page.
+/// Returns the rows of a table, or `None` if they are wider than the page.
 fn lines(columns: &[Column], width: usize) -> Option<String> {
     let columns = fitting(columns, width)?;
     let whole: usize = columns.iter().map(|column| column.width()).sum::<usize>() + 2 * (columns.len() - 1);

@@ -1,9 +1,9 @@
-//! Numbers in words, as `pages/format.py` has them: three significant digits, a unit, a thin space between.
+//! Numbers as text in the form of `pages/format.py`: three significant digits, a unit, a thin space between.
 
-/// The space between a number and its unit, and between groups of digits.
+/// Space between a number and its unit, and between groups of digits.
 pub const THIN: char = '\u{202f}';
 const MINUS: char = '−';
-/// From five whole digits on groups of three are set apart.
+/// Number of whole digits from which on groups of three are separated.
 const GROUPED_FROM: usize = 5;
 const DIGITS: usize = 3;
 
@@ -17,22 +17,22 @@ const SIZE_UNITS: [(f64, &str); 6] = [
     (1.0, "B"),
 ];
 
-/// A time in nanoseconds as ns, µs, ms or s.
+/// Returns a time [ns] as ns, µs, ms or s.
 pub fn duration(ns: f64) -> String {
     scaled(ns, &TIME_UNITS, DIGITS)
 }
 
-/// The lower end of a decade: one digit.
+/// Returns the lower end of a decade [ns] with one digit.
 pub fn decade(ns: f64) -> String {
     scaled(ns, &TIME_UNITS, 1)
 }
 
-/// A size in bytes.
+/// Returns a size [bytes] with its unit.
 pub fn size(bytes: f64) -> String {
     scaled(bytes, &SIZE_UNITS, DIGITS)
 }
 
-/// A length of time for people: `850 ms`, `2 min 5 s`, `3 h 20 min`. Not negative.
+/// Returns a duration, which must not be negative, for people: `850 ms`, `2 min 5 s`, `3 h 20 min`.
 pub fn span(seconds: f64) -> String {
     if seconds < 99.95 {
         return duration(seconds * 1e9);
@@ -46,12 +46,12 @@ pub fn span(seconds: f64) -> String {
     }
 }
 
-/// A whole number.
+/// Returns a whole number with its digits grouped.
 pub fn count(value: f64) -> String {
     signed(value, grouped(&format!("{:.0}", value.abs())))
 }
 
-/// `1 file`, `3 files`; nothing of none.
+/// Returns `1 file`, `3 files`, or an empty text for 0.
 pub fn counted(value: u64, noun: &str) -> String {
     match value {
         0 => String::new(),
@@ -60,26 +60,26 @@ pub fn counted(value: u64, noun: &str) -> String {
     }
 }
 
-/// Seconds with all their microseconds.
+/// Returns a time [ns] in seconds with six decimals.
 pub fn seconds(ns: f64) -> String {
     let micro = (ns.abs() / 1000.0).round_ties_even() as u64;
     let whole = thousands(&(micro / 1_000_000).to_string());
     format!("{}{whole}.{:06}", if ns < 0.0 { MINUS.to_string() } else { String::new() }, micro % 1_000_000)
 }
 
-/// A share of the whole with one decimal.
+/// Returns a share as a percentage with one decimal.
 pub fn share(value: f64) -> String {
     let sign = if value < -0.0005 { MINUS.to_string() } else { String::new() };
     format!("{sign}{:.1}{THIN}%", value.abs() * 100.0)
 }
 
-/// `2020-06-13 11:20:03 to 11:20:05`; nothing where the wall clock is not known.
+/// Returns `2020-06-13 11:20:03 to 11:20:05`, or an empty text if the wall clock is unknown.
 pub fn period(from_ns: Option<i64>, to_ns: Option<i64>) -> String {
     let (Some(from), Some(to)) = (from_ns.and_then(moment), to_ns.and_then(moment)) else { return String::new() };
     if from[..10] == to[..10] { format!("{from} to {}", &to[11..]) } else { format!("{from} to {to}") }
 }
 
-/// A moment between 1979 and 2096, UTC.
+/// Returns a UTC time as text; `None` outside of 1979 to 2096.
 fn moment(ns: i64) -> Option<String> {
     (300_000_000_000_000_000..4_000_000_000_000_000_000).contains(&ns).then(|| {
         let (days, second) = (ns / 1_000_000_000 / 86_400, ns / 1_000_000_000 % 86_400);
@@ -88,7 +88,7 @@ fn moment(ns: i64) -> Option<String> {
     })
 }
 
-/// The date so many days after 1970-01-01 (Howard Hinnant, `civil_from_days`).
+/// Returns the date of a number of days after 1970-01-01 (Howard Hinnant, `civil_from_days`).
 fn date(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
@@ -114,7 +114,7 @@ fn significant(value: f64, digits: usize) -> String {
     signed(value, grouped(&format!("{:.*}", places(value, digits), value.abs())))
 }
 
-/// Decimal places that leave so many significant digits, counted after rounding.
+/// Returns the number of decimals that gives this many significant digits after rounding.
 fn places(value: f64, digits: usize) -> usize {
     if value == 0.0 {
         return 0;

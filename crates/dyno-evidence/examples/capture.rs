@@ -1,5 +1,5 @@
-//! What it costs to keep every operation: ns per row, bytes per row, and the peak of memory after a
-//! tenth and after all rows, which must be the same.
+//! Cost of keeping every operation: ns per row, bytes per row, and peak memory after a tenth and after all rows, which
+//! must be equal.
 //!
 //! ```sh
 //! cargo run --release -p dyno-evidence --example capture -- 50000000
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use dyno_evidence::{Call, CallKind, CallsWriter, EvidenceError};
 
-/// Rows gathered before they are handed to the writer.
+/// Rows collected before they are passed to the writer.
 const BUFFER: usize = 1 << 16;
 
 fn peak_kib() -> u64 {
@@ -19,7 +19,7 @@ fn peak_kib() -> u64 {
     line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-/// A plausible operation: latencies of some tens of microseconds from a small generator.
+/// Returns a plausible operation with a latency of some tens of microseconds.
 fn operation(at: u64, block: u32, state: &mut u64) -> Call {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     let elapsed = 20_000 + ((*state >> 40) % 30_000) as i64;

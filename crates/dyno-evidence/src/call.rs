@@ -1,29 +1,29 @@
 //! One recorded operation.
 
-/// An optional column without a value: NULL in Parquet.
+/// Marks a missing value of an optional column: NULL in Parquet.
 pub const NONE: i64 = i64::MIN;
 
-/// What an operation was.
+/// Kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum CallKind {
-    /// One whole script: what the user waits for.
+    /// One whole script, as the user waits for it.
     Transaction,
     /// One SQL command.
     Exec,
-    /// BEGIN, timed on its own.
+    /// BEGIN, timed separately.
     Begin,
-    /// COMMIT, timed on its own.
+    /// COMMIT, timed separately.
     Commit,
     /// ROLLBACK.
     Rollback,
     /// A pipeline, from its first send to its last result.
     Pipeline,
-    /// A reading of the write-ahead log's position.
+    /// A query of the current position in the write-ahead log.
     RedoPosition,
-    /// An arrival of an open loop that was given up, counted instead of hidden.
+    /// An arrival of an open loop that was skipped because it was overdue; it is counted, not hidden.
     Skipped,
-    /// A statement that reads, where the engine tells it from one that changes.
+    /// A statement that only reads, where the engine distinguishes it from one that changes data.
     Fetch,
 }
 
@@ -41,7 +41,7 @@ impl CallKind {
         Self::Fetch,
     ];
 
-    /// The word in the `kind` column.
+    /// Returns the word in the `kind` column.
     pub fn word(self) -> &'static str {
         match self {
             Self::Transaction => "transaction",
@@ -60,46 +60,46 @@ impl CallKind {
 /// One operation of one session. Optional columns hold [`NONE`] where there is no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// When an open loop meant it to start (ns since the UNIX epoch); `NONE` in a closed loop.
+    /// Intended start in an open loop [ns since the UNIX epoch]; `NONE` in a closed loop.
     pub intended_ns: i64,
-    /// When it really started (ns since the UNIX epoch).
+    /// Actual start [ns since the UNIX epoch].
     pub started_ns: i64,
-    /// How long it took from its real start: service time, ns.
+    /// Service time: time from the actual start to the end [ns].
     pub elapsed_ns: i64,
     /// Rows returned or changed.
     pub rows: i64,
-    /// Redo written since this session's last reading of the log position.
+    /// Redo written since the session's last query of the log position [bytes].
     pub redo_bytes: i64,
-    /// Redo not yet flushed when the commit began.
+    /// Redo not yet flushed when the commit began [bytes].
     pub unflushed_bytes: i64,
-    /// Block number in the run.
+    /// Number of the block in the run.
     pub block: u32,
-    /// Slice number in the block.
+    /// Number of the slice in the block.
     pub slice: u32,
-    /// Session number in the arm.
+    /// Number of the session in the arm.
     pub session: u16,
-    /// Arm number; the part stores its name.
+    /// Number of the arm; the part stores its name.
     pub arm: u16,
-    /// Statement number; the part stores its text.
+    /// Number of the statement; the part stores its text.
     pub statement: u16,
-    /// What it was.
+    /// Kind of the operation.
     pub kind: CallKind,
-    /// 0 = no error, else 1 + index into the failures of the part.
+    /// 0 for no error, else 1 + index into the failures of the part.
     pub error: u8,
-    /// How often it was tried (1 = at the first go).
+    /// Number of attempts (1 if the first succeeded).
     pub tries: u8,
 }
 
-/// How an operation failed: what [`Call::error`] counts from 1.
+/// Failure of an operation; [`Call::error`] refers to it, counted from 1.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
-    /// SQLSTATE, or what the bench has in its place.
+    /// SQLSTATE, or the bench's own code in its place.
     pub code: String,
-    /// The engine's own number of the error, where it has one.
+    /// Error number of the engine, if it has one.
     pub vendor: Option<u16>,
-    /// What the engine says, without values of rows.
+    /// Error message of the engine without values of rows.
     pub message: Option<String>,
-    /// Whether the plan calls it an outcome; `None` where whoever wrote it does not know.
+    /// True if the plan lists the error as an expected outcome; `None` if this was not recorded.
     pub expected: Option<bool>,
 }
 
@@ -110,7 +110,7 @@ impl From<String> for Failure {
 }
 
 impl Call {
-    /// A call with nothing known yet.
+    /// Returns a call in which every optional value is missing.
     pub const fn new() -> Self {
         Self {
             intended_ns: NONE,

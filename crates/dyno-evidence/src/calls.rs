@@ -13,12 +13,12 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use crate::part::Part;
 use crate::{Call, CallKind, EvidenceError, Failure, NONE};
 
-/// Rows turned into columns at a time.
+/// Rows that are turned into columns at a time.
 const BATCH_ROWS: usize = 1 << 16;
 
 const DELTAS: [&str; 6] = ["slice", "intended_ns", "started_ns", "elapsed_ns", "redo_bytes", "unflushed_bytes"];
 
-/// Writes one part of calls; nothing is visible before [`CallsWriter::finish`].
+/// Writer of one part of calls; the part is invisible until [`CallsWriter::finish`].
 pub struct CallsWriter {
     part: Part,
     schema: SchemaRef,
@@ -28,8 +28,10 @@ pub struct CallsWriter {
 }
 
 impl CallsWriter {
-    /// Opens `<dir>/<name>.parquet`, aside; `arms` and `statements` are what the numbers in a
-    /// [`Call`] stand for.
+    /// Opens `<dir>/<name>.parquet` under a temporary name; `arms` and `statements` resolve the numbers in a [`Call`].
+    ///
+    /// # Errors
+    /// The part cannot be created.
     pub fn create(dir: &Path, name: &str, arms: &[String], statements: &[String]) -> Result<Self, EvidenceError> {
         let schema = schema();
         Ok(Self {
@@ -41,7 +43,10 @@ impl CallsWriter {
         })
     }
 
-    /// Appends calls; `failures` are what [`Call::error`] counts from 1.
+    /// Appends calls; `failures` resolves [`Call::error`], counted from 1.
+    ///
+    /// # Errors
+    /// The part cannot be written.
     pub fn push(&mut self, calls: &[Call], failures: &[Failure]) -> Result<(), EvidenceError> {
         for chunk in calls.chunks(BATCH_ROWS) {
             let batch = self.batch(chunk, failures)?;
@@ -50,7 +55,10 @@ impl CallsWriter {
         Ok(())
     }
 
-    /// Closes the part, syncs it and puts it in place; returns its number of rows.
+    /// Closes the part, syncs it and renames it into place; returns its number of rows.
+    ///
+    /// # Errors
+    /// The part cannot be written.
     pub fn finish(self) -> Result<u64, EvidenceError> {
         self.part.finish()
     }
@@ -82,8 +90,8 @@ impl CallsWriter {
     }
 }
 
-/// Code, vendor's number, message and whether it was expected, of those that failed. None is a dictionary: one without
-/// any word takes the Parquet reader's slow road.
+/// Returns code, engine's number, message and expectation of the failed calls. They are plain columns, since a
+/// dictionary without any word takes the Parquet reader's slow path.
 fn failed(calls: &[Call], failures: &[Failure]) -> [ArrayRef; 4] {
     if calls.iter().all(|call| call.error == 0) {
         let nothing = |kind: DataType| new_null_array(&kind, calls.len());

@@ -1,12 +1,12 @@
-//! The catalogue of wait events: one table per engine, which maps every event to a class that all engines share.
+//! Catalogue of wait events: one table per engine, which maps every event to a class that all engines share.
 //!
-//! The tables are data (`catalogue/*.tsv`): an event, its class, the engine's own class of it, the versions that have it.
-//! Rust and Python read this one copy. An event that stands there has the same class wherever it is met: in a trace, in a
-//! snapshot, beside a load, in a model.
+//! The tables are data (`catalogue/*.tsv`): an event, its class, the engine's own class, the versions that have it.
+//! Rust and Python read this one copy. An event has the same class wherever it occurs: in a trace, a snapshot, a load
+//! or a model.
 //!
-//! A row is found by its whole name, else by the longest pattern (`%` is any text), else by the bare `%` of the engine's own class:
-//! what is known of neither is `other`. An event of Oracle and its class of Oracle's belong together, so that its name is enough;
-//! PostgreSQL and MariaDB use a name in several classes of theirs, which are part of the key.
+//! A row is found by its whole name, else by the longest pattern (`%` is any text), else by the bare `%` of the
+//! engine's own class; the class is `other` if neither is known. Oracle's event names are unique, so the name is
+//! enough; PostgreSQL and MariaDB use the same name in several of their classes, which are part of the key.
 //!
 //! ```
 //! use dyno_evidence::catalogue::{Class, Engine, class_of};
@@ -15,48 +15,48 @@
 //! assert_eq!(class_of(Engine::Oracle, "User I/O", "an event of the next release"), Class::DataRead);
 //! ```
 //!
-//! Limits: one event, one class; what depends on the single wait (a long message from the client is think time, a short one a
-//! round trip) is decided where single waits are known.
+//! Limits: an event has one class; whatever depends on the single wait (a long message from the client is think time, a
+//! short one a round trip) is decided where single waits are known.
 
 #![allow(clippy::doc_markdown)] // names of products
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What a wait is for, in words that all engines share.
+/// Class of a wait, shared by all engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Class {
-    /// A session, until its transaction is durable.
+    /// Waiting until the session's own transaction is durable.
     Commit,
-    /// The log's writer, or room in the log.
+    /// Waiting of the log writer, or for space in the log.
     LogWrite,
-    /// Data from storage.
+    /// Reading data from storage.
     DataRead,
-    /// Data to storage.
+    /// Writing data to storage.
     DataWrite,
-    /// Room in the buffer cache.
+    /// Waiting for a free buffer in the buffer cache.
     FreeBuffer,
-    /// What another transaction or session holds.
+    /// Waiting for a lock of another transaction or session.
     Lock,
-    /// What protects shared memory for a moment.
+    /// Waiting for a short lock on shared memory.
     Latch,
-    /// The client, or another server.
+    /// Waiting for the client or another server.
     Network,
-    /// Works, or would if a core were free.
+    /// Running, or ready to run without a free core.
     Cpu,
-    /// Has nothing to do.
+    /// Idle.
     Idle,
-    /// None of these, or not known.
+    /// Any other class, or an unknown event.
     Other,
-    /// Another instance of the same database.
+    /// Waiting for another instance of the same database.
     Cluster,
-    /// Has work and is held back by the engine's resource manager.
+    /// Held back by the engine's resource manager.
     Scheduler,
 }
 
 impl Class {
-    /// All of them, in order of their numbers.
+    /// All classes in order of their numbers.
     pub const ALL: [Self; 13] = [
         Self::Commit,
         Self::LogWrite,
@@ -73,7 +73,7 @@ impl Class {
         Self::Scheduler,
     ];
 
-    /// The class as evidence and pages name it.
+    /// Returns the name of the class in evidence and on pages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -93,14 +93,14 @@ impl Class {
         }
     }
 
-    /// The class of a name; none for a name of no class.
+    /// Returns the class of this name, or `None`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.name() == name)
     }
 }
 
-/// Whose events.
+/// Engine whose events a table lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Engine {
     /// Oracle Database.
@@ -112,10 +112,10 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// All of them.
+    /// All engines.
     pub const ALL: [Self; 3] = [Self::Oracle, Self::PostgreSql, Self::MariaDb];
 
-    /// The engine in lower case, as Python names it.
+    /// Returns the engine's name in lower case, as in Python.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -125,7 +125,7 @@ impl Engine {
         }
     }
 
-    /// The engine of a name; none for an engine without a table.
+    /// Returns the engine of this name, or `None` if it has no table.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|engine| engine.name() == name)
@@ -139,7 +139,7 @@ impl Engine {
         }
     }
 
-    /// Engine's own class and event, in the spelling in which they are compared.
+    /// Returns the engine's class and the event in the spelling used for comparison.
     ///
     /// Versions of PostgreSQL differ in case, underscores (`WALSync`, `WalSync`) and the `Lock` at the end of an LWLock's name
     /// (`WALWriteLock`, `WALWrite`); before 13 an LWLock's type was `LWLockNamed` or `LWLockTranche`.
@@ -161,34 +161,35 @@ impl Engine {
     }
 }
 
-/// One row of a table.
+/// Row of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The event as the engine names it; with `%` where any text may stand.
+    /// Name of the event; `%` stands for any text.
     pub event: &'static str,
-    /// The class that all engines share.
+    /// Class shared by all engines.
     pub class: Class,
-    /// The engine's own class: Oracle's wait class, PostgreSQL's wait event type, what told of MariaDB's wait.
+    /// Engine's own class: Oracle's wait class, PostgreSQL's wait event type, the source of MariaDB's wait.
     pub engine_class: &'static str,
-    /// First and last version that has it, as far as known.
+    /// First and last version that has the event, as far as known.
     pub versions: &'static str,
 }
 
-/// The rows of an engine's table.
+/// Returns the rows of an engine's table.
 #[must_use]
 pub fn events(engine: Engine) -> &'static [Event] {
     &table(engine).rows
 }
 
-/// The row of an event, by whole name, by pattern, or by the engine's own class.
+/// Returns the row of an event, found by whole name, by pattern, or by the engine's own class.
 #[must_use]
 pub fn find(engine: Engine, engine_class: &str, event: &str) -> Option<&'static Event> {
     table(engine).find(engine, engine_class, event)
 }
 
-/// The class of an event. No event: the session works, and waits for nothing that the engine knows of.
+/// Returns the class of an event; an empty event means that the session runs and waits for nothing that the engine
+/// knows of.
 ///
-/// `engine_class` is the engine's own class, as in the tables; for Oracle it may be empty.
+/// `engine_class` is the engine's own class, as in the tables; it may be empty for Oracle.
 #[must_use]
 pub fn class_of(engine: Engine, engine_class: &str, event: &str) -> Class {
     if event.is_empty() || event == Class::Cpu.name() {
@@ -199,9 +200,9 @@ pub fn class_of(engine: Engine, engine_class: &str, event: &str) -> Class {
 
 struct Table {
     rows: Vec<Event>,
-    /// Rows without `%` by engine's class and event, both folded.
+    /// Row numbers of names without `%`, by engine's class and event in the spelling used for comparison.
     names: HashMap<(String, String), usize>,
-    /// Folded rows with `%`, the most literal first.
+    /// Patterns with `%` in the same spelling, the most literal first.
     patterns: Vec<(String, String, usize)>,
 }
 
@@ -245,12 +246,12 @@ impl Table {
     }
 }
 
-/// The lines of a table that are rows.
+/// Returns the lines of a table that are rows.
 fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
     text.lines().filter(|line| !line.starts_with('#')).skip(1)
 }
 
-/// One row. The tables are part of the program: one that cannot be read is a defect, which the tests find.
+/// Parses one row; a row that cannot be parsed is a defect of this program, which the tests find.
 fn row(line: &'static str) -> Event {
     let mut fields = line.split('\t');
     let mut field = || fields.next().unwrap_or_default();
@@ -259,7 +260,7 @@ fn row(line: &'static str) -> Event {
     Event { event, class, engine_class: field(), versions: field() }
 }
 
-/// Whether a text fits a pattern, in which `%` stands for any text.
+/// Returns true if a text matches a pattern, in which `%` stands for any text.
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('%') else { return pattern == text };
     let Some(text) = text.strip_prefix(first) else { return false };

@@ -1,4 +1,4 @@
-//! What our own encoders of columns share: pages, which rows have a value, the closing of a chunk.
+//! Shared parts of our own column encoders: pages, missing values, and the end of a column chunk.
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding};
@@ -14,7 +14,7 @@ use zstd::bulk::Compressor;
 /// Rows of a page.
 pub(crate) const PAGE_ROWS: usize = 1 << 16;
 
-/// Which rows of a page have a value, a bit each.
+/// Bitmap of the rows of a page that have a value.
 #[derive(Debug, Default)]
 pub(crate) struct Presence {
     bits: Vec<u64>,
@@ -23,7 +23,7 @@ pub(crate) struct Presence {
 }
 
 impl Presence {
-    /// Adds up to 64 rows; bits beyond them are 0.
+    /// Appends up to 64 rows; bits beyond them must be 0.
     #[inline(always)]
     pub(crate) fn push(&mut self, bits: u64, rows: usize) {
         let held = self.rows % 64;
@@ -41,7 +41,7 @@ impl Presence {
         self.there += bits.count_ones() as usize;
     }
 
-    /// Puts the definition levels of the page before its values, and begins the next page.
+    /// Writes the definition levels of the page before its values and begins the next page.
     pub(crate) fn end_page(&mut self, out: &mut Vec<u8>) {
         let at = out.len();
         out.extend_from_slice(&[0; 4]);
@@ -62,7 +62,7 @@ impl Presence {
     }
 }
 
-/// The pages of one column of one row group.
+/// Pages of one column of one row group.
 pub(crate) struct Pages {
     descr: ColumnDescPtr,
     encoding: Encoding,
@@ -75,7 +75,7 @@ impl Pages {
         Self { descr, encoding, list: Vec::new(), rows: 0 }
     }
 
-    /// Adds a page: its bytes as they are stored, and how many they were before.
+    /// Appends a page: its stored bytes and their number before compression.
     pub(crate) fn push(&mut self, buf: Bytes, raw: usize, rows: usize) {
         let page = Page::DataPage {
             buf,
@@ -89,7 +89,7 @@ impl Pages {
         self.rows += rows;
     }
 
-    /// The bytes of the chunk, dictionary first, and what the file has to know of them.
+    /// Returns the bytes of the chunk, dictionary first, and the metadata that the file needs.
     pub(crate) fn close(
         self,
         compression: Compression,

@@ -1,8 +1,8 @@
-//! The reader of one column of numbers, with the columns that group it, from any Parquet files.
+//! Reader of one column of numbers, with the columns that group it, from any Parquet files.
 //!
-//! Row groups are read side by side. Text that groups is read as a dictionary, so a word costs a
-//! number. What this reader does not know (decimals, times, nested columns, rare compressions) it
-//! says, and the caller goes another way; it never guesses.
+//! Row groups are read in parallel. Grouping text is read as a dictionary, so a word costs a number. Whatever this
+//! reader does not support (decimals, times, nested columns, rare compressions) is an error, and the caller chooses
+//! another way; it never guesses.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,12 +21,12 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use rayon::prelude::*;
 
-/// Words that a grouping column may have.
+/// Largest number of words of a grouping column.
 const WORDS_MAX: usize = 100_000;
-/// What a group is called where its column is NULL.
+/// Name of the group of rows whose grouping column is NULL.
 pub const NO_WORD: &str = "NULL";
 
-/// Why a column was not read.
+/// Reason why a column was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ColumnError {
     /// The file cannot be read at all.
@@ -34,10 +34,10 @@ pub enum ColumnError {
     File {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// What was found instead.
         reason: String,
     },
-    /// The file is sound, and this reader does not do what is in it.
+    /// The file is sound, but this reader does not support its content.
     #[error("{}: {reason}", path.display())]
     Unsupported {
         /// The file.
@@ -59,26 +59,26 @@ pub enum Numbers {
 /// One row group without the rows that have no value.
 #[derive(Clone, Debug)]
 pub struct NumberPiece {
-    /// Number of the file in the list given.
+    /// Number of the file in the list passed in.
     pub file: u32,
     /// Row of the first row of this group in its file.
     pub first_row: u64,
     /// The values.
     pub numbers: Numbers,
-    /// Row of each value after `first_row`; empty when no row was left out.
+    /// Row of each value after `first_row`; empty if no row was left out.
     pub rows: Vec<u32>,
     /// Number of the word of the first grouping column; empty without one.
     pub groups: Vec<u32>,
     /// Number of the word of the second grouping column; empty without one.
     pub blocks: Vec<u32>,
-    /// Groups of the rows without a value.
+    /// Numbers of the groups of rows without a value.
     pub missing: Vec<u32>,
 }
 
 /// A column and its groups.
 #[derive(Clone, Debug, Default)]
 pub struct NumberColumn {
-    /// In the order of files and row groups.
+    /// Pieces in the order of files and row groups.
     pub pieces: Vec<NumberPiece>,
     /// Words of the first grouping column.
     pub groups: Vec<String>,
@@ -110,8 +110,10 @@ impl Words {
     }
 }
 
-/// Reads `value`, and the columns `group` and `block` where they are named. NULL and NaN are left
-/// out and counted by group.
+/// Reads `value` and, if named, the columns `group` and `block`. NULL and NaN are left out and counted by group.
+///
+/// # Errors
+/// A file cannot be read, or holds a column that this reader does not support.
 pub fn read_numbers(
     paths: &[PathBuf],
     value: &str,
@@ -141,7 +143,7 @@ pub fn read_numbers(
     Ok(NumberColumn { pieces: pieces?, groups, blocks })
 }
 
-/// Bytes that make the Parquet library panic are a damaged file, too.
+/// Runs `work` and returns a panic of the Parquet library as a damaged file.
 fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, ColumnError>) -> Result<T, ColumnError> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(broken(path, &"damaged bytes")))
 }
@@ -154,7 +156,7 @@ fn unsupported(path: &Path, reason: impl Into<String>) -> ColumnError {
     ColumnError::Unsupported { path: path.to_owned(), reason: reason.into() }
 }
 
-/// The metadata, with grouping text as dictionaries.
+/// Reads the metadata, with grouping text as dictionaries.
 fn open(path: &Path, names: &[Option<&str>; 3]) -> Result<ArrowReaderMetadata, ColumnError> {
     let file = File::open(path).map_err(|e| broken(path, &e))?;
     let found = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| broken(path, &e))?;
@@ -205,7 +207,7 @@ fn read_group(
     Ok(columns.finish())
 }
 
-/// The columns of a row group while they are read.
+/// Columns of a row group while it is read.
 struct Columns {
     integers: Vec<i64>,
     floats: Vec<f64>,
@@ -329,7 +331,7 @@ fn is_value(array: &ArrayRef, at: usize) -> bool {
         }
 }
 
-/// The numbers of a grouping column's words.
+/// Returns the numbers of a grouping column's words.
 fn label(array: &ArrayRef, words: &Words) -> Result<Vec<u32>, String> {
     match array.data_type() {
         DataType::Dictionary(_, values) if **values == DataType::Utf8 => dictionary(array, words),

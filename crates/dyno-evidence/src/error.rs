@@ -1,27 +1,27 @@
-//! What can go wrong with evidence, each with its place.
+//! Errors of evidence, each with its place.
 
 use std::path::{Path, PathBuf};
 
 /// Writing or reading a part failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EvidenceError {
-    /// The operating system refused (disk full, rights, a missing folder).
+    /// The operating system refused the operation (disk full, permissions, a missing folder).
     #[error("{}: {source}{}", path.display(), advice(source))]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// The bytes are no Parquet part of ours, or the part is torn.
+    /// The file is no Parquet part of ours, or it is torn.
     #[error("{}: not a whole Parquet part of calls: {reason}", path.display())]
     Part {
         /// The file.
         path: PathBuf,
-        /// What the Parquet library found.
+        /// Error of the Parquet library.
         reason: String,
     },
-    /// Columns of unequal length were handed in.
+    /// Columns of unequal length were passed in.
     #[error("columns differ in length: {0}")]
     Shape(String),
 }
@@ -41,7 +41,7 @@ impl EvidenceError {
         Self::Io { path: path.to_owned(), source }
     }
 
-    /// A Parquet error; an I/O error inside it is kept as one, so that "disk full" reads so.
+    /// Converts a Parquet error; an I/O error inside it is kept, so that "disk full" is reported as such.
     pub(crate) fn parquet(path: &Path, error: parquet::errors::ParquetError) -> Self {
         use parquet::errors::ParquetError;
         match error {

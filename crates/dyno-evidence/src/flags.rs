@@ -1,4 +1,4 @@
-//! Columns of flags, stored as they are: a bit each (`PLAIN` of the format's description of encodings). No flag is missing.
+//! Columns of flags, stored as one bit each (`PLAIN` in the format's description of encodings); no flag may be missing.
 
 use parquet::basic::{Compression, Encoding};
 use parquet::column::writer::ColumnCloseResult;
@@ -56,7 +56,7 @@ impl FlagsColumn {
         Ok(())
     }
 
-    /// The bytes of the column, and what the file has to know of them.
+    /// Returns the bytes of the column and the metadata that the file needs.
     pub(crate) fn close(mut self, zstd: &mut Compressor<'_>) -> Result<(Bytes, ColumnCloseResult)> {
         if self.page_rows > 0 {
             self.end_page(zstd)?;

@@ -1,8 +1,8 @@
 //! Evidence: everything that a run recorded, as Parquet parts that any reader can open.
 //!
-//! A run folder holds `calls/`, `waits/` and `metrics/`. A part is written aside under a name that
-//! ends in `.tmp` and renamed into place when it is whole, so a process killed at any instant leaves
-//! whole parts only; leftovers end in `.tmp` and are ignored by every reader.
+//! A run folder holds `calls/`, `waits/` and `metrics/`. A part is written under a temporary name that ends in `.tmp`
+//! and renamed into place when it is complete, so a process killed at any instant leaves whole parts only; every reader
+//! ignores names that end in `.tmp`.
 //!
 //! ```
 //! use dyno_evidence::{Call, CallKind, CallsWriter, NONE, read_calls};

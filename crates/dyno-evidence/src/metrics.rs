@@ -1,4 +1,4 @@
-//! The writer of `metrics` parts: counters and gauges of the engine and the host.
+//! Writer of `metrics` parts: counters and gauges of the engine and the host.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,22 +9,22 @@ use arrow_schema::{DataType, Field, Schema};
 use crate::EvidenceError;
 use crate::part::Part;
 
-/// Columns of metrics, all of one length.
+/// Columns of metrics, all of the same length.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
-    /// Arm's name, empty where the reading belongs to no arm.
+    /// Name of the arm; empty if the reading belongs to no arm.
     pub arm: Vec<String>,
-    /// Block number.
+    /// Number of the block.
     pub block: Vec<u32>,
     /// View or file that was read, such as `pg_stat_wal`.
     pub source: Vec<String>,
     /// Kind of the object measured, such as `database`.
     pub object_type: Vec<String>,
-    /// Its name.
+    /// Name of that object.
     pub object: Vec<String>,
     /// Name of the metric.
     pub metric: Vec<String>,
-    /// When it was read, ns since the UNIX epoch.
+    /// Time of the reading [ns since the UNIX epoch].
     pub at_ns: Vec<i64>,
     /// Its value.
     pub value: Vec<f64>,
@@ -35,6 +35,9 @@ pub struct Metrics {
 }
 
 /// Writes `<dir>/<name>.parquet` with these metrics; returns the number of rows.
+///
+/// # Errors
+/// The part cannot be written, or the columns have unequal lengths.
 pub fn write_metrics(dir: &Path, name: &str, metrics: &Metrics) -> Result<u64, EvidenceError> {
     let text = |name: &str| Field::new(name, DataType::Utf8, false);
     let schema = Arc::new(Schema::new(vec![

@@ -1,21 +1,22 @@
-//! A statement without its literals, as the lexer of the server tells them: what is left groups calls, and holds no values.
+//! A statement without its literals, as the server's lexer sees them: the result groups calls and holds no values.
 //!
 //! ```
 //! use dyno_evidence::normal::normal;
 //! assert_eq!(normal(b"select *\n from t -- all\n where a = 'x''y' and b1 = -1.5e3 and c = $1"), "select * from t where a = ? and b1 = ? and c = $1");
 //! ```
 //!
-//! Limits: `standard_conforming_strings` is taken to be on, as it is since 9.1. A text is cut at [`LONGEST`] bytes.
+//! Limits: `standard_conforming_strings` is assumed to be on, as it is by default since 9.1. A text is cut at
+//! [`LONGEST`] bytes.
 
 use std::ops::Range;
 
-/// So much of a text is kept.
+/// Length at which a text is cut [bytes].
 pub const LONGEST: usize = 8192;
 
 /// A piece of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// A literal: a string or a number, with what stands around it.
+    /// A literal: a string or a number, with the characters that delimit it.
     Literal(Range<usize>),
     /// White space or a comment.
     Space(Range<usize>),
@@ -27,7 +28,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }
 
-/// Cuts a text into pieces, in order and without gaps.
+/// Splits a text into pieces, in order and without gaps.
 pub fn pieces(sql: &[u8]) -> impl Iterator<Item = Piece> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -64,7 +65,7 @@ pub fn pieces(sql: &[u8]) -> impl Iterator<Item = Piece> {
     })
 }
 
-/// Up to behind the closing quote, or the end; the first `from` bytes open it.
+/// Returns the length up to and including the closing quote, or to the end; the first `from` bytes open the literal.
 fn quoted(rest: &[u8], from: usize, quote: u8, has_escapes: bool) -> usize {
     let mut at = from;
     while at < rest.len() {
@@ -78,7 +79,7 @@ fn quoted(rest: &[u8], from: usize, quote: u8, has_escapes: bool) -> usize {
     rest.len()
 }
 
-/// Comments lie in one another.
+/// Returns the length of a comment; comments may be nested.
 fn comment(rest: &[u8]) -> usize {
     let (mut at, mut depth) = (2, 1);
     while at < rest.len() {
@@ -98,7 +99,7 @@ fn comment(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// `$tag$ ... $tag$`, if it is one.
+/// Returns the length of `$tag$ ... $tag$`, or `None` if the text does not begin with one.
 fn dollar(rest: &[u8]) -> Option<usize> {
     let tag = rest[1..].iter().take_while(|byte| is_word(**byte) && **byte != b'$').count();
     if rest.get(tag + 1) != Some(&b'$') || rest[1].is_ascii_digit() {
@@ -124,7 +125,7 @@ fn number(rest: &[u8]) -> usize {
     at
 }
 
-/// A minus behind an operator, a comma or a parenthesis is the number's own.
+/// Drops a minus behind an operator, a comma or a parenthesis, where it belongs to the number.
 fn drop_sign(out: &mut Vec<u8>) {
     let Some((b'-', before)) = out.split_last() else { return };
     let last = before.iter().rev().find(|byte| **byte != b' ');
@@ -133,7 +134,7 @@ fn drop_sign(out: &mut Vec<u8>) {
     }
 }
 
-/// The text without literals and comments, with single spaces.
+/// Returns the text without literals and comments, with single spaces.
 pub fn normal(sql: &[u8]) -> String {
     let mut out: Vec<u8> = Vec::with_capacity(sql.len().min(LONGEST));
     for piece in pieces(sql) {

@@ -1,8 +1,7 @@
 //! Columns of whole numbers, stored as packed differences (`packed.rs`).
 //!
-//! The library's writer takes a value at a time through several layers; here a block of them is
-//! packed at once. What compression hardly makes smaller is left as it is. Extremes are kept by row
-//! group.
+//! The library's writer passes each value through several layers; here a block of them is packed at once. A column that
+//! compression hardly makes smaller is not compressed. Extremes are kept by row group.
 
 use std::ops::Range;
 
@@ -20,22 +19,22 @@ use crate::chunk::{PAGE_ROWS, Pages, Presence, compressed};
 use crate::packed::{MINI, Packed};
 use crate::values::Values;
 
-/// A column is compressed if that takes at least one byte of so many off its first page.
+/// A column is compressed if that saves at least 1 byte in `WORTH` on its first page.
 const WORTH: usize = 8;
 
 /// One column of one row group.
 pub(crate) struct NumbersColumn {
     pages: Pages,
-    /// What compresses the pages; settled by the first one.
+    /// Compression of the pages; decided by the first one.
     compression: Option<Compression>,
     zstd: Compression,
     packed: Packed,
     presence: Option<Presence>,
     page_rows: usize,
     missing: u64,
-    /// Extremes of all pages, as the numbers are ordered.
+    /// Extremes of all pages in the order of the numbers.
     extremes: Option<(i64, i64)>,
-    /// The highest bit where the numbers have no sign: without it they are in order.
+    /// Highest bit if the numbers are unsigned: with it flipped, signed comparison gives their order.
     sign: i64,
 }
 
@@ -55,7 +54,7 @@ impl NumbersColumn {
         }
     }
 
-    /// Appends some of the values, which are whole numbers of any kind.
+    /// Appends some of the values, whole numbers of any kind.
     pub(crate) fn write(&mut self, values: &Values, rows: Range<usize>, zstd: &mut Compressor<'_>) -> Result<()> {
         let mut at = rows.start;
         while at < rows.end {
@@ -80,7 +79,7 @@ impl NumbersColumn {
         dyno_cpu::run(Put { column: self, values, none, number });
     }
 
-    /// Which of some values are there, a bit each.
+    /// Records which of the values are present, one bit each.
     #[inline(always)]
     fn note(&mut self, bits: u64, values: usize, missing: usize) {
         if let Some(presence) = &mut self.presence {
@@ -113,7 +112,7 @@ impl NumbersColumn {
         Ok(())
     }
 
-    /// The bytes of the column, and what the file has to know of them.
+    /// Returns the bytes of the column and the metadata that the file needs.
     pub(crate) fn close(mut self, zstd: &mut Compressor<'_>) -> Result<(Bytes, ColumnCloseResult)> {
         if self.page_rows > 0 {
             self.end_page(zstd)?;
@@ -130,7 +129,7 @@ impl NumbersColumn {
     }
 }
 
-/// Values on their way into a column.
+/// Values that are being appended to a column.
 struct Put<'a, T, N> {
     column: &'a mut NumbersColumn,
     values: &'a [T],
@@ -178,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    /// A page of numbers, put and packed.
+    /// Page of numbers being packed.
     #[derive(Clone, Copy)]
     struct Page<'a>(&'a [i64], bool);
 
@@ -198,7 +197,7 @@ mod tests {
     }
 
     proptest! {
-        /// What processors with AVX2 run is compiled from the same lines; its bytes are the same as well.
+        /// The code for processors with AVX2 is compiled from the same lines and must produce the same bytes.
         #[test]
         fn a_page_is_the_same_by_wide_registers_and_without(
             base in any::<i64>(),

@@ -1,23 +1,23 @@
-//! Whole numbers as packed differences (`DELTA_BINARY_PACKED` of the format's description of
-//! encodings), a block at a time.
+//! Whole numbers as packed differences (`DELTA_BINARY_PACKED` in the format's description of encodings), a block at a
+//! time.
 //!
-//! [`BLOCK`] differences are made, measured and packed at once. Those of a block whose numbers lie
-//! within 2^30 of the one before it, as most do, are made and measured as 32 bits each, twice as
-//! many at once; a stretch that rises evenly or stays the same costs no more than looking at it.
+//! [`BLOCK`] differences are computed, measured and packed at once. If the numbers of a block are within 2^30 of the
+//! last one before it, as most are, 32 bits per difference suffice, which processes twice as many at once; a sequence
+//! that is constant or rises evenly costs only the check.
 
 use crate::chunk::varint;
 
-/// Differences of a block.
+/// Number of differences in a block.
 const BLOCK: usize = 256;
-/// Differences that are packed alike: so many words of 64 bits as they have bits each.
+/// Number of differences packed with the same width; they fill as many 64-bit words as each has bits.
 pub(crate) const MINI: usize = 64;
 
-/// The values of a page, packed block by block.
+/// Values of a page, packed block by block.
 pub(crate) struct Packed {
     pub(crate) is_wide: bool,
     waiting: Box<[i64; BLOCK + MINI]>,
     held: usize,
-    /// Values so far, those that wait not counted.
+    /// Number of values packed so far, without those still waiting.
     count: usize,
     first: i64,
     last: i64,
@@ -39,18 +39,18 @@ impl Packed {
         }
     }
 
-    /// Bytes of the page so far, what waits left out.
+    /// Returns the size of the page so far [bytes], without waiting values.
     pub(crate) fn bytes(&self) -> usize {
         self.body.len()
     }
 
-    /// Where the next [`MINI`] values go.
+    /// Returns the space for the next [`MINI`] values.
     #[inline(always)]
     pub(crate) fn room(&mut self) -> &mut [i64] {
         &mut self.waiting[self.held..self.held + MINI]
     }
 
-    /// So many values were put there.
+    /// Accepts `count` values that were written into that space.
     #[inline(always)]
     pub(crate) fn take(&mut self, count: usize) {
         self.held += count;
@@ -62,7 +62,7 @@ impl Packed {
         }
     }
 
-    /// The values of the page, after what the format wants before them; and their extremes.
+    /// Writes the page with its header and returns the extremes of its values.
     pub(crate) fn end(&mut self, sign: i64, out: &mut Vec<u8>) -> Option<(i64, i64)> {
         if self.held > 0 {
             self.block(self.held);
@@ -79,8 +79,8 @@ impl Packed {
         extremes
     }
 
-    /// Packs the first `len` of what waits. The page's first value stands before its blocks, so the
-    /// first block takes one more: all blocks but the last hold [`BLOCK`] differences.
+    /// Packs the first `len` waiting values. The first value of a page precedes its blocks, so the first block takes
+    /// one value more: all blocks but the last hold [`BLOCK`] differences.
     #[inline(always)]
     fn block(&mut self, len: usize) {
         let skipped = usize::from(self.count == 0);
@@ -109,19 +109,19 @@ impl Packed {
     }
 }
 
-/// How far from the value before them the values of a block may lie to be packed as 32 bits each.
+/// Largest distance from the preceding value at which the values of a block are packed as 32 bits each.
 const NEAR: i64 = 1 << 30;
 
-/// A block of values near each other, as most are: half as wide, twice as many at once.
+/// Block of values near each other, as most are: half the width, twice as many at once.
 struct Steps {
-    /// The values less the one before the block, which stands first.
+    /// Distances of the values from the one before the block, whose own (0) is first.
     from: [i32; BLOCK + 1],
     len: usize,
-    /// Whether any differs from the one before the block.
+    /// True if any value differs from the one before the block.
     any: bool,
 }
 
-/// The block as steps, if its values are near enough to the one before them.
+/// Returns the block as distances, or `None` if a value is too far from the one before it.
 #[inline(always)]
 fn steps(before: i64, values: &[i64]) -> Option<Steps> {
     let mut from = [0_i32; BLOCK + 1];
@@ -136,7 +136,7 @@ fn steps(before: i64, values: &[i64]) -> Option<Steps> {
 }
 
 impl Steps {
-    /// Packs the block; gives the extremes of its values, less the one before them.
+    /// Packs the block; returns the extremes of its distances from the value before it.
     #[inline(always)]
     fn pack(&self, out: &mut Vec<u8>) -> (i32, i32) {
         if !self.any {
@@ -180,7 +180,7 @@ impl Steps {
     }
 }
 
-/// A block of values of any distance; gives their extremes.
+/// Packs a block of values at any distance; returns their extremes.
 #[inline(always)]
 fn pack_wide(before: i64, values: &[i64], is_wide: bool, out: &mut Vec<u8>) -> (i64, i64) {
     let mut differences = [0_i64; BLOCK];
@@ -204,7 +204,7 @@ fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
-/// One block: the least difference, the bits of what the others are above it, and these.
+/// Packs one block: the smallest difference, the bit widths of what exceeds it, and these excesses.
 #[inline(always)]
 fn pack(differences: &mut [i64; BLOCK], len: usize, out: &mut Vec<u8>) {
     let first = differences[0];
@@ -227,14 +227,14 @@ fn pack(differences: &mut [i64; BLOCK], len: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// [`MINI`] numbers of so many bits.
+/// Packs [`MINI`] numbers of `width` bits.
 #[inline(always)]
 fn pack_mini(mini: &mut [u64], width: u32, out: &mut Vec<u8>) {
     pack_joined(mini, MINI, width, out);
 }
 
-/// The first `len` numbers of so many bits. Neighbours are joined while two have room in a word, so that
-/// most of the work is done on several at once.
+/// Packs the first `len` numbers of `width` bits. Neighbours are joined while two fit in a word, so that most of the
+/// work is done on several at once.
 #[inline(always)]
 fn pack_joined(numbers: &mut [u64], mut len: usize, width: u32, out: &mut Vec<u8>) {
     if width == 0 {
@@ -264,7 +264,7 @@ fn pack_joined(numbers: &mut [u64], mut len: usize, width: u32, out: &mut Vec<u8
 mod tests {
     use super::*;
 
-    /// Packing bit by bit, as the format describes it.
+    /// Packs bit by bit, as the format describes it.
     fn slowly(numbers: &[u64], width: u32) -> Vec<u8> {
         let mut out = vec![0; numbers.len() * width as usize / 8];
         for (at, number) in numbers.iter().enumerate() {
@@ -288,7 +288,7 @@ mod tests {
         }
     }
 
-    /// The numbers of a page, as a reader unpacks them; asserts that its bytes are used up.
+    /// Unpacks the numbers of a page as a reader does; asserts that all its bytes are used.
     fn unpacked(page: &[u8], is_wide: bool) -> Vec<i64> {
         let mut at = 0;
         let varint = |at: &mut usize| {

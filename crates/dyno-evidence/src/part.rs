@@ -1,4 +1,4 @@
-//! A Parquet file that appears only when it is whole.
+//! A Parquet file that becomes visible only when it is complete.
 
 use std::fs::{self, File};
 use std::ops::Range;
@@ -27,28 +27,28 @@ use crate::words::{WordsColumn, is_words};
 const ROW_GROUP_ROWS: usize = 1 << 20;
 const ZSTD_LEVEL: i32 = 1;
 
-/// The rows of one column on their way into a part.
+/// Rows of one column to be written into a part.
 pub(crate) enum Cells<'a> {
     /// For the library's encoders, and for words.
     Array(ArrayRef),
-    /// For our own: whole numbers, flags and words.
+    /// For our own encoders: whole numbers, flags and words.
     Values(&'a Values),
 }
 
 /// How a part stores its columns.
 pub(crate) struct Shape<'a> {
-    /// Columns of rising or similar whole numbers: stored as packed differences.
+    /// Columns of rising or similar whole numbers, stored as packed differences.
     pub deltas: &'a [&'a str],
-    /// Columns of ever different values: stored as they are, without a dictionary.
+    /// Columns of mostly different values, stored as they are, without a dictionary.
     pub plain: &'a [&'a str],
-    /// Columns whose extremes nobody asks for: finding those of texts costs more than storing them.
+    /// Columns without extremes: finding those of texts costs more than storing the texts.
     pub unsorted: &'a [&'a str],
     /// Rows after which a row group is closed: the most that a writer keeps in memory.
     pub row_group_rows: usize,
-    /// Whether every page tells its extremes, or only the row group; then whole numbers and flags come as
-    /// [`Cells::Values`] and are stored by our own encoders.
+    /// True if every page has its own extremes, false if only the row group has; in the latter case whole numbers and
+    /// flags come as [`Cells::Values`] and are stored by our own encoders.
     pub page_statistics: bool,
-    /// Whether the part is on the disk before it is put in place, so that it outlives a power cut.
+    /// True if the part is synced before it is renamed, so that it survives a power cut.
     pub durable: bool,
 }
 
@@ -75,7 +75,7 @@ impl Part {
         Self::shaped(dir, name, schema, &shape)
     }
 
-    /// Opens the part with its columns stored in a given way.
+    /// Opens the part with its columns stored as `shape` says.
     pub(crate) fn shaped(dir: &Path, name: &str, schema: SchemaRef, shape: &Shape<'_>) -> Result<Self, EvidenceError> {
         create_folder(dir).map_err(|e| EvidenceError::io(dir, e))?;
         let place = dir.join(format!("{name}.parquet"));
@@ -109,12 +109,12 @@ impl Part {
         Ok(())
     }
 
-    /// Rows written so far.
+    /// Returns the number of rows written so far.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Closes, syncs if it is to be durable, and renames; returns the number of rows.
+    /// Closes the part, syncs it if it is to be durable, and renames it; returns the number of rows.
     pub(crate) fn finish(mut self) -> Result<u64, EvidenceError> {
         if let Some(mut writer) = self.writer.take() {
             if let Err(error) = self.end(&mut writer) {
@@ -131,7 +131,7 @@ impl Part {
 
     /// Writes the footer, flushes, and syncs.
     ///
-    /// Not by `into_inner`: that turns an I/O error into text, and a full disk would not read so.
+    /// `into_inner` is not used: it turns an I/O error into text, and a full disk would not be recognized.
     fn end(&self, writer: &mut Writer) -> Result<(), EvidenceError> {
         writer.finish().map_err(|e| EvidenceError::parquet(&self.aside, e))?;
         if self.durable {
@@ -149,21 +149,21 @@ impl Drop for Part {
     }
 }
 
-/// The Parquet file behind a part: row group after row group.
+/// The Parquet file of a part, written row group by row group.
 struct Writer {
     file: SerializedFileWriter<File>,
     factory: ArrowRowGroupWriterFactory,
     schema: SchemaRef,
-    /// The columns of the row group being filled; empty between two.
+    /// Columns of the open row group; empty between two row groups.
     columns: Vec<Column>,
     group_rows: usize,
     group_rows_most: usize,
-    /// Whether whole numbers and flags are ours.
+    /// True if our own encoders store whole numbers and flags.
     is_own: bool,
     zstd: Compressor<'static>,
 }
 
-/// A column of a row group being filled: of words, of whole numbers, of flags, or of what the library encodes.
+/// Column of the open row group: of words, whole numbers or flags, or encoded by the library.
 enum Column {
     Words(WordsColumn),
     Numbers(NumbersColumn),
@@ -225,7 +225,8 @@ impl Writer {
         }
     }
 
-    /// Columns for a row group. The library's are only made for a table that needs one: each has a compressor of its own.
+    /// Makes the columns of a row group; the library's own only if a column needs one, since each has its own
+    /// compressor.
     fn begin(&self) -> ParquetResult<Vec<Column>> {
         let fields = || self.schema.fields().iter().zip(self.file.schema_descr().columns());
         let own: Vec<Option<Column>> =
@@ -238,7 +239,7 @@ impl Writer {
         Ok(columns.map(|(own, other)| own.unwrap_or_else(|| Column::Other(Box::new(other)))).collect())
     }
 
-    /// A column of our own, for what has one.
+    /// Returns our own encoder for a field, or `None` if there is none.
     fn own(&self, field: &Field, descr: &ColumnDescPtr) -> ParquetResult<Option<Column>> {
         let compression = Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?);
         let (kind, descr) = (field.data_type(), descr.clone());
@@ -285,7 +286,7 @@ impl Writer {
     }
 }
 
-/// Makes the rename durable where the file system allows it.
+/// Makes the rename durable where the file system supports it.
 fn sync_folder(place: &Path) {
     if let Some(Ok(folder)) = place.parent().map(File::open) {
         folder.sync_all().ok();

@@ -1,7 +1,7 @@
-//! Files and folders of evidence that nobody else can redirect or read.
+//! Files and folders of evidence that no other user can redirect or read.
 //!
-//! A file written aside has a random name and is made by us or not at all (`O_EXCL`, which follows no link). Whoever may
-//! enter a folder may read what is made in it, within the umask: a run folder of mode 0700 has files of mode 0600.
+//! A file under a temporary name has a random name and is created with `O_EXCL`, which follows no link. Its permissions
+//! follow the umask and the folder: a run folder of mode 0700 has files of mode 0600.
 
 use std::collections::hash_map::RandomState;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -10,26 +10,26 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The name under which what will be at `place` is written: beside it, random, ending in `.tmp`.
+/// Returns the temporary name for a file that will be at `place`: beside it, random, ending in `.tmp`.
 pub fn aside_of(place: &Path) -> PathBuf {
     let mut name = place.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{:016x}.tmp", RandomState::new().build_hasher().finish()));
     place.with_file_name(name)
 }
 
-/// A new file, to be read and written; one that is there already, or a link, is an error.
+/// Creates a file for reading and writing; it is an error if a file or link of this name exists.
 ///
 /// # Errors
-/// Whatever the system says, `AlreadyExists` among it.
+/// Any error of the system, `AlreadyExists` among them.
 pub fn create_file(path: &Path) -> io::Result<File> {
     let mode = 0o600 | (mode_above(path)? & 0o066);
     OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)
 }
 
-/// Makes a folder that lets in whom the folder above lets in, and those above it, where they are missing.
+/// Creates a folder, and missing ones above it, with the access rights of the folder above.
 ///
 /// # Errors
-/// Whatever the system says.
+/// Any error of the system.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The reader of `calls` parts: columns of numbers, for the kernels of statistics.
+//! Reader of `calls` parts: columns of numbers for the kernels of statistics.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -14,42 +14,42 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::{EvidenceError, NONE};
 
-/// Calls of one part, a column each, all of one length. Words are numbers into `words`.
+/// Calls of one part as columns of the same length. Words are numbers into `words`.
 #[derive(Clone, Debug, Default)]
 pub struct CallColumns {
     /// Distinct words of the columns `arm`, `kind`, `statement` and `error`.
     pub words: Vec<String>,
-    /// Arm (word).
+    /// Arm, as a number into `words`.
     pub arm: Vec<u32>,
-    /// Block number.
+    /// Number of the block.
     pub block: Vec<u32>,
-    /// Slice number in the block.
+    /// Number of the slice in the block.
     pub slice: Vec<u32>,
-    /// Session number.
+    /// Number of the session.
     pub session: Vec<u16>,
-    /// Kind (word).
+    /// Kind, as a number into `words`.
     pub kind: Vec<u32>,
-    /// Statement (word).
+    /// Statement, as a number into `words`.
     pub statement: Vec<u32>,
-    /// Error code (word), `u32::MAX` for none.
+    /// Error code, as a number into `words`; `u32::MAX` for none.
     pub error: Vec<u32>,
-    /// Whether the plan calls the error an outcome, where the part says so.
+    /// True if the plan lists the error as an expected outcome; `None` if the part does not say.
     pub expected: Vec<Option<bool>>,
-    /// Intended start or [`NONE`].
+    /// Intended start [ns since the UNIX epoch], or [`NONE`].
     pub intended_ns: Vec<i64>,
-    /// Real start.
+    /// Actual start [ns since the UNIX epoch].
     pub started_ns: Vec<i64>,
-    /// Service time.
+    /// Service time [ns].
     pub elapsed_ns: Vec<i64>,
-    /// Rows or [`NONE`].
+    /// Number of rows, or [`NONE`].
     pub rows: Vec<i64>,
-    /// Redo since the last reading or [`NONE`].
+    /// Redo since the last query of the log position [bytes], or [`NONE`].
     pub redo_bytes: Vec<i64>,
-    /// Redo not yet flushed or [`NONE`].
+    /// Redo not yet flushed [bytes], or [`NONE`].
     pub unflushed_bytes: Vec<i64>,
 }
 
-/// Names of all columns that a part of calls may be read by.
+/// Names of all columns that can be read from a part of calls.
 const ALL: [&str; 14] = [
     "arm",
     "block",
@@ -67,12 +67,18 @@ const ALL: [&str; 14] = [
     "expected",
 ];
 
-/// Reads one part of calls. Bytes that make the Parquet library panic are a torn part, too.
+/// Reads one part of calls; a panic of the Parquet library is reported as a torn part.
+///
+/// # Errors
+/// The part cannot be read, is torn, or has no such column.
 pub fn read_calls(path: &Path) -> Result<CallColumns, EvidenceError> {
     read_columns(path, &ALL)
 }
 
 /// Reads some columns of a part of calls; the others stay empty.
+///
+/// # Errors
+/// The part cannot be read, is torn, or has no such column.
 pub fn read_columns(path: &Path, names: &[&str]) -> Result<CallColumns, EvidenceError> {
     let file = File::open(path).map_err(|e| EvidenceError::io(path, e))?;
     std::panic::catch_unwind(AssertUnwindSafe(|| read_open(path, file, names)))
@@ -102,7 +108,7 @@ fn torn(path: &Path, reason: &str) -> EvidenceError {
 }
 
 impl CallColumns {
-    /// The number that stands for `word`, if it occurs.
+    /// Returns the number of `word`, or `None` if it does not occur.
     pub fn word(&self, word: &str) -> Option<u32> {
         self.words.iter().position(|w| w == word).map(|at| at as u32)
     }

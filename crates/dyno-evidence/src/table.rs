@@ -1,8 +1,8 @@
-//! A table of any shape: columns of whole numbers, flags, words and texts, written part by part.
+//! A table of any columns: whole numbers, flags, words and texts, written part by part.
 //!
-//! A room that has its own tables (traces) describes them by [`Column`]s and hands over [`Values`];
-//! it needs to know nothing of Arrow or Parquet. Whole numbers are stored as packed differences,
-//! words (few different texts) as a dictionary, texts as they stand.
+//! A room with tables of its own (traces) describes them by [`Column`]s and passes [`Values`]; it needs to know nothing
+//! of Arrow or Parquet. Whole numbers are stored as packed differences, words (few different texts) as a dictionary,
+//! texts as they are.
 //!
 //! ```
 //! use dyno_evidence::table::{Column, Kind, Table, Values, read_table};
@@ -37,27 +37,27 @@ pub use crate::values::{Kind, Texts, Values};
 /// A column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name, with the unit last.
+    /// Name of the column, with the unit last.
     pub name: &'static str,
-    /// What it holds.
+    /// Kind of its values.
     pub kind: Kind,
-    /// Whether a value may be missing.
+    /// True if a value may be missing.
     pub optional: bool,
 }
 
 impl Column {
-    /// A column in which no value is missing.
+    /// Returns a column in which no value is missing.
     pub const fn new(name: &'static str, kind: Kind) -> Self {
         Self { name, kind, optional: false }
     }
 
-    /// A column in which values may be missing.
+    /// Returns a column in which values may be missing.
     pub const fn optional(name: &'static str, kind: Kind) -> Self {
         Self { name, kind, optional: true }
     }
 }
 
-/// As the part takes them: what our own encoders do not store, as an array.
+/// Returns the values in the form that the part accepts: an array if our own encoders do not store them.
 fn cells(values: &mut Values) -> Cells<'_> {
     match values {
         Values::Text(texts) => Cells::Array(Arc::new(texts.array())),
@@ -65,14 +65,17 @@ fn cells(values: &mut Values) -> Cells<'_> {
     }
 }
 
-/// A part of a table being written; nothing is visible before [`Table::finish`].
+/// Part of a table being written; it is invisible until [`Table::finish`].
 pub struct Table {
     part: Part,
     columns: Vec<Column>,
 }
 
 impl Table {
-    /// Opens `<dir>/<name>.parquet`, aside.
+    /// Opens `<dir>/<name>.parquet` under a temporary name.
+    ///
+    /// # Errors
+    /// The part cannot be created.
     pub fn create(dir: &Path, name: &str, columns: &[Column]) -> Result<Self, EvidenceError> {
         let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
         let named =
@@ -88,7 +91,10 @@ impl Table {
         Ok(Self { part: Part::shaped(dir, name, schema, &shape)?, columns: columns.to_vec() })
     }
 
-    /// Appends rows: the values of each column, in the order of the columns. They are empty afterwards.
+    /// Appends rows: the values of each column, in the order of the columns; they are empty afterwards.
+    ///
+    /// # Errors
+    /// The part cannot be written, or the columns have unequal lengths.
     pub fn write(&mut self, values: &mut [Values]) -> Result<(), EvidenceError> {
         let rows = values.first().map_or(0, Values::len);
         let is_sound = values.len() == self.columns.len()
@@ -106,19 +112,22 @@ impl Table {
         Ok(())
     }
 
-    /// Rows written so far.
+    /// Returns the number of rows written so far.
     pub fn rows(&self) -> u64 {
         self.part.rows()
     }
 
-    /// Closes the part and puts it in place; returns its number of rows. It is not forced to the
-    /// disk: what a table is made from can be read again.
+    /// Closes the part and renames it into place; returns its number of rows. It is not synced, since its source can be
+    /// read again.
+    ///
+    /// # Errors
+    /// The part cannot be written.
     pub fn finish(self) -> Result<u64, EvidenceError> {
         self.part.finish()
     }
 }
 
-/// Rows of a row group: what a writer keeps in memory.
+/// Rows of a row group, which a writer keeps in memory.
 const ROW_GROUP_ROWS: usize = 1 << 18;
 
 fn field(column: &Column) -> Field {

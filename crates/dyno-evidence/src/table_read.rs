@@ -1,4 +1,4 @@
-//! The reader of tables of any shape: batch by batch, column by column.
+//! Reader of tables of any columns: batch by batch, column by column.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,7 +16,10 @@ use crate::{EvidenceError, NONE};
 /// Rows of a batch.
 const BATCH_ROWS: usize = 1 << 14;
 
-/// Opens a part of a table; it gives [`Rows`] of the named columns, in order.
+/// Opens a part of a table; the result yields [`Rows`] of the named columns, in order.
+///
+/// # Errors
+/// The part cannot be read, is torn, or has no such column.
 pub fn read_table(path: &Path, columns: &[&str]) -> Result<TableRows, EvidenceError> {
     let file = File::open(path).map_err(|e| EvidenceError::io(path, e))?;
     let open = || {
@@ -33,7 +36,7 @@ fn torn(path: &Path, reason: &str) -> EvidenceError {
     EvidenceError::Part { path: path.to_owned(), reason: reason.to_owned() }
 }
 
-/// Texts as numbers into the list of the distinct ones.
+/// Returns texts as numbers into the list of the distinct ones.
 fn numbered(texts: &StringArray) -> (Vec<u32>, Vec<String>) {
     let (mut known, mut list) = (HashMap::new(), Vec::new());
     let number = |text: Option<&str>| {
@@ -50,7 +53,7 @@ fn numbered(texts: &StringArray) -> (Vec<u32>, Vec<String>) {
     (numbers, list)
 }
 
-/// The rows of a part, batch by batch.
+/// Iterator over the rows of a part, batch by batch.
 pub struct TableRows {
     rows: ParquetRecordBatchReader,
     path: PathBuf,
@@ -59,7 +62,7 @@ pub struct TableRows {
 impl Iterator for TableRows {
     type Item = Result<Rows, EvidenceError>;
 
-    /// The next batch. Bytes that make the Parquet library panic are a torn part, too.
+    /// Returns the next batch; a panic of the Parquet library is reported as a torn part.
     fn next(&mut self) -> Option<Self::Item> {
         let (rows, path) = (&mut self.rows, &self.path);
         let next = std::panic::catch_unwind(AssertUnwindSafe(|| rows.next()))
@@ -71,7 +74,7 @@ impl Iterator for TableRows {
     }
 }
 
-/// Some rows of a table.
+/// Batch of rows of a table.
 #[derive(Clone, Debug)]
 pub struct Rows {
     batch: RecordBatch,
@@ -79,12 +82,12 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.batch.num_rows()
     }
 
-    /// Whether there are none.
+    /// Returns true if there is no row.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -107,34 +110,52 @@ impl Rows {
         Ok(values.iter().map(|value| value.unwrap_or(missing)).collect())
     }
 
-    /// A column of whole numbers; a missing one is [`NONE`].
+    /// Returns a column of whole numbers; a missing one is [`NONE`].
+    ///
+    /// # Errors
+    /// The part cannot be read, is torn, or has no such column.
     pub fn i64s(&self, name: &str) -> Result<Vec<i64>, EvidenceError> {
         self.numbers::<Int64Type>(name, NONE)
     }
 
-    /// A column of whole numbers without sign; a missing one is 0.
+    /// Returns a column of unsigned whole numbers; a missing one is 0.
+    ///
+    /// # Errors
+    /// The part cannot be read, is torn, or has no such column.
     pub fn u64s(&self, name: &str) -> Result<Vec<u64>, EvidenceError> {
         self.numbers::<UInt64Type>(name, 0)
     }
 
-    /// A column of small whole numbers; a missing one is 0.
+    /// Returns a column of small whole numbers; a missing one is 0.
+    ///
+    /// # Errors
+    /// The part cannot be read, is torn, or has no such column.
     pub fn u32s(&self, name: &str) -> Result<Vec<u32>, EvidenceError> {
         self.numbers::<UInt32Type>(name, 0)
     }
 
-    /// A column of tiny whole numbers; a missing one is 255.
+    /// Returns a column of tiny whole numbers; a missing one is 255.
+    ///
+    /// # Errors
+    /// The part cannot be read, is torn, or has no such column.
     pub fn u8s(&self, name: &str) -> Result<Vec<u8>, EvidenceError> {
         self.numbers::<UInt8Type>(name, u8::MAX)
     }
 
-    /// A column of flags; a missing one is false.
+    /// Returns a column of flags; a missing one is false.
+    ///
+    /// # Errors
+    /// The part cannot be read, is torn, or has no such column.
     pub fn bools(&self, name: &str) -> Result<Vec<bool>, EvidenceError> {
         let values = self.column(name)?.as_boolean_opt().ok_or_else(|| self.other_type(name))?;
         Ok(values.iter().map(|value| value.unwrap_or(false)).collect())
     }
 
-    /// A column of words: numbers into a list, which is this batch's own; `u32::MAX` is missing.
-    /// Plain text will do: tables that `DuckDB` wrote have no dictionaries.
+    /// Returns a column of words as numbers into this batch's own list; `u32::MAX` is missing. Plain text is accepted,
+    /// too: tables that `DuckDB` wrote have no dictionaries.
+    ///
+    /// # Errors
+    /// The part cannot be read, is torn, or has no such column.
     pub fn words(&self, name: &str) -> Result<(Vec<u32>, Vec<String>), EvidenceError> {
         let array = self.column(name)?;
         if let Some(texts) = array.as_string_opt::<i32>() {
@@ -147,7 +168,10 @@ impl Rows {
         Ok((numbers, list))
     }
 
-    /// A column of texts.
+    /// Returns a column of texts.
+    ///
+    /// # Errors
+    /// The part cannot be read, is torn, or has no such column.
     pub fn texts(&self, name: &str) -> Result<Vec<Option<String>>, EvidenceError> {
         let values: &StringArray = self.column(name)?.as_string_opt().ok_or_else(|| self.other_type(name))?;
         Ok(values.iter().map(|text| text.map(str::to_owned)).collect())

@@ -1,5 +1,5 @@
-//! The tables of a trace and their columns, whoever writes it: an import of trace files, a recording of a live
-//! server. Names end with the unit.
+//! Tables of a trace and their columns, the same for imported trace files and recordings of a live server. Names end
+//! with the unit.
 
 use crate::table::{Column, Kind};
 
@@ -80,7 +80,7 @@ pub const WAITS: [Column; 24] = [
     new("fidelity", Words),
 ];
 
-/// Parents and owners that were found after a row had been written, in `links/`.
+/// Parents and owners that became known after a row had been written, in `links/`.
 pub const LINKS: [Column; 3] = [new("row_kind", Words), new("id", I64), new("parent", I64)];
 
 /// One row per distinct statement.
@@ -230,7 +230,7 @@ pub const STAMPS: [Column; 12] = [
     opt("residual_ns", I64),
 ];
 
-/// One row per BINDS section (`number` is missing) and per bind of it; only with binds.
+/// One row per BINDS section (`number` is missing) and one per bind variable in it; only if binds are kept.
 pub const BINDS: [Column; 9] = [
     new("file", U32),
     new("line", I64),

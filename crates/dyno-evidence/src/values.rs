@@ -1,14 +1,14 @@
-//! What columns of a table hold: whole numbers, flags, words, texts.
+//! Values of the columns of a table: whole numbers, flags, words, texts.
 
 use arrow_array::StringArray;
 use arrow_array::builder::{ArrayBuilder, StringBuilder};
 
-/// What a column holds, and what stands for a missing value where it is optional.
+/// Kind of a column's values, and the value that means missing where the column is optional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Whole numbers; [`NONE`] is missing.
     I64,
-    /// Whole numbers without sign; never missing.
+    /// Unsigned whole numbers; never missing.
     U64,
     /// Small whole numbers; never missing.
     U32,
@@ -20,7 +20,7 @@ pub enum Kind {
     Words,
     /// Texts.
     Text,
-    /// Texts that come again and again.
+    /// Texts that recur often.
     Repeated,
 }
 
@@ -29,43 +29,43 @@ pub enum Kind {
 pub struct Texts(StringBuilder);
 
 impl Texts {
-    /// Adds a text, or its absence.
+    /// Appends a text, or NULL.
     pub fn push(&mut self, text: Option<&str>) {
         self.0.append_option(text);
     }
 
-    /// Adds bytes as text; what is no UTF-8 is replaced.
+    /// Appends bytes as text; invalid UTF-8 is replaced.
     pub fn push_bytes(&mut self, bytes: &[u8]) {
         self.0.append_value(String::from_utf8_lossy(bytes));
     }
 
-    /// As an array; none is left.
+    /// Returns the texts as an array and empties this list.
     pub(crate) fn array(&mut self) -> StringArray {
         self.0.finish()
     }
 }
 
-/// A column's values.
+/// Values of a column.
 #[derive(Debug)]
 pub enum Values {
-    /// For [`Kind::I64`].
+    /// Values of [`Kind::I64`].
     I64(Vec<i64>),
-    /// For [`Kind::U64`].
+    /// Values of [`Kind::U64`].
     U64(Vec<u64>),
-    /// For [`Kind::U32`].
+    /// Values of [`Kind::U32`].
     U32(Vec<u32>),
-    /// For [`Kind::U8`].
+    /// Values of [`Kind::U8`].
     U8(Vec<u8>),
-    /// For [`Kind::Bool`].
+    /// Values of [`Kind::Bool`].
     Bool(Vec<bool>),
-    /// For [`Kind::Words`]: numbers into the list of words.
+    /// Values of [`Kind::Words`]: numbers into the list of words.
     Words(Vec<u32>, Vec<String>),
-    /// For [`Kind::Text`] and [`Kind::Repeated`].
+    /// Values of [`Kind::Text`] and [`Kind::Repeated`].
     Text(Texts),
 }
 
 impl Values {
-    /// Number of values.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         match self {
             Self::I64(values) => values.len(),
@@ -77,12 +77,12 @@ impl Values {
         }
     }
 
-    /// Whether there is no value.
+    /// Returns true if there is no value.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Takes the values out and keeps their room.
+    /// Removes the values and keeps the allocated memory.
     pub fn clear(&mut self) {
         match self {
             Self::I64(values) => values.clear(),

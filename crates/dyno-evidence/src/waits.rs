@@ -1,6 +1,5 @@
-//! The writers of `waits` parts: one row per wait of a session on an event. [`write_waits`] takes
-//! all rows at once (samples of a live engine), [`WaitsWriter`] takes them as they come (a model,
-//! which knows every wait).
+//! Writers of `waits` parts: one row per wait of a session on an event. [`write_waits`] takes all rows at once (samples
+//! of a live engine), [`WaitsWriter`] takes them as they occur (a model, which knows every wait).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,33 +11,35 @@ use crate::EvidenceError;
 use crate::part::Part;
 use crate::table::{Column, Kind, Table, Values};
 
-/// Columns of waits, all of one length.
+/// Columns of waits, all of the same length.
 #[derive(Clone, Debug, Default)]
 pub struct Waits {
-    /// Arm's name.
+    /// Name of the arm.
     pub arm: Vec<String>,
-    /// Block number.
+    /// Number of the block.
     pub block: Vec<u32>,
-    /// Session (process id of the engine's session).
+    /// Session (process id on the engine).
     pub session: Vec<i64>,
-    /// When it was seen, ns since the UNIX epoch.
+    /// Time at which it was seen [ns since the UNIX epoch].
     pub started_ns: Vec<i64>,
-    /// How long; for sampled waits the sampling period.
+    /// Length [ns]; the sampling period for sampled waits.
     pub elapsed_ns: Vec<i64>,
     /// The engine's own name of the event.
     pub event: Vec<String>,
-    /// The engine's own group of the event.
+    /// Engine's own class of the event.
     pub event_type: Vec<String>,
-    /// The common class of the event.
+    /// Class of the event shared by all engines.
     pub class: Vec<String>,
-    /// What waited: the engine's word for the kind of session.
+    /// Kind of the waiting session in the engine's words.
     pub object: Vec<String>,
     /// `exact`, `sampled` or `summed`.
     pub fidelity: Vec<String>,
 }
 
-/// Writes `<dir>/<name>.parquet` with these waits, whose parameters nobody knows; returns the number
-/// of rows.
+/// Writes `<dir>/<name>.parquet` with these waits, which have no parameters; returns the number of rows.
+///
+/// # Errors
+/// The part cannot be written, or the columns have unequal lengths.
 pub fn write_waits(dir: &Path, name: &str, waits: &Waits) -> Result<u64, EvidenceError> {
     let schema = Arc::new(Schema::new(vec![
         Field::new("arm", DataType::Utf8, false),
@@ -78,33 +79,33 @@ pub fn write_waits(dir: &Path, name: &str, waits: &Waits) -> Result<u64, Evidenc
     part.finish()
 }
 
-/// What an event is called.
+/// Names of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventName {
-    /// The engine's own name.
+    /// Engine's own name.
     pub event: String,
-    /// The engine's own group.
+    /// Engine's own class.
     pub event_type: String,
-    /// The common class.
+    /// Class shared by all engines.
     pub class: String,
 }
 
-/// One wait, timed exactly.
+/// A wait, timed exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitRow {
-    /// Arm: a number into the part's arms.
+    /// Arm, as a number into the part's arms.
     pub arm: u32,
-    /// Session.
+    /// Number of the session.
     pub session: i64,
-    /// When it began, ns since the UNIX epoch.
+    /// Start [ns since the UNIX epoch].
     pub started_ns: i64,
-    /// How long it was.
+    /// Length [ns].
     pub elapsed_ns: i64,
-    /// Event: a number into the part's events.
+    /// Event, as a number into the part's events.
     pub event: u32,
-    /// What waited: a number into the part's objects.
+    /// Waiting object, as a number into the part's objects.
     pub object: u32,
-    /// The event's parameters.
+    /// Parameters of the event.
     pub p: [i64; 3],
 }
 
@@ -124,7 +125,7 @@ const COLUMNS: [Column; 13] = [
     Column::optional("p3", Kind::I64),
 ];
 
-/// Writes one part of exactly timed waits; nothing is visible before [`WaitsWriter::finish`].
+/// Writer of one part of exactly timed waits; the part is invisible until [`WaitsWriter::finish`].
 pub struct WaitsWriter {
     table: Table,
     block: u32,
@@ -134,7 +135,10 @@ pub struct WaitsWriter {
 }
 
 impl WaitsWriter {
-    /// Opens `<dir>/<name>.parquet`, aside; the lists are what the numbers in a [`WaitRow`] stand for.
+    /// Opens `<dir>/<name>.parquet` under a temporary name; the lists resolve the numbers in a [`WaitRow`].
+    ///
+    /// # Errors
+    /// The part cannot be created.
     pub fn create(
         dir: &Path,
         name: &str,
@@ -148,6 +152,9 @@ impl WaitsWriter {
     }
 
     /// Appends waits.
+    ///
+    /// # Errors
+    /// The part cannot be written.
     pub fn push(&mut self, rows: &[WaitRow]) -> Result<(), EvidenceError> {
         let numbers = |get: fn(&WaitRow) -> i64| Values::I64(rows.iter().map(get).collect());
         let words = |get: fn(&EventName) -> &String| {
@@ -171,7 +178,10 @@ impl WaitsWriter {
         ])
     }
 
-    /// Closes the part and puts it in place; returns its number of rows.
+    /// Closes the part and renames it into place; returns its number of rows.
+    ///
+    /// # Errors
+    /// The part cannot be written.
     pub fn finish(self) -> Result<u64, EvidenceError> {
         self.table.finish()
     }

@@ -1,9 +1,9 @@
-//! Columns of few different texts, stored as Parquet dictionaries from the numbers they come as.
+//! Columns of few different texts, stored as Parquet dictionaries from the numbers in which they arrive.
 //!
-//! The library's writer looks every value up in a table of texts again, which costs more than all
-//! else of a column of waits. Here a text is looked up once a batch, and what is left is to pack
-//! numbers (RLE and bit packing, `RLE_DICTIONARY` of the format's description of encodings).
-//! Extremes of such columns are not kept: nobody asks for them.
+//! The library's writer looks every value up in a table of texts again, which costs more than everything else about a
+//! column of waits. Here a text is looked up once per batch, and only numbers are packed (RLE and bit packing,
+//! `RLE_DICTIONARY` in the format's description of encodings). Extremes of such columns are not kept, since nothing
+//! uses them.
 
 use std::collections::HashMap;
 
@@ -21,10 +21,10 @@ use zstd::bulk::Compressor;
 
 use crate::chunk::{PAGE_ROWS, Pages, Presence, compressed, varint};
 
-/// No number of a text, and the absence of one.
+/// Number that stands for no text.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Whether a column is one of these.
+/// Returns true if a column of this type is stored here.
 pub(crate) fn is_words(kind: &DataType) -> bool {
     matches!(kind, DataType::Dictionary(keys, texts) if **texts == DataType::Utf8
         && matches!(**keys, DataType::UInt8 | DataType::UInt16 | DataType::UInt32))
@@ -35,13 +35,13 @@ pub(crate) struct WordsColumn {
     pages: Pages,
     compression: Compression,
     numbers: HashMap<String, u32>,
-    /// The texts as the format stores them: length, bytes.
+    /// Texts in the format's encoding: length, bytes.
     texts: Vec<u8>,
-    /// Of the page being filled: numbers of the texts that are there.
+    /// Page being filled: numbers of the texts that are present.
     page: Vec<u32>,
     presence: Option<Presence>,
     page_rows: usize,
-    /// Number here of each of a batch's words.
+    /// Number in the dictionary of each of a batch's words.
     known: Vec<u32>,
 }
 
@@ -59,14 +59,14 @@ impl WordsColumn {
         }
     }
 
-    /// Appends an array for which [`is_words`] holds.
+    /// Appends an array whose type satisfies [`is_words`].
     pub(crate) fn write_array(&mut self, array: &ArrayRef, zstd: &mut Compressor<'_>) -> Result<()> {
         let (keys, texts) = taken_apart(array)?;
         let texts: Vec<&str> = (0..texts.len()).map(|at| texts.value(at)).collect();
         self.write(&keys, &texts, zstd)
     }
 
-    /// Appends words: numbers into a list, [`u32::MAX`] for the absence of one.
+    /// Appends words: numbers into a list, [`u32::MAX`] for a missing one.
     pub(crate) fn write<T: AsRef<str>>(&mut self, keys: &[u32], texts: &[T], zstd: &mut Compressor<'_>) -> Result<()> {
         self.known.clear();
         self.known.resize(texts.len(), UNKNOWN);
@@ -127,7 +127,7 @@ impl WordsColumn {
         Ok(())
     }
 
-    /// The bytes of the column, dictionary first, and what the file has to know of them.
+    /// Returns the bytes of the column, dictionary first, and the metadata that the file needs.
     pub(crate) fn close(mut self, zstd: &mut Compressor<'_>) -> Result<(Bytes, ColumnCloseResult)> {
         if self.page_rows > 0 {
             self.end_page(zstd)?;
@@ -145,7 +145,7 @@ impl WordsColumn {
     }
 }
 
-/// Keys, [`UNKNOWN`] for none, and the list that they count in.
+/// Returns the keys, [`UNKNOWN`] for missing ones, and the list that they index.
 fn taken_apart(array: &ArrayRef) -> Result<(Vec<u32>, &StringArray)> {
     macro_rules! of {
         ($kind:ty) => {
@@ -161,12 +161,12 @@ fn taken_apart(array: &ArrayRef) -> Result<(Vec<u32>, &StringArray)> {
         .ok_or_else(|| ParquetError::General("a column of words is no dictionary".to_owned()))
 }
 
-/// Bits of the numbers of so many texts; never 0, which some readers do not take.
+/// Returns the width of the numbers of this many texts [bits]; never 0, which some readers do not accept.
 fn width_of(texts: usize) -> u32 {
     (texts.saturating_sub(1) as u32 | 1).ilog2() + 1
 }
 
-/// Numbers of `width` bits as runs and groups of eight.
+/// Packs numbers of `width` bits as runs and groups of eight.
 fn pack(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     let (mut literal, mut at) = (0, 0); // what lies between them waits to be packed
     while at < numbers.len() {
@@ -188,7 +188,7 @@ fn run_of(value: u32, count: usize, width: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&value.to_le_bytes()[..width.div_ceil(8) as usize]);
 }
 
-/// Groups of eight numbers; the last is filled up.
+/// Packs groups of eight numbers; the last is padded.
 fn groups_of(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     if numbers.is_empty() {
         return;

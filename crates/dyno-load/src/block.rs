@@ -159,9 +159,9 @@ const SILENT_NS: i64 = 15_000_000_000;
 const ASKED_FOR: Duration = Duration::from_secs(5);
 
 /// Time of the last query to the server about each session [ns since the epoch]; 0 for never.
-pub struct Asked(Vec<i64>);
+pub struct LastQueries(Vec<i64>);
 
-impl Asked {
+impl LastQueries {
     /// Returns the times for this number of sessions, with no query made yet.
     pub fn new(sessions: usize) -> Self {
         Self(vec![0; sessions])
@@ -174,7 +174,7 @@ impl Block<'_> {
     /// The server is asked on another connection. A session is closed if the server does not know it, is waiting for
     /// it, or does not answer. TCP alone cannot tell: a network that went silent may acknowledge bytes and deliver
     /// nothing.
-    pub fn end_unknown(&self, activities: &[Activity], asked: &mut Asked) {
+    pub fn end_unknown(&self, activities: &[Activity], asked: &mut LastQueries) {
         let now_ns = self.clock.now_ns();
         for (number, arm) in self.plan.arms.iter().enumerate() {
             let (Some(dialler), None) = (&self.diallers[number], arm.answer_limit_ns()) else { continue };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use dyno_evidence::{Call, CallsWriter};
 
 use crate::LoadError;
-use crate::block::{Activity, Asked, Block};
+use crate::block::{Activity, Block, LastQueries};
 use crate::record::{Failures, HELD_ROWS, Pool};
 
 /// Interval at which a request to stop is checked.
@@ -73,7 +73,7 @@ pub fn supervise(
 ) -> Result<(), LoadError> {
     let mut halted_at: Option<Instant> = None;
     let mut cancelled = false;
-    let mut asked = Asked::new(activities.len());
+    let mut asked = LastQueries::new(activities.len());
     let mut kept = Ok(());
     loop {
         match receiver.recv_timeout(LOOK) {

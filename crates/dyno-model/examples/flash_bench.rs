@@ -1,5 +1,5 @@
-//! Host writes per second of the flash card's write path, garbage collection included: evenly
-//! random pages, steady state, from many sessions. One line of JSON; the best of the rounds.
+//! Measures host writes per second of the flash card's write path, garbage collection included: uniformly random pages,
+//! steady state, many sessions. Prints the best round as one line of JSON.
 //!
 //! `cargo run --release -p dyno-model --example flash_bench [writes] [rounds]`
 
@@ -11,7 +11,7 @@ use dyno_model::device::flash::{Flash, FlashParameters};
 use dyno_model::device::{Device, Done, Observer, Request};
 use dyno_model::kernel::{Simulation, Stream};
 
-/// Submits the next write when one is complete.
+/// Submits the next write as soon as one is complete.
 struct Loop {
     card: Rc<Flash>,
     dice: Cell<Option<Stream>>,
@@ -37,7 +37,7 @@ impl Observer for Loop {
     }
 }
 
-/// CPU time of this process so far, in seconds; the clock's where the system does not tell.
+/// Returns the CPU time of this process so far [s], or the wall clock's if the system does not report it.
 fn cpu_s(since: Instant) -> f64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let ns = text.split(' ').next().and_then(|word| word.parse::<u64>().ok());

@@ -1,5 +1,5 @@
-//! CPU time of transactions of an instance on a mirrored log: commits and updates, as JSON on one
-//! line. Run it on a quiet machine, or read the CPU seconds of `time`.
+//! Measures the CPU time of transactions of an instance on a mirrored log: commits and updates, as JSON on one line.
+//! Run it on an idle machine, or use the CPU seconds of `time`.
 //!
 //! `cargo run --release -p dyno-model --example instance_bench [transactions]`
 #![allow(clippy::print_stdout)]

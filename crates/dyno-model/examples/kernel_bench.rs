@@ -1,6 +1,6 @@
-//! Events per second of M/M/1 on the kernel, in its three styles, beside a bare loop over the
-//! standard heap. CPU time is what counts on a shared machine, so each style runs several times in
-//! turn and the best run of each is printed, as JSON on one line.
+//! Measures events per second of M/M/1 on the kernel, in its three styles, compared with a bare loop over the standard
+//! heap. CPU time is what counts on a shared machine, so each style runs several times alternately and the best run of
+//! each is printed, as JSON on one line.
 //!
 //! An event is an arrival or a departure: 2 per customer in every style.
 //!
@@ -37,7 +37,7 @@ enum Event {
     Departure,
 }
 
-/// The bare loop: nothing but heap, dice and queue.
+/// Runs the bare loop: only heap, random numbers and queue.
 fn bare(customers: u64) -> u64 {
     let (mut arrivals, mut service) = streams();
     let (mut heap, mut queue, mut number) = (BinaryHeap::new(), VecDeque::new(), 0_u64);
@@ -70,7 +70,7 @@ fn bare(customers: u64) -> u64 {
     sojourn_ns
 }
 
-/// The same as a machine of the kernel.
+/// The queue as a machine of the kernel.
 struct Station {
     sim: Sim,
     id: Cell<Option<MachineId>>,
@@ -127,7 +127,7 @@ fn machine(customers: u64) -> u64 {
     station.sojourn_ns.get()
 }
 
-/// Two processes: a source and a server, with a channel between them.
+/// Runs the queue as two processes: a source and a server with a channel between them.
 fn server(customers: u64) -> u64 {
     let simulation = Simulation::new(1);
     let (mut arrivals, mut service) = streams();
@@ -152,7 +152,7 @@ fn server(customers: u64) -> u64 {
     sojourn_ns.get()
 }
 
-/// A process for every customer, and a resource with all its statistics.
+/// Runs the queue as one process per customer and a resource with all its statistics.
 fn customers(customers: u64) -> u64 {
     let simulation = Simulation::new(1);
     let (mut arrivals, service) = streams();
@@ -176,7 +176,7 @@ fn customers(customers: u64) -> u64 {
 
 type Style = (&'static str, fn(u64) -> u64);
 
-/// CPU time of this process so far, in seconds; the clock's where the system does not tell.
+/// Returns the CPU time of this process so far [s], or the wall clock's if the system does not report it.
 fn cpu_s(since: Instant) -> f64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let ns = text.split(' ').next().and_then(|word| word.parse::<u64>().ok());

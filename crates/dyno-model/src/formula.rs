@@ -1,23 +1,23 @@
-//! Closed forms that kernel and devices are held to. Times are in units of the mean service time
-//! unless a function says otherwise; `rho` is the utilisation, below 1.
+//! Closed forms against which kernel and devices are tested. Times are in units of the mean service time unless a
+//! function says otherwise; `rho` is the utilisation, below 1.
 //!
-//! Sources: Kleinrock, Queueing Systems I (1975) for the single stations; Reiser and Lavenberg (1980)
-//! for mean value analysis; Whitt, Management Science 35 (1989) 1341 for the variance of a simulated
-//! mean; Desnoyers (SYSTOR 2012) and Van Houdt (SIGMETRICS 2013) for garbage collection.
+//! Sources: Kleinrock, Queueing Systems I (1975) for the single stations; Reiser and Lavenberg (1980) for mean value
+//! analysis; Whitt, Management Science 35 (1989) 1341 for the variance of a simulated mean; Desnoyers (SYSTOR 2012) and
+//! Van Houdt (SIGMETRICS 2013) for garbage collection.
 
-/// Mean time in an M/M/1 station.
+/// Returns the mean time in an M/M/1 station.
 pub fn mm1_sojourn(rho: f64) -> f64 {
     1.0 / (1.0 - rho)
 }
 
-/// Standard error of the mean wait (or time) of `n` successive customers of M/M/1 in steady state:
-/// successive waits are alike, so it is far above that of independent ones.
+/// Returns the standard error of the mean wait (or time) of `n` successive customers of M/M/1 in steady state:
+/// successive waits are correlated, so it is far above that of independent ones.
 pub fn mm1_wait_standard_error(rho: f64, n: f64) -> f64 {
     let asymptotic = rho * (2.0 + 5.0 * rho - 4.0 * rho * rho + rho.powi(3)) / (1.0 - rho).powi(4);
     (asymptotic / n).sqrt()
 }
 
-/// Mean wait in M/M/c by Erlang's C formula.
+/// Returns the mean wait in M/M/c by Erlang's C formula.
 pub fn mmc_wait(servers: u32, rho: f64) -> f64 {
     let c = f64::from(servers);
     let offered = rho * c;
@@ -26,19 +26,19 @@ pub fn mmc_wait(servers: u32, rho: f64) -> f64 {
     waits / (c * (1.0 - rho))
 }
 
-/// Mean wait in M/G/1 (Pollaczek and Khinchine) from the squared coefficient of variation of the
-/// service time: 0 for M/D/1.
+/// Returns the mean wait in M/G/1 (Pollaczek and Khinchine) from the squared coefficient of variation of the service
+/// time: 0 for M/D/1.
 pub fn mg1_wait(rho: f64, cv2: f64) -> f64 {
     rho * (1.0 + cv2) / (2.0 * (1.0 - rho))
 }
 
-/// Share of customers that M/M/1/K turns away: `k` places, the server's included.
+/// Returns the share of customers that M/M/1/K turns away: `k` places, the server's included.
 pub fn mm1k_blocked(rho: f64, k: i32) -> f64 {
     (1.0 - rho) * rho.powi(k) / (1.0 - rho.powi(k + 1))
 }
 
-/// Mean value analysis of one class in a closed network: (throughput, time in the stations), from
-/// the demand at each queueing station, the thinking time and the number of customers.
+/// Returns (throughput, time in the stations) by mean value analysis of one class in a closed network, from the demand
+/// at each queueing station, the think time and the number of customers.
 pub fn mva(demands: &[f64], think: f64, customers: u32) -> (f64, f64) {
     let mut queue = vec![0.0; demands.len()];
     let mut result = (0.0, demands.iter().sum());
@@ -52,9 +52,9 @@ pub fn mva(demands: &[f64], think: f64, customers: u32) -> (f64, f64) {
     result
 }
 
-/// Write amplification of greedy garbage collection under evenly random writes, many blocks of
-/// `pages` pages, `spare` = physical over logical size (> 1). Mean field: a block found in the steady
-/// state with `i` valid pages is as likely as 1 / i, down to the level at which it is collected.
+/// Returns the write amplification of greedy garbage collection under uniformly random writes, many blocks of `pages`
+/// pages, `spare` = physical over logical size (> 1). Mean field: in the steady state the probability of a block with
+/// `i` valid pages is proportional to 1 / i, down to the level at which it is collected.
 pub fn greedy_amplification(spare: f64, pages: u32) -> f64 {
     let b = f64::from(pages);
     // Collection takes all blocks at a level above `j` pages, and a share 1 - p of those at `j`. Walk
@@ -73,8 +73,8 @@ pub fn greedy_amplification(spare: f64, pages: u32) -> f64 {
     1.0
 }
 
-/// Write amplification of first-in-first-out collection (and of greedy with very large blocks):
-/// A = 1 / (1 - exp(-spare / A)), by bisection.
+/// Returns the write amplification of first-in-first-out collection (and of greedy with very large blocks): A = 1 /
+/// (1 - exp(-spare / A)), by bisection.
 pub fn fifo_amplification(spare: f64) -> f64 {
     let (mut low, mut high) = (1.0, 1e6);
     for _ in 0..200 {

@@ -1,8 +1,8 @@
 //! A database instance and its storage, in virtual time.
 //!
-//! A deterministic discrete-event simulation. Sessions, log writer, database writer, flash cards,
-//! disks and storage cells are modelled by what they *do* (queue, seek, turn, program, erase, post,
-//! wait), and the numbers that a study measures come out of that:
+//! A deterministic discrete-event simulation. Sessions, log writer, database writer, flash cards, disks and storage
+//! cells are modelled by what they *do* (queue, seek, turn, program, erase, post, wait), and the figures of a study are
+//! measured on that:
 //!
 //! ```text
 //!   run         arms x blocks of a machine, into evidence        machine   from TOML
@@ -23,7 +23,7 @@
 //! | [`kernel`] | the engine: nothing in it knows of storage or databases |
 //! | [`device`] | storage devices, each with its parameters and where their numbers come from |
 //! | [`cell`] | storage cells and the disk groups over them |
-//! | [`database`] | an instance: what its processes do, told as waits |
+//! | [`database`] | an instance and its processes, with their waits |
 //! | [`workload`] | what its sessions do |
 //! | [`machine`] | instance and storage from a text, with a source for each number |
 //! | [`run`] | arms of a study on machines, written as evidence |

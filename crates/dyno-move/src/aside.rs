@@ -10,13 +10,13 @@ use crate::error::MoveError;
 
 /// Temporary and final name of such a file; the temporary file is removed on drop unless it was published.
 #[derive(Debug)]
-pub struct Aside {
+pub struct TemporaryFile {
     path: PathBuf,
     place: PathBuf,
     published: bool,
 }
 
-impl Aside {
+impl TemporaryFile {
     /// Opens the temporary file.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Aside {
     }
 }
 
-impl Drop for Aside {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if !self.published {
             fs::remove_file(&self.path).ok();

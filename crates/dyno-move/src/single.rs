@@ -10,7 +10,7 @@ use arrow_array::RecordBatch;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{ArrowError, SchemaRef};
 
-use crate::aside::Aside;
+use crate::aside::TemporaryFile;
 use crate::error::MoveError;
 use crate::spec::{Form, SingleSpec};
 
@@ -29,7 +29,7 @@ enum Writer {
 pub struct Single {
     /// Writer; `None` once the file is finished.
     writer: Mutex<Option<Writer>>,
-    aside: Mutex<Option<Aside>>,
+    aside: Mutex<Option<TemporaryFile>>,
     place: PathBuf,
 }
 
@@ -41,7 +41,7 @@ impl Single {
     pub fn create(spec: &SingleSpec, schema: &SchemaRef) -> Result<Self, MoveError> {
         let place = spec.path.clone().unwrap_or_else(|| "stdout".into());
         let (aside, file) = if let Some(path) = &spec.path {
-            let (aside, file) = Aside::create(path)?;
+            let (aside, file) = TemporaryFile::create(path)?;
             (Some(aside), file)
         } else {
             let stdout = io::stdout().as_fd().try_clone_to_owned();

@@ -13,7 +13,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
-use crate::aside::Aside;
+use crate::aside::TemporaryFile;
 use crate::error::MoveError;
 
 /// Number of rows after which a row group is closed in any case.
@@ -33,7 +33,7 @@ const LONG_VALUE_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Sink {
     state: State,
-    aside: Aside,
+    aside: TemporaryFile,
     schema: SchemaRef,
     zstd_level: i32,
     memory_bytes: usize,
@@ -52,7 +52,7 @@ impl Sink {
     /// # Errors
     /// The file cannot be created.
     pub fn create(place: &Path, schema: SchemaRef, zstd_level: i32, memory_bytes: usize) -> Result<Self, MoveError> {
-        let (aside, file) = Aside::create(place)?;
+        let (aside, file) = TemporaryFile::create(place)?;
         Ok(Self { state: State::Empty(Some(file)), aside, schema, zstd_level, memory_bytes })
     }
 

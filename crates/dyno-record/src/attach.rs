@@ -32,7 +32,7 @@ const BY_WATCH: &str = "end the other recorder, or record with --mode watch";
 
 /// How the meaning of an event's samples is found.
 #[derive(Clone, Copy, Debug)]
-pub enum Told {
+pub enum Meaning {
     /// Event with a single probe: what it reports (with at most one register), and the probe's address.
     Register(What, u64),
     /// Event that many probes share, whose samples have fields.
@@ -48,7 +48,7 @@ pub struct Attached {
     /// Path of the server's program.
     pub program: String,
     /// What each event reports, by its id.
-    pub events: HashMap<u64, Told>,
+    pub events: HashMap<u64, Meaning>,
     /// Class and name of each wait event, by its number.
     pub names: HashMap<u32, (String, String)>,
     /// Number of the wait event `ClientRead`.
@@ -196,15 +196,19 @@ impl Attached {
         let program = CString::new(process::program(self.postmaster).display().to_string())
             .map_err(|error| RecordError::System("the program's path".to_owned(), io::Error::other(error)))?;
         let is_light = !numbers.is_empty() && process::numbers_are_the_kernels();
-        let wanted: Vec<(Source<'_>, Option<u32>, Told)> = if numbers.is_empty() {
+        let wanted: Vec<(Source<'_>, Option<u32>, Meaning)> = if numbers.is_empty() {
             allow_files((probes.len() + 1) * processors.len() + 64);
             let one = |probe: &Probe| {
                 let source = Source::Probe(kind, &program, probe.offset);
-                (source, probe.what.register().map(number), Told::Register(probe.what, probe.addr.wrapping_add(shift)))
+                (
+                    source,
+                    probe.what.register().map(number),
+                    Meaning::Register(probe.what, probe.addr.wrapping_add(shift)),
+                )
             };
             probes.iter().map(one).collect()
         } else {
-            let told = |at: usize| Told::Fields(probes::Event::ALL[at]);
+            let told = |at: usize| Meaning::Fields(probes::Event::ALL[at]);
             let source = |number: &u64| Source::Tracepoint(*number, is_light);
             numbers.iter().map(|(at, number)| (source(number), None, told(*at))).collect()
         };
@@ -238,8 +242,8 @@ impl Attached {
     /// Returns whether an event's samples contain a register, and whether they contain fields.
     pub fn holds(&self, id: u64) -> (bool, bool) {
         match self.events.get(&id) {
-            Some(Told::Register(what, _)) => (what.register().is_some(), false),
-            Some(Told::Fields(_)) => (false, true),
+            Some(Meaning::Register(what, _)) => (what.register().is_some(), false),
+            Some(Meaning::Fields(_)) => (false, true),
             None => (false, false),
         }
     }
@@ -247,9 +251,9 @@ impl Attached {
     /// Closes the probes of a step; samples that they still produce are ignored from here on.
     pub fn shed(&mut self, step: Step) {
         let places = &self.places;
-        let is_of_step = |told: &Told| match told {
-            Told::Register(_, place) => places.get(place).and_then(Probe::step) == Some(step),
-            Told::Fields(event) => event.step() == Some(step),
+        let is_of_step = |told: &Meaning| match told {
+            Meaning::Register(_, place) => places.get(place).and_then(Probe::step) == Some(step),
+            Meaning::Fields(event) => event.step() == Some(step),
         };
         let opened = std::mem::take(&mut self.opened).into_iter();
         let (shed, kept): (Vec<_>, Vec<_>) =
@@ -263,17 +267,17 @@ impl Attached {
     /// Returns what a sample reports, and its number (0 if it has none); `None` for an unknown event.
     pub fn meaning(&self, id: u64, register: u64, raw: &[u8]) -> Option<(What, u64)> {
         match self.events.get(&id)? {
-            Told::Fields(event) => event.meaning(raw),
-            Told::Register(what @ What::Wait(Value::Known(event)), _) => Some((*what, u64::from(*event))),
-            Told::Register(what, _) => Some((*what, register)),
+            Meaning::Fields(event) => event.meaning(raw),
+            Meaning::Register(what @ What::Wait(Value::Known(event)), _) => Some((*what, u64::from(*event))),
+            Meaning::Register(what, _) => Some((*what, register)),
         }
     }
 
     /// Returns the address of the probe that produced a sample; 0 if unknown.
     pub fn place(&self, id: u64, raw: &[u8]) -> u64 {
         match self.events.get(&id) {
-            Some(Told::Fields(_)) => tracefs::number(raw, tracefs::PLACE).unwrap_or(0),
-            Some(Told::Register(_, place)) => *place,
+            Some(Meaning::Fields(_)) => tracefs::number(raw, tracefs::PLACE).unwrap_or(0),
+            Some(Meaning::Register(_, place)) => *place,
             None => 0,
         }
     }

@@ -57,7 +57,7 @@ impl Handles {
     }
 
     /// Returns the sessions of the last cut as JSON.
-    pub fn told_cut(&self) -> String {
+    pub fn sessions_of_cut(&self) -> String {
         self.cuts.told.lock().unwrap_or_else(PoisonError::into_inner).to_string()
     }
 

@@ -1,12 +1,8 @@
 //! Recording by probes, from its start to its end, on its own thread.
 
-use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use crate::RecordError;
@@ -15,65 +11,18 @@ use crate::handles::Handles;
 use crate::perf::{Record, clock, now_ns};
 use crate::process;
 use crate::recording::{Recording, Wanted};
-use crate::shed::Step;
+use crate::request::{DRAIN_EVERY, Mode, Request};
+use crate::shed::{JUDGED_NS, Step, dearest};
 use crate::small;
 use crate::store::{Server, Store};
 use crate::watch;
 
-/// Interval at which the rings are drained.
-pub const DRAIN_EVERY: Duration = Duration::from_millis(10);
 /// Age below which notes are held back [ns], because another processor may still be writing earlier ones.
 const YOUNG_NS: u64 = 1_000_000;
 /// Largest number of probes that are listed in the final report.
 const PLACES: usize = 40;
 /// Reason shown for statements without a text.
 const TEXTLESS: &str = "probes with texts are not allowed here";
-/// Interval over which the cost of probes is checked against the limit [ns].
-pub const JUDGED_NS: u64 = 5_000_000_000;
-
-/// Technique of a recording.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// Probes if they are allowed, otherwise watchpoints.
-    #[default]
-    Auto,
-    /// Probes beside the stores.
-    Sites,
-    /// Watchpoints on the words in shared memory.
-    Watch,
-}
-
-/// Parameters of a recording.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Request {
-    /// A process of the server.
-    pub pid: i32,
-    /// Technique.
-    #[serde(default)]
-    pub mode: Mode,
-    /// True to record only that process and its parallel workers.
-    #[serde(default)]
-    pub only: bool,
-    /// Folder for the trace.
-    pub out: PathBuf,
-    /// Record only backends of this database.
-    #[serde(default)]
-    pub database: Option<String>,
-    /// Record only backends of this user.
-    #[serde(default)]
-    pub user: Option<String>,
-    /// Length after which the recording stops [ns].
-    #[serde(default)]
-    pub for_ns: Option<u64>,
-    /// Largest share of a backend's time that probes may take; 0 for no limit.
-    #[serde(default)]
-    pub cost_limit: f64,
-    /// True to record also the begin of binds, which costs one more note per call.
-    #[serde(default)]
-    pub details: bool,
-}
 
 /// Running recording.
 pub struct Job {
@@ -142,7 +91,7 @@ impl Job {
         while !self.handles.is_cut(number) && !self.is_over() {
             std::thread::sleep(DRAIN_EVERY / 5);
         }
-        self.handles.told_cut()
+        self.handles.sessions_of_cut()
     }
 
     /// Returns true if the recording has ended.
@@ -186,13 +135,6 @@ fn by_sites(request: Request, handles: Handles) -> Result<Work, RecordError> {
     };
     let recording = Recording::new(&attached, wanted, store);
     Ok(Box::new(move || Running { attached, recording, request, handles, shed: Vec::new(), offset_ns }.run()))
-}
-
-/// Returns the session that paid most since the last call and its share of the time, if it is above the limit.
-pub(crate) fn dearest(busy: &mut HashMap<usize, u64>, over_ns: u64, limit: f64) -> Option<(usize, f64)> {
-    let (at, paid_ns) = busy.drain().max_by_key(|busy| busy.1)?;
-    let share = paid_ns as f64 / over_ns as f64;
-    (limit > 0.0 && share > limit).then_some((at, share))
 }
 
 struct Running {

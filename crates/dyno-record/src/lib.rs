@@ -26,6 +26,7 @@ pub mod place;
 pub mod probes;
 pub mod process;
 pub mod recording;
+pub mod request;
 pub mod session;
 pub mod shed;
 pub mod sites;

@@ -248,7 +248,7 @@ impl Recording {
 
     fn lost(&mut self, count: u64, at_ns: u64) {
         // The lost notes are from between the previous drain and now.
-        let since_ns = at_ns.saturating_sub(crate::job::DRAIN_EVERY.as_nanos() as u64 * 2);
+        let since_ns = at_ns.saturating_sub(crate::request::DRAIN_EVERY.as_nanos() as u64 * 2);
         self.counts.lost += count;
         self.gaps.push((count, since_ns, at_ns));
         for session in &mut self.sessions {

@@ -6,7 +6,12 @@
 //! the time of a session does not add up. Probes that cost next to nothing are kept, because removing them would not
 //! help.
 
+use std::collections::HashMap;
+
 use crate::classes::{CLASSES, name};
+
+/// Interval over which the cost of probes is checked against the limit [ns].
+pub const JUDGED_NS: u64 = 5_000_000_000;
 
 /// Group of probes that is removed together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,6 +63,13 @@ pub fn next(given_up: &[Step], tally: &dyn Fn(Step) -> Tally, total_ns: u64) -> 
     let order = std::iter::once(Step::Details).chain(poor).chain([Step::Statements]).chain(rich);
     let helps = |step: &Step| tally(*step).cost_ns > 0 && tally(*step).cost_ns >= total_ns / LITTLE;
     order.filter(|step| !given_up.contains(step)).find(helps)
+}
+
+/// Returns the session that paid most since the last call and its share of the time, if it is above the limit.
+pub(crate) fn dearest(busy: &mut HashMap<usize, u64>, over_ns: u64, limit: f64) -> Option<(usize, f64)> {
+    let (at, paid_ns) = busy.drain().max_by_key(|busy| busy.1)?;
+    let share = paid_ns as f64 / over_ns as f64;
+    (limit > 0.0 && share > limit).then_some((at, share))
 }
 
 #[cfg(test)]

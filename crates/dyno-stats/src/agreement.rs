@@ -11,11 +11,11 @@ pub struct Spearman {
     pub rho: f64,
     /// Sum of the squared differences of the ranks.
     pub s: f64,
-    /// Whether a value occurs twice on one side.
+    /// True if a value occurs twice on one side.
     pub ties: bool,
 }
 
-/// Spearman (1904): Pearson's correlation of the mid-ranks.
+/// Computes Spearman's rho (1904): Pearson's correlation of the mid-ranks.
 pub fn spearman<T: Ordered, U: Ordered>(x: &[T], y: &[U]) -> Spearman {
     let ((rx, tx), (ry, ty)) = (doubled_ranks(x), doubled_ranks(y));
     let n = x.len() as f64;
@@ -34,7 +34,7 @@ pub fn spearman<T: Ordered, U: Ordered>(x: &[T], y: &[U]) -> Spearman {
 /// Kendall's tau-b of two slices of one length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kendall {
-    /// Concordant less discordant pairs.
+    /// Number of concordant less discordant pairs.
     pub score: i128,
     /// tau-b; NaN when one side does not vary.
     pub tau: f64,
@@ -44,8 +44,8 @@ pub struct Kendall {
     pub ties_y: Vec<u64>,
 }
 
-/// Kendall (1938, ties 1945): discordant pairs are the inversions of y in the order of x, counted by
-/// a merge sort (Knight 1966).
+/// Computes Kendall's tau-b (1938, ties 1945): discordant pairs are the inversions of y in the order of x, counted by a
+/// merge sort (Knight 1966).
 pub fn kendall<T: Ordered, U: Ordered>(x: &[T], y: &[U]) -> Kendall {
     let n = x.len().min(y.len());
     let mut pairs: Vec<(u64, u64)> = (0..n).map(|i| (x[i].key(), y[i].key())).collect();
@@ -69,7 +69,7 @@ fn pairs_of(n: u64) -> i128 {
     i128::from(n) * (i128::from(n) - 1) / 2
 }
 
-/// Sorts, and counts the pairs that stood the wrong way round; equal ones do not count.
+/// Sorts, and returns the number of pairs that were in the wrong order; equal ones do not count.
 fn inversions(values: &mut [u64], aside: &mut [u64]) -> u64 {
     let n = values.len();
     if n < 2 {
@@ -93,11 +93,11 @@ fn inversions(values: &mut [u64], aside: &mut [u64]) -> u64 {
     count
 }
 
-/// Most pairs for which all orders are gone through.
+/// Largest number of pairs for which all orders are enumerated.
 pub const EXACT_UP_TO: usize = 9;
 
-/// How many of the n! orders give each sum of squared rank differences: entry `k` is for the sum
-/// `2 k` (the sum is always even). `None` above [`EXACT_UP_TO`] pairs.
+/// Returns how many of the n! orders give each sum of squared rank differences: entry `k` is for the sum `2 k` (the sum
+/// is always even). `None` above [`EXACT_UP_TO`] pairs.
 pub fn spearman_orders(n: usize) -> Option<Vec<u64>> {
     if n > EXACT_UP_TO {
         return None;
@@ -107,7 +107,7 @@ pub fn spearman_orders(n: usize) -> Option<Vec<u64>> {
     Some(orders)
 }
 
-/// Gives each of the ranks that are left to the pair `at`, and goes on.
+/// Tries each remaining rank for the pair `at` and recurses to the next pair.
 fn place_next(n: usize, at: usize, taken: u32, sum: usize, orders: &mut [u64]) {
     if at == n {
         orders[sum / 2] += 1;

@@ -1,9 +1,9 @@
-//! Sample autocorrelation: how much a value tells about a later one.
+//! Sample autocorrelation: how well a value predicts a later one.
 
-/// Autocorrelation at a lag, in the form NIST certifies:
+/// Returns the autocorrelation at a lag, in the form NIST certifies:
 /// `sum (y[t] - mean)(y[t + lag] - mean) / sum (y[t] - mean)^2`.
 ///
-/// `None` when the lag is not below the number of values, or the values do not vary.
+/// `None` if the lag is not below the number of values, or the values do not vary.
 pub fn autocorrelation(values: &[f64], lag: usize) -> Option<f64> {
     if lag >= values.len() {
         return None;

@@ -7,8 +7,8 @@ use crate::rng::{Xoshiro256, splitmix64};
 /// Resamples per random stream; fixed, so that the result does not depend on the threads.
 const STREAM: usize = 256;
 
-/// The means of `resamples` samples drawn with replacement from `values`, each as long as `values`.
-/// The same seed gives the same means on every machine. Empty when `values` is empty.
+/// Returns the means of `resamples` samples drawn with replacement from `values`, each as long as `values`. The same
+/// seed gives the same means on every machine. Empty if `values` is empty.
 ///
 /// Meant for blocks (tens to thousands of values): the cost is `resamples * values.len()` draws.
 pub fn bootstrap_means(values: &[f64], resamples: usize, seed: u64) -> Vec<f64> {

@@ -1,4 +1,4 @@
-//! Moments of pairs, mergeable without loss of digits: what a correlation or a line is made of.
+//! Moments of pairs, mergeable without loss of digits: the input of a correlation or a line.
 
 use crate::moments::total;
 
@@ -7,7 +7,7 @@ use crate::moments::total;
 pub struct Comoments {
     /// Number of pairs.
     pub count: u64,
-    /// Mean of x; 0 when there are none.
+    /// Mean of x; 0 without pairs.
     pub mean_x: f64,
     /// Mean of y.
     pub mean_y: f64,
@@ -20,8 +20,8 @@ pub struct Comoments {
 }
 
 impl Comoments {
-    /// The comoments of two slices of one length (the longer is cut), by corrected two passes
-    /// (Chan, Golub and `LeVeque` 1983).
+    /// Returns the comoments of two slices of the same length (the longer is cut), by corrected two passes (Chan, Golub
+    /// and `LeVeque` 1983).
     pub fn of(x: &[f64], y: &[f64]) -> Self {
         let count = x.len().min(y.len());
         if count == 0 {
@@ -52,7 +52,7 @@ impl Comoments {
         }
     }
 
-    /// Takes in the pairs of another summary.
+    /// Adds the pairs of another summary.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -72,7 +72,7 @@ impl Comoments {
         self.xy += other.xy + u * v * both;
     }
 
-    /// Pearson's r; `None` when x or y does not vary.
+    /// Returns Pearson's r; `None` if x or y does not vary.
     pub fn correlation(&self) -> Option<f64> {
         let scale = self.xx.sqrt() * self.yy.sqrt();
         (scale > 0.0).then(|| (self.xy / scale).clamp(-1.0, 1.0))

@@ -1,12 +1,12 @@
-//! Numbers of twice a double's digits (about 31), as the sum of two doubles, and what a least
-//! squares fit needs to be written once for both kinds.
+//! Numbers with twice a double's digits (about 31), as the sum of two doubles, and the trait that lets a least squares
+//! fit be written once for both kinds.
 //!
-//! The sums and products are those of Dekker (1971) and Knuth (TAOCP 2, 4.2.2): the rounding error
-//! of a sum or a product of two doubles is itself a double, and is kept.
+//! The sums and products are those of Dekker (1971) and Knuth (TAOCP 2, 4.2.2): the rounding error of a sum or a
+//! product of two doubles is itself a double, and is kept.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// What the fit needs of a number.
+/// Operations on numbers that the fit needs.
 pub trait Real:
     Copy
     + Add<Output = Self>
@@ -18,12 +18,12 @@ pub trait Real:
     + Send
     + Sync
 {
-    /// Square root; 0 for what is not positive.
+    /// Returns the square root; 0 for numbers that are not positive.
     #[must_use]
     fn root(self) -> Self;
-    /// Rounded to a double.
+    /// Rounds to a double.
     fn round(self) -> f64;
-    /// Zero.
+    /// Returns zero.
     fn zero() -> Self {
         Self::from(0.0)
     }
@@ -51,27 +51,27 @@ impl From<f64> for Dd {
     }
 }
 
-/// a + b and its rounding error.
+/// Returns a + b and its rounding error.
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     let part = sum - a;
     (sum, (a - (sum - part)) + (b - part))
 }
 
-/// The same when `a` is the larger.
+/// Returns a + b and its rounding error if a has the larger magnitude.
 fn quick_sum(a: f64, b: f64) -> Dd {
     let sum = a + b;
     Dd { hi: sum, lo: b - (sum - a) }
 }
 
-/// A double as the sum of two with 26 bits each.
+/// Splits a double into a sum of two with 26 bits each.
 fn split(a: f64) -> (f64, f64) {
     let scaled = 134_217_729.0 * a; // 2^27 + 1
     let high = scaled - (scaled - a);
     (high, a - high)
 }
 
-/// a * b and its rounding error; exact below about 1e300.
+/// Returns a * b and its rounding error; exact below about 1e300.
 fn two_product(a: f64, b: f64) -> (f64, f64) {
     let product = a * b;
     let ((ah, al), (bh, bl)) = (split(a), split(b));
@@ -112,7 +112,7 @@ impl Mul for Dd {
 
 impl Div for Dd {
     type Output = Self;
-    /// Long division: three digits, each a double.
+    /// Divides by long division: three digits, each a double.
     fn div(self, other: Self) -> Self {
         let first = self.hi / other.hi;
         let rest = self - other * Self::from(first);
@@ -123,7 +123,7 @@ impl Div for Dd {
 }
 
 impl Real for Dd {
-    /// Karp and Markstein (1997): one Newton step from the double's own root.
+    /// Computes the square root by one Newton step from the double's own root (Karp and Markstein 1997).
     fn root(self) -> Self {
         if self.hi <= 0.0 {
             return Self::from(0.0);

@@ -1,8 +1,7 @@
-//! A column of numbers in groups, described in one go: what `dbdyno stats` shows.
+//! Description of a column of numbers in groups: the content of `dbdyno stats`.
 //!
-//! The values of a group are sorted once; quantiles, their intervals, ranks, the histogram, fences
-//! and the longest all come from that order. Groups are worked on side by side. Memory: about three
-//! times eight bytes a value while it runs.
+//! The values of a group are sorted once; quantiles, their intervals, ranks, the histogram, fences and the longest all
+//! use that order. Groups are processed in parallel. Memory: about 24 bytes per value while it runs.
 
 mod column;
 mod group;
@@ -47,10 +46,10 @@ fn shift<T: Ordered>(sorted: &[Vec<u64>]) -> T {
     if near { T::of_key(low) } else { zero }
 }
 
-/// Lists of a part per piece; beyond this many it is cheaper to sort by part.
+/// Largest number of lists (one per part and piece); above it, sorting by part is cheaper.
 const LISTS_MAX: usize = 1 << 20;
 
-/// The keys of the values by what `part` says of them.
+/// Returns the keys of the values, divided by `part`.
 fn partition<T: Ordered>(
     pieces: &[Piece<T>],
     parts: usize,
@@ -80,7 +79,7 @@ fn partition<T: Ordered>(
         .collect()
 }
 
-/// The same for many parts: memory goes with the values, not with parts times pieces.
+/// Returns the same for many parts: memory is proportional to the values, not to parts times pieces.
 fn partition_many<T: Ordered>(
     pieces: &[Piece<T>],
     parts: usize,
@@ -157,7 +156,7 @@ fn in_blocks<T: Ordered>(pieces: &[Piece<T>], request: &Request, shift: T) -> Ve
         .collect()
 }
 
-/// The longest over all groups: the order says from which key on, one pass says where they are.
+/// Returns the longest over all groups: the order gives the smallest key, one pass finds the rows.
 fn longest<T: Ordered>(pieces: &[Piece<T>], sorted: &[Vec<u64>], count: usize) -> Vec<Longest> {
     if count == 0 {
         return Vec::new();

@@ -1,20 +1,18 @@
-//! Linear least squares by Householder's QR, rows taken in piece by piece, mergeable.
+//! Linear least squares by Householder's QR, with rows added piece by piece; mergeable.
 //!
-//! Normal equations square the condition of the columns, and the pseudo-inverse cuts small
-//! directions off: on NIST's Filip neither leaves a correct digit. Here the triangle R of
-//! `[X y] = Q R` is kept alone; a piece of rows is folded into it by reflections (Golub and Van
-//! Loan, Matrix Computations, 5.2 and 12.5), and two triangles merge as rows of each other. While
-//! the data are small the arithmetic has twice a double's digits, so that what is lost is what the
-//! data themselves do not carry.
+//! Normal equations square the condition number of the columns, and the pseudo-inverse drops small directions: on
+//! NIST's Filip neither yields a correct digit. Here only the triangle R of `[X y] = Q R` is kept; a piece of rows is
+//! folded into it by reflections (Golub and Van Loan, Matrix Computations, 5.2 and 12.5), and two triangles merge as
+//! rows of each other. While the data are small, the arithmetic has twice a double's digits, so that only digits are
+//! lost that the data themselves do not carry.
 
 use crate::dd::{Dd, Real};
 
-/// Multiplications beyond which the fit is made in doubles.
+/// Number of multiplications above which the fit is computed in doubles.
 const PRECISE_UP_TO: usize = 20_000_000;
-/// Rows that are folded in at once.
+/// Number of rows folded in at once.
 const PIECE: usize = 256;
-/// A column whose part outside the columns before it is smaller than this share of it is taken as
-/// their linear combination.
+/// A column is taken as a linear combination of those before it if the part outside of them is below this share of it.
 const DEPENDENT: f64 = 1e-14;
 
 /// The triangle of `[X y]`: `columns` columns of X and then y; row-major, upper.
@@ -33,7 +31,7 @@ impl<R: Real> Triangle<R> {
         self.values[row * self.size + column]
     }
 
-    /// Folds rows in, given column by column (each of the same length); the columns are used up.
+    /// Folds rows in, given column by column (each of the same length); the contents of the columns are overwritten.
     fn fold(&mut self, columns: &mut [Vec<R>]) {
         for j in 0..self.size {
             let (left, right) = columns.split_at_mut(j + 1);
@@ -76,7 +74,7 @@ pub struct Fit {
     pub residuals: Vec<f64>,
 }
 
-/// Why there is no fit.
+/// Reason why there is no fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FitError {
     /// Fewer rows than coefficients.
@@ -87,8 +85,11 @@ pub enum FitError {
     Shape,
 }
 
-/// Least squares of `y` on the columns `xs`. With `degree` above 1 there must be one x, and its
-/// powers up to `degree` become columns, formed with the digits of the fit.
+/// Fits `y` on the columns `xs` by least squares. With `degree` above 1 there must be one x, and its powers up to
+/// `degree` become columns, computed in the precision of the fit.
+///
+/// # Errors
+/// Too few rows, a column that depends on others, or columns of unequal length.
 pub fn least_squares(y: &[f64], xs: &[&[f64]], intercept: bool, degree: usize) -> Result<Fit, FitError> {
     let powers = degree.max(1);
     if xs.is_empty() || xs.iter().any(|x| x.len() != y.len()) || (powers > 1 && xs.len() > 1) {
@@ -111,7 +112,7 @@ struct Design<'a> {
 }
 
 impl Design<'_> {
-    /// The columns of X for some rows, with y as the last.
+    /// Returns the columns of X for some rows, with y as the last.
     fn columns<R: Real>(&self, rows: std::ops::Range<usize>) -> Vec<Vec<R>> {
         let mut made = Vec::with_capacity(self.size + 1);
         if self.intercept {
@@ -179,7 +180,7 @@ impl Design<'_> {
     }
 }
 
-/// Solves `R b = target` from below.
+/// Solves `R b = target` by back substitution.
 fn back<R: Real>(r: &Triangle<R>, target: &[R]) -> Vec<R> {
     let mut solved = target.to_vec();
     for i in (0..target.len()).rev() {
@@ -189,7 +190,7 @@ fn back<R: Real>(r: &Triangle<R>, target: &[R]) -> Vec<R> {
     solved
 }
 
-/// The lengths of the rows of the inverse of R: the roots of the diagonal of (X'X)^-1.
+/// Returns the lengths of the rows of the inverse of R: the roots of the diagonal of (X'X)^-1.
 fn inverse_lengths<R: Real>(r: &Triangle<R>, p: usize) -> Vec<f64> {
     let mut squares = vec![R::zero(); p];
     for column in 0..p {

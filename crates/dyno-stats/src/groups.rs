@@ -1,8 +1,8 @@
-//! All numbers of a group (an arm in a block, as a rule) at once, in parallel.
+//! Summaries of all groups (usually an arm in a block) at once, in parallel.
 //!
-//! Quantiles are exact without sorting everything: the histogram, which is made anyway, says in
-//! which bucket each rank lies; only the values of those buckets are picked out and sorted. Time is
-//! linear for any list of quantiles that leaves most buckets alone, and a plain sort at worst.
+//! Quantiles are exact without sorting everything: the histogram, which is made anyway, gives the bucket of each rank;
+//! only the values of those buckets are selected and sorted. Time is linear for any list of quantiles that needs few
+//! buckets, and a plain sort at worst.
 
 use rayon::prelude::*;
 
@@ -10,7 +10,7 @@ use crate::histogram::{LogHistogram, bucket_of};
 use crate::moments::Moments;
 use crate::quantiles::{between, type7_ranks};
 
-/// Values per piece of work; fixed, so that the result does not depend on the threads.
+/// Values per piece of work; fixed, so that the result does not depend on the number of threads.
 const PIECE: usize = 1 << 18;
 
 /// The values of one arm in one block, in any order.
@@ -24,7 +24,7 @@ pub struct Group {
     pub values: Vec<u64>,
 }
 
-/// What is kept of a group.
+/// Summary of a group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupSummary {
     /// Number of the arm.
@@ -41,11 +41,11 @@ pub struct GroupSummary {
     pub quantiles: Vec<f64>,
     /// Largest value; 0 when there are none.
     pub max: u64,
-    /// The distribution, for pictures and for merging.
+    /// Distribution, for figures and for merging.
     pub histogram: LogHistogram,
 }
 
-/// Summarises each group; the result stands in the order of the input.
+/// Summarises each group; the results are in the order of the input.
 pub fn summarise(groups: &[Group], qs: &[f64]) -> Vec<GroupSummary> {
     groups.par_iter().map(|group| summarise_one(group.arm, group.block, &group.values, qs)).collect()
 }
@@ -71,7 +71,7 @@ pub fn summarise_one(arm: u32, block: u32, values: &[u64], qs: &[f64]) -> GroupS
     }
 }
 
-/// Type 7 quantiles of unsorted values whose histogram is known.
+/// Returns type 7 quantiles of unsorted values whose histogram is known.
 fn exact_quantiles(values: &[u64], histogram: &LogHistogram, qs: &[f64]) -> Vec<f64> {
     let ranks: Vec<_> = qs.iter().map(|&q| type7_ranks(values.len(), q)).collect();
     let counts = histogram.counts();

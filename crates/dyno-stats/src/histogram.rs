@@ -1,21 +1,20 @@
 //! Log-bucket histogram of whole numbers: small, mergeable, with a bounded relative error.
 //!
-//! Values below 256 have a bucket each. Above, every power of two is divided into 128 buckets of
-//! equal width, so a bucket is at most 1/128 of its lower end wide, and its middle is at most 1/256
-//! (0.39 %) away from any value in it. All of u64 needs 7,424 buckets (58 KiB); memory is taken
-//! only up to the largest value seen. Limits: the order and the exact values are lost; a quantile
-//! is the nearest-rank one (R's type 1), to the middle of its bucket.
+//! Each value below 256 has a bucket. Above, every power of two is divided into 128 buckets of equal width, so a bucket
+//! is at most 1/128 of its lower end wide, and its middle is at most 1/256 (0.39 %) away from any value in it. All of
+//! u64 needs 7,424 buckets (58 KiB); memory is allocated only up to the largest value seen. Limits: order and exact
+//! values are lost; a quantile is the nearest-rank one (R's type 1), to the middle of its bucket.
 
 /// log2 of the number of buckets per power of two.
 const SPLIT_BITS: u32 = 7;
 /// Values below this bound are counted exactly.
 pub const EXACT_BELOW: u64 = 1 << (SPLIT_BITS + 1);
-/// Buckets that cover every u64.
+/// Number of buckets that cover every u64.
 pub const BUCKETS_MAX: usize = ((64 - SPLIT_BITS as usize - 1) << SPLIT_BITS) + EXACT_BELOW as usize;
 /// Largest relative distance between a value and the middle of its bucket.
 pub const RELATIVE_ERROR: f64 = 1.0 / (1u64 << (SPLIT_BITS + 1)) as f64;
 
-/// Number of the bucket that holds a value.
+/// Returns the number of the bucket that holds a value.
 #[inline]
 pub fn bucket_of(value: u64) -> usize {
     // Shift so that 8 significant bits stay; below 256 there is nothing to shift.
@@ -23,7 +22,7 @@ pub fn bucket_of(value: u64) -> usize {
     ((u64::from(shift) << SPLIT_BITS) + (value >> shift)) as usize
 }
 
-/// Lowest and highest value of a bucket, both included.
+/// Returns the lowest and highest value of a bucket, both included.
 pub fn bounds_of(bucket: usize) -> (u64, u64) {
     let bucket = bucket as u64;
     if bucket < EXACT_BELOW {
@@ -37,20 +36,20 @@ pub fn bounds_of(bucket: usize) -> (u64, u64) {
 /// A bucket with at least one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// Lowest value that falls here.
+    /// Lowest value that belongs to the bucket.
     pub low: u64,
-    /// Highest value that falls here.
+    /// Highest value that belongs to the bucket.
     pub high: u64,
     /// Number of values.
     pub count: u64,
 }
 
-/// Histogram of whole numbers (nanoseconds as a rule) with relative error at most 1/256.
+/// Histogram of whole numbers (usually nanoseconds) with a relative error of at most 1/256.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogHistogram {
     counts: Vec<u64>,
     count: u64,
-    /// The largest u64 while there is no value.
+    /// Smallest value; the largest u64 if there is no value.
     low: u64,
     high: u64,
 }
@@ -62,12 +61,12 @@ impl Default for LogHistogram {
 }
 
 impl LogHistogram {
-    /// An empty histogram.
+    /// Returns an empty histogram.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The histogram of a slice.
+    /// Returns the histogram of a slice.
     pub fn of(values: &[u64]) -> Self {
         let mut made = Self::new();
         let (mut low, mut high) = (u64::MAX, 0);
@@ -112,7 +111,7 @@ impl LogHistogram {
         self.high = self.high.max(value);
     }
 
-    /// Takes in the values of another histogram; the order of merging does not matter.
+    /// Adds the values of another histogram; the order of merging does not matter.
     pub fn merge(&mut self, other: &Self) {
         if other.counts.len() > self.counts.len() {
             self.counts.resize(other.counts.len(), 0);
@@ -125,22 +124,22 @@ impl LogHistogram {
         self.high = self.high.max(other.high);
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Smallest value, exact.
+    /// Returns the smallest value, exactly.
     pub fn min(&self) -> Option<u64> {
         (self.count > 0).then_some(self.low)
     }
 
-    /// Largest value, exact.
+    /// Returns the largest value, exactly.
     pub fn max(&self) -> Option<u64> {
         (self.count > 0).then_some(self.high)
     }
 
-    /// The buckets that hold something, in rising order.
+    /// Returns the buckets with values, in rising order.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
         self.counts.iter().enumerate().filter(|&(_, &count)| count > 0).map(|(i, &count)| {
             let (low, high) = bounds_of(i);
@@ -148,13 +147,13 @@ impl LogHistogram {
         })
     }
 
-    /// Count per bucket number, up to the last bucket used.
+    /// Returns the count per bucket number, up to the last bucket used.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// The nearest-rank quantile: the value of rank `ceil(q * n)` (at least 1), to the middle of
-    /// its bucket and never outside the extremes. `None` when empty or `q` is not within 0..=1.
+    /// Returns the nearest-rank quantile: the value of rank `ceil(q * n)` (at least 1), to the middle of its bucket and
+    /// never outside the extremes. `None` if empty or `q` is not within 0..=1.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let (min, max) = (self.min()?, self.max()?);
         if !(0.0..=1.0).contains(&q) {

@@ -1,20 +1,20 @@
 //! Numbers as unsigned keys of the same order, and a sort of such keys.
 //!
-//! Ranks, quantiles and the K largest need the order of values and nothing else, so whole numbers
-//! and floats share one set of kernels over `u64`. The sort is a radix sort over the bits in which
-//! the keys differ: waits in microseconds differ in about twenty, and two passes put them in order.
+//! Ranks, quantiles and the K largest need only the order of values, so whole numbers and floats share one set of
+//! kernels over `u64`. The sort is a radix sort over the bits in which the keys differ: waits in microseconds differ in
+//! about twenty, and two passes sort them.
 
 /// A number that has a key: `a < b` exactly when `a.key() < b.key()`.
 pub trait Ordered: Copy + Default + Send + Sync {
-    /// The key. Not-a-number has none and must be left out before.
+    /// Returns the key; NaN has none and must be left out before.
     fn key(self) -> u64;
-    /// The number of a key.
+    /// Returns the number of a key.
     fn of_key(key: u64) -> Self;
-    /// As a float; whole numbers beyond 2^53 are rounded.
+    /// Returns the number as a float; whole numbers beyond 2^53 are rounded.
     fn float(self) -> f64;
-    /// The difference as a float, formed before it is rounded.
+    /// Returns the difference as a float, computed before it is rounded.
     fn less(self, other: Self) -> f64;
-    /// Whether it is a value at all (not NaN).
+    /// Returns true if it is a value (not NaN).
     fn is_value(self) -> bool;
 }
 
@@ -39,8 +39,8 @@ impl Ordered for i64 {
 }
 
 impl Ordered for f64 {
-    /// The bits of a positive float rise with it; those of a negative one fall, so all are turned.
-    /// Minus zero becomes zero.
+    /// Returns the bits of a positive float rise with it; those of a negative one fall and are inverted. Minus zero
+    /// becomes zero.
     fn key(self) -> u64 {
         let bits = (self + 0.0).to_bits();
         if bits & SIGN == 0 { bits | SIGN } else { !bits }
@@ -61,7 +61,7 @@ impl Ordered for f64 {
 
 /// Bits per pass.
 const DIGIT: u32 = 11;
-/// Below this length the library's own sort is quicker.
+/// Length below which the library's own sort is faster.
 const RADIX_FROM: usize = 4096;
 
 /// Sorts keys in rising order.
@@ -83,7 +83,7 @@ pub fn sort_keys(keys: &mut Vec<u64>) {
     }
 }
 
-/// One stable pass: by the digit that begins at bit `shift` of the distance from `low`.
+/// Does one stable pass: by the digit that begins at bit `shift` of the distance from `low`.
 fn scatter(from: &[u64], to: &mut [u64], low: u64, shift: u32) {
     let digit = |key: u64| ((key - low) >> shift) as usize & ((1 << DIGIT) - 1);
     let mut next = vec![0usize; 1 << DIGIT];
@@ -101,8 +101,8 @@ fn scatter(from: &[u64], to: &mut [u64], low: u64, shift: u32) {
     }
 }
 
-/// Twice the mid-rank of each value (1-based, ties share their mean rank), so that ranks stay
-/// whole; and the sizes of the tied groups (2 or more).
+/// Returns twice the mid-rank of each value (1-based, ties share their mean rank), so that ranks are whole numbers, and
+/// the sizes of the tied groups (2 or more).
 pub fn doubled_ranks<T: Ordered>(values: &[T]) -> (Vec<u64>, Vec<u64>) {
     let mut order: Vec<(u64, u32)> = values.iter().enumerate().map(|(at, v)| (v.key(), at as u32)).collect();
     order.sort_unstable();

@@ -1,10 +1,10 @@
-//! The K largest values with what is to be known about them (time, session, block).
+//! The K largest values, each with a payload (time, session, block).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Keeps the `capacity` largest values. Of equal values the larger payload stays, so that the
-/// result does not depend on the order of arrival or of merging.
+/// Keeps the `capacity` largest values. Of equal values the one with the larger payload stays, so that the result does
+/// not depend on the order of arrival or of merging.
 #[derive(Clone, Debug)]
 pub struct Largest<T: Ord> {
     capacity: usize,
@@ -12,7 +12,7 @@ pub struct Largest<T: Ord> {
 }
 
 impl<T: Ord> Largest<T> {
-    /// Room for the `capacity` largest.
+    /// Returns an empty list for the `capacity` largest values.
     pub fn new(capacity: usize) -> Self {
         Self { capacity, heap: BinaryHeap::new() }
     }
@@ -31,14 +31,14 @@ impl<T: Ord> Largest<T> {
         }
     }
 
-    /// Takes in what another one kept.
+    /// Adds the values of another list.
     pub fn merge(&mut self, other: Self) {
         for Reverse((value, payload)) in other.heap {
             self.offer(value, payload);
         }
     }
 
-    /// What was kept, largest first.
+    /// Returns the values, largest first.
     pub fn into_sorted(self) -> Vec<(u64, T)> {
         // A vector sorted by `Reverse` runs from the largest to the smallest.
         self.heap.into_sorted_vec().into_iter().map(|Reverse(kept)| kept).collect()

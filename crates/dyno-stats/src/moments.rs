@@ -1,23 +1,22 @@
 //! Count, mean and sum of squared deviations, mergeable without loss of digits.
 //!
-//! The textbook form (sum and sum of squares) loses all digits where the spread is small beside the
-//! mean (NIST's `NumAcc4`: none left). Here deviations are taken from the mean before squaring:
-//! Welford (1962) for one value at a time, two passes for a slice, and the pairwise formula of
-//! Chan, Golub and `LeVeque` (1983) to merge.
+//! The textbook form (sum and sum of squares) loses all digits if the spread is small relative to the mean (NIST's
+//! `NumAcc4`: none left). Here the mean is subtracted before squaring: Welford (1962) for one value at a time, two
+//! passes for a slice, and the pairwise formula of Chan, Golub and `LeVeque` (1983) to merge.
 
 /// Count, mean and M2 (the sum of squared deviations from the mean).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
     /// Number of values.
     pub count: u64,
-    /// Their mean; 0 when there are none.
+    /// Mean; 0 without values.
     pub mean: f64,
     /// Sum over `(value - mean)^2`.
     pub m2: f64,
 }
 
 impl Moments {
-    /// The moments of a slice of integers. The sum is exact, so the mean is rounded once.
+    /// Returns the moments of a slice of integers. The sum is exact, so the mean is rounded once.
     pub fn of_integers(values: &[u64]) -> Self {
         let Some(&pivot) = values.first() else { return Self::default() };
         let count = values.len() as u64;
@@ -28,8 +27,8 @@ impl Moments {
         Self { count, mean, m2 }
     }
 
-    /// The moments of a slice of floats: the mean is corrected by the mean of its own residuals,
-    /// M2 by the square of their sum (the "corrected two-pass" of the paper above).
+    /// Returns the moments of a slice of floats: the mean is corrected by the mean of its own residuals, M2 by the
+    /// square of their sum (the "corrected two-pass" of the paper above).
     pub fn of(values: &[f64]) -> Self {
         if values.is_empty() {
             return Self::default();
@@ -45,7 +44,7 @@ impl Moments {
         Self { count: values.len() as u64, mean, m2: m2 - residual * residual / n }
     }
 
-    /// Takes in one value (Welford).
+    /// Adds one value (Welford).
     pub fn push(&mut self, value: f64) {
         self.count += 1;
         let from_old = value - self.mean;
@@ -53,7 +52,7 @@ impl Moments {
         self.m2 += from_old * (value - self.mean);
     }
 
-    /// Takes in the values of another summary (Chan, Golub and `LeVeque`).
+    /// Adds the values of another summary (Chan, Golub and `LeVeque`).
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -69,18 +68,18 @@ impl Moments {
         self.m2 += other.m2 + apart * apart * (a * b / (a + b));
     }
 
-    /// Variance with denominator n - 1; `None` below two values.
+    /// Returns the variance with denominator n - 1; `None` below two values.
     pub fn variance(&self) -> Option<f64> {
         (self.count > 1).then(|| self.m2 / (self.count - 1) as f64)
     }
 
-    /// Standard deviation with denominator n - 1; `None` below two values.
+    /// Returns the standard deviation with denominator n - 1; `None` below two values.
     pub fn standard_deviation(&self) -> Option<f64> {
         self.variance().map(f64::sqrt)
     }
 }
 
-/// A sum whose rounding errors are summed apart and added at the end (Neumaier 1974).
+/// Returns a sum whose rounding errors are summed separately and added at the end (Neumaier 1974).
 pub fn total(values: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut lost) = (0.0f64, 0.0);
     for value in values {

@@ -1,9 +1,9 @@
 //! Exact quantiles of sorted values, and the order-statistic interval around one.
 
-/// The two ranks (0-based) that a type 7 quantile of `n` values lies between, and the weight of the
-/// upper one: `h = (n - 1) q` (Hyndman and Fan 1996, definition 7; the default of R and numpy).
+/// Returns the two ranks (0-based) around a type 7 quantile of `n` values, and the weight of the upper one:
+/// `h = (n - 1) q` (Hyndman and Fan 1996, definition 7; the default of R and numpy).
 ///
-/// `None` when `n` is 0 or `q` not within 0..=1.
+/// `None` if `n` is 0 or `q` is not within 0..=1.
 pub fn type7_ranks(n: usize, q: f64) -> Option<(usize, usize, f64)> {
     if n == 0 || !(0.0..=1.0).contains(&q) {
         return None;
@@ -13,37 +13,36 @@ pub fn type7_ranks(n: usize, q: f64) -> Option<(usize, usize, f64)> {
     Some((low, (low + 1).min(n - 1), h - low as f64))
 }
 
-/// The type 7 quantile of values in rising order; `None` when empty or `q` not within 0..=1.
+/// Returns the type 7 quantile of values in rising order; `None` if empty or `q` is not within 0..=1.
 pub fn quantile(sorted: &[u64], q: f64) -> Option<f64> {
     let (low, high, weight) = type7_ranks(sorted.len(), q)?;
     Some(between(sorted[low], sorted[high], weight))
 }
 
-/// `low + weight * (high - low)`, in floats.
+/// Returns `low + weight * (high - low)` in floats.
 pub(crate) fn between(low: u64, high: u64, weight: f64) -> f64 {
     low as f64 + weight * (high - low) as f64
 }
 
-/// Which order statistics enclose the true quantile. Ranks are 1-based.
+/// Order statistics that enclose the true quantile; ranks are 1-based.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OrderInterval {
-    /// Rank of the lower end; `None` when so few values lie below that no bound can be given.
+    /// Rank of the lower end; `None` if too few values lie below for a bound.
     pub low: Option<u64>,
-    /// Rank of the upper end; `None` when so few values lie above that no bound can be given.
+    /// Rank of the upper end; `None` if too few values lie above for a bound.
     pub high: Option<u64>,
-    /// Probability that the interval holds the true quantile, at least the level asked for.
+    /// Probability that the interval contains the true quantile, at least the level requested.
     pub coverage: f64,
 }
 
-/// The distribution-free interval for quantile `q` from `n` **independent** values at `level`, with
-/// at most `(1 - level) / 2` beyond each end.
+/// Returns the distribution-free interval for quantile `q` from `n` **independent** values at `level`, with at most
+/// `(1 - level) / 2` beyond each end.
 ///
-/// The number of values below the true quantile is binomial(n, q); `X(r) <= quantile <= X(s)` holds
-/// with probability `P(r <= B <= s - 1)` (David and Nagaraja, Order Statistics, section 7.1).
-/// Latencies of one session depend on each other: there the interval is far too narrow, and is to
-/// be shown as such.
+/// The number of values below the true quantile is binomial(n, q); `X(r) <= quantile <= X(s)` holds with probability
+/// `P(r <= B <= s - 1)` (David and Nagaraja, Order Statistics, section 7.1). Latencies of one session depend on each
+/// other: the interval is then far too narrow and must be shown with that warning.
 ///
-/// `None` when `n` is 0, or `q` or `level` is not strictly between 0 and 1.
+/// `None` if `n` is 0, or `q` or `level` is not strictly between 0 and 1.
 pub fn order_interval(n: u64, q: f64, level: f64) -> Option<OrderInterval> {
     let open = |x: f64| x > 0.0 && x < 1.0;
     if n == 0 || !open(q) || !open(level) {
@@ -80,9 +79,9 @@ pub fn order_interval(n: u64, q: f64, level: f64) -> Option<OrderInterval> {
     })
 }
 
-/// Probabilities of binomial(n, q) around its mode, out to where they are nothing beside it, with
-/// the first count they belong to. By the ratio of neighbours from the mode outwards, then divided
-/// by their sum: no factorial, no loss at n of millions (about 20 standard deviations of terms).
+/// Returns the probabilities of binomial(n, q) around its mode, out to where they are negligible, and the first count
+/// they belong to. They are computed from the ratio of neighbours outwards from the mode, then divided by their sum: no
+/// factorial, no loss at n of millions (about 20 standard deviations of terms).
 fn binomial_mass(n: u64, q: f64) -> (u64, Vec<f64>) {
     const NOTHING: f64 = 1e-20;
     let odds = q / (1.0 - q);

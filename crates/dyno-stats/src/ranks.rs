@@ -1,20 +1,20 @@
-//! Two-sample statistics on ranks, exactly, from values in rising order or from counts.
+//! Exact two-sample statistics on ranks, from values in rising order or from counts.
 //!
-//! Latencies are whole nanoseconds with many ties, so one walk over the two sorted samples (or over
-//! two short lists of distinct values with their counts) gives everything: no ranking, no floats
-//! until the end. p-values are made elsewhere; they assume independent values.
+//! Latencies are whole nanoseconds with many ties, so one pass over the two sorted samples (or over two short lists of
+//! distinct values with their counts) gives everything: no ranking, no floats until the end. p-values are computed
+//! elsewhere; they assume independent values.
 
 use std::iter::Peekable;
 
-/// A distinct value and how often it occurs.
+/// A distinct value and its frequency.
 pub type Count = (u64, u64);
 
-/// Distinct values of a sorted slice with their counts.
+/// Returns the distinct values of a sorted slice with their counts.
 pub fn runs(sorted: &[u64]) -> impl Iterator<Item = Count> + '_ {
     sorted.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u64))
 }
 
-/// Walks two lists of counts side by side: (count in a, count in b) per distinct value, rising.
+/// Iterates over two lists of counts together: (count in a, count in b) per distinct value, rising.
 struct SideBySide<A: Iterator<Item = Count>, B: Iterator<Item = Count>> {
     a: Peekable<A>,
     b: Peekable<B>,
@@ -58,12 +58,12 @@ pub struct MannWhitney {
 }
 
 impl MannWhitney {
-    /// From two slices in rising order.
+    /// Computes it from two slices in rising order.
     pub fn of_sorted(a: &[u64], b: &[u64]) -> Self {
         Self::of_counts(runs(a), runs(b))
     }
 
-    /// From distinct values in rising order with their counts.
+    /// Computes it from distinct values in rising order with their counts.
     pub fn of_counts<A, B>(a: A, b: B) -> Self
     where
         A: IntoIterator<Item = Count>,
@@ -81,14 +81,14 @@ impl MannWhitney {
         Self { u_doubled, count_a, count_b, tie_term }
     }
 
-    /// U of sample a: the number of pairs in which a is larger, ties one half.
+    /// Returns U of sample a: the number of pairs in which a is larger, ties counted as one half.
     pub fn u(&self) -> f64 {
         self.u_doubled as f64 / 2.0
     }
 
-    /// Variance of U under the hypothesis of equal distributions, corrected for ties:
-    /// `n m / 12 * ((N + 1) - sum(t^3 - t) / (N (N - 1)))` (Lehmann, Nonparametrics, 1.5).
-    /// Zero when all values are equal or a sample is empty.
+    /// Returns the variance of U under the hypothesis of equal distributions, corrected for ties:
+    /// `n m / 12 * ((N + 1) - sum(t^3 - t) / (N (N - 1)))` (Lehmann, Nonparametrics, 1.5). Zero if all values are equal
+    /// or a sample is empty.
     pub fn variance(&self) -> f64 {
         let (n, m) = (self.count_a as f64, self.count_b as f64);
         let all = n + m;
@@ -98,7 +98,7 @@ impl MannWhitney {
         (n * m / 12.0 * ((all + 1.0) - self.tie_term as f64 / (all * (all - 1.0)))).max(0.0)
     }
 
-    /// P(a > b) + P(a = b) / 2, the share of pairs in which a is larger; `None` without pairs.
+    /// Returns P(a > b) + P(a = b) / 2, the share of pairs in which a is larger; `None` without pairs.
     pub fn superiority(&self) -> Option<f64> {
         let pairs = self.count_a as f64 * self.count_b as f64;
         (pairs > 0.0).then(|| self.u() / pairs)
@@ -119,13 +119,13 @@ pub struct KolmogorovSmirnov {
 }
 
 impl KolmogorovSmirnov {
-    /// From two slices in rising order.
+    /// Computes it from two slices in rising order.
     pub fn of_sorted(a: &[u64], b: &[u64]) -> Self {
         let (n, m) = (a.len() as u64, b.len() as u64);
         Self::walk(side_by_side(runs(a), runs(b)), n, m)
     }
 
-    /// From distinct values in rising order with their counts.
+    /// Computes it from distinct values in rising order with their counts.
     pub fn of_counts(a: &[Count], b: &[Count]) -> Self {
         let total = |counts: &[Count]| counts.iter().map(|c| c.1).sum();
         let pairs = side_by_side(a.iter().copied(), b.iter().copied());
@@ -143,7 +143,7 @@ impl KolmogorovSmirnov {
         Self { above: above.unsigned_abs(), below: below.unsigned_abs(), count_a, count_b }
     }
 
-    /// D, two-sided; `None` when a sample is empty.
+    /// Returns D, two-sided; `None` if a sample is empty.
     pub fn d(&self) -> Option<f64> {
         let pairs = self.count_a as f64 * self.count_b as f64;
         (pairs > 0.0).then(|| self.above.max(self.below) as f64 / pairs)

@@ -1,7 +1,7 @@
-//! xoshiro256++ (Blackman and Vigna 2019, public domain), seeded by splitmix64: small, fast, and
-//! the same numbers on every machine. Not for secrets.
+//! xoshiro256++ (Blackman and Vigna 2019, public domain), seeded by splitmix64: small, fast, and the same numbers on
+//! every machine. Not for secrets.
 
-/// One step of splitmix64; also used to make seeds of streams that do not resemble each other.
+/// Does one step of splitmix64; also used for seeds of independent streams.
 pub fn splitmix64(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -10,19 +10,19 @@ pub fn splitmix64(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The generator.
+/// State of the generator.
 #[derive(Clone, Debug)]
 pub struct Xoshiro256 {
     state: [u64; 4],
 }
 
 impl Xoshiro256 {
-    /// From a seed, through splitmix64 as its authors advise.
+    /// Seeds the generator through splitmix64, as its authors advise.
     pub fn new(mut seed: u64) -> Self {
         Self { state: std::array::from_fn(|_| splitmix64(&mut seed)) }
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.state;
@@ -37,8 +37,8 @@ impl Xoshiro256 {
         result
     }
 
-    /// A whole number in `0..bound` (`bound` > 0) by the high half of a product (Lemire 2019)
-    /// without rejection: uneven by at most bound / 2^64, nothing for resampling.
+    /// Returns a whole number in `0..bound` (`bound` > 0) by the high half of a product (Lemire 2019) without
+    /// rejection: the bias is at most bound / 2^64, negligible for resampling.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64

@@ -1,25 +1,24 @@
-//! Log-bucket histogram of any floats: signs, zero, fractions; mergeable, relative error to 1/256.
+//! Log-bucket histogram of any floats: signs, zero, fractions; mergeable, relative error up to 1/256.
 //!
-//! A bucket is what floats share in sign, exponent and the first seven binary digits of their
-//! fraction: each power of two is divided into 128 buckets of equal width, so the middle of a bucket
-//! is at most 1/256 (0.39 %) away from any value in it. On whole numbers up to 2^53 these are the
-//! buckets of [`crate::histogram`]. The same bucket number can be worked out in SQL, which is how
-//! evidence on several machines is summarised.
+//! A bucket holds the floats with the same sign, exponent and first seven binary digits of the fraction: each power of
+//! two is divided into 128 buckets of equal width, so the middle of a bucket is at most 1/256 (0.39 %) away from any
+//! value in it. On whole numbers up to 2^53 these are the buckets of [`crate::histogram`]. The same bucket number can
+//! be computed in SQL, which is how evidence on several machines is summarised.
 
 use std::collections::BTreeMap;
 
 use crate::keys::Ordered;
 
-/// Bits of a float's key that a bucket does not tell apart.
+/// Number of low bits of a float's key that a bucket ignores.
 const DROPPED: u32 = 52 - 7;
 
-/// Number of the bucket of a value; rises with the value.
+/// Returns the number of the bucket of a value; it rises with the value.
 pub fn bucket_of(value: f64) -> u32 {
     (value.key() >> DROPPED) as u32
 }
 
-/// Lower end (included) and upper end (excluded) of a bucket; below zero the other way round. The
-/// bucket of zero is told as 0 to 0.
+/// Returns the lower end (included) and upper end (excluded) of a bucket; reversed below zero. The bucket of zero is 0
+/// to 0.
 pub fn bounds_of(bucket: u32) -> (f64, f64) {
     let low = f64::of_key(u64::from(bucket) << DROPPED);
     if low == 0.0 {
@@ -36,14 +35,14 @@ pub struct SignedHistogram {
 }
 
 impl SignedHistogram {
-    /// Counts a value once. Not-a-number is not a value and is left out.
+    /// Counts a value once; NaN is ignored.
     pub fn record(&mut self, value: f64) {
         if value.is_value() {
             *self.counts.entry(bucket_of(value)).or_default() += 1;
         }
     }
 
-    /// The histogram of keys in rising order: one search per bucket instead of one count per value.
+    /// Returns the histogram of keys in rising order: one search per bucket instead of one count per value.
     pub fn of_sorted<T: Ordered>(keys: &[u64]) -> Self {
         let mut made = Self::default();
         let mut rest = keys;
@@ -56,14 +55,14 @@ impl SignedHistogram {
         made
     }
 
-    /// Takes in the values of another histogram.
+    /// Adds the values of another histogram.
     pub fn merge(&mut self, other: &Self) {
         for (&bucket, count) in &other.counts {
             *self.counts.entry(bucket).or_default() += count;
         }
     }
 
-    /// (bucket, count) in rising order of the values.
+    /// Returns (bucket, count) in rising order of the values.
     pub fn buckets(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.counts.iter().map(|(&bucket, &count)| (bucket, count))
     }

@@ -1,12 +1,12 @@
 //! Student's t far into its tails, and with it the significance of a correlation from r and n.
 //!
-//! `P(|T| > t) = I_x(df/2, 1/2)` with `x = df / (df + t^2)`: the incomplete beta function by its
-//! continued fraction (DLMF 8.17.22), the leading factor kept as a logarithm, so that nothing
-//! underflows. Agrees with other libraries to about 13 digits (`tests/oracles`).
+//! `P(|T| > t) = I_x(df/2, 1/2)` with `x = df / (df + t^2)`: the incomplete beta function by its continued fraction
+//! (DLMF 8.17.22), with the leading factor kept as a logarithm to avoid underflow. Agrees with other libraries to about
+//! 13 digits (`tests/oracles`).
 
-/// Natural logarithm of the two-sided p of a correlation `r` over `n` pairs, for independent pairs of
-/// normal values: Student's t with n - 2 degrees of freedom at `r sqrt((n - 2) / (1 - r^2))`, for
-/// which `x` is just `1 - r^2`. `None` below three pairs or where r is not within -1..=1.
+/// Returns the natural logarithm of the two-sided p of a correlation `r` over `n` pairs, for independent pairs of
+/// normal values: Student's t with n - 2 degrees of freedom at `r sqrt((n - 2) / (1 - r^2))`, for which `x` is just
+/// `1 - r^2`. `None` below three pairs or if r is not within -1..=1.
 pub fn correlation_ln_p(r: f64, n: u64) -> Option<f64> {
     if n < 3 || !(-1.0..=1.0).contains(&r) {
         return None;
@@ -15,7 +15,7 @@ pub fn correlation_ln_p(r: f64, n: u64) -> Option<f64> {
     Some(ln_tail((n - 2) as f64 / 2.0, (1.0 - size) * (1.0 + size), size * size))
 }
 
-/// Natural logarithm of the two-sided p of Student's t. `None` for NaN or `df` not above 0.
+/// Returns the natural logarithm of the two-sided p of Student's t; `None` for NaN or `df` not above 0.
 pub fn t_ln_p(t: f64, df: f64) -> Option<f64> {
     if t.is_nan() || df.is_nan() || df <= 0.0 {
         return None;
@@ -25,7 +25,7 @@ pub fn t_ln_p(t: f64, df: f64) -> Option<f64> {
     Some(if whole.is_infinite() { f64::NEG_INFINITY } else { ln_tail(df / 2.0, df / whole, square / whole) })
 }
 
-/// `ln I_x(a, 1/2)`; `rest` is 1 - x, given apart because either may be tiny.
+/// Returns `ln I_x(a, 1/2)`; `rest` is 1 - x, passed separately because either may be tiny.
 fn ln_tail(a: f64, x: f64, rest: f64) -> f64 {
     if rest <= 0.0 {
         return 0.0;
@@ -45,8 +45,8 @@ fn ln_tail(a: f64, x: f64, rest: f64) -> f64 {
     }
 }
 
-/// `ln B(a, 1/2)`, by the expansion of a ratio of gamma functions half a step apart (DLMF 5.11.13);
-/// a small `a` is first moved up step by step.
+/// Returns `ln B(a, 1/2)` by the expansion of a ratio of gamma functions half a step apart (DLMF 5.11.13); a small `a`
+/// is first increased step by step.
 fn ln_beta_half(a: f64) -> f64 {
     let (mut up, mut moved) = (a, 0.0);
     while up < 30.0 {
@@ -60,7 +60,7 @@ fn ln_beta_half(a: f64) -> f64 {
     0.5 * std::f64::consts::PI.ln() - (ratio + moved)
 }
 
-/// `1 + d1/(1 + d2/(1 + ...))` of DLMF 8.17.22, by Lentz's method.
+/// Returns `1 + d1/(1 + d2/(1 + ...))` of DLMF 8.17.22, by Lentz's method.
 fn fraction(a: f64, b: f64, x: f64) -> f64 {
     const TINY: f64 = 1e-300;
     let (mut value, mut above, mut below) = (1.0, 1.0, 0.0);

@@ -1,5 +1,5 @@
-//! Welch's statistic from two moments. The p-value is made where a t distribution is at hand; it
-//! assumes independent values, which waits of one session are not.
+//! Welch's statistic from two moments. Callers with a t distribution compute the p-value; it assumes independent
+//! values, which waits of one session are not.
 
 use crate::moments::Moments;
 
@@ -16,7 +16,7 @@ pub struct Welch {
     pub df: f64,
 }
 
-/// Welch (1947) on a minus b; `None` below two values in an arm or when neither arm varies.
+/// Computes Welch's statistic (1947) of a minus b; `None` below two values in an arm or if neither arm varies.
 pub fn welch(a: &Moments, b: &Moments) -> Option<Welch> {
     let per_mean_a = a.variance()? / a.count as f64;
     let per_mean_b = b.variance()? / b.count as f64;

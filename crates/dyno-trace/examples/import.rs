@@ -1,4 +1,4 @@
-//! Imports traces and tells how fast: `import FOLDER FILES...`. A million bytes per second of CPU.
+//! Imports traces and prints the speed: `import FOLDER FILES...`, in MB per second of CPU time.
 
 #[path = "shared/cost.rs"]
 mod cost;

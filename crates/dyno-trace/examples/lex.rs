@@ -1,5 +1,5 @@
-//! How fast a trace is lexed, and what is in it: `cargo run --release -p dyno-trace --example lex --
-//! FILE [THREADS [CHUNK_BYTES]]`.
+//! Measures how fast a trace is lexed, and counts its records:
+//! `cargo run --release -p dyno-trace --example lex -- FILE [THREADS [CHUNK_BYTES]]`.
 
 use std::collections::BTreeMap;
 use std::error::Error;

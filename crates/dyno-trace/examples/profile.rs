@@ -1,4 +1,4 @@
-//! Profiles traces and tells how fast: `profile FILES...`. A million bytes per second of CPU time.
+//! Profiles traces and prints the speed: `profile FILES...`, in MB per second of CPU time.
 
 #[path = "shared/cost.rs"]
 mod cost;

@@ -1,7 +1,7 @@
 """CREATE, ALTER and DROP THRESHOLD, ALTER and DROP ALERTHISTORY of a modelled cell.
 
-create threshold FL_EFFICIENCY_PERCENTAGE comparison='<', warning=99
-alter alerthistory 1_1 examinedBy=anna
+Examples are `create threshold FL_EFFICIENCY_PERCENTAGE comparison='<', warning=99` and
+`alter alerthistory 1_1 examinedBy=anna`.
 """
 
 from __future__ import annotations

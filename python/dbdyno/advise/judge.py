@@ -7,7 +7,7 @@ measured share, warnings before hints. Findings that an experiment on that engin
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from dbdyno.advise.stack.parts import Layer
 from dbdyno.advise.traces import TRACES
 from dbdyno.advise.words import setting_bytes
 from dbdyno.base.errors import AdviceError
+from dbdyno.base.json_types import JsonObject
 
 _OWN = {"trace": TRACES, "recording": RECORDED}
 _RULES = Path(__file__).parent / "rules"
@@ -64,7 +65,7 @@ def chosen(only: Sequence[str] = (), skip: Sequence[str] = ()) -> tuple[Rule, ..
     )
 
 
-def judge(facts: Facts, asked: Iterable[Rule], proofs: Sequence[Proof] = ()) -> dict[str, Any]:
+def judge(facts: Facts, asked: Iterable[Rule], proofs: Sequence[Proof] = ()) -> JsonObject:
     """Return the model of the page: findings in order, rules without findings, rules not judged with the reason.
 
     `proofs` are the results of experiments so far.
@@ -270,7 +271,7 @@ def _versions(rule: Rule) -> str:
     return " ".join(words) or "all"
 
 
-def worst(model: dict[str, Any], level: str) -> list[str]:
+def worst(model: Mapping[str, Any], level: str) -> list[str]:
     """Return the findings of this level or a worse one as text, for `--fail-on`; refuted ones are left out."""
     most = LEVELS.index(level)
     return [

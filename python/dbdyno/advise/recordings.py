@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.advise.facts import Facts
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.coverage import coverage
 from dbdyno.cells.series import Measured, measured
 from dbdyno.judge.cells_flash import ALL, flash_cache, flash_log
@@ -131,7 +132,7 @@ def read(run: Run) -> Facts:
     return Facts(run.id, "recording", rows, {}, f"{rounds}, {seconds:,.0f} s")
 
 
-def _whole(lines: list[dict[str, Any]]) -> dict[str, Any]:
+def _whole(lines: list[JsonObject]) -> JsonObject:
     return next((one for one in lines if one["cell"] == ALL), lines[-1])
 
 
@@ -153,7 +154,7 @@ def _work(found: Measured) -> dict[type, list[Any]]:
     return {CellWork: parts, SlowDisk: slow}
 
 
-def _log(log: dict[str, Any]) -> CellLog:
+def _log(log: JsonObject) -> CellLog:
     whole = _whole(log["cells"])
     passed = [(str(one["reason"]), str(one["words"]), float(sum(one["cells"].values()))) for one in log["passed_by"]]
     total = sum(one[2] for one in passed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -59,7 +60,7 @@ def facts_of(manifest: Manifest, title: str) -> Facts:
     return Facts(title, "run", {Server: [server], Setting: settings, Benchmark: [_benchmark(manifest, plan, given)]})
 
 
-def _benchmark(manifest: Manifest, plan: dict[str, Any], given: dict[str, Any]) -> Benchmark:
+def _benchmark(manifest: Manifest, plan: Mapping[str, Any], given: Mapping[str, Any]) -> Benchmark:
     workload, load = plan.get("workload") or {}, plan.get("load") or {}
     builtin = workload.get("builtin")
     before = int(given.get("database_bytes") or 0)

@@ -12,6 +12,7 @@ from typing import Any
 
 from dbdyno.advise.kinds import Measured
 from dbdyno.base.errors import EvidenceError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.query import connect
 from dbdyno.evidence.run import Run
 
@@ -100,7 +101,7 @@ def _mean(rows: Sequence[tuple[Any, ...]]) -> float | None:
     return sum(row[2] or 0.0 for row in rows) / count if count else None
 
 
-def _of_server(counted: list[tuple[Any, ...]], blocks: Sequence[Any]) -> dict[str, Any]:
+def _of_server(counted: list[tuple[Any, ...]], blocks: Sequence[Any]) -> JsonObject:
     """Return rows read and rows existing by block, rows written, and checkpoints; empty if they were not counted."""
     if not counted:
         return {}

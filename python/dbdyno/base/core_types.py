@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
+from dbdyno.base.json_types import JsonObject
+
 
 class Script(TypedDict):
     """One script of an arm, written in pgbench's script language."""
@@ -303,7 +305,7 @@ class RackFacts(TypedDict):
     database: str
     transactions: int
     events: int
-    cells: list[dict[str, Any]]
+    cells: list[JsonObject]
 
 
 class RackCollected(TypedDict):
@@ -311,6 +313,23 @@ class RackCollected(TypedDict):
 
     at_ns: int
     rows: list[tuple[str, str, str, float, str, str]]
+
+
+class FileColumn(TypedDict):
+    """Column of a file, or of a table that is moved: its name, and its types.
+
+    `arrow` is the file's type, `holds` and `staged` the types in which PostgreSQL and MariaDB can hold every value
+    (None if there is none), `pg_type` and `mariadb_type` the types that it came from, `came` the source's type of a
+    transfer.
+    """
+
+    name: str
+    arrow: str
+    pg_type: str | None
+    holds: NotRequired[str | None]
+    staged: NotRequired[str | None]
+    mariadb_type: NotRequired[str | None]
+    came: NotRequired[str]
 
 
 class MoveChunk(TypedDict):

@@ -15,7 +15,8 @@ import stat
 from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+
+from dbdyno.base.json_types import JsonObject
 
 PRIVATE = 0o700
 SHARED = 0o755
@@ -73,7 +74,7 @@ def read_given(path: Path) -> str:
     return text
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> JsonObject:
     """Return the tables of a TOML file that a user wrote.
 
     Raises:
@@ -84,7 +85,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     return toml_tables(read_given(path))
 
 
-def toml_tables(text: str) -> dict[str, Any]:
+def toml_tables(text: str) -> JsonObject:
     """Return the tables of TOML text.
 
     Raises:

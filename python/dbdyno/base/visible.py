@@ -4,8 +4,8 @@
     U+202E (right to left)  ->  \\u202e
 
 Done in one place for all commands: `install` replaces stdout and stderr by a stream that writes only escaped text. Our
-own colours and screens are written to `own(stream)`, by code that has already escaped the foreign text; so is data
-(CSV, JSON) for a file or a pipe, which is written unchanged.
+own colours and screens are written to `unwrapped(stream)`, by code that has already escaped the foreign text; so are
+data (CSV, JSON) for a file or a pipe, which are written unchanged.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def install() -> None:
             setattr(sys, name, VisibleStream(stream))
 
 
-def own(stream: TextIO) -> TextIO:
+def unwrapped(stream: TextIO) -> TextIO:
     """Return the unwrapped stream, for our own output: colours, screens, data in a pipe."""
     found = cast(object, stream)
     return found.behind if isinstance(found, VisibleStream) else stream

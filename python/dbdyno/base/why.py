@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+
+from dbdyno.base.json_types import JsonObject
 
 MOST = 3
 """Maximum number of causes named; everything else is the rest."""
@@ -65,7 +66,7 @@ class Why:
     arm: int | None = None
     notes: tuple[str, ...] = ()
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the explanation as JSON values, as it is stored in models."""
         made = asdict(self) | {"notes": list(self.notes)}
         made["causes"] = [asdict(one) | {"evidence": list(one.evidence)} for one in self.causes]

@@ -22,7 +22,7 @@ class Operations:
         self.recorder = recorder
         self.expected = frozenset(plan.workload.expected_errors)
         self.columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
-        self.counts: list[dict[str, Any]] = [{"arm": at, **dict.fromkeys(_COUNTS, 0)} for at in range(len(self.names))]
+        self.counts: list[dict[str, int]] = [{"arm": at, **dict.fromkeys(_COUNTS, 0)} for at in range(len(self.names))]
         self.said: dict[int, str] = {}
 
     def add(

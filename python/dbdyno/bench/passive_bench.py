@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.protocol import Circumstances, Ready, Traits
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class QuietBench:
         """Do nothing: nothing was changed."""
 
 
-def arm_row(plan: Plan, arm: Arm, **more: Any) -> dict[str, Any]:
+def arm_row(plan: Plan, arm: Arm, **more: Any) -> JsonObject:
     """Return an arm as a row of the manifest; `more` overrides or adds fields that the kind of bench knows."""
     return {
         "name": arm.name,

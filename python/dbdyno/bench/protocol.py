@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.study.plan.schedule import PlannedBlock, Timing, Turn, blocks, lasting_s
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ class Traits:
         asks: The bench changes systems that belong to others, so the user is asked first.
         warms_up_again: A resumed run repeats its warm-up.
         lines: Its sessions can go through a simulated longer network line.
-        foretold: The plan alone determines about how long a run takes; otherwise the bench estimates it after its first
-            transactions.
+        predictable: The plan alone determines about how long a run takes; otherwise the bench estimates it after its
+            first transactions.
         replays: A captured run can be its workload.
         refuses_resume: Reason why an interrupted run cannot be resumed, or None if it can.
         no_errors: Reason why no operation can end in an error that a plan could expect, or None.
@@ -54,7 +55,7 @@ class Traits:
     asks: bool = False
     warms_up_again: bool = False
     lines: bool = False
-    foretold: bool = True
+    predictable: bool = True
     replays: bool = False
     refuses_resume: str | None = None
     no_errors: str | None = None
@@ -128,10 +129,10 @@ class Facts:
         own: Fields specific to this kind of bench.
     """
 
-    targets: dict[str, dict[str, Any]]
-    arms: list[dict[str, Any]]
+    targets: dict[str, JsonObject]
+    arms: list[JsonObject]
     reads: Reads
-    own: dict[str, Any] = field(default_factory=dict)
+    own: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ class Reads:
         """Return the value that `to_json` wrote."""
         return cls(str(value["evidence"]), bool(value["virtual"]), tuple(str(part) for part in value["parts"]))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the value in the form in which a manifest stores it."""
         return {"evidence": self.evidence, "virtual": self.virtual, "parts": list(self.parts)}
 

@@ -11,9 +11,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from dbdyno.base.errors import TargetError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.base.signals import Interrupted
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Silence:
         self.note = note
         self.count, self.since_s, self.noted = -1, time.monotonic(), False
 
-    def told(self, text: str, count: int) -> str:
+    def extended(self, text: str, count: int) -> str:
         """Return `text`, extended by how long `count` has not changed if that is at least `SILENT_S`."""
         now_s = time.monotonic()
         if count != self.count:
@@ -66,13 +67,13 @@ class Recorder:
     stopping: Stopping
     on_tick: Callable[[int, str, str, int], None]
     note: Callable[[str], None]
-    reports: list[dict[str, Any]] = field(default_factory=list)
+    reports: list[JsonObject] = field(default_factory=list)
     marks: list[str] = field(default_factory=list)
     canaries: dict[str, float] = field(default_factory=dict)
     started_ns: int = 0
     ended_ns: int = 0
     rows: int = 0
-    own: dict[str, Any] = field(default_factory=dict)
+    own: JsonObject = field(default_factory=dict)
     """Fields added to the block's record beside the joined reports."""
 
     @property
@@ -123,7 +124,7 @@ class Recorder:
                 if time.monotonic() > stop_by:
                     raise Interrupted
             count = done()
-            self.tick(silence.told(text, count) if answered else text, count)
+            self.tick(silence.extended(text, count) if answered else text, count)
         if failures:
             raise failures[0]
         self.stopping.check()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import Error, TargetError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.engine import unrestored
 from dbdyno.bench.mariadb.claim import ENGINE, MariaClaim
 from dbdyno.bench.postgres.claim import Claim
@@ -25,7 +26,7 @@ from dbdyno.bench.undo import Attempt, SqlUndo, Undo
 
 RETRY_FOR_S = 24 * 3600.0
 LONGEST_S = 60.0
-TOLD_EVERY_S = 3600.0
+PROGRESS_EVERY_S = 3600.0
 
 Tell = Callable[[str], None]
 
@@ -54,7 +55,7 @@ class _Work:
     undo: Undo
     done: int = 0
     tries: int = 0
-    told_s: float = 0.0
+    reported_s: float = 0.0
     run: str = ""
 
 
@@ -136,8 +137,8 @@ def undo_lasts(undo: Undo) -> bool:
 def _note(work: _Work, found: Attempt, tell: Tell, spent_s: float, retry_for_s: float) -> None:
     """Report that an undo will be retried: once at first, then every hour; update the record after each try."""
     problem = "; ".join(found.problems)
-    if work.tries == 1 or spent_s - work.told_s >= TOLD_EVERY_S:
-        work.told_s = spent_s
+    if work.tries == 1 or spent_s - work.reported_s >= PROGRESS_EVERY_S:
+        work.reported_s = spent_s
         hours = (retry_for_s - spent_s) / 3600
         tell(f"not put back yet: {problem}; trying again for {hours:.3g} h (`dbdyno doctor` shows it)")
     record = _record_of(work.undo)
@@ -167,7 +168,7 @@ def _tell_end(work: _Work, found: Attempt, tell: Tell) -> None:
         tell(given_up + "; ".join(found.problems) + tries)
 
 
-def error_record(error: BaseException) -> dict[str, Any]:
+def error_record(error: BaseException) -> JsonObject:
     """Return an error as fields of the guardian's answer: problem, and for a dbdyno `Error` where and next step."""
     if isinstance(error, Error):
         return {"problem": error.message, "where": error.where, "next_step": error.next_step}

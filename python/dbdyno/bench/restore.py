@@ -2,7 +2,7 @@
 
 Usage:
 
-    with open_owed(target) as server:
+    with open_unrestored(target) as server:
         here, findings = server.look(sources())
         server.put_back([one for one in findings if one.state == "ours"])
 """
@@ -24,7 +24,7 @@ _HOMES = {"postgres": "dbdyno.bench.postgres.restore", "mariadb": "dbdyno.bench.
 """Module of each kind whose server settings runs alter; it defines `opened(target)`."""
 
 
-class OwedServer(Protocol):
+class UnrestoredServer(Protocol):
     """A server on which runs may have left settings changed."""
 
     def look(self, among: Iterable[Source]) -> tuple[list[Source], list[Finding]]:
@@ -41,7 +41,7 @@ class OwedServer(Protocol):
         """
 
 
-def open_owed(target: str) -> AbstractContextManager[OwedServer]:
+def open_unrestored(target: str) -> AbstractContextManager[UnrestoredServer]:
     """Open the server that a target names.
 
     Raises:
@@ -51,4 +51,4 @@ def open_owed(target: str) -> AbstractContextManager[OwedServer]:
     if kind.name not in _HOMES:
         raise TargetError(f"{kind.word} has no server's settings to put back", where=target)
     home = importlib.import_module(_HOMES[kind.name])
-    return cast("AbstractContextManager[OwedServer]", home.opened(target))
+    return cast("AbstractContextManager[UnrestoredServer]", home.opened(target))

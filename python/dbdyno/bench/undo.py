@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.unanswered import UNANSWERED, is_unanswered, note_unanswered
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ class FolderUndo:
 Undo: TypeAlias = "SqlUndo | MariaUndo | ServerUndo | FolderUndo | MarkUndo | PlanUndo"
 
 
-def to_wire(undo: Undo) -> dict[str, Any]:
+def to_wire(undo: Undo) -> JsonObject:
     """Return the undo as plain JSON values."""
     return {"type": type(undo).__name__, **asdict(undo)}
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import CellsError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.hosts import Host, hosts_of
 
 if TYPE_CHECKING:
@@ -35,10 +36,8 @@ class Access:
     """Options for reaching cells.
 
     `keys` are private key files; `known_hosts` None means the user's own files; `jump` lists hosts to go through,
-    separated
-    by commas and reached with the same keys and host keys; `config` says whether the user's SSH configuration is used,
-    or
-    which file instead of it.
+    separated by commas and reached with the same keys and host keys; `config` says whether the user's SSH configuration
+    is used, or which file instead of it.
     """
 
     keys: tuple[Path, ...] = ()
@@ -78,7 +77,7 @@ class Reach:
         self.port = int(self._settings.port or 22)
 
     @property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> JsonObject:
         """Return the `config` option for asyncssh."""
         config = self.access.config
         if isinstance(config, Path):
@@ -160,7 +159,7 @@ class Reach:
 
     def options(self) -> dict[str, object]:
         """Return the keyword arguments for `asyncssh.connect`."""
-        options: dict[str, Any] = {
+        options: JsonObject = {
             "password_auth": False,
             "kbdint_auth": False,
             "connect_timeout": self.access.timeout_s,

@@ -27,8 +27,7 @@ class Combined:
     """Aggregate of readings of one metric.
 
     `cell` or `object` is empty if the aggregate covers all of them. `value` is None if no single number is correct;
-    `note`
-    then says why.
+    `note` then says why.
     """
 
     name: str

@@ -32,8 +32,7 @@ class Imported:
     """Result of an import: the run, its rounds and values, and what could not be imported.
 
     `unread` are lines that could not be parsed, `errors` are errors that cells printed, `refused` concerns files
-    without
-    metrics; `alerts` counts alerts, `described` cells with a configuration.
+    without metrics; `alerts` counts alerts, `described` cells with a configuration.
     """
 
     run: Run

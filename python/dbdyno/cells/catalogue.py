@@ -315,8 +315,7 @@ def request_rates(name: str) -> tuple[tuple[str, ...], bool]:
     """Return the rates whose sum weights a latency, and whether they belong to the same objects.
 
     The flash log has no rate of its writes; each database of the cell has one, and their sum is the rate of FL_IO_W. It
-    is
-    also that of FL_RQ_W as long as no write bypassed the flash log.
+    is also that of FL_RQ_W as long as no write bypassed the flash log.
     """
     if name in ("FL_IO_TM_W_RQ", "FL_RQ_TM_W_RQ"):
         return ("DB_FL_IO_RQ_SEC",), False

@@ -13,8 +13,7 @@ class Column:
     """Readings of one cell.
 
     `problem` says what went wrong if something is missing; `rates` are its requests per second, including those left
-    out
-    by the mask, because latencies need them; `everything` is all that it returned, regardless of the mask.
+    out by the mask, because latencies need them; `everything` is all that it returned, regardless of the mask.
     """
 
     host: Host

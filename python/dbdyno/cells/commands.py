@@ -143,8 +143,7 @@ def regrouped(answers: Iterable[Answer], own: Mapping[Host, str] | None = None) 
     """Group equal answers, in order of first appearance.
 
     A cell's name in its answer is shown as <cell>, so that it can equal another's. Answers that differ only in
-    standalone
-    numbers are equal, too: the range from the smallest to the largest is shown in place of each number.
+    standalone numbers are equal, too: the range from the smallest to the largest is shown in place of each number.
 
     Args:
         answers: The answers.

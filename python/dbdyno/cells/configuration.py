@@ -33,10 +33,10 @@ OWN_NAME = "cell.name"
 
 def ask(hosts: Sequence[Host], access: Access) -> FactsOf:
     """Return the facts of every cell that answers."""
-    return asyncio.run(asked(hosts, access))
+    return asyncio.run(read_configuration(hosts, access))
 
 
-async def asked(hosts: Sequence[Host], access: Access) -> FactsOf:
+async def read_configuration(hosts: Sequence[Host], access: Access) -> FactsOf:
     """Return the facts of every cell that answers; the asynchronous form of `ask`."""
     hosts = list(hosts)
     found: FactsOf = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from math import isinf
 from typing import Any
 from xml.etree import ElementTree
@@ -34,8 +35,7 @@ def read_any(text: str, cell: str = "") -> Listing:
     """Parse a cell's answer, which is XML, JSON, cellsrvstat or CellCLI's text, recognised by its beginning.
 
     A truncated document is parsed as far as possible, and the position of the break is added to `unread`. So is text
-    before
-    the XML, such as what a login script of the cell prints.
+    before the XML, such as what a login script of the cell prints.
     """
     text = visible(text)
     head = text.lstrip("\ufeff \t\r\n")[:200]
@@ -146,7 +146,7 @@ class _Reader:
             self.found.unread.append(Unread(self.line, text[:200], why))
 
 
-def _metric(values: dict[str, Any], cell: str, line: int, found: Listing) -> None:
+def _metric(values: Mapping[str, Any], cell: str, line: int, found: Listing) -> None:
     text = str(values["metricValue"])
     number = number_and_unit(text)
     name = visible(str(values.get("name", "")))

@@ -21,8 +21,7 @@ class Reading(NamedTuple):
     """One value of one metric.
 
     `cell` is empty if the text does not name it; `text` is the value as printed; `at_ns` is the collection time in ns
-    since
-    1970, if printed.
+    since 1970, if printed.
     """
 
     cell: str

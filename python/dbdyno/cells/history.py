@@ -83,7 +83,7 @@ async def _asked(
     names = Names()
     columns: list[Column] = []
     problems: dict[str, str] = {}
-    facts = await configuration.asked(hosts, access)
+    facts = await configuration.read_configuration(hosts, access)
     names.learn(facts)
     plain: set[Host] = set()
     async with Fleet(hosts, access) as fleet:

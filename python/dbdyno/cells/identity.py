@@ -90,8 +90,7 @@ def renamed_answers(answers: Iterable[Answer], own: Mapping[Host, str]) -> None:
     """Rename each answer to the name its cell reports.
 
     If two addresses report one name, they may be one cell or two of different racks: the address is then added. A cell
-    that
-    did not report a name keeps its address.
+    that did not report a name keeps its address.
     """
     by_name = Counter(own.values())
     for answer in answers:

@@ -33,8 +33,7 @@ class Intervals:
     """Intervals of a recording.
 
     `deltas` and `seconds` have one value per interval (NaN if there is none), `levels` one per round that is used;
-    `lost`
-    counts intervals by (cell, reason).
+    `lost` counts intervals by (cell, reason).
     """
 
     cells: list[str]

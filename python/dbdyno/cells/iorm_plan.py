@@ -120,8 +120,7 @@ def with_flash_log(plan: IormPlan, databases: Sequence[str], on: bool) -> tuple[
     """Return the plan's directives with flashLog of these databases switched on or off, and everything else unchanged.
 
     A database without a directive gets one with the attributes of the directive for the rest. In a plan without
-    directives
-    the rest gets a directive too, with its flash log on, as it is without a plan.
+    directives the rest gets a directive too, with its flash log on, as it is without a plan.
 
     Raises:
         CellsError: A name is not valid, or a new directive would move resources because the plan is by allocation.

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dbdyno.base.errors import CellsError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.commands import command_of, failure
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.iorm_plan import LIST, Directive, IormPlan, alter, plan_of, same
@@ -100,12 +101,11 @@ class PlanUndo:
     """Plans to restore on cells, as plain values without secrets, which are also in the run's manifest.
 
     Each of `cells` has address, port, user and name of a host, the directives `found`, and `ours`: the directives that
-    this
-    run may have set. `reach` is an `Access`.
+    this run may have set. `reach` is an `Access`.
     """
 
     label: str
-    cells: tuple[dict[str, Any], ...]
+    cells: tuple[JsonObject, ...]
     reach: dict[str, object]
     patience_s: float = 60.0
     settle_s: float = 0.0

@@ -38,8 +38,7 @@ class HostKey:
     """Host key that a cell showed, as a line of known_hosts and as a fingerprint.
 
     `known` is 'yes', 'no' or 'changed'; `problem` says why there is no key; `forget` is the command that removes the
-    known
-    key.
+    known key.
     """
 
     host: Host
@@ -162,8 +161,7 @@ def remove_command(public: str) -> str:
     """Return the shell command that removes the key from a cell.
 
     It removes every line with the key, whatever its comment; other lines, mode and owner are kept. Nothing is written
-    if
-    the key is not there.
+    if the key is not there.
     """
     blob = shlex.quote(" ".join(public.split()[:2]))
     file = "~/.ssh/authorized_keys"

@@ -33,8 +33,7 @@ class Change:
     """Change of one counter between two collections.
 
     `delta` and `per_s` are None unless `verdict` is ok; without collection times there is a difference but no rate
-    (verdict
-    'no time').
+    (verdict 'no time').
     """
 
     cell: str

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import CellsError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cells import configuration
 from dbdyno.cells.alerts import EVERY_S, Watch
 from dbdyno.cells.catalogue import metric
@@ -247,7 +248,7 @@ def cells_of(run: Run) -> list[str]:
     return list(dict.fromkeys(name for name in names if name))
 
 
-def said_of(run: Run, blocks: Sequence[Block], cell: str) -> Iterator[dict[str, Any]]:
+def said_of(run: Run, blocks: Sequence[Block], cell: str) -> Iterator[JsonObject]:
     """Yield what each round's record says about a cell, which may be under an address until it reported its name."""
     known = known_as(run.manifest)
     ways = [cell, *(run.manifest.addresses or {}).get(cell, ()), *(way for way, own in known.items() if own == cell)]

@@ -30,8 +30,7 @@ def show_page(collection: Collection, *, by: str = "cell") -> ShowPage:
     """Return the page of one collection.
 
     `by` 'cell' aggregates a cell's objects, 'object' aggregates cells, 'both' keeps every object of every cell, with
-    <cell>
-    in object names in place of the cell's name.
+    <cell> in object names in place of the cell's name.
     """
     return {
         "schema": SCHEMA,
@@ -159,8 +158,7 @@ def worst_of(row: ShownMetric) -> tuple[str, float] | None:
     """Return the cell to look at first with its value, or None if all values are equal.
 
     For metrics where low is better (latencies, errors, percentages, loads) it is the highest, for an efficiency the
-    lowest,
-    otherwise the one farthest from the median.
+    lowest, otherwise the one farthest from the median.
     """
     known = {cell: value for cell, value in row["values"].items() if value is not None}
     if len(set(known.values())) < 2:
@@ -185,8 +183,7 @@ def table_rows(
 
     The aggregate is first so that it cannot be cut off the screen. With only some `cells`, or none, the cell to look at
     first is shown beside it. Every digit is shown; `scientific` shows numbers as 1.23456e+07, as the ancestor's --sci
-    did,
-    but with all digits.
+    did, but with all digits.
     """
     show_object = any(row["object"] for row in page["rows"])
     found = []

@@ -245,8 +245,7 @@ class Fleet:
         """Start the command, if necessary on a new connection.
 
         A kept connection may be closed, or may allow one session at a time (MaxSessions) and not have noticed the end
-        of the
-        last one.
+        of the last one.
         """
         import asyncssh
 

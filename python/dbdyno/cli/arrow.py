@@ -59,7 +59,7 @@ def _sink(output: Path | None) -> Iterator[BinaryIO]:
         if sys.stdout.isatty():
             raise Error("Arrow is no text for a terminal", next_step="name a file by -o, or lead it into a pipe")
         sys.stdout.flush()
-        yield visible.own(sys.stdout).buffer
+        yield visible.unwrapped(sys.stdout).buffer
         return
     try:
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.cli.output import format_options, show_rows
 
 
@@ -25,7 +25,7 @@ def command(target: str | None, form: str | None, output: Path | None) -> None:
     try:
         checks = [asdict(check) for check in examine_named(target)]
     except TargetError:
-        _tell_owed()
+        _show_unrestored()
         raise
     if form in (None, "table") and output is None:
         click.echo(_page(checks), nl=False)
@@ -33,7 +33,7 @@ def command(target: str | None, form: str | None, output: Path | None) -> None:
         show_rows(checks, form, output)
 
 
-def _tell_owed() -> None:
+def _show_unrestored() -> None:
     """Print the settings still to be restored on servers, which the checked server cannot report itself."""
     from dbdyno.bench.engine.unrestored import all_records
     from dbdyno.bench.postgres.leftovers import describe
@@ -42,7 +42,7 @@ def _tell_owed() -> None:
         click.echo(f"not restored: {describe(record)}", err=True)
 
 
-def _page(checks: list[dict[str, Any]]) -> str:
+def _page(checks: list[TableRow]) -> str:
     lines = []
     for check in checks:
         mark = {True: "yes", False: "no ", None: "-  "}[check["ok"]]

@@ -12,7 +12,7 @@ from dbdyno.cli.output import folder_option
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.leftovers import Finding, Source
-    from dbdyno.bench.restore import OwedServer
+    from dbdyno.bench.restore import UnrestoredServer
 
 
 @click.command()
@@ -35,12 +35,12 @@ def command(name: str | None, every: bool, target: str, folder: Path, dry_run: b
     dbdyno restore last --target postgresql://me@db1/app --dry-run
     """
     from dbdyno.bench.postgres.leftovers import forget
-    from dbdyno.bench.restore import open_owed
+    from dbdyno.bench.restore import open_unrestored
     from dbdyno.cli.cells.options import confirm
 
     if (name is None) != every:
         raise TargetError("name one run, or --all", next_step="`dbdyno runs` lists the runs")
-    with open_owed(target) as server:
+    with open_unrestored(target) as server:
         owed, findings = server.look(_chosen(name, folder))
         if not owed:
             click.echo("there are no settings to restore on this server")
@@ -89,7 +89,7 @@ def _refuse_alive(owed: list[Source]) -> None:
             )
 
 
-def _show(server: OwedServer, findings: list[Finding]) -> None:
+def _show(server: UnrestoredServer, findings: list[Finding]) -> None:
     for one in findings:
         if one.state == "back":
             click.echo(f"{one.name}: as it was, {one.found}")

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.base.limits import Count
 from dbdyno.cli.output import folder_option, format_options, show_rows
 from dbdyno.evidence import Run, list_runs
 from dbdyno.evidence.manifest import Section
 
 if TYPE_CHECKING:
-    from dbdyno.bench.engine.unrestored import Owed
+    from dbdyno.bench.engine.unrestored import UnrestoredSettings
 
 
 @click.command("runs")
@@ -62,7 +63,7 @@ def chosen(folder: Path, plan: Path | None, since: str | None) -> list[Run]:
     return found
 
 
-def _row(run: Run) -> dict[str, Any]:
+def _row(run: Run) -> TableRow:
     verdict = run.manifest.verdict or Section()
     return {
         "run": run.id,
@@ -74,7 +75,7 @@ def _row(run: Run) -> dict[str, Any]:
     }
 
 
-def _left(record: Owed) -> str:
+def _left(record: UnrestoredSettings) -> str:
     """Return what an interrupted run left changed on its server, as far as the records show."""
     word = "being put back" if record.state == "retrying" else "not put back"
     return f"{record.names} {word}"

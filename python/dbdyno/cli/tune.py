@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from dbdyno.base.errors import PlanError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cli.output import out_option, seed_option, share_option
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def _fresh(run: Run, plan: Plan, seconds: float | None, output: Path) -> Plan | 
     from dbdyno.report.files import write_whole
     from dbdyno.study.plan.confirm import confirming
 
-    race: dict[str, Any] = run.manifest.race
+    race: JsonObject = run.manifest.race
     if not race["alive"] or len(race["failed"]) == len(plan.arms):
         step = f"run the {plan.what_runs} manually, then correct the plan"
         raise PlanError("every arm failed", where=run.id, next_step=step)

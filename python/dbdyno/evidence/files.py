@@ -10,6 +10,7 @@ from typing import Any
 
 from dbdyno.base import files
 from dbdyno.base.errors import EvidenceError
+from dbdyno.base.json_types import JsonObject
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -38,7 +39,7 @@ def write_json(path: Path, value: Any) -> None:
     write_whole(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def read_json(path: Path, objects: type[dict[str, Any]] = dict) -> Any:
+def read_json(path: Path, objects: type[JsonObject] = dict) -> Any:
     """Read a JSON file and create each of its objects as `objects`.
 
     Raises:

@@ -15,6 +15,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
 
 from dbdyno.base.errors import EvidenceError
+from dbdyno.base.json_types import JsonObject
 
 DAMAGED = "the file was changed by something else; restore it from a copy"
 
@@ -143,7 +144,7 @@ class Manifest:
         """
         return Manifest.of({**self.__dict__, **changes})
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the values of the manifest in the order in which they were set."""
         return dict(self.__dict__)
 

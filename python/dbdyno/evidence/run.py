@@ -26,6 +26,7 @@ from typing import Any
 
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.files import make_folder, make_inner_folder, sync_folder
+from dbdyno.base.json_types import JsonObject
 from dbdyno.base.notebook import facts_table
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.manifest import DAMAGED, Manifest, Process, Section
@@ -75,7 +76,7 @@ class Block:
     rows: int
     slices: list[SliceRecord]
     marks: list[str] = field(default_factory=list)
-    report: dict[str, Any] = field(default_factory=dict)
+    report: JsonObject = field(default_factory=dict)
     canaries: dict[str, float] = field(default_factory=dict)
 
     @property

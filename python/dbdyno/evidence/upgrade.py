@@ -6,9 +6,9 @@ writers on this host, `machine` on a model. The settings that a run on cells swi
 
 from __future__ import annotations
 
-from typing import Any
+from dbdyno.base.json_types import JsonObject
 
-_READS: dict[str, dict[str, Any]] = {
+_READS: dict[str, JsonObject] = {
     "cells": {"evidence": "cells", "virtual": False, "parts": []},
     "host": {"evidence": "operations", "virtual": False, "parts": ["logs", "race"]},
     "model": {"evidence": "operations", "virtual": True, "parts": ["devices", "databases", "race", "limits"]},
@@ -17,7 +17,7 @@ _READS: dict[str, dict[str, Any]] = {
 _SIGNS = {"iorm": "cells", "logs": "host", "machine": "model"}
 
 
-def upgraded(manifest: dict[str, Any]) -> dict[str, Any]:
+def upgraded(manifest: JsonObject) -> JsonObject:
     """Return the manifest with its bench and how its evidence is read; one that is no run's is unchanged."""
     if "bench" in manifest or "plan" not in manifest:
         return manifest
@@ -29,7 +29,7 @@ def upgraded(manifest: dict[str, Any]) -> dict[str, Any]:
     return manifest
 
 
-def _switching(manifest: dict[str, Any], plan: dict[str, Any], iorm: dict[str, Any]) -> None:
+def _switching(manifest: JsonObject, plan: JsonObject, iorm: JsonObject) -> None:
     """Copy what a run on cells switches into the parameters of its plan.
 
     A value of an unexpected type is left unchanged; the reader of the plan refuses it.

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import FlowError
-from dbdyno.flow.tables import Given
+from dbdyno.flow.tables import InputTable
 
 DIGITS = 12
 Rows = Counter[tuple[str, ...]]
@@ -64,7 +64,7 @@ def canonical(value: Any) -> str:
 
 
 def answers(
-    query: str | None, script: Path | None, engines: Sequence[str], tables: Sequence[Given]
+    query: str | None, script: Path | None, engines: Sequence[str], tables: Sequence[InputTable]
 ) -> Iterator[Answer]:
     """Yield each engine's answer, first without its optimizer and then with it.
 
@@ -92,7 +92,7 @@ def answers(
             yield answer(engine, optimized, rows)
 
 
-def _of_query(engine: str, query: str, tables: Sequence[Given]) -> tuple[list[Any], list[Any]]:
+def _of_query(engine: str, query: str, tables: Sequence[InputTable]) -> tuple[list[Any], list[Any]]:
     if engine == "duckdb":
         from dbdyno.flow import in_duckdb
 

@@ -29,10 +29,10 @@ class Change:
 
 @dataclass(frozen=True)
 class Compared:
-    """All changes by the optimizer; `passed` is the number of rows between steps, as written and as executed."""
+    """All changes by the optimizer; `rows_out` is the number of rows between steps, as written and as executed."""
 
     changes: tuple[Change, ...]
-    passed: tuple[int | None, int | None]
+    rows_out: tuple[int | None, int | None]
 
     def headline(self) -> str:
         """Return a summary of the changes in one sentence."""
@@ -40,7 +40,7 @@ class Compared:
         if not moved:
             return "The order written is the order executed."
         words = f"{len(moved)} step{'s' * (len(moved) != 1)} differ{'s' * (len(moved) == 1)} from what was written"
-        written, executed = self.passed
+        written, executed = self.rows_out
         if written and executed is not None:
             return f"{words}; {executed:,} rows pass between steps instead of {written:,}."
         return f"{words}."
@@ -60,10 +60,10 @@ class _Place:
 def compare(flow: Flow) -> Compared:
     """Compare the two plans of a flow."""
     written, executed = shortened(flow.written), shortened(flow.executed)
-    return Compared(tuple(_changes(written, executed)), (passed(written), passed(executed)))
+    return Compared(tuple(_changes(written, executed)), (rows_out(written), rows_out(executed)))
 
 
-def passed(step: Step) -> int | None:
+def rows_out(step: Step) -> int | None:
     """Return the number of rows passed between steps, from the steps that report it; None if no step does."""
     told = [one.rows for one in step.walk() if one is not step and one.rows is not None]
     return sum(told) if told else None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError, FlowError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.memory import in_memory
 from dbdyno.evidence.query_limits import only_select
 from dbdyno.flow.conditions import atoms
@@ -27,7 +28,7 @@ from dbdyno.flow.step import (
     Flow,
     Step,
 )
-from dbdyno.flow.tables import Given
+from dbdyno.flow.tables import InputTable
 
 if TYPE_CHECKING:
     import duckdb
@@ -52,7 +53,7 @@ _KINDS = {
 _WRAPPERS = ("RESULT_COLLECTOR", "EXPLAIN_ANALYZE", "QUERY")
 
 
-def flow(text: str, tables: Sequence[Given]) -> Flow:
+def flow(text: str, tables: Sequence[InputTable]) -> Flow:
     """Execute a SELECT with and without the optimizer, and return both plans.
 
     Raises:
@@ -61,7 +62,7 @@ def flow(text: str, tables: Sequence[Given]) -> Flow:
     return Flow("duckdb", _plan(text, tables, optimized=False), _plan(text, tables, optimized=True), OFF)
 
 
-def rows(text: str, tables: Sequence[Given]) -> tuple[list[Any], list[Any]]:
+def rows(text: str, tables: Sequence[InputTable]) -> tuple[list[Any], list[Any]]:
     """Return the rows of the answer without the optimizer, and those with it.
 
     Raises:
@@ -74,7 +75,7 @@ def rows(text: str, tables: Sequence[Given]) -> tuple[list[Any], list[Any]]:
     return found[0], found[1]
 
 
-def _plan(text: str, tables: Sequence[Given], *, optimized: bool) -> Step:
+def _plan(text: str, tables: Sequence[InputTable], *, optimized: bool) -> Step:
     files = {one.path.name: one.name for one in tables}
     with _connected(text, tables, optimized=optimized) as connection:
         row = connection.execute(f"explain (analyze, format json) {text}").fetchone()
@@ -82,7 +83,7 @@ def _plan(text: str, tables: Sequence[Given], *, optimized: bool) -> Step:
 
 
 @contextlib.contextmanager
-def _connected(text: str, tables: Sequence[Given], *, optimized: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+def _connected(text: str, tables: Sequence[InputTable], *, optimized: bool) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a DuckDB with the tables as views, for a text that must be one SELECT."""
     import duckdb
 
@@ -104,15 +105,15 @@ def _connected(text: str, tables: Sequence[Given], *, optimized: bool) -> Iterat
         connection.close()
 
 
-def _root(given: dict[str, Any]) -> dict[str, Any]:
+def _root(given: Mapping[str, Any]) -> JsonObject:
     found = given.get("operator", given.get("children", []))
-    node: dict[str, Any] = found[0]
+    node: JsonObject = found[0]
     while node.get("type") in _WRAPPERS and node.get("children"):
         node = node["children"][0]
     return node
 
 
-def _step(node: dict[str, Any], files: dict[str, str]) -> Step:
+def _step(node: Mapping[str, Any], files: dict[str, str]) -> Step:
     name, info = str(node.get("type", "")), node.get("extra_info") or {}
     inputs = tuple(_step(one, files) for one in node.get("children") or [])
     kind = _KINDS.get(name) or (
@@ -128,7 +129,7 @@ def _step(node: dict[str, Any], files: dict[str, str]) -> Step:
     return Step(kind, text, parts, inputs, rows, None if spent is None else round(spent * 1e9))
 
 
-def _words(kind: str, name: str, info: dict[str, Any], files: dict[str, str]) -> tuple[str, tuple[str, ...]]:
+def _words(kind: str, name: str, info: Mapping[str, Any], files: dict[str, str]) -> tuple[str, tuple[str, ...]]:
     if kind == SCAN:
         file = str(info.get("Filename(s)", info.get("Table", ""))).rpartition("/")[2]
         parts = tuple(atom for one in _list(info.get("Filters")) for atom in atoms(one))

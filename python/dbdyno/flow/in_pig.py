@@ -97,8 +97,7 @@ def rows(script: Path) -> tuple[list[Any], list[Any]]:
     """Return the rows that the script stores without the rules, and those with them.
 
     The script runs in a temporary folder with links to the files beside the script, so nothing is written into the
-    user's
-    folder.
+    user's folder.
 
     Raises:
         FlowError: Pig is missing or reports an error, or the script does not store exactly one result.

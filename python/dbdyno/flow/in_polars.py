@@ -10,7 +10,7 @@ from typing import Any
 from dbdyno.base.errors import FlowError
 from dbdyno.flow.conditions import atoms
 from dbdyno.flow.step import DISTINCT, FILTER, GROUP, JOIN, LIMIT, OTHER, PROJECT, SCAN, SORT, TOP, UNION, Flow, Step
-from dbdyno.flow.tables import Given
+from dbdyno.flow.tables import InputTable
 
 OFF = "optimizations = QueryOptFlags.none()"
 INSTALL = "make setup-clients, or: pip install polars"
@@ -42,7 +42,7 @@ _KINDS = (
 )
 
 
-def flow(text: str, tables: Sequence[Given]) -> Flow:
+def flow(text: str, tables: Sequence[InputTable]) -> Flow:
     """Return both plans of a SELECT.
 
     Raises:
@@ -52,7 +52,7 @@ def flow(text: str, tables: Sequence[Given]) -> Flow:
         return Flow("polars", _plan(lazy, optimizations=pl.QueryOptFlags.none()), _plan(lazy), OFF)
 
 
-def rows(text: str, tables: Sequence[Given]) -> tuple[list[Any], list[Any]]:
+def rows(text: str, tables: Sequence[InputTable]) -> tuple[list[Any], list[Any]]:
     """Return the rows of the answer without the optimizations, and those with them.
 
     Raises:
@@ -63,7 +63,7 @@ def rows(text: str, tables: Sequence[Given]) -> tuple[list[Any], list[Any]]:
 
 
 @contextlib.contextmanager
-def _lazy(text: str, tables: Sequence[Given]) -> Iterator[tuple[Any, Any]]:
+def _lazy(text: str, tables: Sequence[InputTable]) -> Iterator[tuple[Any, Any]]:
     """Yield the polars module and the query as a lazy frame."""
     try:
         import polars as pl

@@ -29,7 +29,7 @@ from dbdyno.flow.step import (
     Flow,
     Step,
 )
-from dbdyno.flow.tables import Given
+from dbdyno.flow.tables import InputTable
 
 PREFIX = "org.apache.spark.sql.catalyst.optimizer."
 RULES = (
@@ -63,7 +63,7 @@ _ORDER = re.compile(r" (ASC|DESC) NULLS (?:FIRST|LAST)")
 _WRAPPERS = ("WholeStageCodegen", "InputAdapter", "Exchange", "BroadcastExchange", "AdaptiveSparkPlan", "ColumnarToRow")
 
 
-def flow(text: str, tables: Sequence[Given]) -> Flow:
+def flow(text: str, tables: Sequence[InputTable]) -> Flow:
     """Execute a SELECT with and without the reordering rules, and return both plans.
 
     Raises:
@@ -75,7 +75,7 @@ def flow(text: str, tables: Sequence[Given]) -> Flow:
         return Flow("spark", _plan(spark, text, tables), executed, f"{OFF}: {len(RULES)} rules")
 
 
-def rows(text: str, tables: Sequence[Given]) -> tuple[list[Any], list[Any]]:
+def rows(text: str, tables: Sequence[InputTable]) -> tuple[list[Any], list[Any]]:
     """Return the rows of the answer without the reordering rules, and those with them.
 
     Raises:
@@ -97,7 +97,7 @@ def _frame(spark: Any, text: str) -> Any:
 
 
 @contextlib.contextmanager
-def session(tables: Sequence[Given]) -> Iterator[Any]:
+def session(tables: Sequence[InputTable]) -> Iterator[Any]:
     """Open a Spark session with one thread and the tables as views, and stop it on exit.
 
     Raises:
@@ -137,7 +137,7 @@ def session(tables: Sequence[Given]) -> Iterator[Any]:
         spark.stop()
 
 
-def _plan(spark: Any, text: str, tables: Sequence[Given]) -> Step:
+def _plan(spark: Any, text: str, tables: Sequence[InputTable]) -> Step:
     files = {one.path.name: one.name for one in tables}
     frame = _frame(spark, text)
     frame.collect()

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from dbdyno.base.errors import FlowError
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.flow.compare import MARKS, SAME, Compared, compare
 from dbdyno.flow.step import FILTER, SCAN, Flow, Step, shortened
-from dbdyno.flow.tables import Given, text_of
+from dbdyno.flow.tables import InputTable, text_of
 
 ENGINES = ("duckdb", "polars", "spark", "pig")
 NO_TABLES = "--table NAME=FILE names a table; Pig's are in its script"
 
 
-def show(script: Path, engine: str, tables: Sequence[Given]) -> dict[str, Any]:
+def show(script: Path, engine: str, tables: Sequence[InputTable]) -> JsonObject:
     """Return the model of a flow on one engine.
 
     Raises:
@@ -32,7 +32,7 @@ def show(script: Path, engine: str, tables: Sequence[Given]) -> dict[str, Any]:
     return model(_of_query(engine, text_of(script).rstrip(";"), tables), script.name)
 
 
-def _of_query(engine: str, text: str, tables: Sequence[Given]) -> Flow:
+def _of_query(engine: str, text: str, tables: Sequence[InputTable]) -> Flow:
     if engine == "duckdb":
         from dbdyno.flow import in_duckdb
 
@@ -46,7 +46,7 @@ def _of_query(engine: str, text: str, tables: Sequence[Given]) -> Flow:
     return in_spark.flow(text, tables)
 
 
-def model(flow: Flow, title: str) -> dict[str, Any]:
+def model(flow: Flow, title: str) -> JsonObject:
     """Return the model of a page."""
     compared = compare(flow)
     marks = compared.marks()
@@ -65,12 +65,10 @@ def model(flow: Flow, title: str) -> dict[str, Any]:
 
 
 def _numbers(compared: Compared) -> tuple[int | None, int | None]:
-    return compared.passed
+    return compared.rows_out
 
 
-def nodes(
-    step: Step, marks: Mapping[str, str], lead: str = "", level: int = 0, *, last: bool = True
-) -> list[dict[str, Any]]:
+def nodes(step: Step, marks: Mapping[str, str], lead: str = "", level: int = 0, *, last: bool = True) -> list[TableRow]:
     """Return the lines of a plan's tree, from the result down."""
     own = sorted((marks[one] for one in step.atoms if marks.get(one, SAME) != SAME), key=MARKS.index)
     filters = f" where {' and '.join(step.atoms)}" if step.kind == SCAN and step.atoms else ""

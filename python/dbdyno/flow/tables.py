@@ -14,7 +14,7 @@ _NAME = re.compile(r"[A-Za-z_]\w{0,62}")
 
 
 @dataclass(frozen=True)
-class Given:
+class InputTable:
     """Table with its name in the flow and its file."""
 
     name: str
@@ -26,7 +26,7 @@ class Given:
         return self.path.suffix == ".csv"
 
 
-def given(words: Sequence[str]) -> tuple[Given, ...]:
+def input_tables(words: Sequence[str]) -> tuple[InputTable, ...]:
     """Parse words of the form NAME=FILE.
 
     Raises:
@@ -42,7 +42,7 @@ def given(words: Sequence[str]) -> tuple[Given, ...]:
             raise FlowError("is neither .csv nor .parquet", where=f"--table {word}", next_step="give such a file")
         if not path.is_file():
             raise FlowError("there is no such file", where=f"--table {word}", next_step="look at the path")
-        found.append(Given(name, path.resolve()))
+        found.append(InputTable(name, path.resolve()))
     twice = next((one.name for one in found if sum(each.name == one.name for each in found) > 1), None)
     if twice is not None:
         raise FlowError(f"two tables are named {twice}", where="--table", next_step="rename one")

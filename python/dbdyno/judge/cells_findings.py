@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.alerts import recorded_alerts
 from dbdyno.cells.coverage import Coverage
 from dbdyno.cells.disk_map import KINDS
@@ -28,7 +29,7 @@ BYPASS_SHARE = 0.01
 _IN_ROUNDS = re.compile(r" \(in \d+ rounds\)$")
 _CLOCK_NEXT = "date -u; chronyc tracking # on the cell, and here"
 _SILENT_NEXT = "cellcli -e list cell attributes msStatus, cellsrvStatus"
-Row = dict[str, Any]
+Row = JsonObject
 Objects = Sequence[tuple[str, str, str, str, float, float, float]]
 
 

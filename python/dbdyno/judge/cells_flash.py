@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.diff import share_interval
 from dbdyno.cells.series import Measured, Step
@@ -36,7 +36,7 @@ _CACHE = {
     "populate": "FC_IO_RQ_W_POPULATE",
     "passed_writes": "FC_IO_RQ_W_SKIP",
 }
-Row = dict[str, Any]
+Row = JsonObject
 
 
 def flash_log(found: Measured) -> Row | None:

@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from dbdyno.base.errors import CellsError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.collect import pattern_of
 from dbdyno.cells.collection import Collection
 from dbdyno.cells.configuration import Facts
@@ -112,7 +112,7 @@ def compare_page(
     threshold: float = THRESHOLD,
     decide: bool = False,
     everything: bool = False,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the model of the comparison page.
 
     Args:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.intervals import Intervals
 from dbdyno.cells.page import Heading, Section, Table
@@ -46,9 +46,9 @@ def listed(names: Sequence[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
-def as_dict(row: Row) -> dict[str, Any]:
+def as_dict(row: Row) -> TableRow:
     """Return a row as plain values in its unit."""
-    ends: dict[str, Any] = {}
+    ends: TableRow = {}
     for side, own in (("first", row.a), ("second", row.b)):
         found = own.interval()
         ends |= {

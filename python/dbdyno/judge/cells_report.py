@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.coverage import Coverage, coverage, what_they_are
 from dbdyno.cells.disk_map import disk_maps, disk_table
 from dbdyno.cells.page import DiskMap, Heading, Table, Verdict
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
 SCHEMA = 1
 COLUMNS_MOST = 6
 """Largest number of cells with a column each; for more cells the columns are least, mean and most."""
-Row = dict[str, Any]
+Row = JsonObject
 
 
-def report_page(run: Run, *, threshold: float = THRESHOLD) -> dict[str, Any]:
+def report_page(run: Run, *, threshold: float = THRESHOLD) -> JsonObject:
     """Return the model of a recording's report.
 
     `threshold` is the smallest difference between siblings that matters, as a share.

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.base.why import Cause, Why, chosen, rest
 from dbdyno.cells.catalogue import request_counters
 from dbdyno.cells.intervals import Intervals
@@ -232,7 +233,7 @@ def _interval(work: Work, figures: Any) -> tuple[Array, Array, Array]:
     return amounts, amounts - half, amounts + half
 
 
-def slow_disks(work: Work, skew: Sequence[Row]) -> Iterator[dict[str, Any]]:
+def slow_disks(work: Work, skew: Sequence[Row]) -> Iterator[TableRow]:
     """Yield disks that take longer than their siblings, with their time per request and the excess per second [ns]."""
     time, requests = work.each(np.ones(work.rounds, dtype=bool))
     tested = {(row["metric"], row["name"]): row for row in skew if row["siblings"] != "cells"}

@@ -8,8 +8,8 @@ section *What happened* as the largest difference inside.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.judge.period_facts import facts_of
 from dbdyno.judge.verdict import LEAST_CHOSEN, Verdict, judge
 from dbdyno.snapshot.causes import ENGINES, change_of, cut_of
@@ -25,7 +25,7 @@ THRESHOLD = 0.05
 """Smallest change inside an interval that is a finding, since nobody asked about it."""
 
 
-def judged_report(interval: Interval, top: int) -> dict[str, Any]:
+def judged_report(interval: Interval, top: int) -> JsonObject:
     """Return the model of an interval's report, whose verdict has the finding as its title."""
     model = report(interval, top)
     verdict, inside = model["verdict"], _inside(interval)

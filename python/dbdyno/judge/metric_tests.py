@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.snapshot.engines.metric import Metric
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ AT_ONCE = 400_000
 """Number of values of both periods that are processed at once, so that memory does not grow with the periods."""
 
 
-def compared(metric: Metric, a: list[float], b: list[float]) -> dict[str, Any]:
+def compared(metric: Metric, a: list[float], b: list[float]) -> TableRow:
     """Return the comparison row of a metric from its values in the sub-intervals of both periods."""
     import numpy as np
 
@@ -78,7 +79,7 @@ def _put(rows: list[dict[str, object]], name: str, values: Floats) -> None:
         row[name] = None if math.isnan(value) else value
 
 
-def decision(row: dict[str, Any], q: float, threshold: float) -> str:
+def decision(row: Mapping[str, Any], q: float, threshold: float) -> str:
     """Return `more`, `less`, `same` or `cannot tell`.
 
     A change of a metric is a finding, and its direction is not a verdict. A metric whose median is 0 in both periods

@@ -8,7 +8,7 @@ from dbdyno.judge.blocked_time import COMMIT, blocked, failed
 from dbdyno.judge.more_work import added
 from dbdyno.judge.same_work import same_work
 from dbdyno.judge.verdict import Facts
-from dbdyno.snapshot.causes import Change, causes, told_once
+from dbdyno.snapshot.causes import Change, causes, reported_causes
 from dbdyno.snapshot.reading.active_rates import ActiveRates
 from dbdyno.snapshot.reading.statement_costs import statement_costs
 
@@ -32,7 +32,7 @@ def facts_of(
         by_hour: True for one value per hour.
         closed: Decision on throughput if the load is a closed loop; empty otherwise.
     """
-    told = told_once(change, causes(change))
+    reported = reported_causes(change, causes(change))
     costs = [statement_costs(change, one, hourly=by_hour) for one in (change.before, change.after)]
     both = (costs[0], costs[1]) if costs[0] is not None and costs[1] is not None else None
     unread = "" if change.both(change.view) else f"{change.view} was not read, so the time of statements is not known"
@@ -42,7 +42,7 @@ def facts_of(
         blocked(looked),
         failed(values),
         added(change, both) if both else None,
-        told,
+        reported,
         change.spent_ms,
         _calls(change),
         unread,

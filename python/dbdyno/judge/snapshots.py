@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from dbdyno.base.errors import SnapshotError
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.evidence.memory import for_files
 from dbdyno.judge.blocked_time import failed
 from dbdyno.judge.metric_tests import compared, decision
@@ -64,7 +65,7 @@ class _Found:
 
     first: list[Part]
     objects: list[Part]
-    told: list[Row]
+    events: list[Row]
     facts: Facts
 
 
@@ -76,7 +77,7 @@ def compare(
     threshold: float = 0.02,
     decide: bool = False,
     closed_loop: bool = False,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the model of a comparison of two periods.
 
     Args:
@@ -128,7 +129,7 @@ def compare(
             _changes(store, one, other, differing),
         ],
         "warnings": _warnings((one, other), counts),
-        "series": _drawn((one, other), given, found.told),
+        "series": _drawn((one, other), given, found.events),
     }
 
 
@@ -327,5 +328,5 @@ def differences(one: Period, other: Period) -> list[Differs]:
     return [*found, *[Differs(what=name, first=old, second=new) for name, old, new in settings]]
 
 
-def _facts(part: Period) -> Iterator[dict[str, Any]]:
+def _facts(part: Period) -> Iterator[TableRow]:
     return (end.facts for end in part.chain)

@@ -19,7 +19,7 @@ from dbdyno.judge.blocked_time import Blocked, Failed
 from dbdyno.judge.more_work import Added
 from dbdyno.judge.next_steps import next_step
 from dbdyno.judge.same_work import Index, SameWork
-from dbdyno.snapshot.causes import Told
+from dbdyno.snapshot.causes import ReportedCause
 from dbdyno.snapshot.wording import span, three
 
 MATERIAL = 0.01
@@ -72,7 +72,7 @@ class Facts:
     blocked: Blocked | None = None
     failed: Failed | None = None
     added: Added | None = None
-    causes: Sequence[Told] = ()
+    causes: Sequence[ReportedCause] = ()
     spent_ms: tuple[float, float] = (0.0, 0.0)
     calls: tuple[float, float] = (0.0, 0.0)
     unread: str = ""
@@ -175,7 +175,7 @@ def _per_commit(commits: Blocked, facts: Facts) -> tuple[tuple[float, float], tu
     return (commits.before, facts.commits_a_second[0]), (commits.after, facts.commits_a_second[1])
 
 
-def _beside(facts: Facts, cause: Told | None) -> tuple[str, ...]:
+def _beside(facts: Facts, cause: ReportedCause | None) -> tuple[str, ...]:
     said = (cause.evidence,) if cause and cause.evidence else ()
     return (*said, *_work_line(facts), *_load(facts))
 
@@ -275,7 +275,7 @@ def _may_be_the_machine(work: SameWork) -> bool:
     return alike and 1 / UNEXPLAINED < work.time.ratio < UNEXPLAINED
 
 
-def _candidates(facts: Facts) -> list[Told]:
+def _candidates(facts: Facts) -> list[ReportedCause]:
     """Return causes that are events or states of the server, not just a statement that is slower or more frequent."""
     return [one for one in facts.causes if one.cause.direct]
 
@@ -315,7 +315,7 @@ def _who(facts: Facts) -> tuple[str, ...]:
     return (*filter(None, said), *_changed(facts, beside=first))
 
 
-def _changed(facts: Facts, beside: Told | None = None) -> tuple[str, ...]:
+def _changed(facts: Facts, beside: ReportedCause | None = None) -> tuple[str, ...]:
     """Return a sentence on settings that changed between the periods, and on a restart."""
     some = (one.cause for one in facts.causes if one is not beside)
     names = [one.words.removeprefix("setting ") for one in some if one.code in CHANGED]

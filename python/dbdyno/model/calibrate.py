@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import ModelError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.model.describe import SCHEMA
 
 if TYPE_CHECKING:
@@ -42,27 +43,27 @@ def calibration(latencies_us: np.ndarray[Any, Any], *, name: str, title: str) ->
             f"{len(values)} latencies are too few to fit a device",
             next_step=f"give {LEAST} or more; p99.9 needs thousands",
         )
-    told = _core.model_calibrate(values.tobytes())
+    report = _core.model_calibrate(values.tobytes())
     text = (
         f"# Fitted by dbdyno to {len(values)} latencies: {title}\n"
         "# capacity_gb: state the measured device's; servers: how many requests it served at once\n"
-        f'[devices.{name}]\nkind = "empirical"\ncapacity_gb = 100.0\nservers = 1\n{told["toml"]}'
+        f'[devices.{name}]\nkind = "empirical"\ncapacity_gb = 100.0\nservers = 1\n{report["toml"]}'
     )
     return {
         "schema": SCHEMA,
         "kind": "model",
         "page": "calibration",
         "title": title,
-        **told,
-        "sentences": sentences(told),
+        **report,
+        "sentences": sentences(report),
         "toml": text,
     }
 
 
-def sentences(told: dict[str, Any]) -> list[str]:
+def sentences(report: JsonObject) -> list[str]:
     """Return sentences that interpret the figures of a fit."""
     found = []
-    distance, floor = told["distance"], told["floor"]
+    distance, floor = report["distance"], report["floor"]
     if floor["ks"] > HIGH_FLOOR_KS:
         found.append(
             f"The two halves of the measurement differ by {floor['ks']:.2f} themselves: the device"
@@ -75,9 +76,9 @@ def sentences(told: dict[str, Any]) -> list[str]:
             f"The table is off by {distance['ks']:.3f}, the halves themselves by"
             f" {floor['ks']:.3f}: more latencies would make a better table."
         )
-    lag = next((entry["measured"] for entry in told["lags"]), None) or 0.0
-    if told["regimes"]:
-        slow = told["regimes"][1]
+    lag = next((entry["measured"] for entry in report["lags"]), None) or 0.0
+    if report["regimes"]:
+        slow = report["regimes"][1]
         found.append(
             f"A slow regime takes {slow['share']:.1%} of the requests and lasts"
             f" {slow['stay_ms']:.3g} ms on average, in the time of requests one after another."
@@ -87,8 +88,8 @@ def sentences(told: dict[str, Any]) -> list[str]:
             f"Neighbours are alike (correlation {lag:.2f}) without two states that last: the device"
             " below draws independently, so queues in front of it will be shorter than real ones."
         )
-    if told["blocks"] < 20:
+    if report["blocks"] < 20:
         found.append(
-            f"What is alike lasts so long that the intervals rest on {told['blocks']} stretches only: measure longer."
+            f"What is alike lasts so long that the intervals rest on {report['blocks']} stretches only: measure longer."
         )
     return found

@@ -8,7 +8,7 @@ own parameters; nothing is measured here.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from dbdyno.model.machine import Machine
 
@@ -16,8 +16,8 @@ PIECE = 1 << 20
 """Size of the example request, in bytes: 1 MB."""
 
 
-def sentences(machine: Machine, arms: list[dict[str, Any]]) -> list[str]:
-    """Return sentences about the outstanding requests allowed and who shares a limit, over all arms.
+def sentences(machine: Machine, settings: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return sentences about the outstanding requests allowed and who shares a limit, over the settings of all arms.
 
     The list is empty if the machine has no LUN.
     """
@@ -28,10 +28,10 @@ def sentences(machine: Machine, arms: list[dict[str, Any]]) -> list[str]:
     lun = luns[0]
     stripe = next((p for p in machine.parts if lun["name"] in p["over"]), None)
     each = lun["count"] // (stripe["count"] if stripe else 1)
-    throttles = _levels(machine, arms, f"devices.{lun['name']}.sd_max_throttle")
+    throttles = _levels(machine, settings, f"devices.{lun['name']}.sd_max_throttle")
     told = []
     if stripe is not None:
-        widths = _levels(machine, arms, f"devices.{stripe['name']}.stripe_kb")
+        widths = _levels(machine, settings, f"devices.{stripe['name']}.stripe_kb")
         told += [_demand(width, each) for width in widths]
     told.append(
         f"The host's limit is per LUN: {_list(throttles)} requests under way on each, so at most "
@@ -69,10 +69,10 @@ def _share(per_lun: float) -> str:
     return "J" if math.isclose(per_lun, 1) else f"J × {per_lun:.3g}"
 
 
-def _levels(machine: Machine, arms: list[dict[str, Any]], path: str) -> list[int]:
+def _levels(machine: Machine, settings: Sequence[Mapping[str, str]], path: str) -> list[int]:
     """Return the distinct values of a parameter over all arms in order; if no arm sets it, the machine's own value."""
     short = path.rpartition(".")[2]
-    found = [arm["settings"].get(path, arm["settings"].get(short)) for arm in arms]
+    found = [own.get(path, own.get(short)) for own in settings]
     values = dict.fromkeys(int(value) for value in found if value is not None)
     return list(values) or [int(machine.number(path))]
 

@@ -5,18 +5,18 @@ The sections of a report come from the model; those of the shorter pages are bui
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Column, Finding, Head, Page, Section, Table, Tone
 from dbdyno.pages import common, reading, snapshot, why
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, table
-from dbdyno.pages.reading import Analysis
+from dbdyno.pages.reading import Analysis, Entry
 
-Given = Mapping[str, Any]
 COMPARISON = "compare"
 ROWS_MOST = 1000
 CELLS_BESIDE = 6
@@ -66,15 +66,15 @@ def _report(model: Analysis) -> Iterator[Section]:
         yield snapshot.section({**given, "drawn": model}, at)
 
 
-def _rows(title: str, shown: Sequence[Column], rows: Sequence[Given]) -> Table:
+def _rows(title: str, shown: Sequence[Column], rows: Sequence[Entry]) -> Table:
     left = max(0, len(rows) - ROWS_MOST)
     return table(title, shown, rows[:ROWS_MOST], left_out=left, look="loose")
 
 
-def _by_family(make: Callable[[list[Given]], tuple[Column, ...]], rows: Sequence[Given]) -> Iterator[Section]:
+def _by_family(make: Callable[[list[Entry]], tuple[Column, ...]], rows: Sequence[Entry]) -> Iterator[Section]:
     """Yield a section for the rows of each family, which is the first word of their metric's name."""
 
-    def head(row: Given) -> str:
+    def head(row: Entry) -> str:
         return str(row.get("metric")).partition("_")[0]
 
     for family, grouped in groupby(sorted(rows, key=head), key=head):
@@ -98,7 +98,7 @@ def _show(model: Analysis) -> Iterator[Section]:
         for at, cell in enumerate(cells)
     )
 
-    def made(own: list[Given]) -> tuple[Column, ...]:
+    def made(own: list[Entry]) -> tuple[Column, ...]:
         meaning = Column("description", "meaning")
         item = columns("object:text") if any(row.get("object") for row in own) else ()
         beside = (*heads, meaning) if len(heads) <= CELLS_BESIDE else (meaning, *heads)
@@ -107,7 +107,7 @@ def _show(model: Analysis) -> Iterator[Section]:
     yield from _by_family(made, rows)
 
 
-def _whole(row: Given) -> str:
+def _whole(row: Entry) -> str:
     """Return the value for all cells: a number, a range where a sum is meaningless, or a dash."""
     if row.get("all") is not None:
         return fmt.digits(row["all"])
@@ -134,7 +134,7 @@ def _diff(model: Analysis) -> Iterator[Section]:
         about = "The difference of the times over the difference of the requests."
         yield Section("s-latencies", "Latencies", about, tables=(_rows("", shown, latencies),))
 
-    def made(own: list[Given]) -> tuple[Column, ...]:
+    def made(own: list[Entry]) -> tuple[Column, ...]:
         more = columns("delta:digits:difference per_s:number4:per_second unit:text description:text:meaning")
         return (*columns("metric:text"), *_places(own), *more)
 
@@ -144,11 +144,11 @@ def _diff(model: Analysis) -> Iterator[Section]:
         yield Section("s-without", "Without a difference", tables=(_without(without),))
 
 
-def _places(rows: Sequence[Given]) -> tuple[Column, ...]:
+def _places(rows: Sequence[Entry]) -> tuple[Column, ...]:
     return tuple(Column(name, name) for name in ("cell", "object") if any(row.get(name) for row in rows))
 
 
-def _log_table(log: Given) -> Table:
+def _log_table(log: Entry) -> Table:
     heads = (
         ("writes", "redo writes"),
         ("disk_first", "disk first"),
@@ -176,7 +176,7 @@ def _log_value(value: Any, *, is_share: bool) -> str:
     return f"{100 * value:.2f}{fmt.THIN}%" if is_share else fmt.digits(value)
 
 
-def _without(entries: Sequence[Given]) -> Table:
+def _without(entries: Sequence[Entry]) -> Table:
     counts: dict[tuple[str, str], int] = {}
     for entry in entries:
         key = str(entry.get("cell")), str(entry.get("verdict"))
@@ -228,7 +228,7 @@ def _head(model: Analysis, found: Sequence[Finding]) -> Head:
     )
 
 
-def _chips(facts: Given) -> Iterator[str]:
+def _chips(facts: Entry) -> Iterator[str]:
     if facts.get("rounds"):
         every = fmt.number(facts.get("every_s"))
         pace = f", one every {every:g}{fmt.THIN}s" if every else ""
@@ -262,7 +262,7 @@ def _verdict(model: Analysis, found: Sequence[Finding]) -> dict[str, str]:
 
 def _findings(model: Analysis) -> Iterator[Finding]:
     """Yield the findings of the model, or, if it has none, the problems of each cell."""
-    given: list[dict[str, Any]] = reading.entries(model, "findings")
+    given: list[TableRow] = reading.entries(model, "findings")
     if not given:
         given = [
             {"level": "doubt", "text": f"{cell.get('name')}: {cell['problem']}", "next": cell.get("next_step")}

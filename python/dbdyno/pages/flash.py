@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from dbdyno.base import decisions
 from dbdyno.page import Head, Page, Row, Section
@@ -11,8 +10,6 @@ from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, counted
 from dbdyno.pages.reading import Analysis
-
-Given = Mapping[str, Any]
 
 
 def page(model: Analysis) -> Page:

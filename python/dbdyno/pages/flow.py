@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import zip_longest
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Column, Finding, Head, Page, Section, Tone
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns
-from dbdyno.pages.reading import Analysis
+from dbdyno.pages.reading import Analysis, Entry
 
 BLANK = "\u2800"
 """A character that looks like a blank but is not stripped from the beginning of a cell."""
-Given = Mapping[str, Any]
 SIGNS = {"moved": "↓", "merged": "→", "dropped": "-", "added": "+"}
 TONES: dict[str, Tone] = {"same": "even", "moved": "good", "merged": "good", "dropped": "doubt", "added": "doubt"}
 
@@ -49,7 +48,7 @@ def _table(model: Analysis) -> Any:
     shown = tuple(one for one in shown if "_" not in one.name or _tells(model, one.name))
     rows = []
     for pair in zip_longest(*(reading.entries(model, side) for side in sides)):
-        cells: dict[str, Any] = {}
+        cells: TableRow = {}
         for side, node in zip(sides, pair, strict=True):
             if node is not None:
                 cells[side] = Cell(_line(node))
@@ -64,7 +63,7 @@ def _tells(model: Analysis, name: str) -> bool:
     return any(node.get(key) is not None for node in reading.entries(model, side))
 
 
-def _line(node: Given) -> str:
+def _line(node: Entry) -> str:
     sign = SIGNS.get(str(node.get("mark")), "")
     lead = str(node.get("lead") or "").replace(" ", BLANK)
     return f"{lead}{f'{sign} ' if sign else ''}{fmt.line(node.get('text') or '', 120)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Head, Page, Row, Section, Table, Tone
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
@@ -185,7 +186,7 @@ def _calibration(model: Analysis) -> Page:
     )
 
 
-def _quantiles(model: Analysis) -> list[dict[str, Any]]:
+def _quantiles(model: Analysis) -> list[TableRow]:
     """Return one row per quantile: measured value, interval, error of the table, noise floor."""
     errors, floors = (reading.dig(model, key, "quantiles") or [] for key in ("distance", "floor"))
     given = reading.entries(model, "quantiles")
@@ -213,7 +214,7 @@ def _quality(model: Analysis) -> Table:
     return table("Fit to the first half, held to the second", shown, rows)
 
 
-def _fitted(quantiles: list[dict[str, Any]]) -> Table:
+def _fitted(quantiles: list[TableRow]) -> Table:
     rows = [
         {
             "name": f"p{(row['p'] or 0) * 100:g}",
@@ -240,7 +241,7 @@ def _lags(model: Analysis) -> Table:
 
 
 def _regimes(model: Analysis) -> Table:
-    def made() -> Iterator[dict[str, Any]]:
+    def made() -> Iterator[TableRow]:
         for name, row in zip(("usual", "slow"), reading.entries(model, "regimes"), strict=False):
             yield {
                 "name": name,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Finding, Head, Page, Row, Section, Table, Tone
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import TONES, columns
-from dbdyno.pages.reading import Analysis
+from dbdyno.pages.reading import Analysis, Entry
 
-Given = Mapping[str, Any]
 COUNTERS = (
     "blocks_fetched:count:blocks_read missed:count:not_in_buffers storage_bytes:bytes:from_storage"
     " rows_read:count:rows_its_handlers_read bytes_sent:bytes:sent log_bytes:bytes:log"
@@ -57,7 +56,7 @@ def page(model: Analysis) -> Page:
     return Page(head, sections, data=lambda: common.flat(reading.entries(model, "chunks")))
 
 
-def _rate(totals: Given) -> Iterator[str]:
+def _rate(totals: Entry) -> Iterator[str]:
     names = ("bytes", "reading_ns", "bytes_per_s", "file_bytes", "elapsed_ns")
     size, reading, rate, filed, spent = (fmt.number(totals.get(name)) for name in names)
     if not size or not reading or not rate or not spent:
@@ -67,7 +66,7 @@ def _rate(totals: Given) -> Iterator[str]:
     yield f"{fmt.duration(spent)} of work in all."
 
 
-def _chips(model: Analysis, job: Given) -> Iterator[str]:
+def _chips(model: Analysis, job: Entry) -> Iterator[str]:
     yield f"job {fmt.line(job.get('id') or '')}"
     if job.get("mode"):
         yield fmt.line(job["mode"])
@@ -118,11 +117,11 @@ def _cost(model: Analysis) -> Section:
     return Section("cost", "Cost to the source", tables=tuple(tables), notes=notes)
 
 
-def _picked(one: Given) -> dict[str, Any]:
+def _picked(one: Entry) -> TableRow:
     return {"class": fmt.line(one.get("class") or ""), "share": one.get("share"), "looks": one.get("looks")}
 
 
-def _session(one: Given, *, several: bool) -> dict[str, Any]:
+def _session(one: Entry, *, several: bool) -> TableRow:
     at = f"attempt {one.get('attempt')}, " if several else ""
     waits = one.get("waits") or {}
     whole = sum(waits.values()) or 1
@@ -136,7 +135,7 @@ def _session(one: Given, *, several: bool) -> dict[str, Any]:
     }
 
 
-def _sum(sessions: list[dict[str, Any]], name: str) -> int | None:
+def _sum(sessions: list[TableRow], name: str) -> int | None:
     known = [one[name] for one in sessions if one[name] is not None]
     return sum(known) if known else None
 
@@ -170,7 +169,7 @@ def _over_time(model: Analysis) -> Section:
     return Section("over_time", "How it went", tables=table, figures=drawn)
 
 
-def _tables(tables: list[dict[str, Any]]) -> Section:
+def _tables(tables: list[TableRow]) -> Section:
     if len(tables) < 2:
         return Section("tables", "Tables")
     shown = columns("table:text kind:text chunks chunks_in_all:count:of rows bytes:bytes file_bytes:bytes:in_files")
@@ -198,7 +197,7 @@ def _rejects(model: Analysis) -> Section:
     return Section("rejects", "Rejected rows", f"All of them, with their values: {path}", tables=(table,))
 
 
-def _about(job: Given) -> Section:
+def _about(job: Entry) -> Section:
     """Return where the job's files are, and how the job is stopped from the database's side."""
     facts = [("job", job.get("id")), ("ledger", job.get("folder")), ("source", job.get("source"))]
     facts += [("target", job.get("target")), ("mode", job.get("mode"))]

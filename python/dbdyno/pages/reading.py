@@ -14,9 +14,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from dbdyno.base.errors import ReportError
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.pages import format as fmt
 
-Analysis = dict[str, Any]
+Analysis = JsonObject
+Entry = Mapping[str, Any]
+"""A part of a model: an entry of one of its lists."""
 T = TypeVar("T")
 SCHEMA = 1
 KINDS = (
@@ -84,7 +87,7 @@ def dig(data: Any, *keys: str) -> Any:
     return data
 
 
-def entries(data: Any, *keys: str) -> list[dict[str, Any]]:
+def entries(data: Any, *keys: str) -> list[TableRow]:
     """Return the list of mappings under nested keys; an empty list if it is missing or null.
 
     Raises:
@@ -110,9 +113,7 @@ def strings(data: Any, *keys: str) -> list[str]:
     return [str(entry) for entry in listed if entry not in (None, "")]
 
 
-def rows(
-    entry: Mapping[str, Any], where: str, needed: Sequence[str], optional: Sequence[str] = ()
-) -> list[dict[str, Any]]:
+def rows(entry: Mapping[str, Any], where: str, needed: Sequence[str], optional: Sequence[str] = ()) -> list[TableRow]:
     """Return parallel arrays as one dict per position, without positions at which a needed number is null.
 
     Raises:

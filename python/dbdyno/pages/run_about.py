@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Column, Row, Section, Table
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import arm, columns
-from dbdyno.pages.reading import Analysis
+from dbdyno.pages.reading import Analysis, Entry
 
-Given = Mapping[str, Any]
 OVER = "Over all operations (per second: the mean of the blocks)"
 """Title of the arms' table: its numbers are over all operations, those of the metrics are means of per-block values."""
 ERRORS_SHOWN, STATEMENTS_SHOWN = 20, 60
@@ -140,7 +140,7 @@ def correlation(model: Analysis) -> Iterator[Section]:
     )
 
 
-def _interval(row: Given) -> str:
+def _interval(row: Entry) -> str:
     return f"{fmt.significant(row.get('low'), 2)} to {fmt.significant(row.get('high'), 2)}"
 
 
@@ -191,7 +191,7 @@ def _statement(model: Analysis, statement: dict[str, object]) -> Iterator[Row]:
     kind = fmt.line(statement.get("kind") or "")
     text: Any = Cell(fmt.text(statement.get("statement") or ""), notes=(kind,) if kind else ())
     for one in reading.entries(statement, "arms") or [{}]:
-        cells: dict[str, Any] = {**one, "text": text}
+        cells: TableRow = {**one, "text": text}
         yield Row({**cells, "arm": arm(model, one.get("arm"))} if one else {"text": text}, style="" if one else "dim")
         text = ""
 

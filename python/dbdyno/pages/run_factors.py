@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Column, Row, Section, Table
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns
-from dbdyno.pages.reading import Analysis
+from dbdyno.pages.reading import Analysis, Entry
 
-Given = Mapping[str, Any]
 TABLES_MOST = 6
 """Maximum number of curves printed on a terminal; a page has all of them."""
 _ABOUT = (
@@ -38,7 +38,7 @@ def sections(model: Analysis) -> Iterator[Section]:
     yield Section("factors", "Levels", _ABOUT, tables=tables, notes=notes)
 
 
-def _table(curve: Given, label: str, unit: str, where: Any) -> Table:
+def _table(curve: Entry, label: str, unit: str, where: Any) -> Table:
     where_held = fmt.line(curve.get("where") or "")
     name = fmt.line(curve.get("factor") or "")
     shown = (
@@ -53,7 +53,7 @@ def _table(curve: Given, label: str, unit: str, where: Any) -> Table:
     return common.table(f"{name} {where_held}".strip(), shown, rows, note=note, where=where)
 
 
-def _row(at: int, row: Given, curve: Given) -> dict[str, Any]:
+def _row(at: int, row: Entry, curve: Entry) -> TableRow:
     share = fmt.number(row.get("share")) or 0.0
     marks = []
     if not curve.get("ordered"):

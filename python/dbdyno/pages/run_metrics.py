@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dbdyno.base import decisions
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Column, Section, Strip, Table, Where
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import arm, columns
-from dbdyno.pages.reading import Analysis
+from dbdyno.pages.reading import Analysis, Entry
 
-Given = Mapping[str, Any]
 MEANS = "Before and after: geometric means of the blocks."
 OF_MANY = (
     'An interval may lie off 0 and the decision still be "cannot tell": of several metrics some lie off by chance, '
@@ -40,7 +40,7 @@ def sections(model: Analysis) -> Iterator[Section]:
     yield Section("metrics", "Metrics", _about(model, rows), tables=tables, notes=notes, where=where)
 
 
-def _about(model: Analysis, rows: Sequence[Given]) -> str:
+def _about(model: Analysis, rows: Sequence[Entry]) -> str:
     levels = {fmt.percent(row.get("level"), 3, trim=True) for row in rows if row.get("level") is not None}
     within = f", with its {levels.pop()} interval over blocks" if len(levels) == 1 else ""
     matters = reading.threshold(model)
@@ -73,7 +73,7 @@ def _table(model: Analysis, pair: tuple[Any, Any], rows: list[dict[str, object]]
     return common.table(f"{one} against {base}", shown, made, look="metrics")
 
 
-def _row(row: dict[str, Any], reach: float, matters: float | None) -> dict[str, Any]:
+def _row(row: TableRow, reach: float, matters: float | None) -> TableRow:
     known = decisions.answer(row.get("decision"))
     boot = fmt.interval(row.get("boot_low"), row.get("boot_high"))
     words, needed = fmt.line(row.get("words") or ""), _needed(row)
@@ -97,7 +97,7 @@ def _row(row: dict[str, Any], reach: float, matters: float | None) -> dict[str, 
     }
 
 
-def _side(row: Given) -> tuple[str, ...]:
+def _side(row: Entry) -> tuple[str, ...]:
     return ("higher is better",) if row.get("higher_is_better") else ()
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Section
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import arm, columns
-from dbdyno.pages.reading import Analysis
+from dbdyno.pages.reading import Analysis, Entry
 
-Given = Mapping[str, Any]
 STATIONS_PRINTED = 18
 
 
@@ -23,7 +23,7 @@ def sections(model: Analysis) -> Iterator[Section]:
     yield from resources(model)
 
 
-def _interval(row: Given) -> str:
+def _interval(row: Entry) -> str:
     """Return an interval of shares in per cent."""
     if fmt.number(row.get("low")) is None or fmt.number(row.get("high")) is None:
         return fmt.NONE
@@ -60,7 +60,7 @@ def race(model: Analysis) -> Iterator[Section]:
     yield Section("race", "Disk or flash first", about, tables=(table,))
 
 
-def _race(model: Analysis, row: dict[str, Any]) -> dict[str, object]:
+def _race(model: Analysis, row: Mapping[str, Any]) -> dict[str, object]:
     passed = tuple(f"{fmt.line(why)} {fmt.count(n)}" for why, n in (row.get("passed") or {}).items())
     return {**row, "arm": arm(model, row.get("arm")), "interval": _interval(row), "passed": Cell("", notes=passed)}
 
@@ -194,7 +194,7 @@ def logs(model: Analysis) -> Iterator[Section]:
     yield Section("logs", "The log and its paths", about, tables=(table,), notes=notes, where="page")
 
 
-def _path(model: Analysis, log: Given, path: dict[str, Any]) -> dict[str, Any]:
+def _path(model: Analysis, log: Entry, path: Mapping[str, Any]) -> TableRow:
     quantiles = reading.dig(path, "quantiles_ns") or {}
     file = fmt.line(path.get("file") or "")
     return {
@@ -206,7 +206,7 @@ def _path(model: Analysis, log: Given, path: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _backlog(model: Analysis, log: Given) -> str:
+def _backlog(model: Analysis, log: Entry) -> str:
     """Return a sentence about the writes affected because a path was too far behind."""
     found = log["race"]
     busy, held = fmt.count(found.get("skipped_busy")), fmt.count(found.get("held_back"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Section
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
@@ -33,8 +34,8 @@ def sections(model: Analysis) -> Iterator[Section]:
     yield Section("order", "What the written order costs", _ABOUT, tables=(common.table("", shown, rows),))
 
 
-def _row(row: Mapping[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {"engine": fmt.line(row.get("engine") or "?"), "lines": row.get("lines")}
+def _row(row: Mapping[str, Any]) -> TableRow:
+    made: TableRow = {"engine": fmt.line(row.get("engine") or "?"), "lines": row.get("lines")}
     made["floor"] = row.get("floor_ns")
     for name in _RATIOS:
         own = row.get(name) or {}

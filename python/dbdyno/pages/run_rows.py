@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dbdyno.base.json_types import TableRow
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
 
@@ -51,7 +50,7 @@ SWEEP_COLUMNS = (
 BIN_COLUMNS = ("redo_bytes", "median_ns", "low_ns", "high_ns", "n")
 
 
-def rows(safe: Analysis) -> list[dict[str, Any]]:
+def rows(safe: Analysis) -> list[TableRow]:
     """Return one row per arm and metric, all with the same keys in the same order.
 
     Other kinds of runs have other rows: curves one per bin, sweeps one per point, correlations one per property,
@@ -94,7 +93,7 @@ def _sweep(safe: Analysis) -> list[dict[str, object]]:
     ]
 
 
-def _lines(safe: Analysis) -> list[dict[str, Any]]:
+def _lines(safe: Analysis) -> list[TableRow]:
     """Return the metrics of the whole, then those of each line, for two sets of traces."""
     whole = {"family": "whole", "name": "", "only_in": None}
     sides = ("base_count", "count", "base_total_ns", "total_ns")

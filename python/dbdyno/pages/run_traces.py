@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dbdyno.base import decisions
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Column, Row, Section, Table, Tone
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns
-from dbdyno.pages.reading import Analysis
+from dbdyno.pages.reading import Analysis, Entry
 
-Given = Mapping[str, Any]
 LINES_PRINTED, CHANGES_PRINTED, PARTS_SHOWN, PAIRS_SHOWN = 8, 5, 12, 10
 _COUNTS = (
     ("executions", "executions of the client"),
@@ -150,7 +150,7 @@ def pairs(model: Analysis) -> Iterator[Section]:
     yield Section("pairs", "Pairs that differ most", tables=(table,))
 
 
-def _pair(row: Given, time: str) -> dict[str, Any]:
+def _pair(row: Entry, time: str) -> TableRow:
     one, two = (fmt.number(value) for value in (row.get(time) or [None, None]))
     return {
         "name": fmt.line(row.get("key") or "", 60),
@@ -195,7 +195,7 @@ def _line_columns(model: Analysis, title: str) -> tuple[Column, ...]:
     )
 
 
-def _line(row: dict[str, Any], model: Analysis) -> dict[str, Any]:
+def _line(row: Mapping[str, Any], model: Analysis) -> TableRow:
     one, two = row.get("sides") or [{}, {}]
     metrics = {metric.get("metric"): metric for metric in row.get("metrics") or []}
     only = row.get("only_in")
@@ -249,7 +249,7 @@ def changes(model: Analysis) -> Iterator[Section]:
     yield Section("changes", "Statements that changed, figures per execution of each", about, parts=parts)
 
 
-def _changed(row: dict[str, Any], model: Analysis, figures: list[tuple[str, str]], at: int) -> Section:
+def _changed(row: Mapping[str, Any], model: Analysis, figures: list[tuple[str, str]], at: int) -> Section:
     sides, names = row.get("sides") or [None, None], _names(model)
     only = next((names[side] for side in (0, 1) if sides[1 - side] is None), "")
     what = [_WORDS.get(name, fmt.line(name)) for name in row.get("what") or []]
@@ -296,7 +296,7 @@ def _each(metric: dict[str, object] | None) -> tuple[str, ...]:
     return (f"Each takes {fmt.change(metric.get('ratio'))} ({interval}): {word}.",)
 
 
-def _steps(side: dict[str, Any] | None, name: str) -> Table | None:
+def _steps(side: Mapping[str, Any] | None, name: str) -> Table | None:
     """Return the steps of a plan with the figures of its first execution, or None if it has none."""
     rows = [
         {
@@ -327,12 +327,12 @@ def tails(model: Analysis) -> Iterator[Section]:
     yield Section("tails", "The slow tail, compared apart", sentences=told, tables=(table,))
 
 
-def _quantile(values: list[Any]) -> dict[str, Any]:
+def _quantile(values: list[Any]) -> TableRow:
     one, two = [*values, None, None][:2]
     return {"a": one, "b": two, "change": two / one if one and two else None}
 
 
-def _exceed(given: dict[str, Any], names: tuple[str, str]) -> str:
+def _exceed(given: Mapping[str, Any], names: tuple[str, str]) -> str:
     found = reading.dig(given, "exceed") or {}
     shares = found.get("shares") or []
     if len(shares) != 2:
@@ -355,7 +355,7 @@ def _points(share: Any) -> str:
     return f"{'+' if given > 0 else fmt.MINUS if given < 0 else ''}{abs(given) * 100:.2g}"
 
 
-def _longest(given: dict[str, Any], names: tuple[str, str]) -> str:
+def _longest(given: Mapping[str, Any], names: tuple[str, str]) -> str:
     found = reading.dig(given, "longest") or {}
     counts, expected = found.get("counts") or [], found.get("expected") or []
     if len(counts) != 2 or not found.get("most"):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Head, Page, Section
 from dbdyno.pages import (
     common,
@@ -19,11 +19,10 @@ from dbdyno.pages import (
 )
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, counted
-from dbdyno.pages.reading import Analysis
+from dbdyno.pages.reading import Analysis, Entry
 from dbdyno.pages.trace_finding import finding
 from dbdyno.pages.trace_words import period
 
-Given = Mapping[str, Any]
 KINDS = {
     "profile": "Response-time profile",
     "sql": "Statements",
@@ -64,7 +63,7 @@ def _head(model: Analysis, name: str) -> Head:
     )
 
 
-def _chips(facts: Given) -> Iterator[str]:
+def _chips(facts: Entry) -> Iterator[str]:
     """Yield the known facts, one short phrase each."""
     yield counted(facts.get("files"), "file")
     yield fmt.size(facts["bytes"]) if facts.get("bytes") else ""
@@ -107,7 +106,7 @@ def _timeline(model: Analysis) -> Iterator[Section]:
     yield Section("trace_timeline", "Time by class", tables=(by_class, folded))
 
 
-def _timeline_rows(model: Analysis) -> list[dict[str, Any]]:
+def _timeline_rows(model: Analysis) -> list[TableRow]:
     """Return one row per session, interval and class."""
     return [
         {

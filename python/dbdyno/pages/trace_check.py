@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Finding, Section, Tone
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.common import counted
-from dbdyno.pages.reading import Analysis
+from dbdyno.pages.reading import Analysis, Entry
 
-Given = Mapping[str, Any]
 _RECORDS = 8
 
 
@@ -53,7 +53,7 @@ def _answer(model: Analysis) -> tuple[Tone, str]:
     return "good", "everything was read, and the time closes"
 
 
-def _file(at: int, file: Given) -> Section:
+def _file(at: int, file: Entry) -> Section:
     records = sorted((file.get("records") or {}).items(), key=lambda pair: -pair[1])
     facts = [
         fmt.line(file.get("format") or "", 40),
@@ -95,23 +95,23 @@ def _closes(closes: Any) -> list[str]:
     ]
 
 
-def _clock(clock: Given) -> str:
+def _clock(clock: Entry) -> str:
     if not clock.get("stamps"):
         return "no wall-clock stamp"
     residual = fmt.duration(clock.get("residual_max_ns"))
     return f"{counted(clock['stamps'], 'wall-clock stamp')}, at most {residual} off"
 
 
-def _unread(unread: Given) -> Finding:
+def _unread(unread: Entry) -> Finding:
     first = unread.get("first") or {}
     where = f"line {first.get('line')}, byte {first.get('byte_offset')}"
     words = f"{fmt.line(unread.get('reason') or '')} × {fmt.count(unread.get('count'))}, first at {where}"
     return Finding(words, "doubt", (fmt.line(first.get("sample") or "", 100),))
 
 
-def rows(model: Analysis) -> list[dict[str, Any]]:
+def rows(model: Analysis) -> list[TableRow]:
     """Return one row per file and reason for unread content; a file without any has one row."""
-    found: list[dict[str, Any]] = []
+    found: list[TableRow] = []
     for file in reading.entries(model, "checked"):
         head = {name: file.get(name) for name in ("path", "format", "version", "level", "bytes", "lines")}
         for unread in file.get("unread") or [{}]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Section
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
@@ -31,6 +31,6 @@ def sections(model: Analysis) -> Iterator[Section]:
         yield Section("trace_join_events", "What the server waited for in these calls", tables=(table,))
 
 
-def statement_rows(model: Analysis) -> list[dict[str, Any]]:
+def statement_rows(model: Analysis) -> list[TableRow]:
     """Return one row per statement."""
     return [{**row, "text": fmt.line(row.get("text") or "", 90)} for row in reading.entries(model, "statements")]

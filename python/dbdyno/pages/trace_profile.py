@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Column, Row, Section, Table
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns
-from dbdyno.pages.reading import Analysis
+from dbdyno.pages.reading import Analysis, Entry
 from dbdyno.pages.trace_words import anchors, blank, part, statement_name
 
-Given = Mapping[str, Any]
 COLUMNS = ("count", "waits", "total_ns", "share", "mean_ns", "min_ns", "p50_ns", "p99_ns", "max_ns")
 _LEAST, _BELOW = 1000, 2
 _NAME = 29
@@ -48,7 +48,7 @@ def profile(model: Analysis, *, skew: bool = False) -> Section:
     return Section("trace_profile", title, about, tables=(shown,), parts=(skews,) if tables else ())
 
 
-def _table(model: Analysis, given: Given, lines: list[dict[str, Any]], decades: list[int]) -> Table:
+def _table(model: Analysis, given: Entry, lines: list[TableRow], decades: list[int]) -> Table:
     mixed = any(line.get("mean_ns") is None for line in lines)
     sums = [fmt.line(name) for name in next(iter([line["sums"] for line in lines if line.get("sums")]), {})]
     mostly = _mostly(model)
@@ -85,9 +85,9 @@ def _columns(sums: list[str], decades: list[int], *, mixed: bool, mostly: bool) 
     )
 
 
-def _row(line: Given, decades: list[int], model: Analysis, mostly: Given) -> Row:
+def _row(line: Entry, decades: list[int], model: Analysis, mostly: Entry) -> Row:
     what = fmt.line(line.get("what") or "wait")
-    cells: dict[str, Any] = {
+    cells: TableRow = {
         "name": _name(line, model, _TEXT_MOST),
         "count": blank(line.get("count"), "count"),
         "waits": blank(line.get("waits"), "count"),
@@ -121,7 +121,7 @@ def _sum(value: object) -> str:
     return "" if given is None else fmt.count(round(given)) if given == round(given) else fmt.text(f"{given:.4g}")
 
 
-def _name(line: Given, model: Analysis, longest: int) -> str:
+def _name(line: Entry, model: Analysis, longest: int) -> str:
     """Return what a line is about: the values that it is grouped by, statements with their text."""
     key = reading.dig(line, "key") or {}
     by = list(reading.dig(model, "profile", "by") or [])
@@ -154,18 +154,18 @@ def _value(dimension: str, value: Any, model: Analysis, longest: int) -> str:
     return f"{dimension} {fmt.line(value)}"
 
 
-def _buckets(line: Given) -> list[dict[str, Any]]:
+def _buckets(line: Entry) -> list[TableRow]:
     """Return the non-empty buckets of a line's histogram."""
     names = ("low", "high", "count", "total")
     return [dict(zip(names, bucket, strict=False)) for bucket in line.get("histogram") or [] if bucket[2]]
 
 
-def _place(bucket: Given) -> int:
+def _place(bucket: Entry) -> int:
     """Return the decade of a bucket as a power of ten of ns: 3 is 1 to 10 us, 2 is everything below 1 us."""
     return math.floor(math.log10(bucket["low"]) + 1e-9) if bucket["low"] >= _LEAST else _BELOW
 
 
-def _decades(lines: list[dict[str, Any]]) -> list[int]:
+def _decades(lines: list[TableRow]) -> list[int]:
     """Return the lower ends [ns] of all decades from the first to the last used; times below 1 us share one decade."""
     used = [_place(b) for line in lines for b in _buckets(line) if b["low"] >= 0]
     return [10**at for at in range(min(used), max(used) + 1)] if used else []
@@ -175,7 +175,7 @@ def _from(decade: int) -> str:
     return fmt.duration(decade, 1) if decade >= _LEAST else "<1 µs"
 
 
-def _heights(line: Given, decades: list[int]) -> Any:
+def _heights(line: Entry, decades: list[int]) -> Any:
     """Return the line's time by decade as a cell.
 
     A decade that only has waits of 0 us has a count but no time: it gets the smallest bar.
@@ -189,7 +189,7 @@ def _heights(line: Given, decades: list[int]) -> Any:
     return Cell([time or (small if found else 0.0) for time, found in zip(times, inside, strict=True)])
 
 
-def _buckets_table(line: Given, model: Analysis) -> Table:
+def _buckets_table(line: Entry, model: Analysis) -> Table:
     whole = fmt.number(line.get("total_ns")) or 0.0
     rows = []
     for bucket in _buckets(line):
@@ -211,7 +211,7 @@ def _buckets_table(line: Given, model: Analysis) -> Table:
     return common.table(_name(line, model, _TEXT_MOST), shown, rows, look="slim")
 
 
-def _left_out(given: Given) -> list[Row]:
+def _left_out(given: Entry) -> list[Row]:
     left = given.get("left_out") or {}
     if not left.get("lines") and not left.get("count") and not left.get("total_ns"):
         return []
@@ -236,7 +236,7 @@ def calls(model: Analysis) -> Iterator[Section]:
     yield Section("trace_calls", "Database calls, seconds", about, tables=(found,))
 
 
-def rows(model: Analysis) -> list[dict[str, Any]]:
+def rows(model: Analysis) -> list[TableRow]:
     """Return one row per line of the profile, values unchanged."""
     given = reading.dig(model, "profile") or {}
     by = list(given.get("by") or [])

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Column, Finding, Row, Section, Table
 from dbdyno.pages import common, reading, trace_tree
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns
-from dbdyno.pages.reading import Analysis
+from dbdyno.pages.reading import Analysis, Entry
 from dbdyno.pages.trace_waits import longest
 from dbdyno.pages.trace_words import anchors, part, place, statement_name
 
-Given = Mapping[str, Any]
 Places = Mapping[str, str]
 CARDS_MOST = 200
 """Maximum number of statements printed with all details."""
@@ -76,14 +76,14 @@ def statements(model: Analysis) -> Iterator[Section]:
         yield Section("brief", title, tables=(common.table("", shown, rows),), where="text")
 
 
-def _brief(at: int, entry: Given) -> dict[str, object]:
+def _brief(at: int, entry: Entry) -> dict[str, object]:
     total = entry.get("total") or {}
     name = statement_name(entry.get("statement"), entry.get("text"), 40)
     figures = {"seconds": total.get("elapsed_ns"), "calls": total.get("calls")}
     return {"name": f"{at}. {name}", "share": entry.get("share"), **figures}
 
 
-def _statement(at: int, entry: Given, places: Places) -> Section:
+def _statement(at: int, entry: Entry, places: Places) -> Section:
     text = fmt.text(entry.get("text") or "")
     return Section(
         f"s-{at}",
@@ -97,7 +97,7 @@ def _statement(at: int, entry: Given, places: Places) -> Section:
     )
 
 
-def _tables(entry: Given, places: Places) -> Iterator[Table]:
+def _tables(entry: Entry, places: Places) -> Iterator[Table]:
     yield _steps("", entry, _inclusive(entry.get("total") or {}))
     waits = entry.get("waits") or []
     for title, inside in (("inside its calls, part of", True), ("between its calls, not part of", False)):
@@ -113,7 +113,7 @@ def _tables(entry: Given, places: Places) -> Iterator[Table]:
             yield _relatives(title, entry[name], places)
 
 
-def _bound(given: Given) -> str:
+def _bound(given: Entry) -> str:
     """Return the bind values of one execution: `Bind#0 = 17`."""
     pairs = zip(given.get("numbers") or [], given.get("values") or [], strict=False)
     values = [f"Bind#{number} = {'NULL' if value is None else fmt.line(value, 80)}" for number, value in pairs]
@@ -121,7 +121,7 @@ def _bound(given: Given) -> str:
     return fmt.line(f"binds at {where}, {fmt.duration(given.get('elapsed_ns'))}: {', '.join(values)}", 600)
 
 
-def _facts(entry: Given) -> Iterator[str]:
+def _facts(entry: Entry) -> Iterator[str]:
     depth, total = entry.get("depth"), entry.get("total") or {}
     yield f"{fmt.share(entry.get('share'))} of call time"
     if total.get("executions"):
@@ -138,7 +138,7 @@ def _facts(entry: Given) -> Iterator[str]:
         yield f"first at {place(*str(entry['place']).rsplit(':', 1))}"
 
 
-def _steps(title: str, entry: Given, note: str = "") -> Table:
+def _steps(title: str, entry: Entry, note: str = "") -> Table:
     """Return the call table; `close` is shown apart from the total, because tkprof has no line for CLOSE."""
     given = [Row({**step, "step": fmt.line(step.get("step") or "")}) for step in entry.get("steps") or []]
     apart = [Row(row.cells, style="dim") for row in given if row.cells["step"] == "close"]
@@ -148,19 +148,19 @@ def _steps(title: str, entry: Given, note: str = "") -> Table:
     return Table(title, (Column("step", "call", narrowest=8), *shown[1:]), (*steps, total, *apart), note=note)
 
 
-def _inclusive(total: Given) -> str:
+def _inclusive(total: Entry) -> str:
     if not total or total.get("inclusive_ns") == total.get("elapsed_ns"):
         return ""
     return f"{fmt.seconds(total.get('inclusive_ns'))} s with the recursive statements below it"
 
 
-def _waits(title: str, waits: Sequence[Given]) -> Table:
+def _waits(title: str, waits: Sequence[Entry]) -> Table:
     shown = columns("count:count total_ns:seconds:seconds p50_ns:ns:p50:90 p99_ns:ns:p99 max_ns:ns:max")
     rows = tuple(Row({**wait, "event": fmt.line(wait.get("event") or "")}) for wait in waits)
     return Table("", (Column("event", title, narrowest=28), *shown), rows)
 
 
-def _plan(plan: Given, where: Any) -> Table:
+def _plan(plan: Entry, where: Any) -> Table:
     seen = plan.get("seen") or 1
     name = f"plan {plan['plan_hash']}" if plan.get("plan_hash") else "plan"
     lines = plan.get("lines") or []
@@ -188,7 +188,7 @@ def _plan(plan: Given, where: Any) -> Table:
     return Table("", (Column("step", title, narrowest=26), *shown), tuple(rows), look="plan", where=where)
 
 
-def _step(line: Given) -> Cell:
+def _step(line: Entry) -> Cell:
     """Return a step of a plan with its indentation."""
     words = " ".join(fmt.line(line.get(name) or "") for name in ("operation", "partition")).strip()
     return Cell(words, lead="  " * int(line.get("level") or 0))
@@ -199,7 +199,7 @@ def _nanoseconds(us: object) -> float | None:
     return None if given is None else given * 1000
 
 
-def _tree(entry: Given, places: Places) -> tuple[Section, ...]:
+def _tree(entry: Entry, places: Places) -> tuple[Section, ...]:
     if not entry.get("tree"):
         return ()
     return (
@@ -212,7 +212,7 @@ def _tree(entry: Given, places: Places) -> tuple[Section, ...]:
     )
 
 
-def _relatives(title: str, others: Sequence[Given], places: Places) -> Table:
+def _relatives(title: str, others: Sequence[Entry], places: Places) -> Table:
     rows = [
         {
             "calls": f"{fmt.count(other.get('calls'))} ×",
@@ -229,7 +229,7 @@ def _relatives(title: str, others: Sequence[Given], places: Places) -> Table:
     return common.table("", shown, rows, look="slim", most=_RELATIVES)
 
 
-def _left_out(left: Given) -> str:
+def _left_out(left: Entry) -> str:
     number = left.get("statements")
     if not number:
         return ""
@@ -278,7 +278,7 @@ def overview(model: Analysis) -> Iterator[Section]:
     yield Section("trace_overview", "Statements by time", about, tables=(table,), where="page")
 
 
-def _ranked(at: int, entry: Given) -> dict[str, object]:
+def _ranked(at: int, entry: Entry) -> dict[str, object]:
     total = entry.get("total") or {}
     executions = total.get("executions") or 0
     return {
@@ -297,7 +297,7 @@ def _ranked(at: int, entry: Given) -> dict[str, object]:
     }
 
 
-def rows(model: Analysis) -> list[dict[str, Any]]:
+def rows(model: Analysis) -> list[TableRow]:
     """Return, for each statement, one row with the step `total` and one row per step."""
     found = []
     for entry in reading.entries(model, "statements"):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Column, Row, Section, Table
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns
-from dbdyno.pages.reading import Analysis
+from dbdyno.pages.reading import Analysis, Entry
 from dbdyno.pages.trace_words import part, place, statement_name
 
-Given = Mapping[str, Any]
 COLUMNS = (
     "level",
     "call",
@@ -44,7 +43,7 @@ def sections(model: Analysis) -> Iterator[Section]:
     yield Section("figures", "Figures", figures=common.figures(model, "tree"), where="page")
 
 
-def _facts(model: Given) -> list[str]:
+def _facts(model: Entry) -> list[str]:
     root = reading.dig(model, "root") or {}
     return [
         fmt.duration(root.get("elapsed_ns"), 4),
@@ -54,7 +53,7 @@ def _facts(model: Given) -> list[str]:
     ]
 
 
-def table(model: Given, places: Mapping[str, str], *, title: str = "") -> Table:
+def table(model: Entry, places: Mapping[str, str], *, title: str = "") -> Table:
     """Return the nodes in tree order; `places` maps statements on the same page to their anchors."""
     nodes = reading.entries(model, "nodes")
     branches = fmt.branches([int(node.get("level") or 0) for node in nodes])
@@ -66,7 +65,7 @@ def table(model: Given, places: Mapping[str, str], *, title: str = "") -> Table:
     return Table(title, (Column("name", "statement and calls", narrowest=26), *shown), rows, look="tree")
 
 
-def _row(node: Given, branch: str, places: Mapping[str, str]) -> Row:
+def _row(node: Entry, branch: str, places: Mapping[str, str]) -> Row:
     kinds = [
         f"{fmt.line(kind)} × {fmt.count(number)}" if number > 1 else fmt.line(kind)
         for kind, number in (node.get("kinds") or {}).items()
@@ -89,12 +88,12 @@ def _row(node: Given, branch: str, places: Mapping[str, str]) -> Row:
     return Row({**node, "name": name, "bar": Cell(part(node.get("share")))})
 
 
-def _wait(wait: Given) -> str:
+def _wait(wait: Entry) -> str:
     count = f" × {fmt.count(wait.get('count'))}" if (wait.get("count") or 0) > 1 else ""
     return f"{fmt.line(wait.get('event') or '')}{count} {fmt.duration(wait.get('total_ns'))}"
 
 
-def rows(model: Analysis) -> list[dict[str, Any]]:
+def rows(model: Analysis) -> list[TableRow]:
     """Return one row per node."""
     return [
         {name: node.get(name) for name in COLUMNS}

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Column, Row, Section, Table
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns
-from dbdyno.pages.reading import Analysis
+from dbdyno.pages.reading import Analysis, Entry
 from dbdyno.pages.trace_words import anchors, part, place, statement_name
 
-Given = Mapping[str, Any]
 EVENTS = ("event", "class", "count", "total_ns", "share", "mean_ns", "p50_ns", "p99_ns", "max_ns")
 WAITS = (
     "elapsed_ns",
@@ -96,7 +96,7 @@ def holders(model: Analysis) -> Iterator[Section]:
         )
 
 
-def _summary(model: Analysis, given: Given) -> Section:
+def _summary(model: Analysis, given: Entry) -> Section:
     facts = (
         ("waits", fmt.count(given.get("count"))),
         ("total", f"{fmt.seconds(given.get('total_ns'))} s"),
@@ -123,7 +123,7 @@ def _summary(model: Analysis, given: Given) -> Section:
     )
 
 
-def _quantile(row: Given) -> dict[str, Any]:
+def _quantile(row: Entry) -> TableRow:
     known = row.get("value_ns") is not None
     ends = [fmt.duration(row.get(name)) for name in ("low_ns", "high_ns")]
     interval = f"{ends[0]} to {ends[1]}" if known else f"needs {fmt.count(row.get('needs'))} waits"
@@ -156,7 +156,7 @@ def _histogram(model: Analysis) -> Table | None:
     return common.table("", shown, rows)
 
 
-def _joined(buckets: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _joined(buckets: list[TableRow]) -> list[TableRow]:
     """Return the buckets merged with their neighbours until they fit on a terminal page."""
     step = -(-len(buckets) // _BUCKETS_MOST) if buckets else 1
     return [
@@ -186,7 +186,7 @@ def _series(model: Analysis) -> Iterator[Section]:
     yield Section("trace_series", f"Over time, every {fmt.duration(every)}{ends}", tables=tables)
 
 
-def _drawn(found: Sequence[Given]) -> Table:
+def _drawn(found: Sequence[Entry]) -> Table:
     rows = []
     for name, key, unit in (("count", "count", "count"), ("mean", "mean_ns", "ns"), ("longest", "max_ns", "ns")):
         values = [float(row.get(key) or 0) for row in found]
@@ -205,7 +205,7 @@ def longest_section(model: Analysis) -> Iterator[Section]:
     yield Section("trace_longest", "The longest waits", some, tables=(longest(given, anchors(statements)),))
 
 
-def longest(given: Sequence[Given], places: Mapping[str, str], **more: Any) -> Table:
+def longest(given: Sequence[Entry], places: Mapping[str, str], **more: Any) -> Table:
     """Return a table of waits, longest first."""
     shown = given[:_SHOWN_MOST]
     several = len({row.get("event") for row in shown}) > 1
@@ -231,7 +231,7 @@ def longest(given: Sequence[Given], places: Mapping[str, str], **more: Any) -> T
     return common.table("", what, rows, look="loose", most=_PRINTED_MOST, **more)
 
 
-def parameters(row: Given) -> str:
+def parameters(row: Entry) -> str:
     """Return a wait's parameters with their names: `file#=10 block#=43953 blocks=1`."""
     names = fmt.line(row.get("parameters") or "").split(",")
     values = [row.get(key) for key in ("p1", "p2", "p3")]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, TypedDict
+from collections.abc import Iterator
+from typing import TypedDict
 
 from dbdyno.base import decisions
 from dbdyno.page import Cell, Column, Head, Page, Row, Section, Table
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, counted
-from dbdyno.pages.reading import Analysis
-
-Given = Mapping[str, Any]
+from dbdyno.pages.reading import Analysis, Entry
 
 
 class Run(TypedDict, total=False):
@@ -119,18 +117,18 @@ def _runs(model: Analysis, runs: list[Run]) -> Section:
     return Section("trend_runs", "The runs", tables=(Table("", shown, tuple(rows)),))
 
 
-def _counts(run: Given, arm: str, base: object = None) -> bool:
+def _counts(run: Entry, arm: str, base: object = None) -> bool:
     failed = run.get("failed") or {}
     return bool(run.get("comparable")) and arm not in failed and base not in failed
 
 
-def _changes(model: Analysis) -> Iterator[tuple[str, Given]]:
+def _changes(model: Analysis) -> Iterator[tuple[str, Entry]]:
     for arm in reading.entries(model, "arms"):
         for one in arm.get("changes") or []:
             yield fmt.line(arm.get("name") or ""), one
 
 
-def _drift(given: Given | None) -> str:
+def _drift(given: Entry | None) -> str:
     """Return a drift in a few words, or ""."""
     if not given:
         return ""

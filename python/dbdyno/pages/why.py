@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Finding, Section
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
-from dbdyno.pages.reading import Analysis
+from dbdyno.pages.reading import Analysis, Entry
 
-Given = Mapping[str, Any]
 LEAST_REST = 0.005
 """A rest with a smaller share than this counts as zero."""
 
@@ -27,7 +26,7 @@ def sections(model: Analysis) -> Iterator[Section]:
             yield Section("why", "Why", parts=parts)
 
 
-def _part(given: Given, *, several: bool) -> Section:
+def _part(given: Entry, *, several: bool) -> Section:
     title = fmt.line(given.get("of") or "") if several else ""
     if given.get("withheld"):
         step = fmt.line(given.get("next") or "")
@@ -44,7 +43,7 @@ def _part(given: Given, *, several: bool) -> Section:
     return Section("", title, sentences=(lead,), findings=found, notes=notes)
 
 
-def _whole(given: Given) -> str:
+def _whole(given: Entry) -> str:
     """Return what is explained in a sentence.
 
     Example: `312 us less a transaction (95 % 280 to 340 us): 512 us to 200 us.`
@@ -63,7 +62,7 @@ def _whole(given: Given) -> str:
     return f"{what}: {fmt.duration(abs(amount))} {more} {per}{f' ({span})' if span else ''}, {ends}."
 
 
-def _span(given: Given, *, sign: float) -> str:
+def _span(given: Entry, *, sign: float) -> str:
     low, high = fmt.number(given.get("low")), fmt.number(given.get("high"))
     if low is None or high is None:
         return ""
@@ -71,7 +70,7 @@ def _span(given: Given, *, sign: float) -> str:
     return f"{fmt.duration(ends[0])} to {fmt.duration(ends[1])}"
 
 
-def _sentence(one: Given, whole: Given) -> str:
+def _sentence(one: Entry, whole: Entry) -> str:
     """Return a cause as text, such as `291 us of it (93 %; 284 us to 298 us): waits for WALSync`."""
     share, amount = fmt.number(one.get("share")), fmt.number(one.get("amount"))
     told = [f"{100 * share:.0f} %"] if share is not None else []
@@ -83,7 +82,7 @@ def _sentence(one: Given, whole: Given) -> str:
     return f"{told[0]}: {words}" if told else words
 
 
-def _rest(given: Given, causes: list[dict[str, Any]]) -> Iterator[str]:
+def _rest(given: Entry, causes: list[TableRow]) -> Iterator[str]:
     share, amount = fmt.number(given.get("rest_share")), fmt.number(given.get("rest"))
     if not causes:
         yield "No single cause has a tenth of it with certainty."

@@ -121,7 +121,7 @@ def _row(one: Decision, cause: Cause | None, spent: int) -> dict[str, Any]:
 def _contributions(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
     timed = sorted((one for one in decisions if one.is_timed), key=lambda one: -abs(one.added_ns))
     return [
-        {"name": f"{one.item.statement.number}: {one.item.statement.text[:22]}", "difference_ns": one.added_ns}
+        {"name": f"{one.item.statement.number}: {one.item.statement.text[:16]}", "difference_ns": one.added_ns}
         for one in timed[:10]
         if abs(one.added_ns) >= 1
     ]

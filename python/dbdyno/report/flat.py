@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import BY_ROW, Cell, Page, Section
 from dbdyno.pages import page_of
 
 
-def rows(given: Page | Mapping[str, Any]) -> list[dict[str, Any]]:
+def rows(given: Page | Mapping[str, Any]) -> list[TableRow]:
     """Return the rows of the page's data table, or else one row per number of all its tables.
 
     A row per number has the keys section, table, row, column, value, unit and verdict.

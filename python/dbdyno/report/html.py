@@ -17,6 +17,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.page import Cell, Column, Finding, Page, Row, Section, Table
 from dbdyno.pages import format as fmt
 from dbdyno.pages import page_of, reading
@@ -28,7 +29,7 @@ from dbdyno.report.typography import unbroken
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 _SIGNS = {"good": "✓", "bad": "✗", "doubt": "?", "even": "·", "": "·"}
 _OPEN_ROWS = 12
-View = dict[str, Any]
+View = JsonObject
 
 
 def render_html(given: Page | Mapping[str, Any]) -> str:

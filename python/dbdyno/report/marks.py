@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.page import Strip
 from dbdyno.pages import format as fmt
 from dbdyno.report import characters
@@ -19,7 +20,7 @@ def svg(kind: str, value: Any, tone: str) -> str:
     """Return a mark as `<svg>`, or "" without a value."""
     if value is None:
         return ""
-    drawn: dict[str, Any] = {"bar": _bar, "side": _side, "heights": _heights, "strip": _strip}
+    drawn: JsonObject = {"bar": _bar, "side": _side, "heights": _heights, "strip": _strip}
     return str(drawn[kind](value, tone)) if kind in drawn else ""
 
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, NotRequired, TypedDict, TypeVar
+from typing import NotRequired, TypedDict, TypeVar
 
 from dbdyno.base.errors import Error
+from dbdyno.base.json_types import JsonObject
 
 T = TypeVar("T")
-Row = dict[str, Any]
+Row = JsonObject
 """A row of a query by column name."""
 NOTHING = "nothing in this interval"
 """Note of a section that has no row, nothing unmeasured and no note."""
@@ -60,7 +61,7 @@ class Part(TypedDict):
     tables: list[Table]
     not_measured: list[Lack]
     notes: list[str]
-    why: NotRequired[dict[str, Any]]
+    why: NotRequired[JsonObject]
     figures: NotRequired[list[str]]
     drawn: NotRequired[dict[str, object]]
 

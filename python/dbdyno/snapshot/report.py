@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.view import OK, WORDS, Verdict
 from dbdyno.snapshot.model import Part, Row, columns, section, table
 from dbdyno.snapshot.reading.interval import Interval
@@ -16,7 +16,7 @@ WHOLE = "data complete"
 TOP = 10
 
 
-def report(interval: Interval, top: int = TOP) -> dict[str, Any]:
+def report(interval: Interval, top: int = TOP) -> JsonObject:
     """Return the model of an interval's report."""
     from dbdyno.snapshot.causes import within
 
@@ -42,7 +42,7 @@ def report(interval: Interval, top: int = TOP) -> dict[str, Any]:
     }
 
 
-def _figures(interval: Interval, made: list[Part]) -> dict[str, Any]:
+def _figures(interval: Interval, made: list[Part]) -> JsonObject:
     """Return the key `series` of a report with events, taken from the session history if there is one."""
     from dbdyno.snapshot.reading.long_timeline import drawable, happenings
     from dbdyno.snapshot.reading.series import figures

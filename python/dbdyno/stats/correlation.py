@@ -6,6 +6,7 @@ All of them assume independent pairs; each result says so. `prob_r` computes the
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -158,7 +159,7 @@ def _pearson(r: float, n: int, level: float) -> Correlation:
     return Correlation("Pearson r", r, n, "t", t, float(n - 2), prob_r_log10(r, n), "Student's t", low, high, level)
 
 
-def _spearman(found: dict[str, Any], n: int, level: float) -> Correlation:
+def _spearman(found: Mapping[str, Any], n: int, level: float) -> Correlation:
     rho = max(-1.0, min(1.0, float(found["rho"])))
     if found["ties"] or n > _EDGEWORTH_UP_TO:
         s = (n**3 - n) * (1 - rho) / 6 if found["ties"] else float(found["s"])
@@ -203,7 +204,7 @@ def _spearman_edgeworth(s: float, n: int) -> float:
     return min(2 * min(max(tail, 0.0), 1.0), 1.0)
 
 
-def _kendall(found: dict[str, Any], n: int, level: float) -> Correlation:
+def _kendall(found: Mapping[str, Any], n: int, level: float) -> Correlation:
     tau, score = float(found["tau"]), int(found["score"])
     ties_x, ties_y = found["ties_x"], found["ties_y"]
     if n < _KENDALL_EXACT_BELOW and not ties_x and not ties_y:

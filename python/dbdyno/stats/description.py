@@ -8,7 +8,7 @@ this module turns them into named fields. The same fields come from Parquet file
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -276,7 +276,7 @@ def of_parquet(
     return described(found, level, files)
 
 
-def described(found: dict[str, Any], level: float, files: Sequence[str] = ()) -> Described:
+def described(found: Mapping[str, Any], level: float, files: Sequence[str] = ()) -> Described:
     """Return the core's answer as named fields; `files` are the files whose indexes the core uses."""
     shift = _number(found["shift"])
     groups = tuple(_group(entry, shift) for entry in found["groups"])
@@ -300,7 +300,7 @@ def described(found: dict[str, Any], level: float, files: Sequence[str] = ()) ->
     return Described(groups, ranks, blocks, longest, found["integer"], level)
 
 
-def _ranks(found: dict[str, Any]) -> Ranks | None:
+def _ranks(found: Mapping[str, Any]) -> Ranks | None:
     if found.get("pair"):
         pair = dict(found["pair"])
         tied = tuple(pair.pop("tied", ()))
@@ -322,7 +322,7 @@ def _number(value: float | str | None) -> float:
     return math.nan if value is None else float(value) if isinstance(value, str) else value
 
 
-def _group(entry: dict[str, Any], shift: float) -> Group:
+def _group(entry: Mapping[str, Any], shift: float) -> Group:
     n = entry["n"]
     quantiles = []
     for q, value, low, high in entry["quantiles"]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dbdyno.base.errors import StatsError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.stats.arrays import Floats
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _line(x: Floats, y: Floats, logs: list[bool]) -> list[list[float]]:
     return rows
 
 
-def histogram(described: Described, *, bins: int = 60) -> dict[str, Any]:
+def histogram(described: Described, *, bins: int = 60) -> JsonObject:
     """Return the share of each group in each of at most `bins` buckets."""
     rows = coarse(described, bins)
     groups = [
@@ -131,7 +132,7 @@ def histogram(described: Described, *, bins: int = 60) -> dict[str, Any]:
     return {"groups": groups, "log": _logarithmic(described)}
 
 
-def density(described: Described, *, places: int = 400) -> dict[str, Any]:
+def density(described: Described, *, places: int = 400) -> JsonObject:
     """Return a smooth density of each group at `places` points, over the logarithm if the axis is logarithmic.
 
     It is a Gaussian kernel over the buckets of the fine histogram. Its width is Silverman's (1986, 3.31), 0.9 min(sd,
@@ -179,7 +180,7 @@ def _logarithmic(described: Described) -> bool:
     return spans_decades(min(g.min for g in groups), max(g.max for g in groups))
 
 
-def longest(described: Described) -> dict[str, Any]:
+def longest(described: Described) -> JsonObject:
     """Return the longest values by rank; rank 1 is the largest."""
     points = [[at, e.value, e.group] for at, e in enumerate(described.longest, 1)]
     low = min((e.value for e in described.longest), default=0.0)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dbdyno import _core
+from dbdyno.base.json_types import JsonObject
 from dbdyno.stats import tails
 from dbdyno.stats.arrays import Floats, complete
 
@@ -132,7 +133,7 @@ def _coefficient(name: str, estimate: float, error: float, df: int, reach: float
     return Coefficient(name, estimate, error, t, tails.t_log10_p(t, df), estimate - half, estimate + half)
 
 
-def _whole(rss: float, explained: float, df: int, terms: int, total: int) -> dict[str, Any]:
+def _whole(rss: float, explained: float, df: int, terms: int, total: int) -> JsonObject:
     """Return R2, adjusted R2 and the F test of the whole fit, as fields of `LinearFit`."""
     all_squares = rss + explained
     r2 = explained / all_squares if all_squares > 0 else math.nan

@@ -35,7 +35,7 @@ def t_limit(n: int, alpha: float, g: float = G) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class ArmRatio:
     """How many times better one arm is than another: the mean over the blocks that they share, with its interval."""
 
     ratio: float
@@ -51,7 +51,7 @@ class Dropped:
     arm: int
     after: int
     by: int
-    apart: Apart
+    apart: ArmRatio
 
 
 @dataclass
@@ -96,11 +96,11 @@ class Race:
         self.dropped += leaving
         return leaving
 
-    def leave(self, arm: int) -> None:
+    def drop_arm(self, arm: int) -> None:
         """Remove an arm that cannot be judged."""
         self.alive = [other for other in self.alive if other != arm]
 
-    def apart(self, arm: int, base: int) -> Apart:
+    def apart(self, arm: int, base: int) -> ArmRatio:
         """Compare one arm with another over the blocks that both took part in.
 
         With fewer than three such blocks the interval is 0 to infinity; with none the ratio is NaN.
@@ -109,14 +109,14 @@ class Race:
         apart = [mine - yours for mine, yours in pairs if math.isfinite(mine) and math.isfinite(yours)]
         n = len(apart)
         if not n:
-            return Apart(math.nan, 0.0, math.inf, 0)
+            return ArmRatio(math.nan, 0.0, math.inf, 0)
         mean = math.fsum(apart) / n
         if n < BLOCKS_LEAST:
-            return Apart(math.exp(mean), 0.0, math.inf, n)
+            return ArmRatio(math.exp(mean), 0.0, math.inf, n)
         error = math.sqrt(math.fsum((one - mean) ** 2 for one in apart) / (n - 1) / n)
         limit = t_limit(n, self.alpha)
         half = 0.0 if error == 0.0 else min(limit * error, 700.0)
-        return Apart(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n)
+        return ArmRatio(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n)
 
     @property
     def leader(self) -> int:

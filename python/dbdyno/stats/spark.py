@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dbdyno.base.errors import StatsError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.stats.arrays import ordered
 from dbdyno.stats.description import (
     NOTE,
@@ -242,7 +243,7 @@ def finish(
 
 def _merged(cells: Sequence[Any]) -> dict[str, object]:
     """Return the moments of several blocks merged into one (Chan, Golub and LeVeque 1983)."""
-    found: dict[str, Any] = {"n": 0, "missing": 0, "mean": 0.0, "m2": 0.0}
+    found: JsonObject = {"n": 0, "missing": 0, "mean": 0.0, "m2": 0.0}
     found |= {"low": math.nan, "high": math.nan}
     for row in cells:
         found["missing"] += int(row["missing"])
@@ -266,7 +267,7 @@ def _sample(buckets: dict[int, int], low: float = -math.inf, high: float = math.
     return Counts(np.clip(middles, low, high), counts)
 
 
-def _group(name: str, merged: dict[str, Any], buckets: dict[int, int], level: float) -> Group:
+def _group(name: str, merged: Mapping[str, Any], buckets: dict[int, int], level: float) -> Group:
     n, sample = merged["n"], _sample(buckets, merged["low"], merged["high"])
     quantiles = []
     for q in QUANTILES:

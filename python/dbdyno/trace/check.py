@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.trace.job import Options, Progress, run_job
 from dbdyno.trace.page import SCHEMA, files_title, reader_warnings
 
@@ -12,9 +13,7 @@ CLEAN, LEFT, FAILED = 0, 1, 2
 """Exit codes: everything was read; something was not read; a file was refused or nothing was read."""
 
 
-def check_page(
-    names: Sequence[str], options: Options | None = None, progress: Progress | None = None
-) -> dict[str, Any]:
+def check_page(names: Sequence[str], options: Options | None = None, progress: Progress | None = None) -> JsonObject:
     """Return the page of a check; `exit` is its exit code."""
     found = run_job(names, options or Options(), lambda job: str(job.check()), progress)
     files = list(found.get("files") or [])

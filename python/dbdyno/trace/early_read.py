@@ -82,7 +82,7 @@ def begin(words: Sequence[str]) -> None:
     reading.start(answer)
 
 
-def taken(options: str, request: str) -> Reading | None:
+def take_reading(options: str, request: str) -> Reading | None:
     """Return the reading started for these options and request and hand it over to the caller, or None."""
     return _begun.pop((options, request), None)
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _DID = {
     THINK: "while the holder's client had the turn, its transaction open",
     WORK: "while the holder was at work",
 }
-TOLD_LEAST, TOLD_MOST = 0.15, 3
+LISTED_LEAST, LISTED_MOST = 0.15, 3
 """Minimum share of the waited time for an activity to be mentioned, and maximum number of activities mentioned."""
 KNOWN_LEAST = 0.8
 """Minimum share of the waited time with a known holder; below it nothing is reported."""
@@ -80,7 +81,7 @@ class Held:
         """
         return {name: ns / self.time_ns for name, ns in self.meanwhile.items()} if self.is_known else {}
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the object as it is stored in models."""
         rows = [{"name": name, "time_ns": ns} for name, ns in self.meanwhile.items()]
         return {"event": self.event, "count": self.count, "time_ns": self.time_ns, "known_ns": self.known_ns} | {
@@ -93,9 +94,9 @@ def meanwhile(one: Held) -> str:
     told = [
         f"{100 * share:.0f} % {'of it ' if at == 0 else ''}{_DID.get(name, f'while the holder was in {name}')}"
         for at, (name, share) in enumerate(one.shares().items())
-        if share >= TOLD_LEAST
+        if share >= LISTED_LEAST
     ]
-    return ", ".join(told[:TOLD_MOST])
+    return ", ".join(told[:LISTED_MOST])
 
 
 def holders(traces: Traces) -> dict[str, Held]:

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 from dbdyno import _core
+from dbdyno.base.json_types import JsonObject
 from dbdyno.trace import early_read
 
 Progress = Callable[[int, int], None]
@@ -110,13 +111,13 @@ def run_job(
     progress: Progress | None = None,
     *,
     begun: str = "",
-) -> dict[str, Any]:
+) -> JsonObject:
     """Run `work` with a `TraceJob` and return its JSON answer; errors of the core are raised.
 
     `begun` is the request of a profile that may already be in progress (`ahead`).
     """
     told = options.as_json(files)
-    reading = early_read.taken(told, begun)
+    reading = early_read.take_reading(told, begun)
     is_begun = reading is not None
     reading = reading or early_read.Reading(_core.TraceJob(told), work)
     try:
@@ -133,5 +134,5 @@ def run_job(
         raise
     if reading.failure is not None:
         raise reading.failure
-    found: dict[str, Any] = json.loads(reading.answer)
+    found: JsonObject = json.loads(reading.answer)
     return found

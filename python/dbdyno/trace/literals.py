@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dbdyno.trace.source import Traces
@@ -40,7 +41,7 @@ def findings(traces: Traces, most: int = 10) -> list[dict[str, object]]:
     return [row | {"sentence": _sentence(row)} for row in rows]
 
 
-def _sentence(row: dict[str, Any]) -> str:
+def _sentence(row: Mapping[str, Any]) -> str:
     parts = [
         _number(row["executions"], "execution", "executions") if row["executions"] else "",
         _number(row["parses"], "parse", "parses"),

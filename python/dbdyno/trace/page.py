@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ NO_WAITS = (
 )
 
 
-def page(name: str, traces: Traces, body: Mapping[str, Any], title: str = "") -> dict[str, Any]:
+def page(name: str, traces: Traces, body: Mapping[str, Any], title: str = "") -> JsonObject:
     """Return a page about opened traces: its facts, its warnings, and `body`."""
     return {
         "schema": SCHEMA,
@@ -51,7 +52,7 @@ def files_title(paths: Sequence[Any]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def facts(traces: Traces) -> dict[str, Any]:
+def facts(traces: Traces) -> JsonObject:
     """Return sizes, sessions, time and version of what was read."""
     files = _files(traces.manifest)
     found = traces.rows(
@@ -95,12 +96,12 @@ def reader_warnings(sentences: Sequence[Any], paths: Sequence[Any]) -> list[dict
     return found
 
 
-def merged(found: Sequence[dict[str, Any]]) -> list[dict[str, object]]:
+def merged(found: Sequence[JsonObject]) -> list[dict[str, object]]:
     """Return the warnings with those that say the same about several files merged into one, with their `count`.
 
     Sentences say the same if they differ only in the file at the beginning and in numbers.
     """
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, str], list[JsonObject]] = {}
     for warning in found:
         _, rest = _of_file(str(warning["text"]))
         alike = _NUMBERS.sub("#", rest).replace("# stretches ", "# stretch ")
@@ -137,7 +138,7 @@ def unread_warning(total: int) -> dict[str, str]:
     }
 
 
-def _files(manifest: Manifest) -> list[dict[str, Any]]:
+def _files(manifest: Manifest) -> list[JsonObject]:
     return list(manifest.files or [])
 
 

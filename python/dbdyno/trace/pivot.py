@@ -7,9 +7,10 @@ explain. So the lines add up to the sessions' time here, too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from dbdyno.base.errors import TraceError
+from dbdyno.base.json_types import TableRow
 from dbdyno.trace.expression import value
 from dbdyno.trace.source import Traces
 
@@ -36,14 +37,37 @@ _FIGURES = """
 """
 
 
+Line = TypedDict(
+    "Line",
+    {
+        "key": dict[str, object],
+        "what": str,
+        "name": str,
+        "class": str,
+        "count": int,
+        "waits": int,
+        "total_ns": int,
+        "mean_ns": float | None,
+        "min_ns": int | None,
+        "p50_ns": int | None,
+        "p99_ns": int | None,
+        "max_ns": int | None,
+        "histogram": list[list[int]],
+        "sums": dict[str, object],
+        "share": float,
+    },
+)
+"""A line of a profile.
+
+`key` has the values by expression; `count` is the number of calls if it contains any, otherwise of waits; `histogram`
+has (low, high, count, time) by bucket. The statistics from `mean_ns` to `max_ns` are those of a single kind of item.
+"""
+
+
 def pivot(
     traces: Traces, by: Sequence[str], *, sums: Sequence[str] = (), buckets: int = 1, is_part: bool = False
-) -> list[dict[str, Any]]:
-    """Return the lines of the profile, largest first.
-
-    Each has `key` (values by expression), `what`, `name`, `class`, `count` (calls if it contains any, otherwise waits),
-    `waits`, `total_ns` and `sums`; a line of a single kind of item also has `mean_ns`, `min_ns`, `p50_ns`, `p99_ns` and
-    `max_ns`. `histogram` has `buckets` per decade.
+) -> list[Line]:
+    """Return the lines of the profile, largest first; their histograms have `buckets` per decade.
 
     Raises:
         TraceError: an expression is not valid.
@@ -56,7 +80,7 @@ def pivot(
         f"select {grouped}, any_value(class) as class, {_FIGURES} {added} from items group by {grouped}"  # noqa: S608
     )
     histograms = _histograms(traces, keys, buckets)
-    lines: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    lines: dict[tuple[Any, ...], list[TableRow]] = {}
     for row in found:
         key = tuple(_plain(row[name]) for name in keys)
         row["histogram"] = histograms.get((*key, row["what"]), [])
@@ -67,9 +91,9 @@ def pivot(
         rows += _between(traces, by)
     whole = sum(row["total_ns"] for row in rows)
     elapsed = traces.rows("select coalesce(sum(elapsed_ns), 0)::bigint as ns from sessions")[0]["ns"] or whole
-    for row in rows:
-        row["share"] = row["total_ns"] / elapsed if elapsed else 0.0
-    return sorted(rows, key=lambda row: (-row["total_ns"], str(row["name"])))
+    for line in rows:
+        line["share"] = line["total_ns"] / elapsed if elapsed else 0.0
+    return sorted(rows, key=lambda line: (-line["total_ns"], line["name"]))
 
 
 def _items(by: Sequence[str], sums: Sequence[str]) -> str:
@@ -91,7 +115,7 @@ def _items(by: Sequence[str], sums: Sequence[str]) -> str:
     return " union all ".join(selects)
 
 
-def _line(by: Sequence[str], key: tuple[Any, ...], parts: list[dict[str, Any]], sums: Sequence[str]) -> dict[str, Any]:
+def _line(by: Sequence[str], key: tuple[Any, ...], parts: list[TableRow], sums: Sequence[str]) -> Line:
     of = {part["what"]: part for part in parts}
     calls = max((of[what]["count"] for what in ("cpu", "unaccounted") if what in of), default=0)
     waits = of["wait"]["count"] if "wait" in of else 0
@@ -107,9 +131,14 @@ def _line(by: Sequence[str], key: tuple[Any, ...], parts: list[dict[str, Any]], 
         "count": calls or waits,
         "waits": waits,
         "total_ns": sum(part["total_ns"] for part in parts),
-        **{name: only[name] if only else None for name in ("mean_ns", "min_ns", "p50_ns", "p99_ns", "max_ns")},
+        "mean_ns": only["mean_ns"] if only else None,
+        "min_ns": only["min_ns"] if only else None,
+        "p50_ns": only["p50_ns"] if only else None,
+        "p99_ns": only["p99_ns"] if only else None,
+        "max_ns": only["max_ns"] if only else None,
         "histogram": shown["histogram"] if shown else [],
         "sums": {text: _plain(of["cpu"][f"s{at}"]) if "cpu" in of else None for at, text in enumerate(sums)},
+        "share": 0.0,
     }
 
 
@@ -134,7 +163,7 @@ def _histograms(traces: Traces, keys: list[str], buckets: int) -> dict[tuple[Any
     return found
 
 
-def _between(traces: Traces, by: Sequence[str]) -> list[dict[str, Any]]:
+def _between(traces: Traces, by: Sequence[str]) -> list[Line]:
     """Return the sessions' time between calls that no wait explains: a line per session and file if grouped by them."""
     names = {"session": "coalesce(nullif(name, ''), process)", "file": "file"}
     columns = [names.get(text.strip().lower(), "null") for text in by]
@@ -143,15 +172,32 @@ def _between(traces: Traces, by: Sequence[str]) -> list[dict[str, Any]]:
         f"select {keys}, count(*) as count, sum(unexplained_ns)::bigint as total_ns, min(unexplained_ns) as min_ns,"  # noqa: S608
         " max(unexplained_ns) as max_ns, avg(unexplained_ns) as mean_ns from sessions where segments > 0 group by all"
     )
-    found = []
+    found: list[Line] = []
     for row in rows:
-        key: dict[str, Any] = {}
+        key: dict[str, object] = {}
         for at, text in enumerate(by):
             given = row.pop(f"k{at}")
             name = text.strip().lower()
             key[text] = BETWEEN if name == "event" else traces.path_of(given) if name == "file" else given
-        sides: dict[str, Any] = {"what": "between", "name": BETWEEN, "class": "other", "waits": 0, "histogram": []}
-        found.append({"key": key, **sides, "p50_ns": None, "p99_ns": None, "sums": {}, **row})
+        found.append(
+            {
+                "key": key,
+                "what": "between",
+                "name": BETWEEN,
+                "class": "other",
+                "count": row["count"],
+                "waits": 0,
+                "total_ns": row["total_ns"],
+                "mean_ns": row["mean_ns"],
+                "min_ns": row["min_ns"],
+                "p50_ns": None,
+                "p99_ns": None,
+                "max_ns": row["max_ns"],
+                "histogram": [],
+                "sums": {},
+                "share": 0.0,
+            }
+        )
     return found
 
 

@@ -7,12 +7,13 @@ Before `where` and `top` are applied, the lines add up to the sessions' time exa
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import TraceError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.trace.job import Options, Progress, run_job
 from dbdyno.trace.names import imported, nothing_read, torn_records
 from dbdyno.trace.page import NO_WAITS, SCHEMA, files_title, merged, reader_warnings, title_of, unread_warning
@@ -109,7 +110,7 @@ def profile_page(
     request: Request | None = None,
     options: Options | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the profile of trace files, or of one imported run, as a page.
 
     `refused` lists the files that could not be read.
@@ -133,9 +134,7 @@ def profile_page(
     return page_of(found, request, names, title)
 
 
-def _by_expressions(
-    names: Sequence[str], request: Request, options: Options, progress: Progress | None
-) -> dict[str, Any]:
+def _by_expressions(names: Sequence[str], request: Request, options: Options, progress: Progress | None) -> JsonObject:
     """Return the same page from an import, where expressions are SQL."""
     from dbdyno.trace.conditions import restrict
     from dbdyno.trace.pivot import calls_by_kind, pivot
@@ -183,7 +182,7 @@ def _by_expressions(
         return model | {"torn": traces.torn}
 
 
-def page_of(found: dict[str, Any], request: Request, names: Sequence[str], title: str = "") -> dict[str, Any]:
+def page_of(found: Mapping[str, Any], request: Request, names: Sequence[str], title: str = "") -> JsonObject:
     """Return the page for an answer of the core.
 
     Raises:
@@ -219,13 +218,13 @@ def page_of(found: dict[str, Any], request: Request, names: Sequence[str], title
     }
 
 
-def _title(names: Sequence[str], found: dict[str, Any]) -> str:
+def _title(names: Sequence[str], found: Mapping[str, Any]) -> str:
     if len(names) == 1 and names[0] != "-" and not Path(names[0]).is_file():
         return names[0]
     return files_title(names) if len(names) == found.get("files") else ", ".join(names[:3])
 
 
-def _warnings(found: dict[str, Any], names: Sequence[str]) -> list[dict[str, object]]:
+def _warnings(found: Mapping[str, Any], names: Sequence[str]) -> list[dict[str, object]]:
     said = list(found.get("warnings") or [])
     warnings = reader_warnings(said, _paths(names))
     has_wait = any(row.get("what") == "wait" for row in found.get("rows") or [])

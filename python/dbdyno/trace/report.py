@@ -9,9 +9,11 @@ are combined, and a renderer can link them. Bind values are included if the impo
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict, cast
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.base.why import Cause, Why, chosen, rest
 from dbdyno.trace import profile, statements, tree
 from dbdyno.trace.holders import Held, holders, meanwhile
@@ -58,7 +60,7 @@ def report_page(traces: Traces, request: Request | None = None) -> dict[str, obj
     return page_below(profile.page_of(found, by_event, [str(traces.run.path)]), traces, request or Request())
 
 
-def page_below(whole: dict[str, Any], traces: Traces, asked: Request) -> dict[str, Any]:
+def page_below(whole: Mapping[str, Any], traces: Traces, asked: Request) -> JsonObject:
     """Return the report page for a profile that has been computed."""
     listed = statements.statements_page(traces, statements.Request(asked.top, asked.sort, asked.merge_literals))
     for entry in listed["statements"]:
@@ -83,7 +85,7 @@ def page_below(whole: dict[str, Any], traces: Traces, asked: Request) -> dict[st
     return page("report", traces, body)
 
 
-def _why(given: dict[str, Any], mostly: dict[str, Mostly], texts: dict[str, str], locks: dict[str, Held]) -> Why:
+def _why(given: Mapping[str, Any], mostly: dict[str, Mostly], texts: dict[str, str], locks: dict[str, Held]) -> Why:
     """Return where most of the sessions' time went, without think time.
 
     The causes are the largest lines of the profile, each with the statement that has most of it; for lock waits also

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError, TraceError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.base.version import VERSION
 from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import SCHEMA, Run
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 FORMAT = "oracle 10046"
 
 
-Row = dict[str, Any]
+Row = JsonObject
 """A row of a query: a dict by column name."""
 
 
@@ -167,7 +168,7 @@ def import_traces(
     return Run(out, whole.manifest), refused
 
 
-def manifest_of(found: dict[str, Any], options: Options) -> dict[str, Any]:
+def manifest_of(found: Mapping[str, Any], options: Options) -> JsonObject:
     """Return the manifest of an import for an answer of the core."""
     return {
         "schema": SCHEMA,

@@ -148,7 +148,7 @@ class Totals(TypedDict):
     total: Figures
 
 
-class Asked(TypedDict):
+class StatementOptions(TypedDict):
     """The options with which the statements were requested."""
 
     sort: str
@@ -161,5 +161,5 @@ class StatementsPage(TypedDict):
     statements: list[Entry]
     left_out: LeftOut
     totals: dict[str, Totals]
-    request: Asked
+    request: StatementOptions
     findings: list[Row]

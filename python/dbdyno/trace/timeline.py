@@ -7,12 +7,35 @@ inside a wait counts for both.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict, cast
 
 from dbdyno.base.errors import TraceError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.trace.page import page
 from dbdyno.trace.source import Traces
 from dbdyno.trace.waits import nice_interval
+
+
+class Bin(TypedDict):
+    """Activity of a session in one interval: time by class, and the unaccounted rest."""
+
+    bin: int
+    at_ns: int
+    width_ns: int
+    classes: dict[str, float]
+
+
+class TimelineSession(TypedDict):
+    """A session: its number and name, the number of its file, its start and length, its calls and waits."""
+
+    session: int
+    name: str | None
+    file: int
+    started_ns: int
+    elapsed_ns: int
+    calls: int
+    waits: int
+
 
 CPU, REST, IDLE = "CPU", "unaccounted", "idle"
 SESSIONS_MOST = 200
@@ -42,7 +65,7 @@ select session, 'CPU' as class, started_ns as start_ns, elapsed_ns as span_ns,
 
 def timeline_page(
     traces: Traces, *, every_ns: int | None = None, session: str | None = None, columns: int = 60
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the page about the sessions' activity over time.
 
     Args:
@@ -85,12 +108,13 @@ def timeline_page(
     return page("timeline", traces, body)
 
 
-def _sessions(traces: Traces, wanted: str | None) -> list[dict[str, Any]]:
-    rows = traces.rows(
+def _sessions(traces: Traces, wanted: str | None) -> list[TimelineSession]:
+    found = traces.rows(
         "select session, coalesce(nullif(name, ''), 'process ' || nullif(process, '')) as name,"
         " file, started_ns, elapsed_ns, calls, waits from sessions"
         " where started_ns is not null order by started_ns, session"
     )
+    rows = cast("list[TimelineSession]", found)
     if wanted is None and rows:
         return rows[:SESSIONS_MOST]
     chosen = [row for row in rows if wanted in (row["name"], str(row["session"]))]
@@ -104,7 +128,7 @@ def _sessions(traces: Traces, wanted: str | None) -> list[dict[str, Any]]:
 
 
 def _cells(
-    traces: Traces, sessions: list[dict[str, Any]], origin: int, every: int
+    traces: Traces, sessions: list[TimelineSession], origin: int, every: int
 ) -> dict[int, dict[int, dict[str, float]]]:
     """Return the time by session, interval and class."""
     found: dict[int, dict[int, dict[str, float]]] = {}
@@ -116,11 +140,11 @@ def _cells(
     return found
 
 
-def _bins(session: dict[str, Any], cells: dict[int, dict[str, float]], origin: int, every: int) -> list[dict[str, Any]]:
+def _bins(session: TimelineSession, cells: dict[int, dict[str, float]], origin: int, every: int) -> list[Bin]:
     """Return the intervals in which the session existed, each with its classes and the unaccounted rest."""
     start = session["started_ns"] - origin
     end = start + session["elapsed_ns"]
-    bins = []
+    bins: list[Bin] = []
     for at in range(start // every, max(end - 1, start) // every + 1):
         width = min(end, (at + 1) * every) - max(start, at * every)
         classes = dict(cells.get(at, {}))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from dbdyno.base.errors import TraceError
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.trace.page import page
 from dbdyno.trace.source import Row, Traces
 
@@ -112,7 +113,7 @@ class Request:
     buckets: int = BUCKETS_PER_DECADE
 
 
-def waits_page(traces: Traces, request: Request) -> dict[str, Any]:
+def waits_page(traces: Traces, request: Request) -> JsonObject:
     """Return the page about one event, or, without `events`, the list of all events.
 
     Raises:
@@ -141,7 +142,7 @@ def waits_page(traces: Traces, request: Request) -> dict[str, Any]:
     return page("waits", traces, body, names[0] if len(names) == 1 else ", ".join(request.events))
 
 
-def _holders(traces: Traces, events: list[Event]) -> list[dict[str, Any]]:
+def _holders(traces: Traces, events: list[Event]) -> list[TableRow]:
     """Return what the holders of locks did during the waits of these events."""
     from dbdyno.trace.holders import holders
 

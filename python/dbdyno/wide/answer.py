@@ -31,7 +31,7 @@ VERSION = "select schema_version from system.local"
 
 
 @dataclass
-class Told:
+class TableScan:
     """Scan of a table, and what it has read."""
 
     scan: Scan
@@ -128,12 +128,12 @@ class Answer:
             raise self._said(error) from None
         self._duck.unregister(coming)
 
-    def _reader(self, one: Told) -> Any:
+    def _reader(self, one: TableScan) -> Any:
         asked = units(self._session, self._where.keyspace, one.scan)
         schema = Decoder(one.scan).schema
         return arrow().RecordBatchReader.from_batches(schema, self._batches(one, asked))
 
-    def _batches(self, one: Told, asked: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+    def _batches(self, one: TableScan, asked: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
         before = self._meter.bytes
         try:
             for batch in read(self._session, self._where.safe, asked, one.scan, one.read):
@@ -207,9 +207,9 @@ def unchanged(session: Any, where: Address, version: Any, scans: Sequence[Scan])
             )
 
 
-def plans(asked: Question, found: WideMap, filtering: bool) -> dict[str, Told]:
+def plans(asked: Question, found: WideMap, filtering: bool) -> dict[str, TableScan]:
     """Return the plan of each scan of a query by its name; `filtering` permits ALLOW FILTERING."""
     return {
-        name: Told(plan(relation, found.tables[relation.of], wanted, filtering=filtering))
+        name: TableScan(plan(relation, found.tables[relation.of], wanted, filtering=filtering))
         for name, (relation, wanted) in asked.scans.items()
     }

@@ -24,6 +24,7 @@ from typing import Any
 
 from dbdyno.base.errors import WideError
 from dbdyno.base.files import write_whole
+from dbdyno.base.json_types import TableRow
 from dbdyno.evidence.files import read_json
 from dbdyno.evidence.seal import is_own, seal
 from dbdyno.wide.address import Address, failure, reached
@@ -56,7 +57,7 @@ class State:
     """Content of `load.json`: the sealed plan of the load, and up to which row it is done."""
 
     def __init__(
-        self, folder: Path, plan: dict[str, Any], done: int = 0, sure: int = 0, starts: Starts | None = None
+        self, folder: Path, plan: Mapping[str, Any], done: int = 0, sure: int = 0, starts: Starts | None = None
     ) -> None:
         self.folder, self.plan, self.done = folder, plan, done
         self.sure, self.starts = sure, starts
@@ -223,10 +224,10 @@ def _table(session: Any, where: Address, state: State, schema: Any, numbers: Abs
     return made
 
 
-def _groups(files: Sequence[Path], table: WideTable, skip: int) -> Iterator[tuple[list[dict[str, Any]], int]]:
+def _groups(files: Sequence[Path], table: WideTable, skip: int) -> Iterator[tuple[list[TableRow], int]]:
     """Yield batches of rows of one partition, each with the number of its last row."""
     key = [one.name for one in table.of(PARTITION)]
-    group: list[dict[str, Any]] = []
+    group: list[TableRow] = []
     at = size = 0
     last: Any = None
     for row in _rows(files):
@@ -245,7 +246,7 @@ def _groups(files: Sequence[Path], table: WideTable, skip: int) -> Iterator[tupl
         yield group, at
 
 
-def _rows(files: Sequence[Path]) -> Iterator[dict[str, Any]]:
+def _rows(files: Sequence[Path]) -> Iterator[TableRow]:
     from pyarrow import parquet
 
     for file in files:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.bench.flows.worker import own_cpu_ns, serve
 from dbdyno.wide.address import address, reached
 from dbdyno.wide.catalog import read_keyspace
@@ -39,7 +40,7 @@ join read_csv(?, header = false) orders on orders.column0 = lines.column1
 join read_csv(?, header = false) customers on customers.column0 = orders.column1 order by all"""
 
 
-class Ways:
+class LoadMethods:
     """Engine that loads a private table of a keyspace."""
 
     def __init__(self) -> None:
@@ -51,8 +52,8 @@ class Ways:
         self.table = read_keyspace(self.session, self.where.keyspace)[TABLE]
         row = self.session.execute("select release_version from system.local").one()
         self.about = f"Cassandra {row[0]}"
-        self.sets: dict[str, list[dict[str, Any]]] = {}
-        self.rows: list[dict[str, Any]] = []
+        self.sets: dict[str, list[TableRow]] = {}
+        self.rows: list[TableRow] = []
         self.ways: dict[str, Callable[[], None]] = {
             "row": self.row,
             "async": self.concurrent,
@@ -122,9 +123,9 @@ class Ways:
         counted = ((group, at) for at, group in enumerate(self.groups(), 1))
         write_files(self.session, self.where, self.table, self.bound, counted, Loaded(), lambda _: None)
 
-    def groups(self) -> Iterator[list[dict[str, Any]]]:
+    def groups(self) -> Iterator[list[TableRow]]:
         """Yield rows of one partition, at most as many as fit in a batch."""
-        group: list[dict[str, Any]] = []
+        group: list[TableRow] = []
         for row in self.rows:
             if group and (row["customer"] != group[0]["customer"] or len(group) == BATCH_ROWS):
                 yield group
@@ -136,7 +137,7 @@ class Ways:
 
 def main() -> None:
     """Serve the benchmark until stdin ends."""
-    serve(Ways)
+    serve(LoadMethods)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,7 @@ class Loaded:
     """Result of a load.
 
     `resumed` counts rows written by an earlier process, `repeated` those written again because a restarted node may
-    have
-    lost them. For a load by SSTables, `tables` is their number and `checked` the number of partitions queried
+    have lost them. For a load by SSTables, `tables` is their number and `checked` the number of partitions queried
     afterwards.
     """
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dbdyno.base.errors import WideError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.wide.catalog import PARTITION, REGULAR, STATIC, WideColumn, WideTable
 from dbdyno.wide.types import Kind
 
@@ -255,7 +256,7 @@ def _check_keys(relation: Relation, found: WideMap, place: str) -> None:
         raise WideError(said, where=f"{place}.foreign_key", next_step="name columns as many as the key they refer to")
 
 
-def as_dict(value: Any, where: str) -> dict[str, Any]:
+def as_dict(value: Any, where: str) -> JsonObject:
     """Return the value if it is a TOML table.
 
     Raises:

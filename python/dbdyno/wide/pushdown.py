@@ -53,7 +53,7 @@ def _shown(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PushedDown:
     """Columns, conditions and limit that a query needs from one SQL table.
 
     `whole` is True if there are no other conditions on the table.
@@ -101,7 +101,7 @@ class _Bound:
     ranges: list[tuple[Condition, Any]] = field(default_factory=list)
 
 
-def plan(relation: Relation, table: WideTable, wanted: Wanted, *, filtering: bool = False) -> Scan:
+def plan(relation: Relation, table: WideTable, wanted: PushedDown, *, filtering: bool = False) -> Scan:
     """Return the plan for reading an SQL table for a query; `filtering` permits ALLOW FILTERING."""
     # Counting rows needs at least one column.
     columns = tuple(one for one in relation.columns if one.name in wanted.columns) or relation.columns[:1]

@@ -13,7 +13,7 @@ from typing import Any
 from dbdyno.base.errors import WideError
 from dbdyno.wide.conditions import conditions, constant, flat, simple
 from dbdyno.wide.mapping import Relation, WideMap
-from dbdyno.wide.pushdown import Condition, Wanted
+from dbdyno.wide.pushdown import Condition, PushedDown
 
 DIALECT = "duckdb"
 SCAN = "_scan_"
@@ -28,7 +28,7 @@ class Question:
     """
 
     sql: str
-    scans: dict[str, tuple[Relation, Wanted]]
+    scans: dict[str, tuple[Relation, PushedDown]]
     once: bool
 
 
@@ -92,7 +92,7 @@ def question(text: str, found: WideMap) -> Question:
             one.conditions = []
     limit = _limit(tree, scans) if certain else None
     wanted = {
-        name: (one.relation, Wanted(_ordered(one), tuple(one.conditions), limit, limit is not None))
+        name: (one.relation, PushedDown(_ordered(one), tuple(one.conditions), limit, limit is not None))
         for name, one in taken.items()
     }
     return Question(sql, wanted, len(scans) == 1 and not list(tree.find_all(exp.CTE, exp.Pivot)))

@@ -275,8 +275,7 @@ def is_pushed(scan: Scan, filtering: bool) -> bool:
     """Return True if the connector may push down: its statements then need no ALLOW FILTERING, or that is permitted.
 
     The connector needs a whole partition key with one condition per column, of which only the last may be IN. It leaves
-    out
-    key conditions that it cannot use, but still asks for the clustering columns; the same holds for an index.
+    out key conditions that it cannot use, but still asks for the clustering columns; the same holds for an index.
     """
     columns = scan.table.of(PARTITION)
     if filtering:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import WideError
+from dbdyno.base.json_types import TableRow
 from dbdyno.base.processes import child_environment, find_program
 from dbdyno.wide.catalog import PARTITION, WideTable
 from dbdyno.wide.java import jars, modules
@@ -64,7 +65,7 @@ def write_files(
     where: Address,
     table: WideTable,
     bound: Bound,
-    groups: Iterable[tuple[list[dict[str, Any]], int]],
+    groups: Iterable[tuple[list[TableRow], int]],
     loaded: Loaded,
     say: Callable[[str], None],
 ) -> None:
@@ -108,7 +109,7 @@ def write_files(
 def _write(
     program: _Program,
     bound: Bound,
-    groups: Iterable[tuple[list[dict[str, Any]], int]],
+    groups: Iterable[tuple[list[TableRow], int]],
     loaded: Loaded,
     say: Callable[[str], None],
 ) -> list[tuple[Any, ...]]:

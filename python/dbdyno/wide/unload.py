@@ -12,10 +12,10 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from dbdyno.base.errors import WideError
 from dbdyno.base.files import make_folder, make_inner_folder, write_whole
@@ -24,12 +24,30 @@ from dbdyno.wide.address import Address, reached
 from dbdyno.wide.catalog import WideTable, read_keyspace
 from dbdyno.wide.decode import Decoder
 from dbdyno.wide.mapping import Key, Mapped, Relation
-from dbdyno.wide.pushdown import Scan, Wanted, plan
+from dbdyno.wide.pushdown import PushedDown, Scan, plan
 from dbdyno.wide.scan import Read, ranges, read
 
 INNER, STATE = "_dbdyno", "unload.json"
 VERSION = 1
 WHOLE = "whole"
+
+
+class RangeRecord(TypedDict):
+    """Record of a finished token range: its rows, and when reading them began (UTC)."""
+
+    rows: int
+    at: str
+
+
+class UnloadState(TypedDict):
+    """Record of an export: what is exported, all token ranges, and for each what is finished of it."""
+
+    version: int
+    keyspace: str
+    table: str
+    columns: list[list[str]]
+    ranges: list[list[int]]
+    done: list[RangeRecord | None]
 
 
 @dataclass(frozen=True)
@@ -58,7 +76,7 @@ def whole_scan(table: WideTable) -> Scan:
     """
     columns = tuple(Mapped(one.name, one.name, one.kind.sql) for one in table.columns)
     relation = Relation(table.name, table.name, WHOLE, columns, Key("pk", tuple(one.name for one in table.key)))
-    return plan(relation, table, Wanted(tuple(one.name for one in columns)))
+    return plan(relation, table, PushedDown(tuple(one.name for one in columns)))
 
 
 def unload(where: Address, name: str, folder: Path) -> Unloaded:
@@ -78,48 +96,56 @@ def unload(where: Address, name: str, folder: Path) -> Unloaded:
             if state["done"][at] is None:
                 state["done"][at] = _range(session, where, scan, tuple(limits), folder / f"part-{at:05}.parquet")
                 _save(folder, state)
-    done = state["done"]
+    done = [one for one in state["done"] if one is not None]
     return Unloaded(sum(one["rows"] for one in done), len(done), before, done[0]["at"], done[-1]["at"])
 
 
-def _state(folder: Path, where: Address, name: str, scan: Scan, session: Any) -> dict[str, Any]:
+def _state(folder: Path, where: Address, name: str, scan: Scan, session: Any) -> UnloadState:
     place = folder / INNER / STATE
     columns = [[one.name, one.kind.name] for one in scan.table.columns]
     if place.is_file():
         found = read_json(place)
-        told = {"version": VERSION, "keyspace": where.keyspace, "table": name, "columns": columns}
-        odd = next((key for key, value in told.items() if not isinstance(found, dict) or found.get(key) != value), None)
+        known = {"version": VERSION, "keyspace": where.keyspace, "table": name, "columns": columns}
+        odd = next(
+            (key for key, value in known.items() if not isinstance(found, dict) or found.get(key) != value), None
+        )
         if odd is not None or not _is_whole(found):
             raise WideError(
                 f"the job there is another: its {odd or 'ranges'} differ",
                 where=str(place),
                 next_step="name a new folder",
             )
-        return dict(found)
+        return cast("UnloadState", found)
     if folder.exists() and any(folder.iterdir()):
         raise WideError("is not an empty folder", where=str(folder), next_step="name a new folder")
     if not folder.exists():
         make_folder(folder)
     make_inner_folder(folder / INNER)
     limits = [list(one) for one in ranges(session, where.keyspace, name)]
-    state = {"version": VERSION, "keyspace": where.keyspace, "table": name, "columns": columns}
-    state |= {"ranges": limits, "done": [None] * len(limits)}
+    state: UnloadState = {
+        "version": VERSION,
+        "keyspace": where.keyspace,
+        "table": name,
+        "columns": columns,
+        "ranges": limits,
+        "done": [None] * len(limits),
+    }
     _save(folder, state)
     return state
 
 
-def _is_whole(found: dict[str, Any]) -> bool:
+def _is_whole(found: Mapping[str, Any]) -> bool:
     limits, done = found.get("ranges"), found.get("done")
     if not isinstance(limits, list) or not isinstance(done, list) or len(limits) != len(done) or not limits:
         return False
     return all(isinstance(one, list) and len(one) == 2 and all(type(at) is int for at in one) for one in limits)
 
 
-def _save(folder: Path, state: dict[str, Any]) -> None:
+def _save(folder: Path, state: UnloadState) -> None:
     write_whole(folder / INNER / STATE, json.dumps(state).encode() + b"\n", durable=True)
 
 
-def _range(session: Any, where: Address, scan: Scan, limits: tuple[int, ...], path: Path) -> dict[str, Any]:
+def _range(session: Any, where: Address, scan: Scan, limits: tuple[int, ...], path: Path) -> RangeRecord:
     """Write one token range to its file, completely or not at all, and return its record."""
     from pyarrow import parquet
 

@@ -1,5 +1,5 @@
-//! Calls, waits, statements and sessions on their way into a run folder: the tables of a trace, written by who watches a
-//! live server (`dyno-record`) or its wire (`dyno-proxy`).
+//! Writer of the tables of a trace (calls, waits, statements, sessions) for tools that watch a live server
+//! (`dyno-record`) or its connections (`dyno-proxy`).
 
 mod rows;
 pub mod small;
@@ -14,12 +14,12 @@ use crate::{EvidenceError, NONE, trace_tables};
 
 pub use rows::{CallRow, Server, SessionRow, Sums, WaitRow};
 
-/// The event of time that nobody saw.
+/// Number of the event for unobserved time.
 pub const UNOBSERVED: u32 = u32::MAX;
 
-/// Rows of a part.
+/// Number of rows in a part.
 const PART_ROWS: usize = 1 << 17;
-/// Rows that are kept before they are turned into columns.
+/// Rows buffered before they are turned into columns.
 const KEPT: usize = 1 << 14;
 
 struct Statement {
@@ -27,10 +27,10 @@ struct Statement {
     text: String,
 }
 
-/// Writes the evidence.
+/// Writer of the evidence.
 pub struct Store {
     dir: PathBuf,
-    /// Monotonic clock to that of the wall.
+    /// Offset from the monotonic to the wall clock [ns].
     offset_ns: i64,
     waits: Vec<WaitRow>,
     calls: Vec<CallRow>,
@@ -39,29 +39,29 @@ pub struct Store {
     statements: Vec<Statement>,
     by_text: HashMap<Vec<u8>, u32>,
     by_id: HashMap<u64, u32>,
-    /// The statement with a query id that a text belongs to.
+    /// Number of the statement with a query id, by the number of the statement of its text.
     of_text: HashMap<u32, u32>,
-    /// So many statements may stand in rows that are written.
+    /// Number of statements that rows on disk may refer to.
     written: usize,
     events: HashMap<u32, (String, &'static str)>,
     errors: Vec<(CallRow, u32)>,
-    /// What went wrong first.
+    /// First error.
     pub failed: Option<EvidenceError>,
     /// Rows written: calls, waits.
     pub rows: (u64, u64),
-    /// Calls of statements that are not known, and their time.
+    /// Number of calls of unknown statements, and their time [ns].
     pub unnamed: (u64, u64),
-    /// Why a statement has no text, told in its place; empty: nothing is.
+    /// Reason why a statement has no text, shown in its place; empty if there is nothing to say.
     pub textless: &'static str,
-    /// Calls of statements whose text was not known when they ended, and their time.
+    /// Number of calls of statements whose text was unknown at their end, and their time [ns].
     without_text: HashMap<u32, (u64, u64)>,
 }
 
-/// The most texts that are told apart; what comes later is `other statements`.
+/// Largest number of distinct texts; later ones become `other statements`.
 const TEXTS_MAX: usize = 200_000;
 
 impl Store {
-    /// A writer into a folder; `offset_ns` turns the monotonic clock into that of the wall.
+    /// Returns a writer into a folder; `offset_ns` converts the monotonic to the wall clock.
     pub fn new(dir: &Path, offset_ns: i64) -> Self {
         Self {
             dir: dir.to_owned(),
@@ -85,7 +85,7 @@ impl Store {
         }
     }
 
-    /// What an event is called.
+    /// Sets class and name of an event, if it is new.
     pub fn name_event(&mut self, number: u32, name: impl FnOnce() -> (String, String)) {
         self.events.entry(number).or_insert_with(|| {
             let (kind, name) = name();
@@ -94,12 +94,12 @@ impl Store {
         });
     }
 
-    /// The same, where the class is known.
+    /// Sets the name of an event whose class is known.
     pub fn name_event_as(&mut self, number: u32, name: &str, class: Class) {
         self.events.entry(number).or_insert_with(|| (name.to_owned(), class.name()));
     }
 
-    /// The statement of a text, whose literals stand as they were sent.
+    /// Returns the number of the statement of a text with the literals as sent.
     pub fn statement_of_text(&mut self, text: &[u8]) -> u32 {
         if let Some(number) = self.by_text.get(text) {
             return *number;
@@ -113,7 +113,7 @@ impl Store {
         number
     }
 
-    /// The statement of a query id; its text is that of the first call that has one.
+    /// Returns the number of the statement of a query id; its text is that of the first call that has one.
     pub fn statement_of_id(&mut self, id: u64, text: u32) -> u32 {
         let number = match self.by_id.get(&id) {
             Some(number) => *number,
@@ -133,23 +133,23 @@ impl Store {
         number
     }
 
-    /// Whether a statement known by its text can be known by its query id: no row bears its key, and it has no other id.
+    /// Returns true if a statement known by its text may get a query id: no row has its key, and it has no other id.
     fn takes_id(&self, text: u32) -> bool {
         (self.written..self.statements.len()).contains(&(text as usize)) && !self.of_text.contains_key(&text)
     }
 
-    /// Whether it is known what a statement says.
+    /// Returns true if the text of a statement is known.
     pub fn has_text(&self, statement: u32) -> bool {
         self.statements.get(statement as usize).is_some_and(|known| !known.text.is_empty())
     }
 
-    /// The same of a query id.
+    /// Returns true if a query id is known.
     pub fn knows_id(&self, id: u64) -> bool {
         self.by_id.get(&id).is_some_and(|number| self.has_text(*number))
     }
 
-    /// The statement with the query id that a text had before, where this call did not say one: a prepared statement
-    /// says it when it is bound, or when it is executed.
+    /// Returns the statement with the query id that was seen earlier with the same text, for a call that did not report
+    /// one: a prepared statement reports it when it is bound or executed.
     pub fn settled(&self, statement: u32) -> u32 {
         self.of_text.get(&statement).copied().unwrap_or(statement)
     }
@@ -167,7 +167,7 @@ impl Store {
         }
     }
 
-    /// A wait is over.
+    /// Adds a finished wait.
     pub fn wait(&mut self, row: WaitRow) {
         self.waits.push(row);
         self.rows.1 += 1;
@@ -177,7 +177,7 @@ impl Store {
         }
     }
 
-    /// A call is over.
+    /// Adds a finished call.
     pub fn call(&mut self, row: CallRow) {
         if let Some(state) = row.state {
             self.errors.push((row, state));
@@ -202,7 +202,7 @@ impl Store {
         at_ns as i64 + self.offset_ns
     }
 
-    /// Adds rows to a table that is written part by part.
+    /// Appends rows to a table that is written part by part.
     pub fn put(
         &mut self,
         table: &'static str,
@@ -225,7 +225,7 @@ impl Store {
         Ok(())
     }
 
-    /// Statements of rows as words: only those that are there.
+    /// Returns the statements of rows as words; the dictionary holds only those that occur.
     fn keys(&self, statements: impl Iterator<Item = u32>) -> Values {
         let (mut places, mut words) = (HashMap::new(), Vec::new());
         let numbers = statements
@@ -364,7 +364,7 @@ impl Store {
         self.put("calls", &trace_tables::CALLS, values)
     }
 
-    /// Writes what is left.
+    /// Writes everything that is still buffered.
     pub fn finish(&mut self) -> Result<(), EvidenceError> {
         self.flush_waits()?;
         self.flush_calls()?;
@@ -374,12 +374,12 @@ impl Store {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Folder.
+    /// Returns the folder.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Keys and texts of the statements; in place of a text that is not known, why.
+    /// Returns keys and texts of the statements; for an unknown text the reason.
     pub fn texts(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
         self.statements.iter().map(|statement| {
             let is_told = !statement.text.is_empty() || self.textless.is_empty();
@@ -388,13 +388,14 @@ impl Store {
         })
     }
 
-    /// The statements whose text is not known: key, calls, and their time.
+    /// Returns the statements whose text is unknown: key, number of calls, and their time [ns].
     pub fn without_text(&self) -> impl Iterator<Item = (&str, u64, u64)> {
         let still = self.without_text.iter().filter(|(number, _)| !self.has_text(**number));
         still.map(|(number, (calls, ns))| (self.statements[*number as usize].key.as_str(), *calls, *ns))
     }
 
-    /// Calls that failed, their SQLSTATE, and when they began on the wall's clock.
+    /// Returns the failed calls with their SQLSTATE, their start on the wall clock [ns], and the key of their
+    /// statement.
     pub fn failures(&self) -> impl Iterator<Item = (&CallRow, u32, i64, Option<&str>)> {
         self.errors.iter().map(|(row, state)| {
             let key = self.statements.get(row.statement as usize).map(|statement| statement.key.as_str());
@@ -402,18 +403,18 @@ impl Store {
         })
     }
 
-    /// The wall's clock.
+    /// Converts a monotonic time to the wall clock [ns].
     pub fn at(&self, at_ns: u64) -> i64 {
         self.wall(at_ns)
     }
 }
 
-/// FNV-1a: the same text has the same key in every recording.
+/// Returns the FNV-1a hash of a text: the same text has the same key in every recording.
 fn fnv(text: &[u8]) -> u64 {
     text.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// A SQLSTATE as text.
+/// Returns a packed SQLSTATE as text.
 pub fn state_text(packed: u32) -> String {
     (0..5).map(|at| char::from(((packed >> (6 * at)) & 0x3f) as u8 + b'0')).collect()
 }

@@ -1,104 +1,104 @@
-//! What a store is given: calls and waits that are over, sessions, and the server they are of.
+//! Input of a store: finished calls and waits, sessions, and their server.
 
-/// A wait that is over.
+/// A finished wait.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitRow {
     /// Number of the session.
     pub session: u32,
     /// Number of the wait.
     pub number: u64,
-    /// The event's number.
+    /// Number of the event.
     pub event: u32,
-    /// Monotonic clock.
+    /// Start on the monotonic clock [ns].
     pub since_ns: u64,
-    /// As it was seen.
+    /// Elapsed time as observed [ns].
     pub elapsed_ns: u64,
-    /// Of that, on a processor.
+    /// Part of it on a processor [ns].
     pub cpu_ns: u64,
-    /// Without the price of the probe.
+    /// Elapsed time without the cost of the probe [ns].
     pub corrected_ns: u64,
-    /// 1: had begun before the recording; 2: was not over at its end.
+    /// 1 if it had begun before the recording, 2 if it was not over at its end.
     pub cut: i64,
-    /// Whether the client is waited for between two calls.
+    /// True if it is a wait for the client between two calls.
     pub think: bool,
     /// Number of the statement.
     pub statement: u32,
-    /// Its call.
+    /// Number of its call.
     pub call: Option<u64>,
 }
 
-/// A call that is over.
+/// A finished call.
 #[derive(Clone, Copy, Debug)]
 pub struct CallRow {
     /// Number of the session.
     pub session: u32,
     /// Number of the call.
     pub number: u64,
-    /// What it was.
+    /// Kind of the call.
     pub kind: &'static str,
     /// Number of the statement.
     pub statement: u32,
-    /// Monotonic clock.
+    /// Start on the monotonic clock [ns].
     pub since_ns: u64,
-    /// How long it took.
+    /// Elapsed time [ns].
     pub elapsed_ns: u64,
-    /// On a processor, outside of waits.
+    /// Time on a processor outside of waits [ns].
     pub cpu_ns: u64,
-    /// In waits.
+    /// Time in waits [ns].
     pub wait_ns: u64,
-    /// Rows, where they are known.
+    /// Number of rows, if known.
     pub rows: Option<u64>,
     /// SQLSTATE, as the server packs it.
     pub state: Option<u32>,
 }
 
-/// Sums of a session, ns.
+/// Sums of a session; times in ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sums {
-    /// Calls.
+    /// Number of calls.
     pub calls: u64,
-    /// Waits.
+    /// Number of waits.
     pub waits: u64,
-    /// Time in calls.
+    /// Time in calls [ns].
     pub call_ns: u64,
-    /// CPU in calls, outside of their waits.
+    /// CPU time in calls, outside of their waits [ns].
     pub cpu_ns: u64,
-    /// Waits in calls.
+    /// Time in waits inside calls [ns].
     pub wait_inside_ns: u64,
-    /// Waits outside: think time, and what was not observed.
+    /// Time in waits between calls: think time and unobserved time [ns].
     pub between_ns: u64,
 }
 
-/// A session as the small tables have it.
+/// Session as the small tables store it.
 #[derive(Clone, Debug, Default)]
 pub struct SessionRow {
-    /// Number in the run.
+    /// Number of the session in the run.
     pub number: u32,
-    /// The server's process.
+    /// Process id on the server.
     pub pid: i32,
-    /// What it is called: `client backend 1234 (app@shop)`.
+    /// Name of the session: `client backend 1234 (app@shop)`.
     pub name: String,
-    /// What it is: `client backend`, `parallel worker` ...
+    /// Kind of the process: `client backend`, `parallel worker` ...
     pub kind: String,
     /// Its user.
     pub user: String,
     /// Its database.
     pub database: String,
-    /// Monotonic clock.
+    /// Start on the monotonic clock [ns].
     pub since_ns: u64,
-    /// The same.
+    /// End on the monotonic clock [ns].
     pub until_ns: u64,
-    /// Sums.
+    /// Sums of its calls and waits.
     pub sums: Sums,
 }
 
-/// What the small tables say of the server.
+/// Facts of the server for the small tables.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
-    /// The program.
+    /// Path of the server's program.
     pub path: String,
-    /// Its version.
+    /// Version of the server.
     pub version: String,
-    /// Lost: how many, from, to (monotonic).
+    /// Gaps: number of lost notes, from, to [ns, monotonic].
     pub gaps: Vec<(u64, u64, u64)>,
 }

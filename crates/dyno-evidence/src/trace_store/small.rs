@@ -1,4 +1,4 @@
-//! The small tables of a recording: one part each, written at its end.
+//! Small tables of a recording: one part each, written at its end.
 
 use super::{Server, SessionRow, Store};
 use crate::table::{Column, Table, Texts, Values};
@@ -18,7 +18,10 @@ fn texts<'a>(values: impl Iterator<Item = Option<&'a str>>) -> Values {
     Values::Text(texts)
 }
 
-/// Writes them all.
+/// Writes all small tables.
+///
+/// # Errors
+/// A part cannot be written.
 pub fn write(store: &Store, sessions: &[SessionRow], server: &Server) -> Result<(), EvidenceError> {
     statements(store)?;
     errors(store)?;
@@ -83,7 +86,7 @@ fn errors(store: &Store) -> Result<(), EvidenceError> {
     table(store, "errors", &trace_tables::ERRORS, values)
 }
 
-/// Each session has a context of its own, with its number.
+/// Writes one context per session, with the session's number.
 fn contexts(store: &Store, sessions: &[SessionRow]) -> Result<(), EvidenceError> {
     let n = sessions.len();
     let empty = || texts((0..n).map(|_| Some("")));
@@ -137,7 +140,7 @@ fn session_rows(store: &Store, sessions: &[SessionRow], server: &Server) -> Resu
     table(store, "sessions", &trace_tables::SESSIONS, values)
 }
 
-/// What was lost stands among what could not be read, with its place in time.
+/// Writes what was lost as unreadable stretches, with their place in time.
 fn unread(store: &Store, server: &Server) -> Result<(), EvidenceError> {
     let gaps = &server.gaps;
     let n = gaps.len();

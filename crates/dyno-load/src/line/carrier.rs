@@ -13,8 +13,8 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 
 use super::connection::Connection;
+use super::direction::LetGo;
 use super::pace::Pace;
-use super::way::LetGo;
 use super::{LineSpec, Shared, window};
 use crate::clock::{self, Clock};
 use crate::reactor::alarm::Alarm;

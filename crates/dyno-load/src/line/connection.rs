@@ -4,8 +4,8 @@ use std::io;
 use std::net::Shutdown;
 
 use super::PIECE_BYTES;
+use super::direction::{Direction, LetGo};
 use super::pace::Pace;
-use super::way::{LetGo, Way};
 use crate::wire::stream::Stream;
 
 /// Connection on a line. End 0 is the session's, end 1 the server's; way `n` begins at end `n`.
@@ -13,7 +13,7 @@ use crate::wire::stream::Stream;
 pub struct Connection {
     /// Sockets of the two ends.
     pub ends: [Stream; 2],
-    ways: [Way; 2],
+    ways: [Direction; 2],
     /// Per way: true if its window was full; its socket may then hold bytes without a pending event.
     stalled: [bool; 2],
     /// Per way: true if its far end had no room; that socket is then watched for room.
@@ -31,7 +31,7 @@ impl Connection {
 
     /// Returns true if both ways have ended.
     pub fn is_finished(&self) -> bool {
-        self.ways.iter().all(Way::is_finished)
+        self.ways.iter().all(Direction::is_finished)
     }
 
     /// Reads what the near end of a way has sent, up to the window; calls `due` with each arrival time.
@@ -67,7 +67,7 @@ impl Connection {
         }
     }
 
-    /// Delivers what is due on a way; returns that, and whether its sender was waiting for room.
+    /// Delivers what is due in one direction; returns that, and whether its sender was waiting for room.
     pub fn let_go(&mut self, way: usize, now_ns: i64) -> (LetGo, bool) {
         let far = &mut self.ends[1 - way];
         let gone = self.ways[way].let_go(now_ns, |bytes| far.write(bytes));

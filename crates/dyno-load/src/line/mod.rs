@@ -28,8 +28,8 @@
 
 mod carrier;
 mod connection;
+mod direction;
 mod pace;
-mod way;
 
 use std::io;
 use std::net::TcpStream;

@@ -42,7 +42,7 @@ pub enum Event {
 enum Parsed {
     #[default]
     No,
-    Asked,
+    LastQueries,
     Yes,
 }
 
@@ -170,7 +170,7 @@ impl Link {
         }
         if self.parsed[id] == Parsed::No {
             statement.write_parse(true, &mut self.out);
-            self.parsed[id] = Parsed::Asked;
+            self.parsed[id] = Parsed::LastQueries;
             self.asked.push_back((self.ended, id));
         }
     }

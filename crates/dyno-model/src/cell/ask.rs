@@ -1,23 +1,23 @@
-//! What a disk group asks of a cell.
+//! Request of a disk group to a cell.
 
 use super::Label;
 use crate::device::Request;
 
-/// What a group asks of a cell.
+/// Request of a group to a cell.
 #[derive(Clone, Copy)]
 pub(super) struct Ask {
-    /// Disk or module, counted through: disks first.
+    /// Number of the disk or module in the cell; disks come first.
     pub unit: u16,
-    /// Group.
+    /// Number of the group.
     pub group: u16,
-    /// Which copy: 0 is the primary.
+    /// Number of the copy; 0 is the primary.
     pub copy: u8,
     pub label: Label,
-    /// Offset on the unit.
+    /// Request, with its offset on the unit.
     pub request: Request,
 }
 
 impl Ask {
-    /// Group of I/O that belongs to no grid disk: that of flash log and flash cache.
+    /// Marks I/O that belongs to no grid disk: that of flash log and flash cache.
     pub const NO_GROUP: u16 = u16::MAX;
 }

@@ -1,4 +1,4 @@
-//! What the flash cache of a cell holds, and what is on its way into it.
+//! State of the flash cache of a cell: its content, and writes into it that are under way.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use super::parameters::{CacheMode, RackParameters};
 use crate::device::Request;
 use crate::kernel::sample::whole_ns;
 
-/// Lines that lie side by side on a module.
+/// Number of adjacent lines on a module.
 const CHUNK: u32 = 8;
 
 /// The flash cache of a cell.
@@ -21,17 +21,17 @@ pub(super) struct CacheState {
     keep_limit_ratio: f64,
     pub dirty_limit_ratio: f64,
     pub scans: bool,
-    /// Where it begins on each module, and how many modules there are.
+    /// Where it begins on each module [bytes]; then the number of modules.
     from_bytes: u64,
     modules: u32,
     pub destages: u64,
     pub destaging: u64,
     pub flushing: bool,
-    /// Writes go past the cache: it is to stay clean.
+    /// True if writes bypass the cache, so that it stays clean.
     pub write_past: bool,
     pub memory_bytes: u64,
     pub populating_bytes: u64,
-    /// Reads of KEEP whose lines wait for memory.
+    /// Reads of KEEP segments that wait for memory to store their lines.
     pub parked: VecDeque<(u64, Ask)>,
 }
 
@@ -81,7 +81,7 @@ impl CacheState {
         (unit | first)..=(unit | last)
     }
 
-    /// Module and offset of a place.
+    /// Returns module and offset of a place.
     pub fn address(&self, place: u32) -> (u32, u64) {
         let (chunk, within) = (place / CHUNK, place % CHUNK);
         let line = u64::from(chunk / self.modules) * u64::from(CHUNK) + u64::from(within);

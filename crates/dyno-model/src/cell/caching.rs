@@ -1,4 +1,4 @@
-//! Flash cache: what of reads and writes goes to flash, and when it goes back to disk.
+//! Flash cache: which reads and writes use flash.
 //!
 //! | request | held lines | other lines |
 //! |---|---|---|
@@ -9,14 +9,14 @@
 //! | small write, write-through | to disk, then onto flash | to disk, then onto flash |
 //! | large write | to disk; the lines are dropped | to disk |
 //!
-//! Small is up to 128 KB. "Into the cache" is for data and scans only, of segments and grid disks
-//! whose caching policy is not none, of databases whose plan allows it; in write-through mode for the
-//! primary copy only. Redo, temporary segments and backups never come in. What comes in is clean,
-//! counts as held from the moment its write is given to the card, and nobody waits for it, as long as
-//! there is memory for what is on its way: beyond that KEEP waits, the rest is not stored.
+//! Small is up to 128 KB. "Into the cache" is for data and scans only, of segments and grid disks whose caching policy
+//! is not none, of databases whose plan allows it; in write-through mode for the primary copy only. Redo, temporary
+//! segments and backups are never cached. A new line is clean and counts as held from the moment its write is passed to
+//! the card, and no request waits for it, as long as there is memory for writes under way: beyond that, reads of KEEP
+//! segments wait, other lines are not stored.
 //!
-//! A line counts as held as a whole, whatever part of it was written: valid parts of lines are left
-//! out. So are smart placement by frequency, compression, and expiry of KEEP by the hour.
+//! A line counts as held as a whole, even if only part of it was written. Not modelled: valid parts of lines, smart
+//! placement by frequency, compression, and expiry of KEEP by the hour.
 
 use super::Purpose;
 use super::ask::Ask;
@@ -27,7 +27,7 @@ use super::storage_cell::StorageCell;
 use crate::device::{Done, Kind, Request};
 
 impl StorageCell {
-    /// May lines of this request come in?
+    /// Returns true if lines of this request may be cached.
     pub(super) fn may_cache(state: &State, ask: &Ask) -> bool {
         let caching = &state.caching;
         caching.mode != CacheMode::None
@@ -42,7 +42,7 @@ impl StorageCell {
         ask.label.caching == parameters::Caching::Keep
     }
 
-    /// One I/O for each run of places side by side on a module; how many. The bytes are those of the
+    /// Starts one I/O for each run of adjacent places on a module and returns their number. The bytes are those of the
     /// request's part in each line.
     pub(super) fn on_flash(&self, state: &mut State, ask: Ask, kind: Kind, places: &[(u64, u32)], then: Then) -> u32 {
         let line_bytes = state.caching.line_bytes;
@@ -116,7 +116,7 @@ impl StorageCell {
         }
     }
 
-    /// Runs of missing lines as reads, no further than the request.
+    /// Returns runs of missing lines as reads, within the bounds of the request.
     fn runs(line_bytes: u64, ask: &Ask, missing: &[u64]) -> Vec<Request> {
         let (begin, end) = (ask.request.offset_bytes, ask.request.offset_bytes + ask.request.bytes);
         let mut runs: Vec<Request> = Vec::new();
@@ -157,7 +157,7 @@ impl StorageCell {
         state.by_database[usize::from(ask.label.database)].cache[size].add(bytes);
     }
 
-    /// What was missing is read from disk: into the cache, then it is a part like any other.
+    /// Handles missing lines that were read from disk: caches them, then counts the read as a completed part.
     pub(super) fn missed(&self, state: &mut State, op: u64, ask: Ask) -> Option<Done> {
         let caching = &mut state.caching;
         let fits = caching.populating_bytes + ask.request.bytes <= caching.memory_bytes;
@@ -195,7 +195,7 @@ impl StorageCell {
         self.on_flash(state, ask, Kind::Write, &places, Then::Populated);
     }
 
-    /// Lines of a unit that the cache holds from the beginning, where there is free room.
+    /// Caches lines of a unit at the start, as far as there is free room.
     pub(super) fn warm(&self, unit: u16, request: Request) {
         let mut state = self.state.borrow_mut();
         let caching = &mut state.caching;
@@ -219,7 +219,7 @@ impl StorageCell {
         state.by_database[usize::from(ask.label.database)].cache[size].add(bytes);
     }
 
-    /// Place of a line that is not held.
+    /// Returns a place for a line that is not held.
     pub(super) fn bring_in(state: &mut State, key: u64, ask: &Ask, spare: bool) -> Option<u32> {
         let caching = &mut state.caching;
         let full = caching.directory.len() >= caching.directory.room();
@@ -237,7 +237,7 @@ impl StorageCell {
         }
     }
 
-    /// A write into the cache is on flash: its memory is free, and who waited for it goes on.
+    /// Handles the end of a write into the cache: frees its memory and continues a request that waited for it.
     pub(super) fn populated(&self, state: &mut State, bytes: u64) {
         state.caching.populating_bytes -= bytes;
         while let Some(&(op, ask)) = state.caching.parked.front() {

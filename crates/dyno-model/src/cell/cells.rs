@@ -1,4 +1,4 @@
-//! The cells of a rack, as its disk groups share them, and their counters at the last collection.
+//! Cells of a rack, shared by its disk groups, and their counters at the last collection.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,32 +7,32 @@ use std::rc::Rc;
 use super::layout::Layout;
 use super::storage_cell::StorageCell;
 
-/// What the groups of a rack share.
+/// State that the groups of a rack share.
 pub(super) struct RackCells {
     pub cells: Vec<Rc<StorageCell>>,
     pub names: Vec<String>,
     pub layouts: Vec<Layout>,
     pub databases: RefCell<Vec<String>>,
-    /// Of each cell.
+    /// Counters of each cell at its last collection.
     pub collected: RefCell<Vec<Collected>>,
 }
 
 /// Object and metric of a cell.
 pub(super) type Key = (String, String);
 
-/// A cell's counters at its last collection, and when that was.
+/// Counters of a cell at its last collection, and the time of it.
 pub(super) struct Collected {
     pub at_ns: u64,
     pub counters: BTreeMap<Key, f64>,
 }
 
 impl Collected {
-    /// Nothing so far.
+    /// Returns empty counters.
     pub fn nothing(at_ns: u64) -> Self {
         Self { at_ns, counters: BTreeMap::new() }
     }
 
-    /// The same of so many cells.
+    /// Returns empty counters for each cell.
     pub fn none(at_ns: u64, cells: usize) -> Vec<Self> {
         (0..cells).map(|_| Self::nothing(at_ns)).collect()
     }

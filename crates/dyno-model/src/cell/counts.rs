@@ -1,33 +1,33 @@
-//! What a cell counts. Everything is whole numbers, counted where it happens: the identities between
-//! the metrics hold exactly because both sides are the same events.
+//! Counters of a cell: whole numbers, counted where the event happens. The identities between the metrics hold exactly
+//! because both sides count the same events.
 
 use crate::device::Kind;
 
-/// Requests and their bytes.
+/// Number of requests and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
 impl Sum {
-    /// One more.
+    /// Adds a request.
     #[inline]
     pub fn add(&mut self, bytes: u64) {
         self.requests += 1;
         self.bytes += bytes;
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self { requests: self.requests + other.requests, bytes: self.bytes + other.bytes }
     }
 }
 
-/// I/O of a cell disk or grid disk, by kind and size.
+/// I/O of a cell disk or grid disk by kind and size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IoCounts {
     sums: [[Sum; 2]; 2],
@@ -35,7 +35,7 @@ pub struct IoCounts {
 }
 
 impl IoCounts {
-    /// One is complete.
+    /// Adds a completed I/O.
     #[inline]
     pub fn add(&mut self, kind: Kind, large: bool, bytes: u64, elapsed_ns: u64) {
         let (kind, size) = (usize::from(kind == Kind::Write), usize::from(large));
@@ -43,160 +43,160 @@ impl IoCounts {
         self.ns[kind][size] += elapsed_ns;
     }
 
-    /// Requests and bytes.
+    /// Returns requests and bytes.
     pub fn sum(&self, kind: Kind, large: bool) -> Sum {
         self.sums[usize::from(kind == Kind::Write)][usize::from(large)]
     }
 
-    /// Sum of the times.
+    /// Returns the sum of the service times [ns].
     pub fn ns(&self, kind: Kind, large: bool) -> u64 {
         self.ns[usize::from(kind == Kind::Write)][usize::from(large)]
     }
 }
 
-/// Flash cache.
+/// Counters of the flash cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
     /// Reads from flash.
     pub hit: Sum,
-    /// Reads that looked there and had to go to disk.
+    /// Reads that missed the cache and went to disk.
     pub miss: Sum,
     /// Reads that bypass the cache.
     pub read_skip: Sum,
-    /// Of them: too large.
+    /// Part of `read_skip`: reads that are too large.
     pub read_skip_large: Sum,
-    /// Of `hit`: by segments with KEEP.
+    /// Part of `hit`: reads of segments with KEEP.
     pub keep_hit: Sum,
-    /// Of `miss`: by segments with KEEP.
+    /// Part of `miss`: reads of segments with KEEP.
     pub keep_miss: Sum,
     /// Writes of lines that were not held.
     pub first: Sum,
     /// Writes of lines that were held.
     pub overwrite: Sum,
-    /// Writes of what was read from disk.
+    /// Writes of lines that were read from disk.
     pub populate: Sum,
-    /// Of the three: by segments with KEEP.
+    /// Part of the three above: writes of segments with KEEP.
     pub keep_write: Sum,
     /// Writes that bypass the cache.
     pub write_skip: Sum,
-    /// Of them: too large.
+    /// Part of `write_skip`: writes that are too large.
     pub write_skip_large: Sum,
-    /// Of them: mirror copies.
+    /// Part of `write_skip`: mirror copies.
     pub write_skip_mirror: Sum,
-    /// What was read and not stored, because too much was on its way.
+    /// Reads that were not stored because too many writes were under way.
     pub throttled: Sum,
-    /// Destages: read from flash, written to disk.
+    /// Destages: reads from flash.
     pub destage_read: Sum,
-    /// Destages, on disk.
+    /// Destages: writes to disk.
     pub destage_write: Sum,
-    /// Lines that were to come in when the cache was full.
+    /// Number of lines that needed a place when the cache was full.
     pub replacements: u64,
-    /// Of them: nothing could go.
+    /// Part of `replacements`: no line could be evicted.
     pub replacements_failed: u64,
-    /// Bytes of KEEP pushed out by its own limit.
+    /// Bytes of KEEP segments evicted because of their own limit.
     pub keep_overwritten_bytes: u64,
 }
 
 impl CacheCounts {
-    /// All writes to the cache.
+    /// Returns all writes to the cache.
     pub fn writes(&self) -> Sum {
         self.first.and(self.overwrite).and(self.populate)
     }
 }
 
-/// Why a redo write did not use the flash log.
+/// Reason why a redo write did not use the flash log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skip {
-    /// Too much on flash that is not on disk yet.
+    /// Too many bytes on flash are not on disk yet.
     Busy,
-    /// Larger than the space on a module.
+    /// The write is larger than the space on a module.
     Large,
-    /// Its grid disk is on flash.
+    /// The grid disk is on flash.
     LogOnFlash,
     /// There are no flash modules.
     NoFlash,
-    /// Its grid disk must not.
+    /// The grid disk must not use the flash log.
     DisabledGrid,
-    /// The plan says no.
+    /// The IORM plan forbids it.
     Plan,
 }
 
 impl Skip {
-    /// All, in the order of [`LogCounts::skips`].
+    /// All reasons in the order of [`LogCounts::skips`].
     pub const ALL: [Self; 6] =
         [Self::Busy, Self::Large, Self::LogOnFlash, Self::NoFlash, Self::DisabledGrid, Self::Plan];
 }
 
-/// Flash log.
+/// Counters of the flash log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogCounts {
-    /// Raced writes that disk completed first.
+    /// Number of raced writes that disk completed first.
     pub disk_first: u64,
-    /// Raced writes that flash completed first.
+    /// Number of raced writes that flash completed first.
     pub flash_first: u64,
-    /// Raced writes whose disk copy only was an outlier.
+    /// Number of raced writes of which only the disk copy was an outlier.
     pub prevented: u64,
-    /// Raced writes whose flash copy only was an outlier.
+    /// Number of raced writes of which only the flash copy was an outlier.
     pub flash_only: u64,
-    /// Raced writes both copies of which were outliers.
+    /// Number of raced writes of which both copies were outliers.
     pub actual: u64,
-    /// Writes that were not raced, by reason.
+    /// Number of writes that were not raced, by reason.
     pub skips: [u64; 6],
-    /// Outliers among them.
+    /// Number of outliers among the writes that were not raced.
     pub skip_outliers: u64,
-    /// Disk copies of raced writes that are complete.
+    /// Bytes of completed disk copies of raced writes.
     pub disk_bytes: u64,
-    /// Flash copies that are complete.
+    /// Bytes of completed flash copies of raced writes.
     pub flash_bytes: u64,
-    /// Sum of the times of raced writes, to the first copy.
+    /// Sum of the times of raced writes to the first copy [ns].
     pub race_ns: u64,
-    /// Sum of the times of all redo writes.
+    /// Sum of the times of all redo writes [ns].
     pub request_ns: u64,
 }
 
 impl LogCounts {
-    /// Raced writes.
+    /// Returns the number of raced writes.
     pub fn raced(&self) -> u64 {
         self.disk_first + self.flash_first
     }
 
-    /// All redo writes.
+    /// Returns the number of redo writes.
     pub fn requests(&self) -> u64 {
         self.raced() + self.skips.iter().sum::<u64>()
     }
 }
 
-/// Smart scan.
+/// Counters of smart scans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanCounts {
     /// Bytes that a cell may filter.
     pub eligible_bytes: u64,
-    /// Bytes that came back.
+    /// Bytes returned to the database.
     pub returned_bytes: u64,
-    /// Bytes that came back unfiltered.
+    /// Bytes returned unfiltered.
     pub passed_bytes: u64,
     /// Requests served by disk only.
     pub disk: Sum,
-    /// By flash only.
+    /// Requests served by flash only.
     pub flash: Sum,
-    /// By both at once.
+    /// Requests served by both at once.
     pub both: Sum,
 }
 
-/// A database.
+/// Counters of a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DatabaseCounts {
-    /// On hard disks; small, large.
+    /// I/O on hard disks; small, large.
     pub disk: [Sum; 2],
-    /// Time on hard disks.
+    /// Time on hard disks [ns]; small, large.
     pub disk_ns: [u64; 2],
-    /// Time in the queues of resource management.
+    /// Time in the queues of resource management [ns]; small, large.
     pub wait_ns: [u64; 2],
-    /// On flash modules.
+    /// I/O on flash modules; small, large.
     pub flash: [Sum; 2],
-    /// Time on flash modules.
+    /// Time on flash modules [ns]; small, large.
     pub flash_ns: [u64; 2],
-    /// Served or taken by the flash cache.
+    /// I/O that the flash cache served or stored; small, large.
     pub cache: [Sum; 2],
     /// Raced writes.
     pub log: Sum,

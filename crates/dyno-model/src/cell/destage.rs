@@ -1,8 +1,8 @@
-//! Back to disk: destages of a write-back cache, and the commands that create, flush and drop it.
+//! Destages of a write-back cache, and the commands that create, flush and drop the cache.
 //!
-//! Destages begin when more of the space is dirty than may be, or when the cache is to be flushed;
-//! the lines least recently written go first, so many at once: a read of the module, then a write to
-//! disk, where the controller puts neighbours together. A line written again meanwhile stays dirty.
+//! Destages begin when more of the space is dirty than allowed, or when the cache is to be flushed. The lines least
+//! recently written come first, several at a time: a read of the module, then a write to disk, where the controller
+//! joins neighbours. A line that is written again meanwhile stays dirty.
 
 use serde::Serialize;
 
@@ -14,18 +14,18 @@ use super::state::{State, Then};
 use super::storage_cell::StorageCell;
 use crate::device::Request;
 
-/// What a flash cache holds, and how often it was asked.
+/// Content of a flash cache and its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Cached {
-    /// All lines.
+    /// Size of all lines [bytes].
     pub held_bytes: u64,
-    /// Of them, lines of KEEP.
+    /// Part of them in KEEP segments [bytes].
     pub kept_bytes: u64,
-    /// Of them, what is not on disk.
+    /// Part of them that is not on disk [bytes].
     pub dirty_bytes: u64,
-    /// Reads from flash.
+    /// Number of reads from flash.
     pub hits: u64,
-    /// Reads that had to go to disk.
+    /// Number of reads that had to go to disk.
     pub misses: u64,
 }
 
@@ -74,13 +74,13 @@ impl StorageCell {
         self.destage(state);
     }
 
-    /// What the flash cache does with writes, and its size; none and 0 if there is none.
+    /// Returns the mode of the flash cache and its size [bytes]; none and 0 if there is no cache.
     pub fn flash_cache(&self) -> (CacheMode, u64) {
         let caching = &self.state.borrow().caching;
         (caching.mode, caching.directory.room() * caching.line_bytes)
     }
 
-    /// What the flash cache holds, and how often it was asked.
+    /// Returns the content of the flash cache and its counters.
     pub fn cached(&self) -> Cached {
         let caching = &self.state.borrow().caching;
         let bytes = |lines: u64| lines * caching.line_bytes;
@@ -93,27 +93,30 @@ impl StorageCell {
         }
     }
 
-    /// Begins to write everything dirty to disk; done when [`StorageCell::dirty_bytes`] is 0.
+    /// Begins to write all dirty lines to disk; done when [`StorageCell::dirty_bytes`] is 0.
     pub fn flush(&self) {
         let state = &mut *self.state.borrow_mut();
         state.caching.flushing = true;
         self.destage(state);
     }
 
-    /// Lets writes go past a write-back cache, or into it again: what was flushed stays clean.
+    /// Sets whether writes bypass a write-back cache, so that a flushed cache stays clean.
     pub fn write_past(&self, past: bool) {
         let caching = &mut self.state.borrow_mut().caching;
         caching.write_past = past && caching.mode == CacheMode::WriteBack;
         caching.flushing &= caching.write_past;
     }
 
-    /// Bytes of the flash cache that are not on disk.
+    /// Returns the bytes of the flash cache that are not on disk.
     pub fn dirty_bytes(&self) -> u64 {
         let caching = &self.state.borrow().caching;
         caching.directory.dirty() * caching.line_bytes
     }
 
-    /// Drops the flash cache. What is dirty must be flushed first.
+    /// Drops the flash cache; dirty lines must be flushed first.
+    ///
+    /// # Errors
+    /// Lines of the cache are dirty.
     pub fn drop_flash_cache(&self) -> Result<(), CellError> {
         let dirty_bytes = self.dirty_bytes();
         if dirty_bytes > 0 {
@@ -125,7 +128,10 @@ impl StorageCell {
         Ok(())
     }
 
-    /// Creates the flash cache, empty. There must be none.
+    /// Creates an empty flash cache; there must be none.
+    ///
+    /// # Errors
+    /// There is a flash cache already, no flash, or a size that does not fit.
     pub fn create_flash_cache(&self, mode: CacheMode, size_gb: f64) -> Result<(), CellError> {
         let state = &mut *self.state.borrow_mut();
         if state.caching.mode != CacheMode::None {

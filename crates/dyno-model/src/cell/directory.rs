@@ -1,4 +1,4 @@
-//! What a flash cache holds: lines in order of use, KEEP apart from the rest, dirty apart from clean.
+//! Directory of a flash cache: lines in order of use, KEEP apart from the rest, dirty apart from clean.
 //!
 //! ```text
 //!               most recent                        least recent
@@ -7,15 +7,15 @@
 //!   keep        clean, dirty: the same, within a limit of their own
 //! ```
 //!
-//! No time and no bytes in here: lines are numbers, and a line's place is its address on flash. Where
-//! all lines are clean, eviction is exactly LRU (held to Che's approximation). Dirty lines are never
-//! evicted; a line that was destaged becomes the next to be evicted, because it was the one least
-//! recently used among the dirty. Hash order is never seen: everything goes by the lists.
+//! It knows neither time nor bytes: lines are numbers, and a line's place is its address on flash. If all lines are
+//! clean, eviction is exactly LRU (tested against Che's approximation). Dirty lines are never evicted; a destaged line
+//! becomes the next to be evicted, because it was the least recently used of the dirty ones. The order of a hash map is
+//! never used: everything follows the lists.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// One multiplication: keys are numbers, and nobody is out to make them collide.
+/// Hash by one multiplication: keys are numbers, and nobody tries to make them collide.
 #[derive(Default)]
 pub struct Mix(u64);
 
@@ -41,13 +41,13 @@ const NONE: u32 = u32::MAX;
 /// State of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// On disk as well.
+    /// On flash and on disk.
     Clean,
     /// On flash only.
     Dirty,
-    /// On its way to disk.
+    /// Being written to disk.
     Destaging,
-    /// Written again meanwhile.
+    /// Written again while being written to disk.
     Again,
 }
 
@@ -66,23 +66,23 @@ struct List {
     oldest: u32,
 }
 
-/// What became of a line that was to be put in.
+/// Result of an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placed {
-    /// It is at this place.
+    /// The line is at this place.
     At(u32),
-    /// It is at this place, where a line of KEEP had to go.
+    /// The line is at this place, from which a line of KEEP was evicted.
     OverKeep(u32),
-    /// There is no room: what could go is dirty or kept.
+    /// There is no room: all candidates are dirty or kept.
     NoRoom,
 }
 
-/// What a flash cache holds.
+/// Directory of a flash cache.
 pub struct Directory {
     places: HashMap<u64, u32, BuildHasherDefault<Mix>>,
     nodes: Vec<Node>,
     free: Vec<u32>,
-    /// By [`Directory::list`]: clean, dirty; the same of KEEP.
+    /// Lists by [`Directory::list`]: clean, dirty; the same of KEEP.
     lists: [List; 4],
     room: u64,
     keep_room: u64,
@@ -92,50 +92,50 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Empty, with room for so many lines, so many of them for KEEP.
+    /// Returns an empty directory for `room` lines, `keep_room` of them for KEEP.
     pub fn new(room: u64, keep_room: u64) -> Self {
         let lists = [List { newest: NONE, oldest: NONE }; 4];
         let (places, nodes, free) = (HashMap::default(), Vec::new(), Vec::new());
         Self { places, nodes, free, lists, room, keep_room, keep: 0, dirty: 0, evictions: 0 }
     }
 
-    /// Lines held.
+    /// Returns the number of lines held.
     pub fn len(&self) -> u64 {
         self.places.len() as u64
     }
 
-    /// Is nothing held?
+    /// Returns true if no line is held.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// Room for lines.
+    /// Returns the largest number of lines.
     pub fn room(&self) -> u64 {
         self.room
     }
 
-    /// Lines of KEEP.
+    /// Returns the number of lines of KEEP.
     pub fn kept(&self) -> u64 {
         self.keep
     }
 
-    /// Lines that are not on disk as they are here.
+    /// Returns the number of lines whose content is not on disk.
     pub fn dirty(&self) -> u64 {
         self.dirty
     }
 
-    /// Lines that had to go.
+    /// Returns the number of evictions.
     pub fn evictions(&self) -> u64 {
         self.evictions
     }
 
-    /// Place of a line; nothing is touched.
+    /// Returns the place of a line without counting as a use.
     #[inline]
     pub fn find(&self, key: u64) -> Option<u32> {
         self.places.get(&key).copied()
     }
 
-    /// Key of a line.
+    /// Returns the key of a line.
     pub fn key(&self, place: u32) -> u64 {
         self.nodes[place as usize].key
     }
@@ -181,7 +181,7 @@ impl Directory {
         self.lists[index].oldest = place;
     }
 
-    /// The line was used; as one of KEEP from now on if `keep` and its limit allows.
+    /// Records a use of the line; with `keep` it belongs to KEEP from now on if the limit allows.
     #[inline]
     pub fn touch(&mut self, place: u32, keep: bool) {
         let kept = self.nodes[place as usize].keep;
@@ -196,7 +196,7 @@ impl Directory {
         }
     }
 
-    /// The line was written: it is dirty. True if it was already.
+    /// Marks the line as written; returns true if it was dirty already.
     pub fn soil(&mut self, place: u32) -> bool {
         let was = self.nodes[place as usize].line;
         let line = match was {
@@ -210,7 +210,7 @@ impl Directory {
         was != Line::Clean
     }
 
-    /// A line that is not held comes in, clean. `spare`: only where there is free room.
+    /// Inserts a clean line; `spare`: only if there is free room.
     pub fn insert(&mut self, key: u64, keep: bool, spare: bool) -> Placed {
         let mut over_keep = false;
         let free = self.len() < self.room;
@@ -248,7 +248,7 @@ impl Directory {
         Some(())
     }
 
-    /// The line is no longer cached; not while it is on its way to disk. True if it is gone.
+    /// Removes the line, unless it is being written to disk; returns true if it was removed.
     pub fn remove(&mut self, place: u32) -> bool {
         let node = self.nodes[place as usize];
         if matches!(node.line, Line::Destaging | Line::Again) {
@@ -262,12 +262,12 @@ impl Directory {
         true
     }
 
-    /// Is the line on flash only?
+    /// Returns true if the line is on flash only.
     pub fn is_dirty(&self, place: u32) -> bool {
         self.nodes[place as usize].line != Line::Clean
     }
 
-    /// The dirty line least recently used, now on its way to disk.
+    /// Returns the dirty line least recently used, which is being written to disk from now on.
     pub fn destage(&mut self) -> Option<u32> {
         for list in [1, 3] {
             // Those on their way stand at the newest end until they are done.
@@ -283,7 +283,8 @@ impl Directory {
         None
     }
 
-    /// The line is on disk. It is clean and the next to go, or dirty still if it was written again.
+    /// Marks the line as written to disk: it becomes clean and the next to be evicted, or stays dirty if it was written
+    /// again.
     pub fn destaged(&mut self, place: u32) {
         self.unlink(place);
         if self.nodes[place as usize].line == Line::Again {
@@ -296,7 +297,7 @@ impl Directory {
         }
     }
 
-    /// Do lists, counts and limits agree?
+    /// Returns true if lists, counts and limits agree.
     pub fn holds(&self) -> bool {
         let mut seen = [0_u64; 4];
         for (index, list) in self.lists.iter().enumerate() {

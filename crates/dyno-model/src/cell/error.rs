@@ -1,80 +1,80 @@
-//! What is wrong with a rack's parameters or with a command to a cell.
+//! Errors in a rack's parameters or in a command to a cell.
 
-/// What is wrong with a rack's parameters or with a command to a cell.
+/// Error in a rack's parameters or in a command to a cell.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CellError {
-    /// A parameter out of its range.
+    /// A parameter is out of its range.
     #[error("{key} {rule}")]
     Parameter {
-        /// Its path.
+        /// Path of the parameter.
         key: String,
-        /// What it must be.
+        /// Rule that it violates.
         rule: &'static str,
     },
-    /// Modules that hold too little.
+    /// The flash modules are too small.
     #[error("flash: {rule}")]
     Flash {
-        /// What is wrong, and what would be right.
+        /// What is wrong, and what would be valid.
         rule: String,
     },
-    /// Each copy needs a cell of its own.
+    /// There are fewer cells than copies.
     #[error("group {name} keeps {copies} copies, each in a cell of its own, but there are {cells} cells")]
     Copies {
-        /// Group.
+        /// Name of the group.
         name: String,
-        /// Copies.
+        /// Number of copies.
         copies: u64,
-        /// Cells.
+        /// Number of cells.
         cells: u64,
     },
-    /// A group on flash without modules.
+    /// A group is on flash, but there are no modules.
     #[error("group {name} is on flash, but the cells have no flash modules")]
     Medium {
-        /// Group.
+        /// Name of the group.
         name: String,
     },
-    /// Grid disks larger than a disk.
+    /// The grid disks need more space than a disk has.
     #[error("the grid disks need {needed_bytes} bytes of each disk, which has {capacity_bytes}")]
     Space {
-        /// All grid disks of a disk.
+        /// Size of all grid disks of a disk [bytes].
         needed_bytes: u64,
-        /// The disk.
+        /// Size of the disk [bytes].
         capacity_bytes: u64,
     },
-    /// No such group.
+    /// There is no such group.
     #[error("there is no group {name}; there is {known}")]
     Group {
-        /// Asked for.
+        /// Name asked for.
         name: String,
         /// Names that exist.
         known: String,
     },
-    /// No such cell.
+    /// There is no such cell.
     #[error("there is no cell of number {number}; there are {cells}")]
     Cell {
-        /// Asked for.
+        /// Number asked for.
         number: usize,
-        /// Cells.
+        /// Number of cells.
         cells: usize,
     },
-    /// A cache cannot go while it holds the only copy.
+    /// The cache holds the only copy of data and cannot be dropped.
     #[error("the flash cache of {cell} holds {bytes} bytes that are not on disk: flush it first")]
     Dirty {
-        /// Cell.
+        /// Name of the cell.
         cell: String,
         /// Dirty bytes.
         bytes: u64,
     },
-    /// A second flash cache.
+    /// The cell already has a flash cache.
     #[error("{cell} has a flash cache: drop it first")]
     CacheExists {
-        /// Cell.
+        /// Name of the cell.
         cell: String,
     },
-    /// Nothing to put a cache on.
+    /// The cell has no flash for a cache.
     #[error("{cell} has no flash modules")]
     NoFlash {
-        /// Cell.
+        /// Name of the cell.
         cell: String,
     },
 }

@@ -9,8 +9,8 @@
 //!                                                      partners of a disk are in all other cells
 //! ```
 //!
-//! Copy k of a row lies in the k-th part of the grid disk: no two copies meet. Reads go to the primary
-//! copy, writes to all; the slowest decides. Rebalance and the loss of a disk are left out.
+//! Copy k of a row is in the k-th part of the grid disk, so that no two copies overlap. Reads go to the primary copy,
+//! writes to all; the slowest copy determines the time of a write. Not modelled: rebalance and the loss of a disk.
 
 use std::rc::{Rc, Weak};
 
@@ -22,7 +22,7 @@ use crate::device::array::Open;
 use crate::device::{Device, Done, Kind, Observer, Request};
 use crate::kernel::StationReport;
 
-/// A disk group as one database's segment of one purpose sees it.
+/// A disk group as seen by one database for one purpose.
 pub struct Group {
     name: String,
     number: u16,
@@ -41,7 +41,7 @@ impl Group {
         Rc::new_cyclic(|me| Self { name, number, layout, label, rack, open, me: me.clone() })
     }
 
-    /// The pieces of a request: extent, offset in it, bytes.
+    /// Returns the pieces of a request: extent, offset in it, bytes.
     fn pieces(&self, request: Request) -> impl Iterator<Item = (u64, u64, u64)> + use<> {
         let Layout { extent_bytes, .. } = self.layout;
         let extents = self.layout.capacity_bytes() / extent_bytes;

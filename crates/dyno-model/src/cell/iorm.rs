@@ -1,4 +1,4 @@
-//! Resource management: whose request a disk serves next.
+//! Resource management (IORM): which request a disk serves next.
 //!
 //! ```text
 //!   database A  [waits in the cell] --\   who has had least for its share,
@@ -6,19 +6,19 @@
 //!   others      [waits in the cell] --/                                          on the disk
 //! ```
 //!
-//! Each disk has its own queues. A request's cost is the disk time it is expected to take, so that
-//! shares are shares of the disk and not of requests. Of the databases that have something to do the
-//! one whose cost so far over its share is least comes first; one that was idle begins where the
-//! others are, so that what it left unused is gone to them. Redo passes by the queues.
+//! Each disk has its own queues. A request's cost is its expected disk time, so that shares are shares of the disk's
+//! time and not of requests. Among the databases with waiting requests the one with the lowest cost so far relative to
+//! its share comes first; a database that was idle starts level with the others, so that unused time is not credited to
+//! it. Redo bypasses the queues.
 //!
-//! Allocations: a level gives out turns by its percentages; the turn of a database with nothing to do
-//! goes to the next level, not to a sibling, and only what no level wants goes to whoever waits.
+//! Allocations: a level distributes turns by its percentages; the turn of a database without requests goes to the next
+//! level, not to a sibling, and a turn that no level uses goes to any database that waits.
 //!
-//! Limits: after a request a database may start the next when cost / limit has passed, on each disk,
-//! even if the disk is idle.
+//! Limits: after a request a database may start the next when cost / limit has passed, on each disk, even if the disk
+//! is idle.
 //!
-//! A plan that shares nothing out holds nothing back: one that only says who may use flash, and one
-//! by share or level on cells that know one database. Disks are then served as without a plan.
+//! A plan that divides nothing holds nothing back: one that only allows or forbids flash, and one by share or level on
+//! cells that know only one database. Disks are then served as without a plan.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -26,19 +26,19 @@ use crate::device::parameters;
 use crate::kernel::sample::whole_ns;
 
 parameters! {
-    /// What a plan says of a database.
+    /// Directive of a plan for a database.
     pub struct Directive {
-        /// share, where no level is given; 0: not said, and counts as 1
+        /// share, if no level is set; 0: not set, counts as 1
         share: u64 = 0, from "ALTER IORMPLAN: 1 to 32", in 0.0..=32.0;
         /// level, from 1; 0: by share
         level: u64 = 0, from "ALTER IORMPLAN: 1 to 8", in 0.0..=8.0;
         /// percentage of its level
         allocation: f64 = 0.0, from "ALTER IORMPLAN", in 0.0..=100.0;
-        /// most of a disk that it may use, in percent
+        /// largest part of a disk that it may use, in percent
         limit: f64 = 100.0, from "ALTER IORMPLAN", in 1.0..=100.0;
-        /// may it use the flash cache
+        /// true if it may use the flash cache
         flash_cache: bool = true, from "ALTER IORMPLAN: on";
-        /// may it use the flash log
+        /// true if it may use the flash log
         flash_log: bool = true, from "ALTER IORMPLAN: on";
     }
 }
@@ -46,21 +46,21 @@ parameters! {
 parameters! {
     /// Resource management of a cell.
     pub struct IormParameters {
-        /// is the plan in force
+        /// true if the plan is in effect
         active: bool = true, from "ALTER IORMPLAN: active, inactive";
-        /// requests on a disk at once, where a plan shares it out
+        /// requests on a disk at once, if a plan divides it
         depth: u64 = 8, from "assumed", in 1.0..=10_000.0;
-        /// expected disk time of a request without its bytes
+        /// expected disk time of a request without the time of its bytes
         request_ms: f64 = 3.3, from "Oracle: 300 small requests a second and disk";
-        /// expected rate of its bytes
+        /// expected transfer rate
         rate_mb_s: f64 = 150.0, from "Oracle: a large request is about three small ones";
-        /// directives by database; `other` for all without one
+        /// directives by database; `other` for all without a directive
         plan: BTreeMap<String, Directive> = BTreeMap::new(), from "ALTER IORMPLAN";
     }
 }
 
 impl IormParameters {
-    /// Directive of a database.
+    /// Returns the directive for a database.
     pub fn directive(&self, database: &str) -> Directive {
         if !self.active {
             return Directive::default();
@@ -68,26 +68,26 @@ impl IormParameters {
         self.plan.get(database).or_else(|| self.plan.get("other")).cloned().unwrap_or_default()
     }
 
-    /// Is there a plan, and is it in force?
+    /// Returns true if there is a plan and it is active.
     pub fn has_plan(&self) -> bool {
         self.active && !self.plan.is_empty()
     }
 
-    /// Does it share the disks out among these databases, all that the cells know? Flash attributes
-    /// alone do not, nor does a share where nobody is to have the rest.
+    /// Returns true if the plan divides the disks among these databases, all that the cells know. Flash attributes
+    /// alone do not, nor does a share if there is no other database.
     pub fn shares_out(&self, databases: &[String]) -> bool {
         let all: Vec<Directive> = databases.iter().map(|name| self.directive(name)).collect();
         let said = all.iter().any(|own| own.share > 0 || own.level > 0);
         self.has_plan() && ((said && all.len() > 1) || all.iter().any(|own| own.limit < 100.0))
     }
 
-    /// Expected disk time.
+    /// Returns the expected disk time [ns].
     pub fn cost_ns(&self, bytes: u64) -> u64 {
         whole_ns(self.request_ms * 1e6 + bytes as f64 / self.rate_mb_s * 1e3).max(1)
     }
 }
 
-/// A plan as the queues use it: what each database has, by number.
+/// Directive in the form that the queues use, by number of the database.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Entry {
     level: u64,
@@ -95,18 +95,18 @@ struct Entry {
     limit: f64,
 }
 
-/// A plan as the queues use it.
+/// Plan in the form that the queues use.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     entries: Vec<Entry>,
     levels: Vec<u64>,
     depth: u64,
-    /// Cost of a turn that its database does not use.
+    /// Cost of a turn that its database does not use [ns].
     turn_ns: u64,
 }
 
 impl Plan {
-    /// For these databases.
+    /// Compiles the plan for these databases.
     pub fn new(parameters: &IormParameters, databases: &[String]) -> Self {
         let entry = |name: &String| {
             let Directive { share, level, allocation, limit, .. } = parameters.directive(name);
@@ -123,7 +123,7 @@ impl Plan {
 }
 
 impl Plan {
-    /// First come, first served by every database: what is left when a plan is lifted.
+    /// Returns a plan that serves all databases in order of arrival, for use when a plan is removed.
     pub fn lifted(databases: &[String]) -> Self {
         let parameters = IormParameters { depth: u64::MAX, ..IormParameters::default() };
         Self::new(&parameters, databases)
@@ -133,20 +133,20 @@ impl Plan {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<(u64, u64)>,
-    /// Cost so far over weight.
+    /// Cost so far divided by the weight.
     pass: f64,
-    /// Not before, because of a limit.
+    /// Earliest time of the next request because of a limit [ns].
     not_before_ns: u64,
 }
 
-/// What a disk is to do.
+/// Next action of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Serve this request.
     Serve(u64),
-    /// Nothing before this time, because of limits.
+    /// Serve nothing before this time, because of limits.
     NotBefore(u64),
-    /// Nothing.
+    /// Wait for a request.
     Nothing,
 }
 
@@ -156,19 +156,19 @@ pub struct Queues {
     of: Vec<Queue>,
     outstanding: u64,
     waiting: u64,
-    /// A call is due then, because of limits.
+    /// Time of the call that is scheduled because of limits [ns].
     called_ns: u64,
-    /// Pass of the last that was served by share: where a database that was idle begins.
+    /// Pass of the last request served by share: where a database that was idle starts.
     virtual_pass: f64,
 }
 
 impl Queues {
-    /// Requests that wait.
+    /// Returns the number of waiting requests.
     pub fn waiting(&self) -> u64 {
         self.waiting
     }
 
-    /// A request comes.
+    /// Adds a request.
     pub fn push(&mut self, database: u16, token: u64, cost_ns: u64) {
         let at = usize::from(database);
         if self.of.len() <= at {
@@ -182,12 +182,12 @@ impl Queues {
         self.waiting += 1;
     }
 
-    /// A request of the queues is complete.
+    /// Records the end of a request from the queues.
     pub fn finished(&mut self) {
         self.outstanding = self.outstanding.saturating_sub(1);
     }
 
-    /// What to do now.
+    /// Returns the next action.
     pub fn next(&mut self, plan: &Plan, now_ns: u64) -> Next {
         if self.waiting == 0 || self.outstanding >= plan.depth {
             return Next::Nothing;
@@ -210,7 +210,7 @@ impl Queues {
         Next::Serve(token)
     }
 
-    /// When the first limit lets somebody go on; nothing if a call is due by then already.
+    /// Returns when the first limit allows a request; nothing if a call is already scheduled by then.
     fn not_before(&mut self, now_ns: u64) -> Next {
         let waiting = self.of.iter().filter(|queue| !queue.waiting.is_empty());
         let Some(first_ns) = waiting.map(|queue| queue.not_before_ns).min() else {
@@ -228,14 +228,14 @@ impl Queues {
         !queue.waiting.is_empty() && queue.not_before_ns <= now_ns
     }
 
-    /// The database, of those with something to do, that has had least for its weight.
+    /// Returns the database with waiting requests and the lowest cost relative to its weight.
     fn least(&self, plan: &Plan, level: Option<u64>, now_ns: u64) -> Option<usize> {
         let of_level = |at: &usize| level.is_none_or(|level| plan.entries[*at].level == level);
         let ready = (0..self.of.len()).filter(of_level).filter(|&at| self.ready(at, now_ns));
         ready.min_by(|&a, &b| self.of[a].pass.total_cmp(&self.of[b].pass))
     }
 
-    /// One turn of each level in order: the database whose turn it is, if it has something to do.
+    /// Runs one turn of each level in order; returns the database whose turn it is, if it has a request.
     fn by_level(&mut self, plan: &Plan, now_ns: u64) -> Option<usize> {
         for &level in &plan.levels {
             if level == 0 {
@@ -252,7 +252,7 @@ impl Queues {
         None
     }
 
-    /// Whose turn it is at a level, busy or idle; it is charged for it.
+    /// Returns the database whose turn it is at a level, idle or not, and charges the turn to it.
     fn turn(&mut self, plan: &Plan, level: u64) -> Option<usize> {
         self.of.resize_with(plan.entries.len().max(self.of.len()), Queue::default);
         let members = (0..plan.entries.len()).filter(|&at| plan.entries[at].level == level);

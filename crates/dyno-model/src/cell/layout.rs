@@ -1,28 +1,28 @@
-//! Where the copies of a disk group's extents lie.
+//! Positions of the copies of a disk group's extents.
 
 use super::parameters::{GroupParameters, Medium};
 
-/// Where the copies of each extent lie.
+/// Positions of the copies of each extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Cells.
+    /// Number of cells.
     pub cells: u64,
-    /// Disks or modules of a cell that take part.
+    /// Number of disks or modules that take part in a cell.
     pub units: u64,
     /// Number of the first of them in its cell.
     pub first_unit: u64,
-    /// Where the grid disks begin on their unit.
+    /// Where the grid disks begin on their unit [bytes].
     pub from_bytes: u64,
-    /// Extents of a grid disk, of each copy.
+    /// Number of extents of a grid disk, for each copy.
     pub rows: u64,
-    /// Extent.
+    /// Size of an extent [bytes].
     pub extent_bytes: u64,
-    /// Copies.
+    /// Number of copies.
     pub copies: u64,
 }
 
 impl Layout {
-    /// Of a group whose grid disks begin at `from_bytes`.
+    /// Returns the layout of a group whose grid disks begin at `from_bytes`.
     pub(super) fn new(group: &GroupParameters, shape: (u64, u64, u64), from_bytes: u64) -> Self {
         let (cells, disks, modules) = shape;
         let (units, first_unit) = match group.on {
@@ -35,17 +35,17 @@ impl Layout {
         Self { cells, units, first_unit, from_bytes, rows, extent_bytes, copies }
     }
 
-    /// Bytes of each grid disk.
+    /// Returns the size of each grid disk [bytes].
     pub fn grid_bytes(&self) -> u64 {
         self.rows * self.copies * self.extent_bytes
     }
 
-    /// What fits into the group.
+    /// Returns the capacity of the group [bytes].
     pub fn capacity_bytes(&self) -> u64 {
         self.cells * self.units * self.rows * self.extent_bytes
     }
 
-    /// Cell, unit and offset on the unit of a copy of an extent.
+    /// Returns cell, unit and offset on the unit of a copy of an extent.
     #[inline]
     pub fn place(&self, extent: u64, copy: u64) -> (usize, u16, u64) {
         let (row, column) = (extent / (self.cells * self.units), extent % (self.cells * self.units));

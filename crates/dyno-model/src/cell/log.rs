@@ -1,10 +1,9 @@
-//! Flash log: a redo write goes to disk and to flash, and the first copy that is safe answers.
+//! Flash log: a redo write goes to disk and to flash, and completes with the first copy that is safe.
 //!
-//! The flash copy is needed until the disk has its own; its space on the module is free then. Space
-//! is counted, not laid out: copies of one module that the disk completes out of order leave no holes.
-//! Modules take turns; one without room is passed over. What cannot be raced goes to disk alone and is
-//! counted under its reason. All counters move when a copy completes, so that at every instant
-//! writes = disk first + flash first.
+//! The flash copy is needed until the disk copy is complete; then its space on the module is free. Space is counted,
+//! not laid out: copies of one module that the disk completes out of order leave no holes. Modules take turns; a full
+//! one is skipped. A write that cannot be raced goes to disk alone and is counted under its reason. All counters change
+//! when a copy completes, so that at every instant writes = disk first + flash first.
 
 use super::ask::Ask;
 use super::counts::Skip;
@@ -15,24 +14,23 @@ use super::storage_cell::StorageCell;
 use crate::device::{Done, Request};
 
 impl StorageCell {
-    /// Creates or drops the flash log, for redo writes that arrive from now on. Those under way end
-    /// as they began.
+    /// Creates or drops the flash log for redo writes that arrive from now on; those under way finish unchanged.
     pub fn set_flash_log(&self, exists: bool) {
         self.state.borrow_mut().log.exists = exists;
     }
 
-    /// Is there a flash log?
+    /// Returns true if there is a flash log.
     pub fn has_flash_log(&self) -> bool {
         self.state.borrow().log.exists
     }
 
-    /// Size of the flash log, and how much of it is not on disk yet.
+    /// Returns the size of the flash log and the part that is not on disk yet [bytes].
     pub fn flash_log_bytes(&self) -> (u64, u64) {
         let log = &self.state.borrow().log;
         (log.bytes(), log.used())
     }
 
-    /// Why a redo write cannot be raced, as far as it is known when it comes.
+    /// Returns the reason why a redo write cannot be raced, as far as it is known at arrival.
     pub(super) fn may_not_race(state: &State, ask: &Ask) -> Option<Skip> {
         let slice = &state.slices[usize::from(ask.group)];
         let directive = &state.directives[usize::from(ask.label.database)];
@@ -84,7 +82,7 @@ impl StorageCell {
         self.io(state, copy, Then::FlashCopy(op));
     }
 
-    /// A copy is safe; whom to tell if it is the first.
+    /// Handles a completed copy; returns the observer to notify if it is the first.
     pub(super) fn copy_done(&self, state: &mut State, op: u64, flash: bool) -> Option<Done> {
         let now = self.sim.now_ns();
         let open = state.ops.get_mut(op)?;
@@ -127,7 +125,7 @@ impl StorageCell {
         done
     }
 
-    /// A redo write that was not raced is on disk.
+    /// Handles the completion of a redo write that was not raced.
     pub(super) fn unraced_done(&self, state: &mut State, op: u64) -> Option<Done> {
         let Some(&mut Op { race: Some(race), .. }) = state.ops.get_mut(op) else { return None };
         let elapsed_ns = self.sim.now_ns() - race.began_ns;

@@ -1,4 +1,4 @@
-//! The flash log's space on the modules of a cell, and the races that are under way.
+//! Space of the flash log on the modules of a cell, and the races under way.
 
 use super::counts::{LogCounts, Skip};
 use super::parameters::FlashLogParameters;
@@ -10,7 +10,7 @@ pub(super) struct Race {
     pub began_ns: u64,
     pub module: u16,
     pub flash_bytes: u64,
-    /// How long each copy took, once it is complete.
+    /// Time of each copy [ns], once it is complete.
     pub disk_ns: Option<u64>,
     pub flash_ns: Option<u64>,
     pub skip: Option<Skip>,
@@ -18,10 +18,10 @@ pub(super) struct Race {
 
 /// The flash log of a cell.
 pub(super) struct LogSpace {
-    /// There is one now.
+    /// True if the cell has a flash log.
     pub exists: bool,
     pub room_bytes: u64,
-    /// Bytes on each module that are not on disk yet, and where the next copy goes.
+    /// Bytes on each module that are not on disk yet, and the offset of the next copy.
     pub used_bytes: Vec<u64>,
     next_bytes: Vec<u64>,
     turn: usize,
@@ -42,22 +42,22 @@ impl LogSpace {
         }
     }
 
-    /// Space on all modules.
+    /// Returns the space on all modules [bytes].
     pub fn bytes(&self) -> u64 {
         if self.exists { self.room_bytes * self.used_bytes.len() as u64 } else { 0 }
     }
 
-    /// Is no module overfull?
+    /// Returns true if no module is overfull.
     pub fn holds(&self) -> bool {
         self.used_bytes.iter().all(|&used| used <= self.room_bytes)
     }
 
-    /// Bytes on flash that are not on disk yet.
+    /// Returns the bytes on flash that are not on disk yet.
     pub fn used(&self) -> u64 {
         self.used_bytes.iter().sum()
     }
 
-    /// A module with room, and the offset there.
+    /// Returns a module with room, and the offset there.
     pub fn place(&mut self, bytes: u64) -> Option<(usize, u64)> {
         let modules = self.used_bytes.len();
         for _ in 0..modules {

@@ -10,11 +10,10 @@
 //! - over databases, `DB_IO_RQ_*` and `DB_FD_IO_RQ_*` add up to `CD_IO_RQ_*` of hard and flash disks,
 //!   `DB_FC_IO_RQ` to reads and writes of the flash cache, `DB_FL_IO_RQ` to `FL_IO_W`.
 //!
-//! A rate (`_SEC`, `_MIN`, `_RQ`) is over the time since the last [`Rack::collect`], which a real cell
-//! does every minute. Utilisation and load are since the last reset. Metrics of parts that this model
-//! leaves out (sensors, CPU, columnar cache, scrubbing, pluggable databases) do not exist here rather
-//! than being zero; counters of what cannot happen here (I/O errors, `FL_IO_W_SKIP_NO_BUFFER`,
-//! `FL_IO_W_SKIP_IORM_LIMIT`) are there and zero.
+//! A rate (`_SEC`, `_MIN`, `_RQ`) is over the time since the last [`Rack::collect`], which a real cell does every
+//! minute. Utilisation and load are since the last reset. Metrics of parts that are not modelled (sensors, CPU,
+//! columnar cache, scrubbing, pluggable databases) do not exist here rather than being zero; counters of events that
+//! cannot happen here (I/O errors, `FL_IO_W_SKIP_NO_BUFFER`, `FL_IO_W_SKIP_IORM_LIMIT`) exist and are zero.
 
 use super::cells::{Collected, Key};
 use super::counts::{CacheCounts, IoCounts, LogCounts, Skip, Sum};
@@ -23,42 +22,42 @@ use super::state::State;
 use super::storage_cell::StorageCell;
 use crate::device::Kind;
 
-/// What a metric is.
+/// Kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// Only grows: Oracle's type Cumulative.
+    /// A value that only grows: Oracle's type Cumulative.
     Counter,
-    /// As it is now: Instantaneous.
+    /// A current value: Oracle's type Instantaneous.
     Gauge,
-    /// Change of a counter, by time or by another counter: Rate.
+    /// Change of a counter per time or per another counter: Oracle's type Rate.
     Rate,
 }
 
 /// A metric of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// Cell.
+    /// Name of the cell.
     pub cell: String,
-    /// `CELLDISK`, `GRIDDISK`, `FLASHCACHE`, `FLASHLOG`, `SMARTIO`, `IORM_DATABASE`.
+    /// Type of the object: `CELLDISK`, `GRIDDISK`, `FLASHCACHE`, `FLASHLOG`, `SMARTIO`, `IORM_DATABASE`.
     pub object_type: &'static str,
-    /// Object of that type.
+    /// Name of the object.
     pub object: String,
-    /// Oracle's name.
+    /// Oracle's name of the metric.
     pub name: String,
     /// Value.
     pub value: f64,
     /// Oracle's unit; empty for plain numbers.
     pub unit: &'static str,
-    /// What it is.
+    /// Kind of the metric.
     pub kind: MetricKind,
 }
 
 const MB: f64 = (1_u64 << 20) as f64;
 
-/// One cell's metrics being written down.
+/// Collector of one cell's metrics.
 struct Page<'a> {
     out: Vec<Metric>,
-    /// Counters that Oracle shows as rates only.
+    /// Counters that Oracle shows only as rates.
     silent: Vec<(Key, f64)>,
     before: &'a Collected,
     now_ns: u64,
@@ -90,13 +89,13 @@ impl Page<'_> {
         (self.object.clone(), name.to_owned())
     }
 
-    /// What a counter has grown since the last collection.
+    /// Returns the growth of a counter since the last collection.
     fn growth(&self, name: &str, value: f64) -> f64 {
         let key = self.key(name);
         value - self.before.counters.get(&key).copied().unwrap_or(0.0)
     }
 
-    /// A counter and its rate.
+    /// Adds a counter and its rate.
     fn rated(&mut self, name: &str, value: f64, unit: &'static str) {
         let (suffix, per_s, rate_unit) = match unit {
             "MB" => ("SEC", 1.0, "MB/sec"),
@@ -108,7 +107,7 @@ impl Page<'_> {
         self.put(format!("{name}_{suffix}"), rate, rate_unit, MetricKind::Rate);
     }
 
-    /// The rate of MB that are not shown themselves.
+    /// Adds the rate of MB whose counter is not shown.
     fn silent_rate(&mut self, name: &str, value: f64) {
         let rate = self.rate(self.growth(name, value));
         self.silent.push((self.key(name), value));
@@ -124,13 +123,13 @@ impl Page<'_> {
         self.rated(name, requests as f64, "IO requests");
     }
 
-    /// Requests and MB, under two names with `RQ` or `BY` in the place of `*`.
+    /// Adds requests and MB, under two names with `RQ` or `BY` in the place of `*`.
     fn sum(&mut self, name: &str, sum: Sum) {
         self.requests(&name.replace('*', "RQ"), sum.requests);
         self.rated(&name.replace('*', "BY"), sum.bytes as f64 / MB, "MB");
     }
 
-    /// A time and its mean per request.
+    /// Adds a time and its mean per request.
     fn time(&mut self, name: &str, ns: u64, unit: &'static str, (of, requests): (&str, u64)) {
         let (value, rate_unit) = match unit {
             "ms" => (ns as f64 / 1e6, "ms/request"),
@@ -152,18 +151,18 @@ const KINDS: [(Kind, bool, &str); 4] = [
 const SIZES: [&str; 2] = ["SM", "LG"];
 
 impl Rack {
-    /// All metrics of all cells as they are now.
+    /// Returns all current metrics of all cells.
     pub fn metrics(&self) -> Vec<Metric> {
         (0..self.cells().len()).flat_map(|number| self.page(number).0).collect()
     }
 
-    /// All metrics as they are now; the next rates count from here.
+    /// Returns all current metrics; the next rates start from here.
     pub fn collect(&self) -> Vec<Metric> {
         (0..self.cells().len()).flat_map(|number| self.collect_cell(number)).collect()
     }
 
-    /// The metrics of one cell as they are now; its next rates count from here. Nothing if there is
-    /// no cell of that number.
+    /// Returns the current metrics of one cell; its next rates start from here. Empty if there is no cell of that
+    /// number.
     pub fn collect_cell(&self, number: usize) -> Vec<Metric> {
         if number >= self.cells().len() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Storage cells: disks and flash behind software that caches, races and shares out.
+//! Storage cells: disks and flash behind software that caches, races redo writes and divides I/O among databases.
 //!
 //! ```text
 //!   database                     rack.group("DATA", tag): a device
@@ -15,19 +15,18 @@
 //!   12 x (controller memory over a disk)     16 x flash module
 //! ```
 //!
-//! What the database asks for carries a [`Tag`]: its purpose, its database and the caching policy of
-//! its segment. The cell decides by it, as real cells do by the reason tag of an I/O.
+//! Each request of the database carries a [`Tag`]: its purpose, its database and the caching policy of its segment. The
+//! cell decides by it, as real cells do by the reason tag of an I/O.
 //!
-//! **Order of simultaneous events.** A request's parts go to the devices disk first, then flash, in
-//! the order of offsets; copies go to the cells in the order of their numbers (primary first).
-//! Completions at the same instant count in the order in which the devices asked for their events:
-//! that also decides a race that ends in a tie. Commands act at the present instant, before what is
-//! still due at it.
+//! **Order of simultaneous events.** A request's parts go to the devices disk first, then flash, in the order of
+//! offsets; copies go to the cells in the order of their numbers (primary first). Completions at the same instant count
+//! in the order in which the devices asked for their events: that also decides a race that ends in a tie. Commands act
+//! at the present instant, before events that are still due at it.
 //!
-//! **Units.** Time in whole nanoseconds, size in whole bytes; metrics are converted when they are
-//! read, to Oracle's MB (2^20 bytes), us and ms.
+//! **Units.** Time in whole nanoseconds, size in whole bytes; metrics are converted to Oracle's MB (2^20 bytes), us and
+//! ms when they are read.
 //!
-//! Left out: CPU of the cells (but the work on a request, which overlaps), storage index, compression,
+//! Not modelled: CPU of the cells (except the work on a request, which overlaps), storage index, compression,
 //! interconnect beyond one link per cell, loss of disks or cells, rebalance, scrubbing. The memory of a
 //! controller is divided evenly among its disks; real ones share it.
 //!
@@ -72,7 +71,7 @@ pub use parameters::{Caching, GroupParameters, RackParameters};
 pub use rack::Rack;
 pub use storage_cell::StorageCell;
 
-/// What an I/O is for.
+/// Purpose of an I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
@@ -89,25 +88,25 @@ pub enum Purpose {
     Backup,
 }
 
-/// What an I/O carries for the cell.
+/// Information about an I/O for the cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tag {
-    /// What it is for.
+    /// Purpose of the I/O.
     pub purpose: Purpose,
-    /// Database, as plans and metrics name it.
+    /// Name of the database in plans and metrics.
     pub database: String,
     /// Caching policy of the segment.
     pub caching: Caching,
 }
 
 impl Tag {
-    /// Of a purpose and a database, caching policy default.
+    /// Returns a tag of a purpose and a database, with the default caching policy.
     pub fn new(purpose: Purpose, database: &str) -> Self {
         Self { purpose, database: database.into(), caching: Caching::Default }
     }
 }
 
-/// A tag with the database's number.
+/// A tag with the number of its database.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Label {
     pub purpose: Purpose,
@@ -116,6 +115,6 @@ pub(crate) struct Label {
 }
 
 impl Label {
-    /// Of the cell itself, when it writes dirty lines to disk.
+    /// Label of the cell's own writes of dirty lines to disk.
     pub const DESTAGE: Self = Self { purpose: Purpose::Data, caching: Caching::None, database: 0 };
 }

@@ -1,7 +1,7 @@
-//! Parameters of a rack of storage cells, and where their numbers come from.
+//! Parameters of a rack of storage cells, and the sources of their values.
 //!
-//! The defaults are a quarter rack of Exadata X2-2 with high performance disks: three cells.
-//! [`RackParameters::x3`] gives the next generation, as far as its numbers are published.
+//! The defaults are a quarter rack of Exadata X2-2 with high performance disks: three cells. [`RackParameters::x3`] is
+//! the next generation, as far as its numbers are published.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ parameters! {
         disks: u64 = 12, from "X2 cell: 12", in 1.0..=256.0;
         /// flash modules of a cell
         modules: u64 = 16, from "X2 cell: 4 F20 cards of 4 modules", in 0.0..=256.0;
-        /// part of each flash module whose pages are simulated; addresses beyond it are folded in
+        /// part of each flash module whose pages are simulated; addresses beyond it are mapped into it
         simulated_mb: u64 = 64, from "chosen: write amplification depends on ratios, not on size", in 1.0..=100_000.0;
         /// a disk
         disk: DiskParameters = DiskParameters::default(), from "its own table";
@@ -31,7 +31,7 @@ parameters! {
         controller: CacheParameters = CacheParameters::default(), from "its own table";
         /// a flash module
         flash: FlashParameters = FlashParameters::default(), from "its own table";
-        /// of each flash request, one after the other, on the way that all modules of a cell share
+        /// of each flash request, one after the other, on the path that all modules of a cell share
         flash_request_us: f64 = 10.2,
             from "a calibrated X2 cell: 98,216 small reads a second of all modules, a third of their sum";
         /// between database and cell
@@ -53,16 +53,16 @@ parameters! {
 const BOOK: &str = "Expert Oracle Exadata, ch. 5";
 const MANUAL: &str = "Oracle's manual of the storage software";
 
-/// The disk groups that a rack of X2-2 is set up with.
+/// Returns the usual disk groups of a rack of X2-2.
 fn usual_groups() -> BTreeMap<String, GroupParameters> {
     let group = |size_gb| GroupParameters { size_gb, ..GroupParameters::default() };
     BTreeMap::from([("DATA".into(), group(430.0)), ("RECO".into(), group(108.0))])
 }
 
 impl RackParameters {
-    /// X3-2: a larger cache, and 107,000 small reads a second of all modules of a cell (Exadata technical
-    /// overview 2012). A single F40 module is taken to be as fast as that of an F20: no numbers of
-    /// its own were found.
+    /// Returns an X3-2: a larger cache, and 107,000 small reads per second of all modules of a cell (Exadata technical
+    /// overview 2012). A single F40 module is assumed to be as fast as that of an F20, since no numbers of its own were
+    /// found.
     pub fn x3() -> Self {
         let flash_cache = FlashCacheParameters { size_gb: 1_488.75, ..Default::default() };
         Self { flash_cache, flash_request_us: 9.3, ..Self::default() }
@@ -70,9 +70,9 @@ impl RackParameters {
 }
 
 parameters! {
-    /// Between database and cell.
+    /// Network between database and cell.
     pub struct NetworkParameters {
-        /// of a request there and back, with the cell's own work on it; overlaps
+        /// of a request there and back, with the cell's own work on it; overlaps with other requests
         request_us: f64 = 180.0,
             from "a V2 cell reads 32 KB from its flash cache in 0.4 ms (Durrett): what flash and wire leave";
         /// rate into a cell, and out of it; one message after the other
@@ -83,7 +83,7 @@ parameters! {
 parameters! {
     /// Flash log.
     pub struct FlashLogParameters {
-        /// is there a flash log
+        /// true if there is a flash log
         enabled: bool = true, from "created with the cell";
         /// its space on each module
         module_mb: u64 = 32, from "Oracle's manual: 512 MB a cell", in 1.0..=100_000.0;
@@ -91,27 +91,27 @@ parameters! {
         dispatch_us: f64 = 10.0,
             from "fitted to the shift of the median sync in the source's flash log experiment: 19 us, and with 20 \
                   sessions a sync sees two writes";
-        /// what the flash copy has more than the redo
+        /// size of the flash copy in addition to the redo
         header_bytes: u64 = 512, from "fitted to flash MB / disk MB = 1.044 of a cell's counters", in 0.0..=1e6;
-        /// the flash copy is whole pages
+        /// unit to which a flash copy is rounded up
         page_bytes: u64 = 4_096, from "alignment notes of the F20 card", in 512.0..=1_048_576.0;
-        /// a copy that takes longer is an outlier
+        /// time from which a copy counts as an outlier
         outlier_ms: f64 = 500.0, from "the source: 500 ms";
-        /// share of redo writes held up before either copy is on its way
+        /// share of redo writes that are delayed before either copy is sent
         common_cause_ratio: f64 = 0.0, from "none by default; to be fitted to outliers that survive the race";
-        /// for how long
+        /// length of that delay
         common_cause: Times = Times::Exponential { mean_us: 10_000.0 }, from "of no effect by default";
     }
 }
 
-/// What a flash cache does with writes.
+/// How a flash cache treats writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheMode {
-    /// To disk, then to flash.
+    /// Writes to disk, then to flash.
     #[default]
     WriteThrough,
-    /// To flash; to disk later.
+    /// Writes to flash; to disk later.
     WriteBack,
     /// There is no cache.
     None,
@@ -126,17 +126,17 @@ parameters! {
         size_gb: f64 = 365.25, from "X2: 365.25 GB; X3: 1,488.75 GB", in 0.001..=1e6;
         /// line
         line_kb: u64 = 8, from "chosen: a database block", in 1.0..=1e6;
-        /// the largest small request
+        /// largest small request
         small_kb: u64 = 128, from BOOK, in 1.0..=1e6;
-        /// share of the space that KEEP may take
+        /// share of the space that KEEP may use
         keep_limit_ratio: f64 = 0.8, from "80 %, from memory; that there is a limit: counter FC_BYKEEP_OVERWR";
-        /// large reads are cached without KEEP where there is free room
+        /// true if large reads without KEEP are cached where there is free room
         scans: bool = false, from "Oracle's manual: since 11.2.3.3.0";
         /// share of the space that may be dirty
         dirty_limit_ratio: f64 = 0.8, from "assumed; a cell with 97 % overwrites destaged next to nothing";
         /// lines being destaged at once
         destages: u64 = 48, from "assumed: some a disk", in 1.0..=1e6;
-        /// memory for what is on its way from disk into the cache; beyond it KEEP waits, the rest is skipped
+        /// memory for lines from disk on their way into the cache; beyond it KEEP waits, other lines are skipped
         populate_mb: u64 = 64,
             from "assumed; counter FC_IO_RQ_W_SKIP_FC_THROTTLE shows that there is a limit", in 1.0..=1e6;
     }
@@ -145,14 +145,14 @@ parameters! {
 parameters! {
     /// Smart scan.
     pub struct ScanParameters {
-        /// cells filter what a scan reads
+        /// true if cells filter the rows of a scan
         offload: bool = true, from MANUAL;
-        /// share of the bytes that come back then
+        /// share of the bytes that the cells then return
         returned_ratio: f64 = 0.1, from "the query's; chosen";
     }
 }
 
-/// What the grid disks of a group are made of.
+/// Medium of a group's grid disks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Medium {
@@ -163,21 +163,21 @@ pub enum Medium {
     Flash,
 }
 
-/// Copies of everything, each in another cell.
+/// Number of copies of the data, each in another cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Redundancy {
-    /// One.
+    /// One copy.
     External,
-    /// Two.
+    /// Two copies.
     #[default]
     Normal,
-    /// Three.
+    /// Three copies.
     High,
 }
 
 impl Redundancy {
-    /// How many copies there are.
+    /// Returns the number of copies.
     pub fn copies(self) -> u64 {
         match self {
             Self::External => 1,
@@ -187,16 +187,16 @@ impl Redundancy {
     }
 }
 
-/// Caching policy of a segment, or of a grid disk (which knows no `Keep`).
+/// Caching policy of a segment, or of a grid disk (which cannot be `Keep`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Caching {
-    /// Not cached anew; what is cached stays.
+    /// Nothing new is cached; cached lines stay.
     None,
-    /// By size, purpose and copy.
+    /// Decided by size, purpose and copy.
     #[default]
     Default,
-    /// Preferred: large reads as well, and within its own limit of space.
+    /// Preferred: large reads are cached as well, with its own limit of space.
     Keep,
 }
 
@@ -213,9 +213,9 @@ parameters! {
         extent_mb: u64 = 4, from "Oracle's advice for Exadata: 4 MB", in 1.0..=1e6;
         /// caching policy of its grid disks: default or none
         caching: Caching = Caching::Default, from MANUAL;
-        /// may its redo use the log
+        /// true if its redo may use the flash log
         flash_log: bool = true, from "counter FL_IO_W_SKIP_DISABLED_GD";
-        /// held by the flash cache at the start
+        /// part of it in the flash cache at the start
         warm_mb: u64 = 0, from "chosen: 0, a new cache";
     }
 }

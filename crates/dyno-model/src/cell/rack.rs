@@ -1,4 +1,4 @@
-//! A rack: cells, the disk groups over them, and what can be asked of it while it runs.
+//! A rack: cells, the disk groups over them, and commands while it runs.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,11 +25,14 @@ pub struct Rack {
     pub(super) shared: Rc<RackCells>,
 }
 
-/// Makes a device of a name: a disk with its controller's memory, or a flash module.
+/// Function that makes a device of this name: a disk with its controller's memory, or a flash module.
 pub type Make<'a> = &'a dyn Fn(&Sim, &str) -> Rc<dyn Device>;
 
 impl Rack {
-    /// Of disks behind controllers and of flash modules, all as the parameters say.
+    /// Builds a rack of disks behind controllers and of flash modules as the parameters say.
+    ///
+    /// # Errors
+    /// A parameter is out of range, or parameters contradict each other.
     pub fn new(sim: &Sim, parameters: &RackParameters) -> Result<Rc<Self>, CellError> {
         parameters.check()?;
         let controller = CacheParameters {
@@ -45,7 +48,10 @@ impl Rack {
         Self::with(sim, parameters, &disk, &module)
     }
 
-    /// Of other devices: measured ones, say, or none but a law of service times.
+    /// Builds a rack of other devices, for example measured ones or plain distributions of service times.
+    ///
+    /// # Errors
+    /// A parameter is out of range, or parameters contradict each other.
     pub fn with(sim: &Sim, parameters: &RackParameters, disk: Make, module: Make) -> Result<Rc<Self>, CellError> {
         parameters.check()?;
         let RackParameters { count, disks, modules, .. } = *parameters;
@@ -78,8 +84,7 @@ impl Rack {
         Ok(Rc::new(rack))
     }
 
-    /// Primary copies that the caches hold at the start, as far as there is room: clean, and none of
-    /// it counted.
+    /// Caches the primary copies that are to be cached at the start, as far as there is room: clean, and not counted.
     fn warm(&self, parameters: &RackParameters) {
         for (group, layout) in parameters.groups.values().zip(&self.shared.layouts) {
             let wanted = (group.warm_mb << 20).min(layout.capacity_bytes());
@@ -92,7 +97,7 @@ impl Rack {
         }
     }
 
-    /// Number of a database; new ones are told to the cells.
+    /// Returns the number of a database; announces a new one to the cells.
     fn database(&self, name: &str) -> u16 {
         let mut databases = self.shared.databases.borrow_mut();
         if let Some(number) = databases.iter().position(|known| known == name) {
@@ -103,7 +108,10 @@ impl Rack {
         databases.len() as u16 - 1
     }
 
-    /// A disk group, for I/O of this kind.
+    /// Returns a disk group for I/O of this kind.
+    ///
+    /// # Errors
+    /// There is no such group.
     pub fn group(&self, name: &str, tag: &Tag) -> Result<Rc<dyn Device>, CellError> {
         let number = self.number_of(name)?;
         let Tag { purpose, caching, .. } = *tag;
@@ -115,18 +123,18 @@ impl Rack {
         self.sim.now_ns()
     }
 
-    /// Names of the disk groups.
+    /// Returns the names of the disk groups.
     pub fn groups(&self) -> &[String] {
         &self.shared.names
     }
 
-    /// Where the copies of a group lie.
+    /// Returns the layout of a group's copies.
     pub fn layout(&self, name: &str) -> Option<Layout> {
         let number = self.shared.names.iter().position(|known| known == name)?;
         Some(self.shared.layouts[number])
     }
 
-    /// The cells: each takes commands of its own.
+    /// Returns the cells, each of which accepts commands.
     pub fn cells(&self) -> &[Rc<StorageCell>] {
         &self.shared.cells
     }
@@ -136,7 +144,7 @@ impl Rack {
         self.cells().iter().for_each(|cell| cell.set_flash_log(exists));
     }
 
-    /// Puts a plan of resource management in force in every cell.
+    /// Activates a plan of resource management in every cell.
     pub fn set_plan(&self, plan: &BTreeMap<String, Directive>) {
         plan.keys().filter(|name| *name != "other").for_each(|name| {
             self.database(name);
@@ -144,7 +152,7 @@ impl Rack {
         self.cells().iter().for_each(|cell| cell.set_plan(plan.clone()));
     }
 
-    /// Puts a plan in force in one cell, by its number.
+    /// Activates a plan in one cell, by its number.
     pub fn set_plan_of(&self, number: usize, plan: BTreeMap<String, Directive>) {
         plan.keys().filter(|name| *name != "other").for_each(|name| {
             self.database(name);
@@ -155,6 +163,9 @@ impl Rack {
     }
 
     /// Sets the caching policy of a group's grid disks, in every cell.
+    ///
+    /// # Errors
+    /// There is no such group.
     pub fn set_caching(&self, group: &str, caching: Caching) -> Result<(), CellError> {
         let number = self.number_of(group)?;
         self.cells().iter().for_each(|cell| cell.set_grid_caching(number, caching));
@@ -162,6 +173,9 @@ impl Rack {
     }
 
     /// Sets the caching policy of a group's grid disks in one cell.
+    ///
+    /// # Errors
+    /// There is no such group or cell.
     pub fn set_caching_of(&self, cell: usize, group: &str, caching: Caching) -> Result<(), CellError> {
         let number = self.number_of(group)?;
         if let Some(cell) = self.cells().get(cell) {
@@ -178,17 +192,17 @@ impl Rack {
             .ok_or_else(|| CellError::Group { name: group.into(), known: self.shared.names.join(", ") })
     }
 
-    /// What the queues of every cell and device have seen.
+    /// Returns the statistics of the queues of every cell and device.
     pub fn reports(&self) -> Vec<StationReport> {
         self.cells().iter().flat_map(|cell| cell.reports()).collect()
     }
 
-    /// Does everything that cells hold add up?
+    /// Returns true if the books of all cells balance.
     pub fn holds(&self) -> bool {
         self.cells().iter().all(|cell| cell.holds())
     }
 
-    /// Forgets what one cell has counted: a restart of its service. What is cached stays.
+    /// Resets the counters of one cell, as a restart of its service does; cached lines stay.
     pub fn reset_cell(&self, number: usize) {
         if let Some(cell) = self.cells().get(number) {
             self.shared.collected.borrow_mut()[number] = Collected::nothing(self.sim.now_ns());
@@ -196,7 +210,7 @@ impl Rack {
         }
     }
 
-    /// Forgets statistics and counters: the end of a warm-up. What is cached stays.
+    /// Resets statistics and counters at the end of a warm-up; cached lines stay.
     pub fn reset(&self) {
         *self.shared.collected.borrow_mut() = Collected::none(self.sim.now_ns(), self.cells().len());
         self.cells().iter().for_each(|cell| cell.reset());
@@ -204,7 +218,10 @@ impl Rack {
 }
 
 impl RackParameters {
-    /// Finds what cannot work.
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// A parameter is out of range, or parameters contradict each other.
     pub fn check(&self) -> Result<(), CellError> {
         let some = |key, value| {
             if value > 0 { Ok(()) } else { Err(CellError::parameter(key, "must be above 0")) }
@@ -249,12 +266,12 @@ impl RackParameters {
         Ok(())
     }
 
-    /// A flash module as far as its pages are simulated.
+    /// Returns the parameters of a flash module, limited to the simulated pages.
     pub fn simulated_flash(&self) -> FlashParameters {
         FlashParameters { capacity_mb: self.flash.capacity_mb.min(self.simulated_mb), ..self.flash.clone() }
     }
 
-    /// The groups, one behind the other on each medium.
+    /// Returns the layouts of the groups, one behind the other on each medium.
     fn layouts(&self, shape: (u64, u64, u64)) -> Vec<Layout> {
         let (mut on_disk, mut on_flash) = (0, 0);
         let layout = |group: &super::GroupParameters| {
@@ -278,7 +295,7 @@ impl RackParameters {
         self.groups.values().zip(layouts).enumerate().map(slice).collect()
     }
 
-    /// Do the grid disks fit on the disks? Flash modules are folded and have no end.
+    /// Checks that the grid disks fit on the disks; flash modules are mapped and have no end.
     fn check_space(&self, devices: &[Rc<dyn Device>], medium: Medium, layouts: &[Layout]) -> Result<(), CellError> {
         if medium == Medium::Flash {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What a cell holds while it runs: requests, their I/O, and all counters.
+//! State of a cell while it runs: requests, their I/O, and all counters.
 
 use std::rc::Rc;
 
@@ -12,36 +12,36 @@ use crate::device::slab::Slab;
 use crate::device::{Device, Done};
 use crate::kernel::{Station, Stream};
 
-/// A request at the cell.
+/// Request that the cell is processing.
 pub(super) struct Op {
     pub ask: Ask,
     pub done: Option<Done>,
     pub arrived_ns: u64,
-    /// Parts that are not complete.
+    /// Number of incomplete parts.
     pub left: u32,
     pub race: Option<Race>,
-    /// Where the bytes of a read came from: disk, flash.
+    /// True for each source of a read's bytes: disk, flash.
     pub from: [bool; 2],
 }
 
-/// What follows when a device is done.
+/// Action after a device has finished.
 #[derive(Clone, Copy)]
 pub(super) enum Then {
     /// A part of this request is complete.
     Part(u64),
-    /// A part is read from disk, and is to be cached.
+    /// A part was read from disk and is to be cached.
     Miss(u64),
-    /// A write is on disk, and is to be cached.
+    /// A write is on disk and is to be cached.
     Through(u64),
-    /// Copies of a raced write; a redo write that is not raced.
+    /// A copy of a raced write, or a redo write that is not raced, is complete.
     DiskCopy(u64),
     FlashCopy(u64),
     Unraced(u64),
-    /// Into the cache: memory is free again.
+    /// A write into the cache is complete: its memory is free again.
     Populated,
-    /// Into the cache, nobody waits.
+    /// A write into the cache is complete and no request waits for it.
     Nothing,
-    /// A line is read to be destaged; is on disk.
+    /// A line to be destaged was read, or is on disk.
     DestageRead(u32),
     DestageWrite(u32),
 }
@@ -52,11 +52,11 @@ pub(super) struct Io {
     pub then: Then,
     pub asked_ns: u64,
     pub started_ns: u64,
-    /// It is in the hands of resource management.
+    /// True if it is in a queue of resource management.
     pub managed: bool,
 }
 
-/// The disks or the modules of a cell.
+/// Disks or modules of a cell.
 pub(super) type Units = Vec<Rc<dyn Device>>;
 
 /// A group's slice of every unit of its medium.
@@ -75,7 +75,7 @@ pub(super) struct State {
     pub station: Station,
     pub in_free_ns: u64,
     pub out_free_ns: u64,
-    /// When the way to the modules is free.
+    /// Time at which the path to the modules is free [ns].
     pub flash_free_ns: u64,
     pub log: LogSpace,
     pub caching: CacheState,
@@ -86,7 +86,7 @@ pub(super) struct State {
     pub directives: Vec<Directive>,
     pub slices: Vec<Slice>,
     pub units: Vec<IoCounts>,
-    /// By group, then unit.
+    /// Counters by group, then unit.
     pub grids: Vec<IoCounts>,
     pub by_database: Vec<DatabaseCounts>,
     pub scan: ScanCounts,
@@ -94,7 +94,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Of so many disks and modules.
+    /// Returns the state of a cell with these disks and modules.
     pub fn new(
         parameters: &RackParameters,
         (disks, modules): (usize, usize),
@@ -125,7 +125,7 @@ impl State {
         }
     }
 
-    /// Forgets what was counted.
+    /// Resets the counters.
     pub fn reset_counts(&mut self) {
         self.units.fill(IoCounts::default());
         self.grids.fill(IoCounts::default());

@@ -1,4 +1,4 @@
-//! One cell: takes requests from the network, gives them to disks and flash modules, answers.
+//! A storage cell: receives requests from the network, passes them to disks and flash modules, and answers.
 //!
 //! ```text
 //!   request --> network --> redo write? --> flash log (the race)      disk i = controller cache
@@ -8,12 +8,11 @@
 //!   answer  <-- network <-- last part <-------+--------------------------> module 0 .. m
 //! ```
 //!
-//! The request waits for its bytes on the network (a write's on the way in, a read's on the way out)
-//! and for the request time, which overlaps with that of others. All modules share one way: a flash
-//! request passes it alone, so that the requests per second of a cell are bounded while the bytes per
-//! second of its modules add up. Events at one instant: the parts of a request are given to the
-//! devices in this order: disk, then flash; of two copies that complete at the same instant the one
-//! whose device asked for its event first has won.
+//! A request waits for its bytes on the network (a write's on the way in, a read's on the way out) and for the request
+//! time, which overlaps with that of others. All modules share one path, which one flash request uses at a time, so
+//! that the requests per second of a cell are bounded while the bandwidths of its modules add up. Events at one
+//! instant: the parts of a request are passed to the devices in this order: disk, then flash; of two copies that
+//! complete at the same instant the one whose device asked for its event first has won.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -45,13 +44,13 @@ pub struct StorageCell {
     me: Weak<Self>,
 }
 
-/// Tokens of events at or above these: an answer has gone; a module takes an I/O; a limit has run out.
+/// Tokens of events at or above these: an answer was sent; a module starts an I/O; a limit has expired.
 const ANSWER: u64 = 1 << 40;
 const TO_FLASH: u64 = 1 << 41;
 const LIMIT: u64 = 1 << 42;
 
 impl StorageCell {
-    /// A cell of these disks and modules.
+    /// Returns a cell of these disks and modules.
     pub(super) fn new(
         sim: &Sim,
         name: &str,
@@ -81,17 +80,17 @@ impl StorageCell {
         cell
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Is a request of this size a large one?
+    /// Returns true if a request of this size is large.
     pub(super) fn is_large(&self, bytes: u64) -> bool {
         bytes > self.small_bytes
     }
 
-    /// Databases that it may hear of, in order of their numbers.
+    /// Sets the databases that it may receive requests of, in order of their numbers.
     pub(super) fn know(&self, databases: &[String]) {
         let state = &mut *self.state.borrow_mut();
         state.databases = databases.to_vec();
@@ -107,7 +106,7 @@ impl StorageCell {
         state.plan = shared.then(|| Plan::new(&state.iorm, names));
     }
 
-    /// Puts a plan of resource management in force: for what comes and what waits.
+    /// Activates a plan of resource management, for new and waiting requests.
     pub fn set_plan(&self, plan: std::collections::BTreeMap<String, Directive>) {
         let state = &mut *self.state.borrow_mut();
         (state.iorm.plan, state.iorm.active) = (plan, true);
@@ -117,18 +116,18 @@ impl StorageCell {
         }
     }
 
-    /// The plan in force; empty if there is none.
+    /// Returns the active plan; empty if there is none.
     pub fn plan(&self) -> std::collections::BTreeMap<String, Directive> {
         let iorm = &self.state.borrow().iorm;
         if iorm.has_plan() { iorm.plan.clone() } else { std::collections::BTreeMap::new() }
     }
 
-    /// Sets the caching policy of a group's grid disks. What is cached stays until it is evicted.
+    /// Sets the caching policy of a group's grid disks; cached lines stay until they are evicted.
     pub(super) fn set_grid_caching(&self, group: usize, caching: super::Caching) {
         self.state.borrow_mut().slices[group].cached = caching != super::Caching::None;
     }
 
-    /// May blocks of a group's grid disks be cached?
+    /// Returns true if blocks of a group's grid disks may be cached.
     pub fn caches(&self, group: usize) -> bool {
         self.state.borrow().slices.get(group).is_some_and(|slice| slice.cached)
     }
@@ -139,7 +138,7 @@ impl StorageCell {
         }
     }
 
-    /// Takes a request.
+    /// Receives a request.
     pub(super) fn submit(&self, ask: Ask, done: Done) {
         let now = self.sim.now_ns();
         let state = &mut *self.state.borrow_mut();
@@ -159,7 +158,7 @@ impl StorageCell {
         self.call(at, op);
     }
 
-    /// Dispatch of a race, and what holds both copies up.
+    /// Returns the time to dispatch a race, including a delay common to both copies [ns].
     fn redo_delay_ns(&self, state: &mut State, ask: &Ask) -> u64 {
         let parameters = &self.log_parameters;
         let raced = state.log.exists && Self::may_not_race(state, ask).is_none();
@@ -169,7 +168,7 @@ impl StorageCell {
         dispatch_ns + if held { parameters.common_cause.sample_ns(&mut state.dice) } else { 0 }
     }
 
-    /// The request is in the cell.
+    /// Handles a request that has arrived in the cell.
     fn arrived(&self, state: &mut State, op: u64) {
         let Some(&mut Op { ask, .. }) = state.ops.get_mut(op) else { return };
         if ask.label.purpose == Purpose::Redo && ask.request.kind == Kind::Write {
@@ -183,7 +182,7 @@ impl StorageCell {
         }
     }
 
-    /// Gives an I/O to a device, or to the queue of a disk that a plan shares out.
+    /// Passes an I/O to a device, or to the queue of a disk that a plan divides.
     pub(super) fn io(&self, state: &mut State, ask: Ask, then: Then) {
         let now = self.sim.now_ns();
         let unit = usize::from(ask.unit);
@@ -202,7 +201,7 @@ impl StorageCell {
         }
     }
 
-    /// The device takes an I/O.
+    /// Starts an I/O on its device.
     fn start(&self, state: &mut State, token: u64) {
         let Some(&mut Io { ask, .. }) = state.ios.get_mut(token) else { return };
         if let Some(me) = self.me.upgrade() {
@@ -210,7 +209,7 @@ impl StorageCell {
         }
     }
 
-    /// Starts what the plan lets a disk start.
+    /// Starts the requests that the plan allows on a disk.
     fn serve(&self, state: &mut State, unit: usize) {
         let now = self.sim.now_ns();
         while state.queues[unit].waiting() > 0 {
@@ -233,7 +232,7 @@ impl StorageCell {
         }
     }
 
-    /// Counts an I/O that is complete.
+    /// Counts a completed I/O.
     fn count(&self, state: &mut State, io: &Io) {
         let elapsed_ns = self.sim.now_ns() - io.started_ns;
         let Request { kind, bytes, .. } = io.ask.request;
@@ -253,7 +252,7 @@ impl StorageCell {
         ns[usize::from(large)] += elapsed_ns;
     }
 
-    /// A part of a request is complete; whom to tell if it was the last of a write.
+    /// Handles a completed part of a request; returns the observer to notify if it was the last part of a write.
     pub(super) fn part(&self, state: &mut State, op: u64) -> Option<Done> {
         let open = state.ops.get_mut(op)?;
         open.left -= 1;
@@ -271,7 +270,7 @@ impl StorageCell {
         None
     }
 
-    /// Bytes that go back for a read.
+    /// Returns the bytes that are sent back for a read.
     fn scanned(&self, state: &mut State, ask: Ask, from: [bool; 2]) -> u64 {
         let bytes = ask.request.bytes;
         if ask.label.purpose != Purpose::Scan {
@@ -293,32 +292,32 @@ impl StorageCell {
         back
     }
 
-    /// The request leaves the cell.
+    /// Sends the answer of a request.
     pub(super) fn finish(&self, state: &mut State, op: u64) -> Option<Done> {
         let open = state.ops.remove(op)?;
         self.left(state, open.arrived_ns);
         open.done
     }
 
-    /// The host's request has been answered.
+    /// Handles a request whose answer has left the cell.
     pub(super) fn left(&self, state: &mut State, arrived_ns: u64) {
         let arrived_ns = state.station.arrived_ns(arrived_ns);
         state.station.depart(self.sim.now_ns(), arrived_ns);
     }
 
-    /// Whether what it holds adds up.
+    /// Returns true if its books balance.
     pub fn holds(&self) -> bool {
         let state = self.state.borrow();
         state.station.holds(self.sim.now_ns()) && state.caching.holds() && state.log.holds()
     }
 
-    /// What its own queues and those of its devices have seen.
+    /// Returns the statistics of its own queues and those of its devices.
     pub fn reports(&self) -> Vec<StationReport> {
         let own = self.state.borrow().station.report(&self.name, 1, self.sim.now_ns());
         std::iter::once(own).chain(self.devices.iter().flat_map(|unit| unit.reports())).collect()
     }
 
-    /// Forgets statistics and counters; what is cached stays.
+    /// Resets statistics and counters; cached lines stay.
     pub fn reset(&self) {
         let state = &mut *self.state.borrow_mut();
         state.station.reset(self.sim.now_ns());

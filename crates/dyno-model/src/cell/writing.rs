@@ -1,9 +1,8 @@
-//! Writes of data: through the flash cache, into it, or past it. Which one: the table of
-//! [`super::caching`].
+//! Writes of data: through the flash cache, into it, or past it, as the table of [`super::caching`] says.
 //!
-//! A write that is on flash is complete there and on disk later; one that goes through is complete on
-//! disk, and nobody waits for its copy on flash. A write that bypasses the cache makes what is held of
-//! its lines out of date: they are dropped, unless they are on their way to disk.
+//! A write into the cache is complete on flash and reaches the disk later; one that goes through is complete on disk,
+//! and no request waits for its copy on flash. A write that bypasses the cache makes held copies of its lines stale:
+//! they are dropped, unless they are being written to disk.
 
 use super::ask::Ask;
 use super::parameters::CacheMode;
@@ -27,7 +26,7 @@ impl StorageCell {
         }
     }
 
-    /// To disk only; lines that are held are out of date.
+    /// Writes to disk only; drops held lines, which are now stale.
     fn bypass(&self, state: &mut State, op: u64, ask: Ask, large: bool) {
         let caching = &mut state.caching;
         let counts = &mut caching.counts;
@@ -45,7 +44,7 @@ impl StorageCell {
         self.io(state, ask, Then::Part(op));
     }
 
-    /// Places of all lines of a write; none if there is no room.
+    /// Returns the places of all lines of a write, or `None` if there is no room.
     fn places(&self, state: &mut State, ask: &Ask) -> Option<Vec<(u64, u32)>> {
         let (mut places, mut new) = (Vec::new(), false);
         for key in state.caching.lines(ask.unit, ask.request) {
@@ -84,7 +83,7 @@ impl StorageCell {
         self.destage(state);
     }
 
-    /// A write is on disk: onto flash as well, and nobody waits for that.
+    /// Handles a write that is on disk: copies it to flash without a request waiting for that.
     pub(super) fn written_through(&self, state: &mut State, op: u64, ask: Ask) -> Option<Done> {
         if state.caching.mode == CacheMode::WriteThrough
             && let Some(places) = self.places(state, &ask)

@@ -17,11 +17,11 @@ parameters! {
         hot_pct: f64 = 50.0, from "Oracle: _db_percent_hot_default, 50", in 0.0..=100.0;
         /// touches that make a buffer hot
         hot_touches: u64 = 2, from "Oracle: _db_aging_hot_criteria, 2", in 1.0..=1e6;
-        /// no two touches count within this time
+        /// shortest time between two touches that both count
         touch_s: f64 = 3.0, from "Oracle: _db_aging_touch_time, 3 s";
         /// part searched for a clean buffer
         scan_pct: f64 = 40.0, from "Oracle: _db_block_max_scan_pct, 40", in 0.0..=100.0;
-        /// part that the writer looks at when buffers are wanted
+        /// part that the writer searches when sessions need buffers
         writer_scan_pct: f64 = 25.0, from "Oracle: _db_writer_scan_depth_pct, 25", in 0.0..=100.0;
         /// dirty buffers found by sessions that start the writer
         dirty_queue: u64 = 25, from "Oracle: _db_large_dirty_queue, 25", in 1.0..=1e6;
@@ -29,9 +29,9 @@ parameters! {
         writes: u64 = 32, from "assumed: depth of asynchronous I/O in use", in 1.0..=100_000.0;
         /// blocks of one read of a scan
         multiblock: u64 = 128, from "Oracle: db_file_multiblock_read_count, 128 (1 MB)", in 1.0..=4_096.0;
-        /// CPU to get a block
+        /// CPU time to get a block
         get_us: f64 = 5.0, from "assumed: order of size of a logical read";
-        /// CPU of the writer for a block
+        /// CPU time of the writer per block
         write_us: f64 = 5.0, from "assumed: a system call's share";
     }
 }

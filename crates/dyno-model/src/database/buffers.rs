@@ -1,9 +1,9 @@
-//! The buffer cache.
+//! Buffer cache.
 //!
-//! A session that needs a block finds it in a buffer, waits for another session that reads it, or
-//! takes a buffer and reads it. The search for a buffer ([`super::lru`]) looks at no more than a part
-//! of all; if it finds no clean one it posts the database writer and waits: free buffer waits.
-//! A buffer that is being written cannot be changed meanwhile: write complete waits.
+//! A session that needs a block finds it in a buffer, waits for another session that is reading it, or takes a buffer
+//! and reads it. The search for a buffer ([`super::lru`]) examines at most a part of all buffers; if it finds no clean
+//! one it posts the database writer and waits: free buffer waits. A buffer that is being written cannot be changed
+//! meanwhile: write complete waits.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ use crate::kernel::sample::whole_ns;
 use crate::kernel::streams::fnv1a;
 use crate::kernel::{Condition, Sim};
 
-/// Block numbers are spread by one multiplication. Nothing ever goes over the map in its order.
+/// Hash of block numbers by one multiplication. The map is never iterated over.
 #[derive(Default)]
 pub(super) struct Spread(u64);
 
@@ -44,7 +44,7 @@ impl Hasher for Spread {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Buffer {
     pub block: u64,
-    /// Redo positions of the first change since it was clean, and of the end of the last.
+    /// Redo positions of the first change since it was clean, and of the end of the last one.
     pub dirty_from: u64,
     pub dirty_to: u64,
     pub dirty: bool,
@@ -64,14 +64,14 @@ impl Buffer {
     }
 }
 
-/// What the cache has seen.
+/// Counters of the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferCounts {
-    /// Blocks asked for.
+    /// Number of blocks asked for.
     pub gets: u64,
-    /// Blocks read.
+    /// Number of blocks read.
     pub reads: u64,
-    /// Blocks written.
+    /// Number of blocks written.
     pub writes: u64,
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// A buffer to read into, out of all lists, if there is one among the coldest.
+    /// Removes a buffer to read into from all lists, if there is a free one among the coldest.
     fn take(&mut self, depth: u32) -> Option<u32> {
         if let Some(buffer) = self.unused.pop() {
             return Some(buffer);
@@ -107,7 +107,7 @@ impl Buffers {
         }
     }
 
-    /// The writer's own search when buffers are wanted.
+    /// Collects dirty buffers when sessions need buffers: the writer's own search.
     pub fn collect_dirty(&mut self, depth: u32) {
         let all = &self.all;
         self.lru.collect_dirty(depth, |buffer| all[buffer as usize].state());
@@ -125,23 +125,23 @@ pub(super) struct Inner {
     pub checkpoint: Checkpoint,
     pub redo: Redo,
     pub state: RefCell<Buffers>,
-    /// Sessions that wait for a free buffer.
+    /// Number of sessions that wait for a free buffer.
     pub wanted: Cell<u64>,
     pub freed: Condition,
     loaded: Condition,
     pub written: Condition,
     depth: u32,
-    /// p1 and p2 of reads from cells; none: the plain events.
+    /// p1 and p2 of reads from cells; `None` for the plain events.
     cell: Option<[u64; 2]>,
     get_ns: u64,
 }
 
-/// The cache; clones share it.
+/// Buffer cache; clones share it.
 #[derive(Clone)]
 pub struct BufferCache(pub(super) Rc<Inner>);
 
 impl BufferCache {
-    /// An empty cache. Its writer is [`super::dbwr::run`].
+    /// Returns an empty cache; [`super::dbwr::run`] is its writer.
     pub fn new(
         sim: &Sim,
         parameters: &BufferParameters,
@@ -186,25 +186,25 @@ impl BufferCache {
         }))
     }
 
-    /// What it has seen.
+    /// Returns the counters.
     pub fn counts(&self) -> BufferCounts {
         self.0.state.borrow().counts
     }
 
-    /// Dirty buffers.
+    /// Returns the number of dirty buffers.
     pub fn dirty(&self) -> u64 {
         self.0.state.borrow().dirty
     }
 
-    /// Gets a block, from the device if need be; `true` if this session read it. At the return the
-    /// block is in a buffer, and one that is not being written if it is got for a change.
+    /// Gets a block, from the device if needed; returns true if this session read it. On return the block is in a
+    /// buffer, which is not being written if `change` is set.
     pub async fn get(&self, task: &mut Task, block: u64, change: bool) -> bool {
         task.run(self.0.get_ns).await;
         self.0.state.borrow_mut().counts.gets += 1;
         self.hold(task, block, change).await
     }
 
-    /// The same without CPU and without being counted.
+    /// Gets a block without CPU time and without being counted.
     pub async fn hold(&self, task: &mut Task, block: u64, change: bool) -> bool {
         let inner = &*self.0;
         let mut read = false;
@@ -233,7 +233,7 @@ impl BufferCache {
         }
     }
 
-    /// The block, which was got for a change at this instant, is changed by the redo at `positions`.
+    /// Records that the block, which was got for a change at this instant, is changed by the redo at `positions`.
     pub fn change(&self, block: u64, positions: &Range<u64>) {
         let mut state = self.0.state.borrow_mut();
         let Some(buffer) = state.find(block) else { return };
@@ -247,7 +247,7 @@ impl BufferCache {
         }
     }
 
-    /// Takes a buffer and reads the block, unless somebody else does so first: `false`.
+    /// Takes a buffer and reads the block; returns false if another session reads it first.
     async fn read(&self, task: &mut Task, block: u64) -> bool {
         let inner = &*self.0;
         let Some(buffer) = self.free_buffer(task, block).await else { return false };
@@ -264,7 +264,7 @@ impl BufferCache {
         true
     }
 
-    /// A buffer for the block; `None` if the block is in one by now.
+    /// Returns a buffer for the block, or `None` if the block is in one by now.
     async fn free_buffer(&self, task: &mut Task, block: u64) -> Option<u32> {
         let inner = &*self.0;
         let mut posted = false;
@@ -290,7 +290,7 @@ impl BufferCache {
         }
     }
 
-    /// A buffer if there is one now.
+    /// Returns a buffer if one is free now.
     fn take(&self) -> Option<u32> {
         let mut state = self.0.state.borrow_mut();
         let taken = state.take(self.0.depth);
@@ -323,8 +323,8 @@ impl BufferCache {
         self.0.freed.notify_one();
     }
 
-    /// Gets blocks one after the other as a scan does: those that are in no buffer are read together,
-    /// as many as one read may have, and go first when buffers are needed. Blocks read.
+    /// Gets blocks one after the other as a scan does: missing ones are read together, up to the size of one read, and
+    /// are evicted first when buffers are needed. Returns the number of blocks read.
     pub async fn scan(&self, task: &mut Task, blocks: Range<u64>) -> u64 {
         let inner = &*self.0;
         let mut next = blocks.start;

@@ -1,9 +1,9 @@
-//! The checkpoint queue: which blocks hold changes whose redo must be kept, and since when.
+//! Checkpoint queue: which blocks have changes whose redo must be kept, and since when.
 //!
-//! A dirty block stands in the queue at the position of the redo that dirtied it first. The
-//! *checkpoint position* is the lowest of these: redo before it is not needed to recover. A log file
-//! can be used again when the checkpoint position has passed its end. A transaction whose redo is in
-//! the log but not yet applied to its blocks (private strands) holds the position back as well.
+//! A dirty block is in the queue at the position of the redo that first made it dirty. The *checkpoint position* is the
+//! lowest of these: redo before it is not needed for recovery. A log file can be reused when the checkpoint position
+//! has passed its end. A transaction whose redo is in the log but not yet applied to its blocks (private strands) holds
+//! the position back as well.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,12 +19,12 @@ struct Inner {
     advanced: Condition,
 }
 
-/// The queue; clones share it.
+/// Checkpoint queue; clones share it.
 #[derive(Clone)]
 pub struct Checkpoint(Rc<Inner>);
 
 impl Checkpoint {
-    /// Nothing is dirty.
+    /// Returns an empty queue.
     pub fn new(sim: &Sim) -> Self {
         Self(Rc::new(Inner {
             dirty: RefCell::default(),
@@ -35,23 +35,23 @@ impl Checkpoint {
         }))
     }
 
-    /// A buffer was clean and is dirty from redo position `at` on.
+    /// Records that a clean buffer is dirty from redo position `at` on.
     pub fn dirty(&self, at: u64, buffer: u32) {
         self.0.dirty.borrow_mut().insert((at, buffer));
     }
 
-    /// It is written.
+    /// Records that the buffer is written.
     pub fn clean(&self, at: u64, buffer: u32) {
         self.0.dirty.borrow_mut().remove(&(at, buffer));
         self.0.advanced.notify_all();
     }
 
-    /// Redo from `at` on will be applied to blocks later.
+    /// Holds the position back for redo from `at` on, which will be applied to blocks later.
     pub fn hold(&self, at: u64) {
         *self.0.held.borrow_mut().entry(at).or_default() += 1;
     }
 
-    /// It is applied.
+    /// Releases redo that has been applied.
     pub fn release(&self, at: u64) {
         let mut held = self.0.held.borrow_mut();
         if let Some(count) = held.get_mut(&at) {
@@ -64,14 +64,14 @@ impl Checkpoint {
         self.0.advanced.notify_all();
     }
 
-    /// Lowest position that recovery needs; `u64::MAX` if nothing is dirty.
+    /// Returns the lowest position that recovery needs; `u64::MAX` if nothing is dirty.
     pub fn position(&self) -> u64 {
         let dirty = self.0.dirty.borrow().first().map_or(u64::MAX, |&(at, _)| at);
         let held = self.0.held.borrow().first_key_value().map_or(u64::MAX, |(&at, _)| at);
         dirty.min(held)
     }
 
-    /// All that was dirtied before `target` shall be written; posts the database writer.
+    /// Requests that all blocks dirtied before `target` are written; posts the database writer.
     pub fn raise(&self, target: u64) {
         if target > self.0.target.get() {
             self.0.target.set(target);
@@ -86,7 +86,7 @@ impl Checkpoint {
         self.0.writer.notify_one();
     }
 
-    /// The database writer's sleep, until it is posted.
+    /// Waits until the database writer is posted.
     pub async fn posted(&self) {
         self.0.writer.wait().await;
     }
@@ -98,7 +98,7 @@ impl Checkpoint {
         }
     }
 
-    /// The first buffer that must be written and is ready for it.
+    /// Returns the first buffer that must be written and is ready for it.
     pub fn due(&self, ready: impl Fn(u32) -> bool) -> Option<u32> {
         let target = self.0.target.get();
         let dirty = self.0.dirty.borrow();

@@ -1,11 +1,10 @@
 //! Cores and their scheduler.
 //!
-//! **Fair** (Linux since 2.6.23): of those that wait for a core the one runs that had least CPU so
-//! far. Who wakes up is treated as if it had had little less than the others, however long it slept;
-//! it takes the core of one that had clearly more (*wake-up granularity*). Nobody runs for longer
-//! than his slice while others wait: the scheduling latency shared by all, but no less than the
-//! minimal granularity. **Round robin**: first come, first served; nobody is interrupted within his
-//! slice. In both a process of the real-time class comes first and takes anybody's core.
+//! **Fair** (Linux since 2.6.23): of the processes that wait for a core the one with the least CPU time so far runs. A
+//! process that wakes up counts as if it had had slightly less than the others, however long it slept; it preempts one
+//! that had clearly more (*wake-up granularity*). No process runs for longer than its slice while others wait: the
+//! scheduling latency divided among all, but at least the minimal granularity. **Round robin**: in order of arrival; no
+//! preemption within a slice. In both, a process of the real-time class comes first and preempts any other.
 //!
 //! **Limits.** One run queue for all cores, no cost of a switch, equal weights.
 
@@ -22,47 +21,47 @@ use crate::kernel::sample::whole_ns;
 use crate::kernel::sim::Place;
 use crate::kernel::{ProcessId, Sim, Station, StationReport};
 
-/// Who gets a core.
+/// Scheduling policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// Who had least.
+    /// The process with the least CPU time so far runs.
     #[default]
     Fair,
-    /// Who waits longest.
+    /// The process that waits longest runs.
     RoundRobin,
 }
 
 parameters! {
-    /// A scheduler.
+    /// Parameters of a scheduler.
     pub struct SchedulerParameters {
-        /// who gets a core: fair or round-robin
+        /// policy: fair or round-robin
         policy: Policy = Policy::Fair, from "Linux: fair since 2.6.23";
-        /// within this time everybody who wants to should have run
+        /// time within which every runnable process should have run
         latency_ms: f64 = 24.0, from "Linux fair.c: sched_latency, 6 ms x (1 + log2 of 8 or more CPUs)";
-        /// shortest slice; of round robin, the slice
+        /// shortest slice; for round robin, the slice
         slice_ms: f64 = 3.0,
             from "Linux fair.c: sched_min_granularity, 0.75 ms x (1 + log2 of 8 or more CPUs)", in 0.001..=3.6e6;
-        /// so much more CPU one must have had to be interrupted by one that wakes up
+        /// excess of CPU time at which a process is preempted by one that wakes up
         wakeup_ms: f64 = 4.0, from "Linux fair.c: sched_wakeup_granularity, 1 ms x (1 + log2 of 8 or more CPUs)";
     }
 }
 
-/// Order in the run queue: real time first, then CPU so far, then arrival.
+/// Order in the run queue: real time first, then CPU time so far, then arrival.
 type Key = (u8, u64, u64);
 
-/// What the scheduler knows of a process.
+/// Scheduler's state of a process.
 pub(super) struct Seat {
     /// 0: real time, 1: ordinary.
     class: u8,
     process: Cell<ProcessId>,
     running: Cell<bool>,
     interrupted: Cell<bool>,
-    /// CPU so far, as the scheduler counts it, up to `since_ns`.
+    /// CPU time so far as the scheduler counts it, up to `since_ns` [ns].
     had_ns: Cell<u64>,
     since_ns: Cell<u64>,
     arrived_ns: Cell<u64>,
-    /// Begin of the present slice.
+    /// Start of the present slice [ns].
     slice_from_ns: Cell<u64>,
     key: Cell<Option<Key>>,
 }
@@ -82,7 +81,7 @@ impl Seat {
         })
     }
 
-    /// Has it a core?
+    /// Returns true if it has a core.
     pub fn is_running(&self) -> bool {
         self.running.get()
     }
@@ -96,7 +95,7 @@ struct State {
     free: u64,
     queue: BTreeMap<Key, Rc<Seat>>,
     running: Vec<Rc<Seat>>,
-    /// No one that wakes up counts as having had much less than this.
+    /// Lower bound of the CPU time with which a process counts when it wakes up [ns].
     least_ns: u64,
     arrivals: u64,
     station: Station,
@@ -119,7 +118,7 @@ struct Inner {
 pub struct Cpu(Rc<Inner>);
 
 impl Cpu {
-    /// So many cores, reported under a name.
+    /// Returns `cores` cores, reported under a name.
     pub fn new(sim: &Sim, name: &str, cores: u64, parameters: &SchedulerParameters) -> Self {
         let state = RefCell::new(State {
             free: cores.max(1),
@@ -143,18 +142,18 @@ impl Cpu {
         }))
     }
 
-    /// What the run queue has seen.
+    /// Returns the statistics of the run queue.
     pub fn report(&self) -> StationReport {
         let inner = &*self.0;
         inner.state.borrow().station.report(&inner.name, inner.cores, inner.sim.now_ns())
     }
 
-    /// Forgets the statistics so far.
+    /// Resets the statistics.
     pub fn reset(&self) {
         self.0.state.borrow_mut().station.reset(self.0.sim.now_ns());
     }
 
-    /// Waits for a core. `woken`: it slept.
+    /// Waits for a core; `woken`: the process slept.
     pub(super) async fn acquire(&self, seat: &Rc<Seat>, woken: bool) {
         let inner = &*self.0;
         let now_ns = inner.sim.now_ns();
@@ -192,7 +191,7 @@ impl Cpu {
         .await;
     }
 
-    /// Gives the core up, or the place in the queue.
+    /// Releases the core, or the place in the queue.
     pub(super) fn release(&self, seat: &Rc<Seat>) {
         let inner = &*self.0;
         let now_ns = inner.sim.now_ns();
@@ -220,7 +219,7 @@ impl Cpu {
         }
     }
 
-    /// Computes for no longer than `ns`, than the slice, or than up to an interruption: how long.
+    /// Computes until `ns` have passed, the slice ends, or it is preempted; returns the time computed [ns].
     pub(super) async fn compute(&self, seat: &Rc<Seat>, ns: u64) -> u64 {
         let inner = &*self.0;
         let begin_ns = inner.sim.now_ns();
@@ -240,8 +239,8 @@ impl Cpu {
         now_ns - begin_ns
     }
 
-    /// Must one that has a core leave it to another now? At the end of a slice or if interrupted; if
-    /// nobody has a better claim, a new slice begins.
+    /// Returns true if a running process must release its core now: at the end of its slice or if it is preempted. If
+    /// no other process has a better claim, a new slice begins.
     pub(super) fn must_leave(&self, seat: &Seat) -> bool {
         let now_ns = self.0.sim.now_ns();
         if !seat.interrupted.get() && now_ns < seat.slice_from_ns.get() + self.slice_ns() {
@@ -272,7 +271,7 @@ impl Cpu {
 }
 
 impl Inner {
-    /// Interrupts the one that had most, if that was clearly more than `seat`.
+    /// Preempts the running process with the most CPU time, if that is clearly more than that of `seat`.
     fn interrupt_for(&self, state: &State, seat: &Seat, now_ns: u64) {
         let fair = self.policy == Policy::Fair;
         let by = |other: &&Rc<Seat>| (other.class, other.had_at(now_ns));

@@ -1,11 +1,10 @@
-//! The database writer.
+//! Database writer.
 //!
-//! It keeps so many writes going at once. First come blocks that the checkpoint needs, then the write
-//! list: when sessions wait for a buffer, or when they have found so many dirty ones. **Write-ahead**:
-//! a block is written only when all redo of it is safe; until then it is left out, and the log writer
-//! is asked for it.
+//! It keeps a fixed number of writes under way. Blocks that the checkpoint needs come first, then the write list: when
+//! sessions wait for a buffer, or when they have found enough dirty ones. **Write-ahead**: a block is written only when
+//! all its redo is safe; until then it is skipped, and the log writer is asked for that redo.
 //!
-//! A block written from the write list goes to the cold end: it is what the next session takes.
+//! A block written from the write list goes to the cold end: the next session takes it.
 
 use std::rc::Rc;
 
@@ -17,7 +16,7 @@ use crate::device::{Done, Observer, Request};
 use crate::kernel::sample::whole_ns;
 
 impl Observer for Inner {
-    /// The write of a buffer is complete.
+    /// Handles the completed write of a buffer.
     fn done(&self, token: u64) {
         let buffer = token as u32;
         let mut state = self.state.borrow_mut();
@@ -39,7 +38,7 @@ impl Observer for Inner {
     }
 }
 
-/// The database writer's life.
+/// Main loop of the database writer.
 pub(super) async fn run(cache: BufferCache, mut task: Task) {
     let inner = &*cache.0;
     let write_ns = whole_ns(inner.parameters.write_us * 1e3);
@@ -64,7 +63,7 @@ pub(super) async fn run(cache: BufferCache, mut task: Task) {
     }
 }
 
-/// The buffer to write next, if any can be written now.
+/// Returns the next buffer to write, if one can be written now.
 fn next(inner: &Inner, draining: &mut bool) -> Option<u32> {
     let safe = inner.redo.safe();
     let mut state = inner.state.borrow_mut();

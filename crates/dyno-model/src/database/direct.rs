@@ -1,4 +1,4 @@
-//! I/O past the buffers, several at once: scans and temporary space.
+//! I/O that bypasses the buffers, several requests at once: scans and temporary space.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -7,10 +7,10 @@ use super::event::Event;
 use super::task::Task;
 use crate::device::{Device, Io, Kind, Request, start};
 
-/// Block in which p2 and p3 count.
+/// Size of the block in which p2 and p3 count.
 const BLOCK_BYTES: u64 = 8_192;
 
-/// A file that is read or written with so many I/Os at once.
+/// File that is read or written with several I/Os at once.
 pub(super) struct Pipe {
     device: Rc<dyn Device>,
     kind: Kind,
@@ -21,13 +21,13 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    /// Nothing under way.
+    /// Returns a file without I/O under way.
     pub fn new(device: &Rc<dyn Device>, kind: Kind, event: Event, file: u64, ahead: u64) -> Self {
         let device = Rc::clone(device);
         Self { device, kind, event, file, ahead: ahead.max(1) as usize, open: VecDeque::new() }
     }
 
-    /// One more I/O; waits for the oldest if so many are under way.
+    /// Starts one more I/O; waits for the oldest if the limit is reached.
     pub async fn push(&mut self, task: &mut Task, offset_bytes: u64, bytes: u64) {
         let request = Request { kind: self.kind, offset_bytes, bytes };
         let io = start(task.sim(), &*self.device, request);
@@ -42,7 +42,7 @@ impl Pipe {
         }
     }
 
-    /// Waits for all that is under way.
+    /// Waits for all I/O under way.
     pub async fn drain(&mut self, task: &mut Task) {
         while !self.open.is_empty() {
             self.oldest(task).await;

@@ -1,59 +1,59 @@
-//! Wait events: Oracle's names and what p1 to p3 mean. Their classes come from the catalogue.
+//! Wait events: Oracle's names and the meaning of p1 to p3; their classes come from the catalogue.
 
 use dyno_evidence::catalogue::{self, Class, Engine};
 
-/// What was waited for.
+/// Wait event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Event {
-    /// A commit until its redo is safe and the session runs again. p1 buffer#, p2 sync scn.
+    /// Wait of a commit until its redo is safe and the session runs again. p1 buffer#, p2 sync scn.
     LogFileSync,
     /// The log writer's write. p1 files, p2 blocks, p3 requests.
     LogFileParallelWrite,
-    /// Room in the log buffer.
+    /// Wait for space in the log buffer.
     LogBufferSpace,
-    /// The next log file.
+    /// Wait for the next log file.
     LogFileSwitchCompletion,
-    /// The next log file, which still holds redo of blocks that are not written.
+    /// Wait for the next log file, which still has redo of blocks that are not written.
     LogFileSwitchCheckpoint,
-    /// Control file. p1 files, p2 blocks, p3 requests.
+    /// Write of the control file. p1 files, p2 blocks, p3 requests.
     ControlFileParallelWrite,
-    /// The right to take room in a strand of the log buffer. p1 address, p2 number, p3 tries.
+    /// Wait for the latch that protects a strand of the log buffer. p1 address, p2 number, p3 tries.
     LatchRedoAllocation,
-    /// A free buffer. p1 file#, p2 block#, p3 set-id#.
+    /// Wait for a free buffer. p1 file#, p2 block#, p3 set-id#.
     FreeBufferWaits,
-    /// A buffer that is being written and shall be changed. p1 file#, p2 block#, p3 id.
+    /// Wait for a buffer that is being written and must be changed. p1 file#, p2 block#, p3 id.
     WriteCompleteWaits,
-    /// A block that another session reads. p1 file#, p2 block#, p3 class#.
+    /// Wait for a block that another session reads. p1 file#, p2 block#, p3 class#.
     ReadByOtherSession,
-    /// One block into a buffer. p1 file#, p2 block#, p3 blocks.
+    /// Read of one block into a buffer. p1 file#, p2 block#, p3 blocks.
     DbFileSequentialRead,
-    /// Several blocks into buffers. p1 file#, p2 block#, p3 blocks.
+    /// Read of several blocks into buffers. p1 file#, p2 block#, p3 blocks.
     DbFileScatteredRead,
-    /// Several blocks past the buffers. p1 file number, p2 first dba, p3 block count.
+    /// Read of several blocks past the buffers. p1 file number, p2 first dba, p3 block count.
     DirectPathRead,
-    /// The same from temporary space.
+    /// Read of several blocks from temporary space.
     DirectPathReadTemp,
-    /// The same to temporary space.
+    /// Write of several blocks to temporary space.
     DirectPathWriteTemp,
-    /// The database writer, for a part of its writes. p1 requests, p2 interrupt, p3 timeout.
+    /// Wait of the database writer for a part of its writes. p1 requests, p2 interrupt, p3 timeout.
     DbFileParallelWrite,
-    /// One block from a storage cell. p1 cellhash#, p2 diskhash#, p3 bytes.
+    /// Read of one block from a storage cell. p1 cellhash#, p2 diskhash#, p3 bytes.
     CellSingleBlock,
-    /// Several blocks from a storage cell. p1 cellhash#, p2 diskhash#, p3 bytes.
+    /// Read of several blocks from a storage cell. p1 cellhash#, p2 diskhash#, p3 bytes.
     CellMultiblock,
-    /// A scan that the cells do. p1 cellhash#.
+    /// Scan by the storage cells. p1 cellhash#.
     CellSmartTableScan,
-    /// A core, when the time slice is over and others wait.
+    /// Wait for a core after the end of the time slice while others wait.
     CpuQueue,
-    /// Nothing to do: the client thinks. p1 driver id, p2 bytes.
+    /// Think time of the client. p1 driver id, p2 bytes.
     ClientMessage,
-    /// A background process's sleep. p1 timeout in hundredths of a second.
+    /// Sleep of a background process. p1 timeout in hundredths of a second.
     RdbmsIpcMessage,
 }
 
 impl Event {
-    /// All of them, in order of their numbers.
+    /// All events in order of their numbers.
     pub const ALL: [Self; 22] = [
         Self::LogFileSync,
         Self::LogFileParallelWrite,
@@ -79,7 +79,7 @@ impl Event {
         Self::RdbmsIpcMessage,
     ];
 
-    /// The engine's name; for the CPU queue, which has none, ours.
+    /// Returns the engine's name of the event; the CPU queue, which has none, has ours.
     pub fn name(self) -> &'static str {
         match self {
             Self::LogFileSync => "log file sync",
@@ -107,22 +107,22 @@ impl Event {
         }
     }
 
-    /// The engine's own class of it.
+    /// Returns the engine's own class.
     pub fn group(self) -> &'static str {
         self.row().map_or(Class::Cpu.name(), |row| row.engine_class)
     }
 
-    /// The common class, by which engines are compared.
+    /// Returns the class that all engines share.
     pub fn class(self) -> &'static str {
         self.row().map_or(Class::Cpu, |row| row.class).name()
     }
 
-    /// What the catalogue has of it: all but the CPU queue, which no engine tells of.
+    /// Returns the row in the catalogue; the CPU queue has none, since no engine reports it.
     fn row(self) -> Option<&'static catalogue::Event> {
         catalogue::find(Engine::Oracle, "", self.name())
     }
 
-    /// Is it a wait for work rather than for a resource?
+    /// Returns true if it is a wait for work and not for a resource.
     pub fn is_idle(self) -> bool {
         matches!(self, Self::ClientMessage | Self::RdbmsIpcMessage)
     }

@@ -1,4 +1,4 @@
-//! The instance: its parameters, its storage, its background processes.
+//! Database instance: its parameters, its storage, its background processes.
 
 use std::rc::Rc;
 
@@ -16,13 +16,13 @@ use crate::kernel::streams::fnv1a;
 use crate::kernel::{Sim, StationReport, Stream};
 
 parameters! {
-    /// An instance.
+    /// Parameters of an instance.
     pub struct InstanceParameters {
         /// cores of the host
         cores: u64 = 16, from "chosen", in 1.0..=4_096.0;
-        /// the log writer is of the real-time class: first in the run queue, takes any core
+        /// true if the log writer is of the real-time class: first in the run queue, preempts any other process
         lgwr_first: bool = false, from "Oracle: off by default before 12c; set by nice or _high_priority_processes";
-        /// reads have the names of storage cells
+        /// true if reads have the event names of storage cells
         cells: bool = false, from "chosen: Exadata or not";
         /// scheduler of the cores
         scheduler: SchedulerParameters = SchedulerParameters::default(), from "a table of its own";
@@ -34,7 +34,10 @@ parameters! {
 }
 
 impl InstanceParameters {
-    /// Finds what cannot work.
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// A parameter has an impossible value.
     pub fn check(&self) -> Result<(), ParameterError> {
         let (redo, buffers) = (&self.redo, &self.buffers);
         let at_least = |key: &'static str, found: u64, least: u64| {
@@ -82,22 +85,22 @@ impl InstanceParameters {
     }
 }
 
-/// A parameter that cannot work.
+/// A parameter with an impossible value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key} = {found}: must be {allowed}")]
 pub struct ParameterError {
-    /// Its key.
+    /// Key of the parameter.
     pub key: &'static str,
-    /// Its value.
+    /// Value of the parameter.
     pub found: String,
-    /// What would do.
+    /// Values that are allowed.
     pub allowed: String,
 }
 
-/// Where an instance keeps its files.
+/// Devices that hold the files of an instance.
 #[derive(Clone)]
 pub struct Storage {
-    /// Members of the log group: each is written, the slowest decides.
+    /// Members of the log group: each is written, the slowest determines the time.
     pub redo: Vec<Rc<dyn Device>>,
     /// Data files and control file.
     pub data: Rc<dyn Device>,
@@ -107,7 +110,7 @@ pub struct Storage {
 
 struct Inner {
     sim: Sim,
-    /// What its names of processes, streams and stations begin with.
+    /// Prefix of its names of processes, streams and stations.
     prefix: String,
     parameters: InstanceParameters,
     storage: Storage,
@@ -125,6 +128,9 @@ pub struct Instance(Rc<Inner>);
 
 impl Instance {
     /// Starts an instance with empty buffers and log.
+    ///
+    /// # Errors
+    /// A parameter has an impossible value.
     pub fn new(
         sim: &Sim,
         parameters: InstanceParameters,
@@ -134,7 +140,10 @@ impl Instance {
         Self::named(sim, "", parameters, storage, sink)
     }
 
-    /// One of several in a run: its name tells its random streams and its run queue from theirs.
+    /// Starts one of several instances in a run: its name keeps its random streams and its run queue apart from theirs.
+    ///
+    /// # Errors
+    /// A parameter has an impossible value.
     pub fn named(
         sim: &Sim,
         name: &str,
@@ -164,64 +173,64 @@ impl Instance {
         Ok(Self(Rc::new(Inner { sim, prefix, parameters, storage, cpu, recorder, redo, buffers, checkpoint, writers })))
     }
 
-    /// The work of a new session, which begins now.
+    /// Returns the process of a new session, which begins now.
     pub(super) fn task(&self, number: u32) -> Task {
         let Inner { sim, cpu, recorder, .. } = &*self.0;
         Task::new(sim, cpu, Process::Session(number), false, recorder)
     }
 
-    /// The run.
+    /// Returns the run.
     pub fn sim(&self) -> &Sim {
         &self.0.sim
     }
 
-    /// A random stream of this instance.
+    /// Returns a random stream of this instance.
     pub fn stream(&self, name: &str) -> Stream {
         self.0.sim.stream(&format!("{}{name}", self.0.prefix))
     }
 
-    /// Its parameters.
+    /// Returns the parameters.
     pub fn parameters(&self) -> &InstanceParameters {
         &self.0.parameters
     }
 
-    /// Its storage.
+    /// Returns the storage.
     pub fn storage(&self) -> &Storage {
         &self.0.storage
     }
 
-    /// Log buffer and what the log writer did.
+    /// Returns the log buffer with the log writer's counters.
     pub fn redo(&self) -> &Redo {
         &self.0.redo
     }
 
-    /// Buffer cache and what the database writer did.
+    /// Returns the buffer cache with the database writer's counters.
     pub fn buffers(&self) -> &BufferCache {
         &self.0.buffers
     }
 
-    /// The checkpoint queue.
+    /// Returns the checkpoint queue.
     pub fn checkpoint(&self) -> &Checkpoint {
         &self.0.checkpoint
     }
 
-    /// Time of the log writer and of the database writer.
+    /// Returns the ledgers of the log writer and of the database writer.
     pub fn writers(&self) -> [Ledger; 2] {
         let [log_writer, writer] = &self.0.writers;
         [log_writer.ledger(), writer.ledger()]
     }
 
-    /// Starts or stops to tell waits and calls.
+    /// Starts or stops recording waits and calls.
     pub fn record(&self, on: bool) {
         self.0.recorder.set_open(on);
     }
 
-    /// What the run queue has seen. Devices report for themselves.
+    /// Returns the statistics of the run queue; devices report separately.
     pub fn report(&self) -> StationReport {
         self.0.cpu.report()
     }
 
-    /// Forgets statistics, here and of the devices: the end of a warm-up.
+    /// Resets the statistics, here and of the devices, at the end of a warm-up.
     pub fn reset(&self) {
         self.0.cpu.reset();
         let Storage { redo, data, temp } = &self.0.storage;
@@ -230,7 +239,7 @@ impl Instance {
         }
     }
 
-    /// p1 of a scan that cells do, if there are cells.
+    /// Returns p1 of a scan by cells, if there are cells.
     pub(super) fn cell_hash(&self) -> Option<u64> {
         let hash = fnv1a(self.0.storage.data.name().as_bytes()) >> 32;
         self.0.parameters.cells.then_some(hash)

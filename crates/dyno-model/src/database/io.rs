@@ -1,4 +1,4 @@
-//! Several I/Os of one process, waited for together.
+//! Several I/Os of one process that are waited for together.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -28,19 +28,19 @@ impl Observer for Open {
 pub(super) struct Batch(Rc<Open>);
 
 impl Batch {
-    /// None yet.
+    /// Returns an empty batch.
     pub fn new(sim: &Sim) -> Self {
         let process = Cell::new(ProcessId::NONE);
         Self(Rc::new(Open { sim: sim.clone(), left: Cell::new(0), process }))
     }
 
-    /// One more.
+    /// Submits one more I/O.
     pub fn submit(&self, device: &dyn Device, request: Request) {
         self.0.left.set(self.0.left.get() + 1);
         device.submit(request, Done::new(Rc::<Open>::clone(&self.0), 0));
     }
 
-    /// Ready when the last is complete.
+    /// Completes when the last I/O is complete.
     pub async fn all_done(&self) {
         poll_fn(|_| {
             if self.0.left.get() == 0 {

@@ -1,14 +1,13 @@
-//! The log writer.
+//! Log writer.
 //!
-//! It gathers all there is when a commit waits, when a third of the buffer or 1 MB is filled, when
-//! the database writer needs redo to be safe, or when 3 s have passed with something in the buffer.
-//! A trigger counts only when the log writer is idle; commits that arrive during a write ride on the
-//! next one, and that is group commit.
+//! It gathers all redo in the buffer when a commit waits, when a third of the buffer or 1 MB is filled, when the
+//! database writer needs redo to be safe, or when 3 s have passed with redo in the buffer. A trigger counts only while
+//! the log writer is idle; commits that arrive during a write are part of the next one, which is group commit.
 //!
-//! A write is whole blocks: each holds its size less a header of 16 bytes, and the rest of the last
-//! one is wasted. It goes to all members of the log group, cut where it is longer than the longest
-//! single write; the slowest of them decides. Then those whose redo is safe are posted one by one, in
-//! order of arrival, and each post costs CPU.
+//! A write consists of whole blocks: each holds its size less a header of 16 bytes, and the rest of the last one is
+//! wasted. It goes to all members of the log group, split if it is longer than the longest single write; the slowest
+//! member determines the time. Then the sessions whose redo is safe are posted one by one, in order of arrival, and
+//! each post costs CPU time.
 //!
 //! A log switch waits for the checkpoint to leave the next file, then updates the control file.
 
@@ -20,10 +19,10 @@ use super::task::Task;
 use crate::device::Request;
 use crate::kernel::sample::whole_ns;
 
-/// Block of a control file.
+/// Block size of a control file.
 const CONTROL_BYTES: u64 = 16_384;
 
-/// The log writer's life.
+/// Main loop of the log writer.
 pub(super) async fn run(redo: Redo, mut task: Task) {
     let gather_ns = whole_ns(redo.0.parameters.gather_us * 1e3);
     let post_ns = whole_ns(redo.0.parameters.post_us * 1e3);
@@ -48,7 +47,7 @@ pub(super) async fn run(redo: Redo, mut task: Task) {
     }
 }
 
-/// Sleeps until there is something to write; with an empty buffer, for ever.
+/// Sleeps until there is something to write; forever if the buffer is empty.
 async fn sleep(redo: &Redo, task: &mut Task) {
     if redo.is_due() {
         return;
@@ -100,7 +99,7 @@ async fn write(redo: &Redo, task: &mut Task, redo_bytes: u64) {
     inner.counts.set(counts);
 }
 
-/// Wakes those whose redo is safe, in order.
+/// Posts the sessions whose redo is safe, in order.
 async fn post(redo: &Redo, task: &mut Task, post_ns: u64) {
     let inner = &*redo.0;
     let safe = inner.safe.get();

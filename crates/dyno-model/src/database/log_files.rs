@@ -1,33 +1,33 @@
-//! The log files: where the next block goes, when a switch is due, and which file is free again.
+//! Log files: where the next block goes, when a switch is due, and which file is free again.
 //!
-//! Room in the file is what bounds the redo that may be put into the log buffer: all that is in the
-//! buffer fits into the present file, so that the log writer can always empty the buffer.
+//! The free space of the file limits the redo that may be put into the log buffer: all redo in the buffer fits into the
+//! current file, so that the log writer can always empty the buffer.
 
 use std::collections::VecDeque;
 
 use super::redo_parameters::RedoParameters;
 
-/// Bytes of each block that are no redo.
+/// Bytes of each block that do not hold redo.
 pub const HEADER_BYTES: u64 = 16;
 
-/// Log files, used in turn.
+/// Log files, used cyclically.
 pub struct LogFiles {
     block_bytes: u64,
     file_blocks: u64,
-    /// Redo position at which each file was left.
+    /// Redo position at the end of each file.
     ends: Vec<u64>,
     current: usize,
-    /// Blocks used in the current file.
+    /// Number of blocks used in the current file.
     used: u64,
-    /// Blocks used in all files so far.
+    /// Number of blocks used in all files so far.
     total: u64,
     lag_blocks: u64,
-    /// (blocks in all, redo position), some for each file.
+    /// (Blocks in total, redo position), several for each file.
     marks: VecDeque<(u64, u64)>,
 }
 
 impl LogFiles {
-    /// Empty files; the first is in use.
+    /// Returns empty files; the first is current.
     pub fn new(parameters: &RedoParameters) -> Self {
         let RedoParameters { block_bytes, file_mb, groups, checkpoint_lag, .. } = *parameters;
         let file_blocks = (file_mb << 20) / block_bytes;
@@ -43,19 +43,19 @@ impl LogFiles {
         }
     }
 
-    /// Blocks for so much redo.
+    /// Returns the number of blocks for this much redo.
     #[inline]
     pub fn blocks(&self, redo_bytes: u64) -> u64 {
         redo_bytes.div_ceil(self.block_bytes - HEADER_BYTES)
     }
 
-    /// Does so much redo fit into the current file?
+    /// Returns true if this much redo fits into the current file.
     #[inline]
     pub fn fits(&self, redo_bytes: u64) -> bool {
         self.used + self.blocks(redo_bytes) <= self.file_blocks
     }
 
-    /// Takes blocks of the current file; where they begin on the device.
+    /// Takes blocks of the current file; returns where they begin on the device.
     pub fn take(&mut self, blocks: u64, position: u64) -> u64 {
         let at = self.current as u64 * self.file_blocks + self.used;
         self.used += blocks;
@@ -67,7 +67,8 @@ impl LogFiles {
         at * self.block_bytes
     }
 
-    /// Redo before this position lies further back than the incremental checkpoint may lag.
+    /// Returns the redo position before which blocks must be written, because the incremental checkpoint may not lag
+    /// further.
     pub fn checkpoint_target(&mut self) -> u64 {
         let mut target = 0;
         while let Some(&(total, position)) = self.marks.front() {
@@ -80,12 +81,12 @@ impl LogFiles {
         target
     }
 
-    /// The redo position that the checkpoint must have reached before the next file is free.
+    /// Returns the redo position that the checkpoint must reach before the next file is free.
     pub fn next_needs(&self) -> u64 {
         self.ends[(self.current + 1) % self.ends.len()]
     }
 
-    /// Leaves the current file, which ends at `position`, for the next.
+    /// Switches to the next file; the current one ends at `position`.
     pub fn switch(&mut self, position: u64) {
         self.ends[self.current] = position;
         self.current = (self.current + 1) % self.ends.len();

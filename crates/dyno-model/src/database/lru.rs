@@ -1,4 +1,4 @@
-//! Which buffer is given up next: lists of buffers by use.
+//! Replacement of buffers: lists of buffers by use.
 //!
 //! ```text
 //!   head of hot ... tail of hot | head of cold ... tail of cold      write list
@@ -6,41 +6,40 @@
 //!          often touched              (the middle)         dirty ones leave for the write list
 //! ```
 //!
-//! **Touch counts** (Oracle 8i and later): a block is read into the middle of the list. A touch only
-//! counts, and no more than once in some seconds; nothing moves. The search for a buffer to reuse
-//! goes from the cold end: what was touched often enough moves to the hot end and starts again at 0,
-//! what is dirty moves to the write list, what is clean is taken. What the hot part pushes out into
-//! the cold part starts again at a count of 1.
+//! **Touch counts** (Oracle 8i and later): a block is read into the middle of the list. A touch only counts, and at
+//! most once within some seconds; no buffer moves. The search for a buffer to reuse starts at the cold end: a buffer
+//! touched often enough moves to the hot end and starts again at 0, a dirty one moves to the write list, a clean one is
+//! taken. A buffer pushed from the hot into the cold part starts again at a count of 1.
 //!
-//! **Least recently used** (before 8i): a touch moves the buffer to the head; it is read in there.
+//! **Least recently used** (before 8i): a touch moves the buffer to the head, where blocks are also read in.
 
 use serde::{Deserialize, Serialize};
 
-/// How buffers age.
+/// Replacement policy of buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Replacement {
-    /// Touch counts, hot and cold.
+    /// Touch counts, with a hot and a cold part.
     #[default]
     TouchCount,
     /// Least recently used.
     Lru,
 }
 
-/// The numbers of aging.
+/// Parameters of the replacement.
 #[derive(Clone, Copy, Debug)]
 pub struct Aging {
-    /// How.
+    /// Policy.
     pub replacement: Replacement,
-    /// Most buffers in the hot part.
+    /// Largest number of buffers in the hot part.
     pub hot_max: u32,
-    /// Touches that make a buffer hot.
+    /// Number of touches that make a buffer hot.
     pub hot_touches: u32,
-    /// No two touches count within this time.
+    /// Shortest time between two touches that both count [ns].
     pub touch_ns: u64,
 }
 
-/// Where a buffer stands.
+/// List that a buffer is in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
     /// In no list: taken, or never used.
@@ -50,7 +49,7 @@ pub enum Place {
     Hot,
     /// In the cold part.
     Cold,
-    /// Shall be written.
+    /// In the write list.
     Write,
 }
 
@@ -77,9 +76,9 @@ struct List {
 pub enum State {
     /// It can be taken.
     Clean,
-    /// It must be written first.
+    /// It must be written before it can be taken.
     Dirty,
-    /// Somebody reads or writes it.
+    /// It is being read or written.
     Busy,
 }
 
@@ -96,23 +95,23 @@ pub struct Lru {
 const EMPTY: List = List { head: NONE, tail: NONE, len: 0 };
 
 impl Lru {
-    /// All out of the lists.
+    /// Returns the lists with no buffer in any of them.
     pub fn new(buffers: u32, aging: Aging) -> Self {
         let link = Link { before: NONE, after: NONE, place: Place::Out, touches: 0, touched_ns: 0 };
         Self { aging, links: vec![link; buffers as usize], hot: EMPTY, cold: EMPTY, write: EMPTY }
     }
 
-    /// Where a buffer stands.
+    /// Returns the list that a buffer is in.
     pub fn place(&self, buffer: u32) -> Place {
         self.links[buffer as usize].place
     }
 
-    /// Buffers that shall be written.
+    /// Returns the number of buffers in the write list.
     pub fn to_write(&self) -> u32 {
         self.write.len
     }
 
-    /// The buffer that has waited longest to be written.
+    /// Returns the buffer that has been in the write list longest and is ready.
     pub fn next_to_write(&self, ready: impl Fn(u32) -> bool) -> Option<u32> {
         let mut at = self.write.tail;
         while at != NONE && !ready(at) {
@@ -121,21 +120,21 @@ impl Lru {
         (at != NONE).then_some(at)
     }
 
-    /// A block was read into the buffer by a single read.
+    /// Inserts a buffer into which a single read has read a block.
     pub fn insert(&mut self, buffer: u32, now_ns: u64) {
         let link = &mut self.links[buffer as usize];
         (link.touches, link.touched_ns) = (1, now_ns);
         self.push_front(buffer, Place::Cold);
     }
 
-    /// A block was read by a scan, or its buffer was written for want of free ones: it goes first.
+    /// Inserts a buffer at the cold end: a scan read its block, or it was written because free buffers were needed.
     pub fn insert_coldest(&mut self, buffer: u32, now_ns: u64) {
         let link = &mut self.links[buffer as usize];
         (link.touches, link.touched_ns) = (1, now_ns);
         self.push_back_cold(buffer);
     }
 
-    /// The block was used.
+    /// Records a use of the block.
     pub fn touch(&mut self, buffer: u32, now_ns: u64) {
         match self.aging.replacement {
             Replacement::TouchCount => {
@@ -153,8 +152,8 @@ impl Lru {
         }
     }
 
-    /// Searches for a buffer to reuse from the cold end, over no more than `depth` buffers, and takes
-    /// it out. Dirty ones on the way go to the write list.
+    /// Searches for a buffer to reuse from the cold end, over at most `depth` buffers, and removes it. Dirty ones on
+    /// the way go to the write list.
     pub fn search(&mut self, depth: u32, state: impl Fn(u32) -> State) -> Option<u32> {
         let mut at = self.coldest();
         for _ in 0..depth {
@@ -201,7 +200,7 @@ impl Lru {
             && self.links[buffer as usize].touches >= self.aging.hot_touches
     }
 
-    /// The tail of the cold part; if that is empty, the hot part gives up its own tail first.
+    /// Returns the tail of the cold part; if that is empty, the hot part's own tail is moved there first.
     fn coldest(&mut self) -> u32 {
         if self.cold.len == 0 && self.hot.len > 0 {
             self.cool();
@@ -234,7 +233,7 @@ impl Lru {
         }
     }
 
-    /// Takes a buffer out of its list, if it is in one.
+    /// Removes a buffer from its list, if it is in one.
     pub fn remove(&mut self, buffer: u32) {
         let Link { before, after, place, .. } = self.links[buffer as usize];
         if place == Place::Out {

@@ -1,4 +1,4 @@
-//! A database instance: sessions on cores, the redo path, the buffer cache, and their writers.
+//! Database instance: sessions on cores, the redo path, the buffer cache, and their writers.
 //!
 //! ```text
 //!   session --cpu--> cores, run queue
@@ -16,8 +16,8 @@
 //!      '--sort--> runs and merges on temporary space
 //! ```
 //!
-//! What happens is told as waits, under Oracle's names with p1, p2 and p3 ([`event`]), and as calls.
-//! For every session elapsed time = CPU + sum of waits, to the nanosecond.
+//! Events are recorded as waits, under Oracle's names with p1, p2 and p3 ([`event`]), and as calls. For every session
+//! elapsed time = CPU + sum of waits, to the nanosecond.
 //!
 //! | module | what |
 //! |---|---|

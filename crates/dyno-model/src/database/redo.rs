@@ -1,13 +1,12 @@
-//! Log buffer: public strands, and the positions that say everything.
+//! Log buffer: public strands and the positions on the stream of redo.
 //!
-//! Redo is a stream of bytes; three positions on it say everything: *written* by sessions into the
-//! buffer, *gathered* by the log writer for its present write, *safe* on the devices. A commit waits
-//! until the position that it reached is safe. The log writer gathers all strands at once, so that
-//! one stream does for all of them; a strand only bounds how much of the buffer its users can fill.
+//! Redo is a stream of bytes with three positions: *written* by sessions into the buffer, *gathered* by the log writer
+//! for its present write, *safe* on the devices. A commit waits until the position that it reached is safe. The log
+//! writer gathers all strands at once, so that one stream suffices for all of them; a strand only limits how much of
+//! the buffer its users can fill.
 //!
-//! Room is found and taken in one instant ([`Redo::put`]); if there is none, [`Redo::room`] waits for
-//! it. Taking room needs the strand's latch: the holder computes with it, others spin, and sleep when
-//! they have spun for long.
+//! Space is found and taken at one instant ([`Redo::put`]); if there is none, [`Redo::room`] waits for it. Taking space
+//! needs the strand's latch: the holder computes with it, others spin, and sleep after a long spin.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -23,35 +22,35 @@ use crate::device::Device;
 use crate::kernel::sample::whole_ns;
 use crate::kernel::{Condition, Sim};
 
-/// What the log writer did.
+/// Counters of the log writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RedoCounts {
-    /// Writes; a write to several members is one.
+    /// Number of writes; a write to several members is one.
     pub writes: u64,
-    /// Blocks written, of one member.
+    /// Number of blocks written to one member.
     pub blocks: u64,
     /// Bytes of redo in them.
     pub redo_bytes: u64,
     /// Bytes of blocks that are neither redo nor header.
     pub wasted_bytes: u64,
-    /// Commits.
+    /// Number of commits.
     pub commits: u64,
-    /// Log switches.
+    /// Number of log switches.
     pub switches: u64,
-    /// Of these, how many had to wait for the checkpoint.
+    /// Number of log switches that had to wait for the checkpoint.
     pub incomplete: u64,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Strand {
-    /// Redo in it that is not safe, and what of it is being written.
+    /// Redo in the strand that is not safe, and the part of it that is being written [bytes].
     held: u64,
     gathered: u64,
-    /// Its latch is taken up to then.
+    /// Time until which the latch is held [ns].
     latched_ns: u64,
 }
 
-/// Why redo cannot be put into the buffer now.
+/// Reason why redo cannot be put into the buffer now.
 enum Obstacle {
     Switch,
     Buffer,
@@ -68,13 +67,13 @@ pub(super) struct Inner {
     pub written: Cell<u64>,
     pub gathered: Cell<u64>,
     pub safe: Cell<u64>,
-    /// The database writer needs redo to be safe up to here.
+    /// Position up to which the database writer needs redo to be safe.
     pub wanted: Cell<u64>,
     pub switch_wanted: Cell<bool>,
     pub incomplete: Cell<bool>,
     strands: RefCell<Vec<Strand>>,
     strand_bytes: u64,
-    /// Positions that commits wait for, in order of arrival, as are those who wait.
+    /// Positions that commits wait for, in order of arrival, like the waiting sessions.
     pub positions: RefCell<VecDeque<u64>>,
     pub synced: Condition,
     pub posted: Condition,
@@ -89,7 +88,7 @@ pub(super) struct Inner {
 pub struct Redo(pub(super) Rc<Inner>);
 
 impl Redo {
-    /// An empty buffer. Its log writer is [`super::lgwr::run`].
+    /// Returns an empty buffer; [`super::lgwr::run`] is its log writer.
     pub fn new(
         sim: &Sim,
         parameters: &RedoParameters,
@@ -124,36 +123,36 @@ impl Redo {
         }))
     }
 
-    /// What was done.
+    /// Returns the counters.
     pub fn counts(&self) -> RedoCounts {
         self.0.counts.get()
     }
 
-    /// Redo in the buffer that is not safe.
+    /// Returns the redo in the buffer that is not safe [bytes].
     #[inline]
     pub fn unflushed_bytes(&self) -> u64 {
         self.0.written.get() - self.0.safe.get()
     }
 
-    /// All redo so far.
+    /// Returns all redo so far [bytes].
     pub fn written_bytes(&self) -> u64 {
         self.0.written.get()
     }
 
-    /// Up to here it is safe.
+    /// Returns the position up to which redo is safe.
     #[inline]
     pub fn safe(&self) -> u64 {
         self.0.safe.get()
     }
 
-    /// The longest piece that goes into the buffer at once.
+    /// Returns the longest piece that goes into the buffer at once [bytes].
     pub fn piece_bytes(&self) -> u64 {
         let file_bytes = self.0.parameters.file_mb << 20;
         (self.0.strand_bytes / 2).min(file_bytes / 4).max(1)
     }
 
-    /// Computes, then takes the latch of a strand and copies redo into it; the strand. Who finds all
-    /// latches taken spins for the one that is free first.
+    /// Computes, then takes the latch of a strand and copies redo into it; returns the strand. If all latches are held,
+    /// it spins for the one that is free first.
     pub async fn latch(&self, task: &mut Task, home: usize, bytes: u64, cpu_ns: u64) -> usize {
         let inner = &*self.0;
         let copy_us = inner.parameters.copy_us_per_kb * bytes as f64 / 1_024.0;
@@ -179,7 +178,7 @@ impl Redo {
         }
     }
 
-    /// The home strand if its latch is free, else the one whose latch is free first.
+    /// Returns the home strand if its latch is free, else the one whose latch is free first, and the time of that.
     fn free_latch(&self, home: usize, now_ns: u64) -> (usize, u64) {
         let strands = self.0.strands.borrow();
         let count = strands.len();
@@ -202,7 +201,7 @@ impl Redo {
         (held + bytes > self.0.strand_bytes).then_some(Obstacle::Buffer)
     }
 
-    /// Puts redo into a strand if there is room in it and in the log file: its positions. At once.
+    /// Puts redo into a strand if there is room in it and in the log file, without waiting; returns its positions.
     pub fn put(&self, strand: usize, bytes: u64) -> Option<Range<u64>> {
         if self.obstacle(strand, bytes).is_some() {
             return None;
@@ -236,7 +235,7 @@ impl Redo {
         }
     }
 
-    /// Waits until redo up to `position` is safe; p2 is the commit's number.
+    /// Waits until redo up to `position` is safe; p2 is the number of the commit.
     pub async fn sync(&self, task: &mut Task, position: u64) {
         let inner = &*self.0;
         let mut counts = inner.counts.get();
@@ -252,7 +251,7 @@ impl Redo {
         task.back(Event::LogFileSync, begin_ns, [position / HEADER_BYTES, counts.commits, 0]).await;
     }
 
-    /// Asks that redo be safe up to `position`: the database writer's part of write-ahead.
+    /// Requests that redo is made safe up to `position`, for the database writer's write-ahead.
     pub fn want(&self, position: u64) {
         if position > self.0.wanted.get() {
             self.0.wanted.set(position);
@@ -260,8 +259,8 @@ impl Redo {
         }
     }
 
-    /// Is so much in the buffer, not yet gathered, that the log writer must write? Counted in blocks,
-    /// their headers included.
+    /// Returns true if the redo in the buffer that is not yet gathered requires a write. It is counted in blocks, their
+    /// headers included.
     #[inline]
     fn is_filled(&self) -> bool {
         let RedoParameters { buffer_kb, trigger_kb, block_bytes, .. } = self.0.parameters;
@@ -270,7 +269,7 @@ impl Redo {
         bytes >= (buffer_kb << 10) / 3 || bytes >= trigger_kb << 10
     }
 
-    /// Must the log writer write now, if it is idle?
+    /// Returns true if the log writer must write now, provided it is idle.
     pub(super) fn is_due(&self) -> bool {
         let inner = &*self.0;
         inner.switch_wanted.get()
@@ -280,7 +279,7 @@ impl Redo {
             || (inner.space.waiting() > 0 && inner.written.get() > inner.gathered.get())
     }
 
-    /// Takes all there is for a write; how much.
+    /// Gathers all redo for a write; returns its size [bytes].
     pub(super) fn gather(&self) -> u64 {
         let inner = &*self.0;
         for strand in inner.strands.borrow_mut().iter_mut() {
@@ -290,7 +289,7 @@ impl Redo {
         inner.written.get() - from
     }
 
-    /// What was gathered is safe.
+    /// Marks the gathered redo as safe.
     pub(super) fn settle(&self) {
         let inner = &*self.0;
         inner.safe.set(inner.gathered.get());

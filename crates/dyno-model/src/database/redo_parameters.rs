@@ -3,7 +3,7 @@
 use crate::device::parameters;
 
 parameters! {
-    /// The redo path.
+    /// Parameters of the redo path.
     pub struct RedoParameters {
         /// log buffer
         buffer_kb: u64 = 8 << 10, from "Oracle 11.2 default: some MB", in 64.0..=1e7;
@@ -13,9 +13,9 @@ parameters! {
         private_kb: u64 = 65, from "Oracle 10g: 65 KB", in 0.0..=1e6;
         /// redo block
         block_bytes: u64 = 512, from "Oracle: 512 by default; 4096 since 11.2", in 512.0..=1_048_576.0;
-        /// write when so much is filled
+        /// filled part of the buffer that triggers a write
         trigger_kb: u64 = 1 << 10, from LGWR, in 1.0..=1e7;
-        /// write after so long
+        /// time after which the log writer writes
         timeout_s: f64 = 3.0, from LGWR, in 0.001..=3_600.0;
         /// longest single write
         write_kb: u64 = 1 << 10, from "Oracle: 1 MB, the largest I/O of a platform", in 1.0..=1e6;
@@ -23,21 +23,21 @@ parameters! {
         groups: u64 = 3, from "Oracle: 3 by default", in 2.0..=1_000.0;
         /// size of a log file
         file_mb: u64 = 512, from "chosen", in 1.0..=1e6;
-        /// dirty blocks are written when the log is so many files past their redo
+        /// blocks are written when the log is this many files past their redo
         checkpoint_lag: f64 = 0.9, from "Oracle: 90 % of the smallest log file", in 0.01..=100.0;
         /// control file writes of a log switch, one after the other
         switch_writes: u64 = 4, from "assumed: records of both files and of the switch", in 0.0..=1_000.0;
-        /// CPU of a session to take room in a strand, its latch held
+        /// CPU time of a session to allocate space in a strand while it holds the latch
         allocate_us: f64 = 0.5, from "assumed: order of size of a latch's hold";
-        /// spin for the latch before sleep
+        /// time to spin for the latch before sleeping
         spin_us: f64 = 10.0, from "Oracle: _spin_count 2000, some 10 us";
-        /// CPU to copy redo into a strand
+        /// CPU time to copy redo into a strand
         copy_us_per_kb: f64 = 0.5, from "assumed: memory at 2 GB/s";
-        /// redo of a commit itself
+        /// redo of the commit record
         commit_bytes: u64 = 200, from "assumed: a commit record and its header", in 0.0..=1e6;
-        /// CPU of the log writer before a write
+        /// CPU time of the log writer before a write
         gather_us: f64 = 10.0, from "assumed: order of size";
-        /// CPU to post a waiter
+        /// CPU time to post a waiting session
         post_us: f64 = 5.0, from "assumed: a system call and a wake-up";
     }
 }

@@ -1,4 +1,4 @@
-//! A session: thinks, computes, reads blocks and changes them, commits, scans, sorts.
+//! Session: thinks, computes, reads and changes blocks, commits, scans, sorts.
 
 use std::ops::Range;
 
@@ -12,26 +12,26 @@ use super::task::Task;
 use super::wait::{Call, CallKind, Ledger};
 use crate::device::Kind;
 
-/// File numbers that waits name.
+/// File numbers in the parameters of waits.
 const DATA_FILE: u64 = 1;
 const TEMP_FILE: u64 = 201;
 
-/// A scan past the buffers.
+/// A scan that bypasses the buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Scan {
-    /// Where it begins.
+    /// Where it begins [bytes].
     pub offset_bytes: u64,
-    /// How much it reads.
+    /// Number of bytes it reads.
     pub bytes: u64,
-    /// One I/O.
+    /// Size of an I/O [bytes].
     pub io_bytes: u64,
-    /// I/Os at once.
+    /// Number of I/Os at once.
     pub ahead: u64,
-    /// CPU for each I/O.
+    /// CPU time for each I/O [ns].
     pub cpu_ns_per_io: u64,
 }
 
-/// What the session has done so far, for the calls.
+/// Counters of the session for its calls.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     redo_bytes: u64,
@@ -43,15 +43,15 @@ struct Tally {
 #[derive(Default)]
 struct Transaction {
     redo_bytes: u64,
-    /// Redo that is in the private strand.
+    /// Size of the redo in the private strand [bytes].
     private_bytes: u64,
-    /// Blocks that it will change.
+    /// Blocks that the transaction will change.
     blocks: Vec<u64>,
-    /// The private strand was too small: redo goes to the public strands.
+    /// True if the private strand was too small and redo goes to the public strands.
     public: bool,
 }
 
-/// A call that is not over.
+/// A call that has not ended.
 pub struct Open {
     kind: CallKind,
     statement: u16,
@@ -60,7 +60,7 @@ pub struct Open {
     tally: Tally,
 }
 
-/// A session. Its steps account for every nanosecond.
+/// A session whose steps account for every nanosecond.
 pub struct Session {
     number: u32,
     task: Task,
@@ -70,7 +70,7 @@ pub struct Session {
 }
 
 impl Instance {
-    /// A new session, which begins now. Numbers are the caller's; each at most once at a time.
+    /// Returns a new session, which begins now. The caller chooses the number; each may be in use only once at a time.
     pub fn session(&self, number: u32) -> Session {
         let (transaction, tally) = (Transaction::default(), Tally::default());
         Session { number, task: self.task(number), instance: self.clone(), transaction, tally }
@@ -78,17 +78,17 @@ impl Instance {
 }
 
 impl Session {
-    /// Its number.
+    /// Returns the number.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// What it did with its time.
+    /// Returns the ledger of its time.
     pub fn ledger(&self) -> Ledger {
         self.task.ledger()
     }
 
-    /// The client thinks.
+    /// Lets the client think [ns].
     pub async fn think(&mut self, ns: u64) {
         if ns > 0 {
             let begin_ns = self.task.leave();
@@ -97,19 +97,19 @@ impl Session {
         }
     }
 
-    /// The client waits for something outside.
+    /// Lets the client wait for an event outside of the instance.
     pub async fn idle(&mut self, until: impl Future<Output = ()>) {
         let begin_ns = self.task.leave();
         until.await;
         self.task.back(Event::ClientMessage, begin_ns, [0; 3]).await;
     }
 
-    /// Gives its core up: what must be done before it waits for anything but its own steps.
+    /// Releases its core, which is required before it waits for anything but its own steps.
     pub fn leave(&mut self) {
         self.task.leave();
     }
 
-    /// Computes for so long.
+    /// Computes [ns].
     pub async fn compute(&mut self, ns: u64) {
         self.task.run(ns).await;
     }
@@ -121,13 +121,13 @@ impl Session {
         self.tally.reads += u64::from(buffers.get(&mut self.task, block, false).await);
     }
 
-    /// Gets a block and changes it, which makes so much redo.
+    /// Gets a block and changes it, which makes `redo_bytes` of redo.
     pub async fn update(&mut self, block: u64, redo_bytes: u64) {
         self.get(block).await;
         self.make(redo_bytes, Some(block), 0).await;
     }
 
-    /// Makes redo in pieces of `piece_bytes`, each after so much CPU; of blocks that do not matter.
+    /// Makes redo in pieces of `piece_bytes`, each after `ns_per_piece` of CPU time, for blocks that do not matter.
     pub async fn change(&mut self, bytes: u64, piece_bytes: u64, ns_per_piece: u64) {
         let mut left = bytes;
         while left > 0 {
@@ -137,7 +137,7 @@ impl Session {
         }
     }
 
-    /// Redo of one change, into the private strand while it has room for it.
+    /// Makes the redo of one change, in the private strand while it has room for it.
     async fn make(&mut self, bytes: u64, block: Option<u64>, cpu_ns: u64) {
         self.tally.redo_bytes += bytes;
         self.transaction.redo_bytes += bytes;
@@ -168,7 +168,7 @@ impl Session {
         }
     }
 
-    /// Puts redo into the public strands, piece by piece: its positions.
+    /// Puts redo into the public strands, piece by piece; returns its positions.
     async fn put(&mut self, bytes: u64, cpu_ns: u64) -> Range<u64> {
         let redo = self.instance.redo().clone();
         let hold = !self.transaction.blocks.is_empty();
@@ -207,7 +207,7 @@ impl Session {
         positions.end
     }
 
-    /// Commits: waits until all redo of the transaction is safe. A call of its own.
+    /// Commits: waits until all redo of the transaction is safe; this is a call of its own.
     pub async fn commit(&mut self, statement: u16) {
         let open = self.open(CallKind::Commit, statement);
         let redo = self.instance.redo().clone();
@@ -244,7 +244,7 @@ impl Session {
         self.tally.reads += scan.bytes / self.instance.parameters().buffers.block_bytes;
     }
 
-    /// Sorts; what does not fit into memory goes through temporary space.
+    /// Sorts; data that do not fit into memory go through temporary space.
     pub async fn sort(&mut self, what: &Sort) {
         let temp = &self.instance.storage().temp;
         let (read, write) = (Event::DirectPathReadTemp, Event::DirectPathWriteTemp);
@@ -254,13 +254,13 @@ impl Session {
         sort(what, base, &mut self.task, &mut reads, &mut writes).await;
     }
 
-    /// A call begins.
+    /// Begins a call.
     pub fn open(&self, kind: CallKind, statement: u16) -> Open {
         let (started_ns, cpu_ns) = (self.instance.sim().now_ns(), self.task.account().cpu_ns());
         Open { kind, statement, started_ns, cpu_ns, tally: self.tally }
     }
 
-    /// It is over, and told.
+    /// Ends a call and records it.
     pub fn close(&self, open: &Open, rows: u64) {
         self.task.account().recorder().call(&self.over(open, rows));
     }

@@ -1,9 +1,8 @@
 //! Sorting: in memory, or in runs that are merged from temporary space.
 //!
-//! `bytes` of rows through an area of `area_bytes` make `runs` = bytes / area, rounded up. A merge
-//! has one buffer of `io_bytes` for each run that it reads and one for what it writes, so that it
-//! merges area / io - 1 runs at once (its *fan-in*); each pass reads everything and, but for the
-//! last, writes everything.
+//! `bytes` of rows in an area of `area_bytes` make `runs` = bytes / area, rounded up. A merge has one buffer of
+//! `io_bytes` for each run that it reads and one for its output, so that it merges area / io - 1 runs at once (its
+//! *fan-in*); each pass reads everything and, except the last, writes everything.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,31 +13,31 @@ use crate::kernel::sample::LONGEST_NS;
 /// A sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Sort {
-    /// Rows to sort, in bytes.
+    /// Size of the rows to sort [bytes].
     pub bytes: u64,
-    /// Memory for it.
+    /// Memory for the sort [bytes].
     pub area_bytes: u64,
-    /// One I/O.
+    /// Size of an I/O [bytes].
     pub io_bytes: u64,
-    /// I/Os at once, each way.
+    /// Number of I/Os at once, in each direction.
     pub ahead: u64,
-    /// CPU for each KB that passes, in the first phase and in each pass.
+    /// CPU time per KB, in the first phase and in each pass [ns].
     pub cpu_ns_per_kb: u64,
 }
 
-/// What a sort will do.
+/// Plan of a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SortPlan {
-    /// Runs on temporary space; 0: all in memory.
+    /// Number of runs on temporary space; 0 if all rows fit into memory.
     pub runs: u64,
-    /// Runs merged at once.
+    /// Number of runs merged at once.
     pub fan_in: u64,
-    /// Passes over the runs.
+    /// Number of passes over the runs.
     pub passes: u64,
 }
 
 impl Sort {
-    /// What it will do.
+    /// Returns the plan of the sort.
     pub fn plan(&self) -> SortPlan {
         let fan_in = (self.area_bytes / self.io_bytes.max(1)).saturating_sub(1).max(2);
         if self.bytes <= self.area_bytes {
@@ -66,7 +65,7 @@ struct Run {
     bytes: u64,
 }
 
-/// Sorts; `base` is where the session's temporary space begins: twice the bytes.
+/// Sorts; `base` is where the session's temporary space begins, which is twice the size of the rows.
 pub(super) async fn sort(sort: &Sort, base: u64, task: &mut Task, reads: &mut Pipe, writes: &mut Pipe) {
     let SortPlan { runs, fan_in, passes } = sort.plan();
     if runs == 0 {
@@ -100,7 +99,7 @@ pub(super) async fn sort(sort: &Sort, base: u64, task: &mut Task, reads: &mut Pi
     }
 }
 
-/// Reads runs in turn, one I/O each, and writes as much from `to` on; how much.
+/// Reads runs alternately, one I/O each, and writes as much from `to` on; returns the size [bytes].
 async fn merge(
     sort: &Sort,
     runs: &[Run],

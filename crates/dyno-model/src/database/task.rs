@@ -1,10 +1,9 @@
-//! A process of the instance: on a core, in the run queue, or waiting for something else.
+//! Process of the instance: on a core, in the run queue, or waiting for something else.
 //!
-//! It keeps its core until it waits or the scheduler takes it away ([`super::cpu`]). A wait for
-//! anything else ends when the process *runs* again: the time in the run queue after an I/O or a post
-//! belongs to that wait, as on a real engine, which reads the clock only when it runs. Only the time
-//! that a process loses to others while it computes is named on its own ([`Event::CpuQueue`]); a real
-//! engine leaves that gap unnamed.
+//! It keeps its core until it waits or is preempted ([`super::cpu`]). A wait for anything else ends when the process
+//! *runs* again: the time in the run queue after an I/O or a post belongs to that wait, as on a real engine, which
+//! reads the clock only when it runs. Only the time that a process loses to others while it computes has a name of its
+//! own ([`Event::CpuQueue`]); a real engine leaves that gap unnamed.
 
 use std::rc::Rc;
 
@@ -13,7 +12,7 @@ use super::event::Event;
 use super::wait::{Account, Ledger, Process, Recorder};
 use crate::kernel::Sim;
 
-/// A process of the instance.
+/// Process of the instance.
 pub struct Task {
     sim: Sim,
     cpu: Cpu,
@@ -22,28 +21,28 @@ pub struct Task {
 }
 
 impl Task {
-    /// One that begins now, without a core.
+    /// Returns a process that begins now, without a core.
     pub fn new(sim: &Sim, cpu: &Cpu, process: Process, real_time: bool, recorder: &Recorder) -> Self {
         let account = Account::new(process, sim.now_ns(), recorder);
         Self { sim: sim.clone(), cpu: cpu.clone(), account, seat: Seat::new(real_time) }
     }
 
-    /// The run.
+    /// Returns the run.
     pub fn sim(&self) -> &Sim {
         &self.sim
     }
 
-    /// The account.
+    /// Returns the account.
     pub fn account(&self) -> &Account {
         &self.account
     }
 
-    /// What it did with its time. While it waits, the wait that goes on is not in it.
+    /// Returns the ledger of its time, without a wait that is still going on.
     pub fn ledger(&self) -> Ledger {
         self.account.ledger()
     }
 
-    /// Computes for so long.
+    /// Computes [ns].
     pub async fn run(&mut self, ns: u64) {
         if ns == 0 {
             return;
@@ -62,7 +61,7 @@ impl Task {
         }
     }
 
-    /// Runs: gets a core if it has none.
+    /// Gets a core if it has none.
     #[inline]
     pub async fn enter(&mut self) {
         if !self.seat.is_running() {
@@ -71,14 +70,14 @@ impl Task {
         }
     }
 
-    /// Gives the core up, to wait for something; the time now.
+    /// Releases the core in order to wait; returns the time now [ns].
     #[inline]
     pub fn leave(&mut self) -> u64 {
         self.cpu.release(&self.seat);
         self.sim.now_ns()
     }
 
-    /// What was waited for since `begin_ns` is there: the wait ends as soon as there is a core.
+    /// Ends the wait that began at `begin_ns` as soon as there is a core.
     #[inline]
     pub async fn back(&mut self, event: Event, begin_ns: u64, p: [u64; 3]) {
         if !self.seat.is_running() {

@@ -1,4 +1,4 @@
-//! Waits and calls as they are told, and the ledger that each process keeps.
+//! Records of waits and calls, and the ledger that each process keeps.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -17,7 +17,7 @@ pub enum Process {
 }
 
 impl Process {
-    /// What kind of process it is, in a word.
+    /// Returns the kind of the process as a word.
     pub fn word(self) -> &'static str {
         match self {
             Self::Session(_) => "session",
@@ -27,27 +27,27 @@ impl Process {
     }
 }
 
-/// A wait that is over.
+/// A finished wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// Whose.
+    /// Waiting process.
     pub process: Process,
-    /// For what.
+    /// Event.
     pub event: Event,
-    /// From when.
+    /// Start [ns].
     pub start_ns: u64,
-    /// How long.
+    /// Elapsed time [ns].
     pub elapsed_ns: u64,
-    /// The event's parameters.
+    /// Parameters of the event.
     pub p: [u64; 3],
 }
 
-/// What a call was.
+/// Kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CallKind {
-    /// All from the first statement to the end of the commit.
+    /// From the first statement to the end of the commit.
     Transaction,
-    /// A commit, timed on its own.
+    /// A commit, timed separately.
     Commit,
     /// A statement that changes or sorts.
     Exec,
@@ -56,7 +56,7 @@ pub enum CallKind {
 }
 
 impl CallKind {
-    /// The word for it.
+    /// Returns the word for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Transaction => "transaction",
@@ -67,52 +67,52 @@ impl CallKind {
     }
 }
 
-/// A call of a session that is over.
+/// A finished call of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Whose.
+    /// Number of the session.
     pub session: u32,
-    /// What.
+    /// Kind of the call.
     pub kind: CallKind,
     /// Number of the statement in its workload.
     pub statement: u16,
-    /// From when.
+    /// Start [ns].
     pub started_ns: u64,
-    /// How long.
+    /// Elapsed time [ns].
     pub elapsed_ns: u64,
-    /// Of this, on a core.
+    /// Part of it on a core [ns].
     pub cpu_ns: u64,
-    /// Redo made in it; for a commit, by its transaction.
+    /// Redo made in it [bytes]; for a commit, by its transaction.
     pub redo_bytes: u64,
-    /// For a commit, and a transaction at its commit: redo of all sessions that was not yet safe as
-    /// the commit began, its own record not counted.
+    /// For a commit, and a transaction at its commit: redo of all sessions that was not safe when the commit began,
+    /// without the commit's own record [bytes].
     pub unflushed_bytes: u64,
-    /// Rows read or changed.
+    /// Number of rows read or changed.
     pub rows: u64,
-    /// Blocks read from devices.
+    /// Number of blocks read from devices.
     pub reads: u64,
-    /// Blocks asked for in buffers.
+    /// Number of blocks got from buffers.
     pub gets: u64,
 }
 
-/// Where waits and calls go as they end: evidence, a trace file, a test. What is done with them is
-/// done at that instant; a sink never changes what happens.
+/// Receiver of waits and calls as they end: evidence, a trace file, a test. It acts at that instant and never changes
+/// the simulation.
 pub trait Sink {
-    /// A wait is over.
+    /// Receives a finished wait.
     fn wait(&self, wait: &Wait) {
         let _ = wait;
     }
 
-    /// A call is over.
+    /// Receives a finished call.
     fn call(&self, call: &Call) {
         let _ = call;
     }
 }
 
-/// Forgets everything.
+/// Discards everything.
 impl Sink for () {}
 
-/// The way to the sink, which can be shut: during a warm-up nothing is recorded.
+/// Filter before the sink, which can be closed: nothing is recorded during a warm-up.
 #[derive(Clone)]
 pub struct Recorder {
     sink: Rc<dyn Sink>,
@@ -120,17 +120,17 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Open.
+    /// Returns an open recorder.
     pub fn new(sink: Rc<dyn Sink>) -> Self {
         Self { sink, open: Rc::new(Cell::new(true)) }
     }
 
-    /// Opens or shuts the way; what ends while it is shut is not recorded.
+    /// Opens or closes the recorder; what ends while it is closed is not recorded.
     pub fn set_open(&self, open: bool) {
         self.open.set(open);
     }
 
-    /// A wait is over.
+    /// Records a finished wait.
     #[inline]
     pub fn wait(&self, wait: &Wait) {
         if self.open.get() {
@@ -138,7 +138,7 @@ impl Recorder {
         }
     }
 
-    /// A call is over.
+    /// Records a finished call.
     #[inline]
     pub fn call(&self, call: &Call) {
         if self.open.get() {
@@ -150,46 +150,46 @@ impl Recorder {
 /// Count and time of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Total {
-    /// Waits.
+    /// Number of waits.
     pub count: u64,
-    /// Their time.
+    /// Sum of their times [ns].
     pub elapsed_ns: u64,
 }
 
-/// What a process did with its time.
+/// Account of a process's time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// When it began.
+    /// Start of the process [ns].
     pub began_ns: u64,
-    /// On a core.
+    /// Time on a core [ns].
     pub cpu_ns: u64,
     totals: [Total; Event::ALL.len()],
 }
 
 impl Ledger {
-    /// Waits for an event.
+    /// Returns the waits for an event.
     pub fn of(&self, event: Event) -> Total {
         self.totals[event as usize]
     }
 
-    /// The events that were waited for.
+    /// Returns the events that were waited for.
     pub fn waits(&self) -> impl Iterator<Item = (Event, Total)> + '_ {
         let all = Event::ALL.into_iter().map(|event| (event, self.of(event)));
         all.filter(|(_, total)| total.count > 0)
     }
 
-    /// Sum of all waits.
+    /// Returns the sum of all waits [ns].
     pub fn waited_ns(&self) -> u64 {
         self.totals.iter().map(|total| total.elapsed_ns).sum()
     }
 
-    /// Is every nanosecond up to `now_ns` accounted for? True between two steps of the process.
+    /// Returns true if every nanosecond up to `now_ns` is accounted for, which holds between two steps of the process.
     pub fn holds(&self, now_ns: u64) -> bool {
         now_ns - self.began_ns == self.cpu_ns + self.waited_ns()
     }
 }
 
-/// The ledger of a process, and the way out for its waits; clones share it.
+/// Ledger of a process with the recorder of its waits; clones share it.
 #[derive(Clone)]
 pub struct Account {
     process: Process,
@@ -198,24 +198,24 @@ pub struct Account {
 }
 
 impl Account {
-    /// An empty ledger that begins now.
+    /// Returns an empty ledger that begins now.
     pub fn new(process: Process, now_ns: u64, recorder: &Recorder) -> Self {
         let ledger = Ledger { began_ns: now_ns, ..Ledger::default() };
         Self { process, ledger: Rc::new(RefCell::new(ledger)), recorder: recorder.clone() }
     }
 
-    /// Time on a core.
+    /// Adds time on a core [ns].
     #[inline]
     pub fn cpu(&self, ns: u64) {
         self.ledger.borrow_mut().cpu_ns += ns;
     }
 
-    /// Time on a core so far.
+    /// Returns the time on a core so far [ns].
     pub fn cpu_ns(&self) -> u64 {
         self.ledger.borrow().cpu_ns
     }
 
-    /// A wait from `start_ns` to `now_ns`; one of no length is none.
+    /// Adds a wait from `start_ns` to `now_ns`, unless it has no length.
     #[inline]
     pub fn wait(&self, event: Event, start_ns: u64, now_ns: u64, p: [u64; 3]) {
         let elapsed_ns = now_ns - start_ns;
@@ -230,12 +230,12 @@ impl Account {
         self.recorder.wait(&Wait { process: self.process, event, start_ns, elapsed_ns, p });
     }
 
-    /// The ledger so far.
+    /// Returns the ledger so far.
     pub fn ledger(&self) -> Ledger {
         self.ledger.borrow().clone()
     }
 
-    /// The way out.
+    /// Returns the recorder.
     pub fn recorder(&self) -> &Recorder {
         &self.recorder
     }

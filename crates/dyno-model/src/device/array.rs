@@ -1,8 +1,8 @@
 //! Several devices as one: stripe and mirror.
 //!
-//! A stripe cuts a request at stripe borders and sends each piece to its member; a mirror sends a
-//! write to every member and a read to one of them in turn. Either is complete when its last piece
-//! is: the slowest decides.
+//! A stripe splits a request at stripe boundaries and sends each piece to its member; a mirror sends a write to every
+//! member and a read to one of them in turn. Either completes with its last piece: the slowest member determines the
+//! time.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -16,12 +16,12 @@ use crate::kernel::StationReport;
 pub(crate) struct Open(RefCell<Slab<(usize, Done)>>);
 
 impl Open {
-    /// One that has so many pieces.
+    /// Adds a request with this number of pieces.
     pub(crate) fn add(&self, pieces: usize, done: Done) -> u64 {
         self.0.borrow_mut().insert((pieces, done))
     }
 
-    /// One piece is complete; tells if it was the last.
+    /// Records a completed piece; notifies the observer if it was the last.
     pub(crate) fn piece(&self, token: u64) {
         let mut open = self.0.borrow_mut();
         let Some((left, _)) = open.get_mut(token) else { return };
@@ -37,7 +37,7 @@ impl Open {
     }
 }
 
-/// Which member holds what.
+/// Distribution of data over the members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layout {
     Stripe { stripe_bytes: u64 },
@@ -55,12 +55,12 @@ pub struct Array {
 }
 
 impl Array {
-    /// A stripe: pieces of `stripe_bytes` go to the members in turn. One member or more.
+    /// Returns a stripe over one or more members: pieces of `stripe_bytes` go to the members in turn.
     pub fn stripe(name: &str, stripe_bytes: u64, members: Vec<Rc<dyn Device>>) -> Rc<Self> {
         Self::new(name, Layout::Stripe { stripe_bytes: stripe_bytes.max(1) }, members)
     }
 
-    /// A mirror. One member or more.
+    /// Returns a mirror of one or more members.
     pub fn mirror(name: &str, members: Vec<Rc<dyn Device>>) -> Rc<Self> {
         Self::new(name, Layout::Mirror, members)
     }
@@ -77,7 +77,7 @@ impl Array {
         })
     }
 
-    /// The pieces of a request: member and what it does.
+    /// Returns the pieces of a request: member and its request.
     fn pieces(&self, request: Request) -> Vec<(usize, Request)> {
         let Layout::Stripe { stripe_bytes } = self.layout else {
             if request.kind == Kind::Write {

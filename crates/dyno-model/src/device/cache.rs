@@ -7,11 +7,10 @@
 //!            wait in line     device below   neighbours together; then the lines are free
 //! ```
 //!
-//! With battery the memory is safe; while the battery learns (or without one) every write goes
-//! through to the device before it is acknowledged, and what is dirty is still destaged. A write of
-//! lines that are dirty already takes no room: it is absorbed. A line that is written again while it
-//! is being destaged stays dirty. Reads that lie wholly in dirty lines are hits; all others go below.
-//! A write larger than the memory goes through.
+//! With a battery the memory is safe; while the battery learns (or without one) every write goes through to the device
+//! before it is acknowledged, and dirty lines are still destaged. A write of lines that are already dirty takes no
+//! space: it is absorbed. A line that is written again while it is being destaged stays dirty. Reads entirely within
+//! dirty lines are hits; all others go to the device below. A write larger than the memory goes through.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -23,30 +22,30 @@ use crate::kernel::sample::whole_ns;
 use crate::kernel::{Machine, MachineId, Sim, Station, StationReport};
 
 parameters! {
-    /// A controller's cache.
+    /// Parameters of a controller's cache.
     pub struct CacheParameters {
         /// memory for dirty lines
         capacity_kb: u64 = 512 << 10, from "512 MB a cell up to X4 (Expert Oracle Exadata, ch. 5)";
         /// line
         line_kb: u64 = 8, from "chosen: a database block", in 1.0..=1e6;
-        /// time of a hit without its bytes
+        /// time of a hit without the time of its bytes
         hit_us: f64 = 60.0, from "assumed: command and memory of a SAS controller";
         /// rate into and out of memory
         rate_mb_s: f64 = 1_000.0, from "PCIe-attached SAS controllers of the time: order of size";
-        /// writes below at once
+        /// writes to the device below at once
         destages: u64 = 16, from "chosen: what tagged queueing makes use of", in 1.0..=1e6;
-        /// longest write below
+        /// longest write to the device below
         destage_kb: u64 = 256, from "chosen", in 1.0..=1e6;
-        /// is there a battery
+        /// true if there is a battery
         battery: bool = true, from "X2 to X4: yes";
-        /// how often the battery learns; 0: never
+        /// interval between two learn cycles of the battery; 0: never
         learn_every_s: f64 = 0.0, from "cells: four times a year; 0 here", in 0.0..=1e7;
-        /// how long that takes
+        /// length of a learn cycle
         learn_s: f64 = 0.0, from "hours on real cells", in 0.0..=1e7;
     }
 }
 
-/// A line that is not only below.
+/// State of a line in memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Line {
     Dirty,
@@ -64,13 +63,13 @@ struct Open {
 #[derive(Default)]
 struct State {
     lines: BTreeMap<u64, Line>,
-    /// Those that wait for a destage.
+    /// Dirty lines that wait for a destage.
     dirty: BTreeSet<u64>,
-    /// Requests that are not complete.
+    /// Incomplete requests.
     open: Slab<Open>,
-    /// Writes that wait for room.
+    /// Writes that wait for space.
     stalled: VecDeque<u64>,
-    /// First and last line of each write below.
+    /// First and last line of each write to the device below.
     destaging: Slab<(u64, u64)>,
     /// Where the last destage ended.
     swept: u64,
@@ -93,7 +92,7 @@ impl State {
         }
     }
 
-    /// A run of dirty lines, the first at or after the last sweep's end; marked as on its way.
+    /// Returns a run of dirty lines, the first at or after the end of the last sweep, and marks it as being destaged.
     fn sweep(&mut self, longest: u64) -> Option<(u64, u64)> {
         let from = self.dirty.range(self.swept..).next().or_else(|| self.dirty.first());
         let (first, mut last) = (*from?, *from?);
@@ -121,7 +120,7 @@ impl State {
     }
 }
 
-/// A cache in front of a device.
+/// Cache in front of a device.
 pub struct Cache {
     name: String,
     sim: Sim,
@@ -136,7 +135,7 @@ pub struct Cache {
 const DESTAGE: u64 = 1 << 40;
 
 impl Cache {
-    /// Empty.
+    /// Returns an empty cache.
     pub fn new(sim: &Sim, name: &str, parameters: CacheParameters, below: Rc<dyn Device>) -> Rc<Self> {
         let cache = Rc::new_cyclic(|me| Self {
             name: name.into(),
@@ -151,18 +150,18 @@ impl Cache {
         cache
     }
 
-    /// Lines that are dirty or on their way down.
+    /// Returns the number of lines that are dirty or being destaged.
     pub fn lines(&self) -> u64 {
         self.state.borrow().lines.len() as u64
     }
 
-    /// Lines written that took no room, because they were dirty already.
+    /// Returns the number of written lines that took no space because they were dirty already.
     pub fn absorbed(&self) -> u64 {
         self.state.borrow().lines_absorbed
     }
 
-    /// Is nothing lost? Lines in = absorbed + written below + held; a line that was written again
-    /// while on its way down is held twice.
+    /// Returns true if no line is lost: lines in = absorbed + written below + held; a line that was written again while
+    /// being destaged is held twice.
     pub fn holds(&self) -> bool {
         let state = self.state.borrow();
         let again = state.lines.values().filter(|&&line| line == Line::Again).count();
@@ -170,7 +169,7 @@ impl Cache {
         state.lines_in == state.lines_absorbed + state.lines_out + held && state.lines.len() as u64 <= self.room()
     }
 
-    /// Are writes acknowledged from memory now?
+    /// Returns true if writes are acknowledged from memory now.
     pub fn writes_back(&self) -> bool {
         let CacheParameters { battery, learn_every_s, learn_s, .. } = self.parameters;
         let (every_ns, length_ns) = (whole_ns(learn_every_s * 1e9), whole_ns(learn_s * 1e9));
@@ -183,12 +182,12 @@ impl Cache {
         self.parameters.line_kb << 10
     }
 
-    /// Lines that the memory holds.
+    /// Returns the number of lines that the memory holds.
     pub fn room(&self) -> u64 {
         self.parameters.capacity_kb / self.parameters.line_kb
     }
 
-    /// The request is served from memory.
+    /// Serves the request from memory.
     fn hit(&self, state: &mut State, token: u64) {
         let Some(open) = state.open.get_mut(token) else { return };
         let CacheParameters { hit_us, rate_mb_s, .. } = self.parameters;
@@ -200,7 +199,7 @@ impl Cache {
         }
     }
 
-    /// The request is the device's.
+    /// Passes the request to the device.
     fn pass(&self, state: &mut State, token: u64) {
         let Some(open) = state.open.get_mut(token) else { return };
         let arrived_ns = state.station.arrived_ns(open.arrived_ns);
@@ -210,7 +209,7 @@ impl Cache {
         }
     }
 
-    /// Takes what waits, in order, while it fits.
+    /// Admits waiting writes, in order, while they fit.
     fn admit(&self, state: &mut State) {
         while let Some(&token) = state.stalled.front() {
             let Some(open) = state.open.get_mut(token) else { return };

@@ -1,18 +1,16 @@
-//! Fitting an empirical device to measured latencies, and saying how good the fit is.
+//! Fit of an empirical device to measured latencies, with a judgement of the fit.
 //!
-//! A fit is judged by distances between what it gives and what was measured: Kolmogorov and
-//! Smirnov's largest gap between the distribution functions; the mean gap between the quantile
-//! functions of the logarithms (Wasserstein's first distance, a mean relative error); and the
-//! relative error at chosen quantiles. A distance means nothing alone, because two halves of the
-//! same measurement differ too: every distance stands beside the **noise floor**, the same distance
-//! between the first and the second half. A fit near the floor is as good as the data can tell; a
-//! floor that is itself high says that the device changed while it was measured, and that one table
-//! is the wrong model (regimes are needed, or a calmer measurement).
+//! A fit is judged by distances between its distribution and the measured one: Kolmogorov and Smirnov's largest gap
+//! between the distribution functions; the mean gap between the quantile functions of the logarithms (Wasserstein's
+//! first distance, a mean relative error); and the relative error at chosen quantiles. A distance means nothing alone,
+//! because two halves of the same measurement differ too: every distance is reported with the **noise floor**, the same
+//! distance between the first and the second half. A fit near the floor is as good as the data allow; a high floor
+//! means that the device changed during the measurement, and that one table is the wrong model (use regimes, or measure
+//! under steadier conditions).
 //!
-//! Latencies that follow one another are alike more often than not. So quantiles have intervals from
-//! a moving-block bootstrap: stretches as long as the likeness lasts are drawn, not single values
-//! (Künsch, Annals of Statistics 17 (1989) 1217). And where the likeness comes from a slow state
-//! that lasts, [`super::regimes`] finds it.
+//! Successive latencies are usually correlated. So quantiles have intervals from a moving-block bootstrap: it draws
+//! stretches as long as the correlation lasts, not single values (Künsch, Annals of Statistics 17 (1989) 1217). If the
+//! correlation comes from a slow state that persists, [`super::regimes`] finds it.
 
 use dyno_stats::autocorrelation::autocorrelation;
 use dyno_stats::rng::Xoshiro256;
@@ -21,10 +19,10 @@ use serde_json::{Value, json};
 use super::regimes::{self, Regimes, logarithms};
 use crate::kernel::table::{Table, TableError, quantile_of};
 
-/// How far two sets of latencies are apart.
+/// Distances between two sets of latencies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Distance {
-    /// Largest gap between the distribution functions: 0 to 1.
+    /// Largest gap between the distribution functions, 0 to 1.
     pub ks: f64,
     /// Mean absolute difference of the logarithms of equal quantiles.
     pub log_w1: f64,
@@ -37,21 +35,24 @@ pub struct Distance {
 pub struct Fit {
     /// Quantiles of all values.
     pub table: Table,
-    /// A table of the first half against the second half.
+    /// Distance between a table of the first half and the second half.
     pub distance: Distance,
-    /// The first half itself against the second half.
+    /// Distance between the first and the second half.
     pub floor: Distance,
-    /// Correlation of the logarithms of neighbours: near 0, or one table is not enough.
+    /// Correlation of the logarithms of neighbours; unless it is near 0, one table is not enough.
     pub neighbours: f64,
 }
 
 /// Quantiles at which errors are shown.
 pub const SHOWN: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-/// Points at which distribution and quantile functions are compared.
+/// Number of points at which distribution and quantile functions are compared.
 const GRID: usize = 10_000;
 
-/// Fits a table to latencies (in us, in the order measured). Four values or more.
+/// Fits a table to four or more latencies [µs] in the order measured.
+///
+/// # Errors
+/// Fewer than four values.
 pub fn fit(values_us: &[f64]) -> Result<Fit, TableError> {
     let (first, second) = values_us.split_at(values_us.len() / 2);
     if first.len() < 2 {
@@ -67,7 +68,7 @@ pub fn fit(values_us: &[f64]) -> Result<Fit, TableError> {
     })
 }
 
-/// A model's quantile function against sorted measured values, not empty.
+/// Returns the distance between a model's quantile function and sorted measured values, which must not be empty.
 pub fn distance(model: impl Fn(f64) -> f64, measured: &[f64]) -> Distance {
     let (mut ks, mut log_w1) = (0.0_f64, 0.0);
     for i in 0..GRID {
@@ -93,8 +94,8 @@ fn neighbours(values: &[f64]) -> f64 {
     autocorrelation(&logarithms(values), 1).unwrap_or(0.0)
 }
 
-/// How long the likeness of neighbours lasts: twice the first lag at which less than 0.05 of it is
-/// left; at least the cube root of the number of values, at most an eighth of it.
+/// Returns how long the correlation of neighbours lasts: twice the first lag at which it is below 0.05; at least the
+/// cube root of the number of values, at most an eighth of it.
 pub fn block_length(logs: &[f64]) -> usize {
     let most = (logs.len() / 8).max(1);
     let least = (libm::cbrt(logs.len() as f64) as usize).clamp(1, most);
@@ -105,12 +106,12 @@ pub fn block_length(logs: &[f64]) -> usize {
     if lag == 1 { least } else { (2 * lag).clamp(least, most) }
 }
 
-/// Bins of the bootstrap: logarithms in steps of a quarter of a percent.
+/// Width of the bins of the bootstrap: a quarter of a percent.
 const STEP: f64 = 0.0025;
 const RESAMPLES: usize = 400;
 
-/// 95 % intervals of the quantiles [`SHOWN`] by resampling stretches of `block` neighbours. Values
-/// count to a quarter of a percent; the dice are always the same.
+/// Returns 95 % intervals of the quantiles [`SHOWN`] by resampling stretches of `block` neighbours. Values are resolved
+/// to a quarter of a percent; the random numbers are always the same.
 pub fn intervals(logs: &[f64], block: usize) -> [[f64; 2]; 4] {
     let low = logs.iter().copied().fold(f64::INFINITY, f64::min);
     let bin = |x: f64| ((x - low) / STEP) as u32;
@@ -144,10 +145,10 @@ pub fn intervals(logs: &[f64], block: usize) -> [[f64; 2]; 4] {
     })
 }
 
-/// Lags at which likeness is told.
+/// Lags at which the correlation is reported.
 const LAGS: [usize; 4] = [1, 10, 100, 1_000];
 
-/// The fit as JSON: figures, judgement, and the device as parameter text.
+/// Returns the fit as JSON: figures, judgement, and the device as parameter text.
 ///
 /// # Errors
 /// Fewer than four values.
@@ -204,7 +205,7 @@ fn of_regimes(regimes: &Regimes, values: &[f64]) -> Result<(String, Vec<Value>),
     Ok((text, states))
 }
 
-/// A regime as parameter text: one table for reads and writes, which were not told apart.
+/// Returns a regime as parameter text, with one table for reads and writes, which were not measured separately.
 fn regime_text(table: &Table, stay_ms: f64) -> String {
     let listed = |of: fn(&(f64, f64)) -> f64, digits: usize| {
         let words: Vec<String> = table.points().iter().map(|point| short(of(point), digits)).collect();
@@ -218,7 +219,7 @@ fn regime_text(table: &Table, stay_ms: f64) -> String {
     format!("  {{ stay_ms = {}, read = {times}, write = {times} }},\n", short(stay_ms, 4))
 }
 
-/// So many digits that count, always with a point.
+/// Returns a number with this many significant digits, always with a decimal point.
 fn short(value: f64, digits: usize) -> String {
     let whole = if value > 0.0 { libm::log10(value).floor() as i32 + 1 } else { 1 };
     let behind = (digits as i32 - whole).max(1) as usize;

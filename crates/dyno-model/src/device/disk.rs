@@ -1,4 +1,4 @@
-//! A spinning disk: arm, rotation, transfer.
+//! Spinning disk: arm, rotation, transfer.
 //!
 //! ```text
 //!   request --> overhead --> queue --> seek a + b sqrt(d) --> rotation --> transfer --> done
@@ -6,15 +6,14 @@
 //!                            elevator                         its angle     of the zone
 //! ```
 //!
-//! No dice: the platter turns with the clock, and where a byte passes under the head follows from
-//! its offset. Random offsets meet a random angle, so that the rotational wait is uniform with mean
-//! T/2; an append that comes a moment after its predecessor has just missed its place and waits
-//! almost a whole turn, which is what a log without a write cache suffers.
+//! It uses no random numbers: the platter turns with the clock, and the offset of a byte determines when it passes
+//! under the head. Random offsets meet a random angle, so that the rotational wait is uniform with mean T/2; an append
+//! shortly after its predecessor has just missed its place and waits almost a whole turn, which slows down a log
+//! without a write cache.
 //!
-//! The disk is cut into zones of equal capacity whose rate falls linearly from the outer to the inner
-//! edge. The distance of a seek is the difference of positions as a share of the capacity.
-//! Left out: head switches, skew (a track follows the other without a gap), track buffer and read
-//! ahead, thermal recalibration.
+//! The disk is divided into zones of equal capacity whose rate falls linearly from the outer to the inner edge. The
+//! distance of a seek is the difference of positions as a share of the capacity. Not modelled: head switches, skew (one
+//! track follows the other without a gap), track buffer and read ahead, thermal recalibration.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -25,21 +24,21 @@ use super::{Device, Done, Request, parameters};
 use crate::kernel::sample::whole_ns;
 use crate::kernel::{Machine, MachineId, Sim, Station, StationReport};
 
-/// Which request is next.
+/// Order in which requests are served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduler {
     /// In order of arrival.
     Fifo,
-    /// On in the direction of the arm while there is one ahead, then back.
+    /// In the direction of the arm while there is a request ahead, then back.
     #[default]
     Elevator,
-    /// The least seek and rotation first, as a disk with tagged queueing does.
+    /// Shortest seek and rotation first, as a disk with tagged queueing does.
     Nearest,
 }
 
 parameters! {
-    /// A disk.
+    /// Parameters of a disk.
     pub struct DiskParameters {
         /// capacity
         capacity_gb: f64 = 600.0, from SHEET, in 0.001..=1e6;
@@ -47,7 +46,7 @@ parameters! {
         rotation_rpm: f64 = 15_000.0, from SHEET;
         /// seek to a neighbouring track
         seek_track_ms: f64 = 0.5, from SHEET;
-        /// seek over the disk less that; mean 8/15 of it
+        /// seek over the whole disk minus that; the mean is 8/15 of it
         seek_span_ms: f64 = 4.5, from "so that the mean read seek is the 2.9 ms of the data sheet";
         /// tracks from edge to edge
         cylinders: u64 = 100_000, from "order of size for this capacity", in 1.0..=1e9;
@@ -57,20 +56,20 @@ parameters! {
         inner_mb_s: f64 = 122.0, from SHEET;
         /// zones of equal capacity
         zones: u64 = 16, from "order of size", in 1.0..=10_000.0;
-        /// command decoding
+        /// time to decode a command
         overhead_us: f64 = 50.0, from "assumed: tens of microseconds";
-        /// fifo, elevator or nearest
+        /// order of requests: fifo, elevator or nearest
         scheduler: Scheduler = Scheduler::Nearest, from "tagged queueing of SAS disks";
     }
 }
 
 const SHEET: &str = "data sheets of 15,000 rpm SAS disks (Cheetah 15K.7, Ultrastar C15K600)";
 
-/// The parameters in whole numbers, and where things are.
+/// Parameters in whole numbers, and positions on the disk.
 struct Geometry {
     capacity_bytes: u64,
     turn_ns: u64,
-    /// Length of a zone, and of a track in each.
+    /// Length of a zone, and of a track in each [bytes].
     zone_bytes: u64,
     track_bytes: Vec<u64>,
     parameters: DiskParameters,
@@ -105,7 +104,7 @@ impl Geometry {
         whole_ns((seek_track_ms + seek_span_ms * libm::sqrt(distance)) * 1e6)
     }
 
-    /// Wait at `now_ns` until the byte at this offset is under the head.
+    /// Returns the wait at `now_ns` until the byte at this offset is under the head [ns].
     fn rotation_ns(&self, now_ns: u64, offset_bytes: u64) -> u64 {
         let (zone, within) = (offset_bytes / self.zone_bytes, offset_bytes % self.zone_bytes);
         let track = self.track_bytes[zone as usize];
@@ -144,7 +143,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// A disk at rest, its arm at the outer edge.
+    /// Returns an idle disk with its arm at the outer edge.
     pub fn new(sim: &Sim, name: &str, parameters: DiskParameters) -> Rc<Self> {
         let disk = Rc::new(Self {
             name: name.into(),
@@ -157,7 +156,7 @@ impl Disk {
         disk
     }
 
-    /// Takes the next request if there is one. It begins when its command is decoded.
+    /// Starts the next request if there is one, as soon as its command is decoded.
     fn next(&self, state: &mut State) {
         if state.served.is_some() || state.queue.is_empty() {
             return;
@@ -186,7 +185,7 @@ impl Disk {
         reach_ns + self.geometry.transfer_ns(request.offset_bytes, request.bytes)
     }
 
-    /// Seek and rotation.
+    /// Returns the time of seek and rotation [ns].
     fn reach_ns(&self, begin_ns: u64, head: u64, offset_bytes: u64) -> u64 {
         let seek_ns = self.geometry.seek_ns(head, self.geometry.cylinder(offset_bytes));
         seek_ns + self.geometry.rotation_ns(begin_ns + seek_ns, offset_bytes)

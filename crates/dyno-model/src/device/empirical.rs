@@ -1,8 +1,8 @@
-//! A device known by measurement only: so many requests at once, each as long as the dice say.
+//! Device known only by measurement: a fixed number of requests at once, with random service times.
 //!
-//! Regimes: real devices have good and bad minutes (a scheduler tick, a battery's learn cycle, a
-//! neighbour). Each regime has its times and a mean length; the device goes from one to another at
-//! random. Latencies within a regime are independent; what makes neighbours alike is the regime.
+//! Regimes: real devices have good and bad minutes (a scheduler tick, a battery's learn cycle, a neighbour). Each
+//! regime has its service times and a mean duration; the device changes from one to another at random. Latencies within
+//! a regime are independent; only the regime makes neighbours similar.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use super::{Device, Done, Kind, Request, parameters};
 use crate::kernel::sample::{Times, whole_ns};
 use crate::kernel::{Machine, MachineId, Sim, Station, StationReport, Stream};
 
-/// One state of the device.
+/// State of the device.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Regime {
@@ -23,19 +23,19 @@ pub struct Regime {
     pub read: Times,
     /// Service time of a write.
     pub write: Times,
-    /// Mean length of a stay, exponential. Of no meaning where there is one regime only.
+    /// Mean duration, exponentially distributed [ms]; unused if there is only one regime.
     #[serde(default)]
     pub stay_ms: f64,
 }
 
 parameters! {
-    /// An empirical device. Of its regimes another than the present one, evenly drawn, follows.
+    /// Parameters of an empirical device. The next regime is drawn uniformly from the others.
     pub struct EmpiricalParameters {
         /// capacity
         capacity_gb: f64, from "the measured device", in 0.001..=1e6;
         /// requests in service at once
         servers: u64, from "the queue depth of the measurement", in 1.0..=4_096.0;
-        /// read and write times, length of a stay
+        /// read and write times, mean duration
         regimes: Vec<Regime>, from "fitted to a measured trace";
     }
 }
@@ -66,7 +66,7 @@ pub struct Empirical {
 }
 
 impl Empirical {
-    /// Idle, in its first regime.
+    /// Returns an idle device in its first regime.
     pub fn new(sim: &Sim, name: &str, parameters: EmpiricalParameters) -> Rc<Self> {
         let state = RefCell::new(State {
             queue: VecDeque::new(),
@@ -83,7 +83,7 @@ impl Empirical {
         device
     }
 
-    /// Regime at this instant: stays that are over are walked through.
+    /// Returns the regime at this instant, after skipping those that have ended.
     fn regime<'a>(&'a self, state: &mut State, now_ns: u64) -> Option<&'a Regime> {
         let regimes = &self.parameters.regimes;
         if regimes.len() > 1 {

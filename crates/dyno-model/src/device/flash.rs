@@ -1,4 +1,4 @@
-//! A flash card: dies behind a write buffer.
+//! Flash card: dies behind a write buffer.
 //!
 //! ```text
 //!   request --> link --> buffer (writes)  --> die of the page:  1. reads
@@ -7,15 +7,14 @@
 //!                                                               4. collection ahead of need
 //! ```
 //!
-//! A die does one thing at a time, to its end, in the order given: a read waits for at most one
-//! program, copy or erase. A write of part of an internal page is a read of the page and a program;
-//! where the buffer cannot merge it ([`PartialPages::Through`]) it is acknowledged only when that is
-//! done, and because writes of the same page queue at the same die, a log written in 512-byte blocks
-//! waits for its own page again and again. Reads of pages that are in the buffer cost the link only.
+//! A die does one operation at a time, without interruption, in the order shown: a read waits for at most one program,
+//! copy or erase. A write of part of an internal page is a read of the page and a program; if the buffer cannot merge
+//! it ([`PartialPages::Through`]) it is acknowledged only when that is done, and because writes of the same page queue
+//! at the same die, a log written in 512-byte blocks waits for its own page again and again. Reads of pages that are in
+//! the buffer cost only the link.
 //!
-//! Left out: merging of whole-page writes of the same page in the buffer, program and erase
-//! suspension, wear levelling, read disturb. Event order at a die: the operation that ends is told
-//! before the next begins.
+//! Not modelled: merging of whole-page writes of the same page in the buffer, program and erase suspension, wear
+//! levelling, read disturb. Event order at a die: the end of an operation is reported before the next begins.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -28,14 +27,14 @@ use super::{Device, Done, Kind, Request};
 use crate::kernel::sample::whole_ns;
 use crate::kernel::{Machine, MachineId, Sim, Station, StationReport};
 
-/// A page's work for a request; none for what only the buffer waits for.
+/// Work on a page for a request; `None` if only the buffer waits for it.
 #[derive(Clone, Copy)]
 struct PageOp {
     lpn: u64,
     partial: bool,
-    /// Acknowledges this request when done.
+    /// Request to acknowledge when done.
     request: Option<u64>,
-    /// Gives a place of the buffer back when done.
+    /// True if it releases a place of the buffer when done.
     buffered: bool,
     arrived_ns: u64,
 }
@@ -52,7 +51,7 @@ struct Die {
     reads: VecDeque<PageOp>,
     writes: VecDeque<PageOp>,
     work: Option<Work>,
-    /// Collecting would free nothing more until something is written.
+    /// True if collection would free nothing until something is written.
     clean: bool,
 }
 
@@ -68,7 +67,7 @@ struct State {
     /// Writes that wait for the buffer.
     stalled: VecDeque<u64>,
     buffer_free: u64,
-    /// Copies of each page in the buffer.
+    /// Number of copies of each page in the buffer.
     in_buffer: Vec<u16>,
     link_free_ns: u64,
     station: Station,
@@ -95,7 +94,7 @@ const LINK: u64 = 1 << 40;
 const DONE: u64 = 1 << 41;
 
 impl Flash {
-    /// Idle, in the state that the parameters say.
+    /// Returns an idle card in the state that the parameters say.
     pub fn new(sim: &Sim, name: &str, parameters: FlashParameters) -> Rc<Self> {
         let FlashParameters { dies, page_bytes, pages_per_block, .. } = parameters;
         let per_die = ((parameters.capacity_mb << 20) / page_bytes / dies) as u32;
@@ -141,7 +140,7 @@ impl Flash {
         card
     }
 
-    /// What all dies did.
+    /// Returns the counters of all dies together.
     pub fn counts(&self) -> Counts {
         let mut sum = Counts::default();
         for counts in self.state.borrow().dies.iter().map(|die| die.ftl.counts()) {
@@ -153,7 +152,7 @@ impl Flash {
         sum
     }
 
-    /// Do the pages of every die add up?
+    /// Returns true if the page counts of every die add up.
     pub fn holds(&self) -> bool {
         let state = self.state.borrow();
         state.dies.iter().all(|die| die.ftl.holds()) && state.station.holds(self.sim.now_ns())
@@ -173,7 +172,7 @@ impl Flash {
         self.call(state.link_free_ns + self.firmware_ns, token);
     }
 
-    /// Pages of a request; its offset is within the card.
+    /// Returns the pages of a request, whose offset is within the card.
     fn pages_of(&self, request: Request) -> impl Iterator<Item = (u64, bool)> + use<> {
         let (page, pages) = (self.parameters.page_bytes, self.pages);
         let (begin, end) = (request.offset_bytes, request.offset_bytes + request.bytes.max(1));
@@ -184,7 +183,7 @@ impl Flash {
         })
     }
 
-    /// The bytes of a write are here; the write if the buffer takes it at once.
+    /// Handles the arrival of a write's bytes; returns the write if the buffer accepts it at once.
     fn write_arrived(&self, state: &mut State, token: u64) -> Option<Done> {
         let open = state.open.get_mut(token)?;
         let (request, pages) = (open.request, open.pages_left);
@@ -203,7 +202,7 @@ impl Flash {
         state.open.remove(token).map(|open| open.done)
     }
 
-    /// Writes go into the buffer, in order, while there is room.
+    /// Admits writes into the buffer, in order, while there is room.
     fn admit(&self, state: &mut State) {
         while let Some(&token) = state.stalled.front() {
             let Some(open) = state.open.get_mut(token) else { return };
@@ -254,7 +253,7 @@ impl Flash {
         }
     }
 
-    /// The next thing for a die that is idle.
+    /// Starts the next operation of an idle die.
     fn next(&self, state: &mut State, at: usize) {
         let State { dies, station, .. } = state;
         let die = &mut dies[at];
@@ -297,7 +296,7 @@ impl Flash {
         self.call(now + ns, at as u64);
     }
 
-    /// A die has done its work; the request that is complete by it, if one is.
+    /// Handles the end of a die's operation; returns the request that it completes, if any.
     fn worked(&self, state: &mut State, at: usize) -> Option<Done> {
         let work = state.dies[at].work.take()?;
         let (op, arrived_ns) = match work {

@@ -1,26 +1,26 @@
-//! Parameters of a flash card, and where their numbers come from.
+//! Parameters of a flash card, and the sources of their values.
 
 use serde::{Deserialize, Serialize};
 
 use super::ftl::Collector;
 use super::parameters;
 
-/// What becomes of a write that is smaller than an internal page.
+/// Handling of a write that is smaller than an internal page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartialPages {
     /// It bypasses the buffer: read, merge and program before it is acknowledged.
     #[default]
     Through,
-    /// The buffer takes it like any other; the merge happens behind it.
+    /// The buffer accepts it like any other; it is merged later.
     Buffered,
 }
 
-/// How a card begins.
+/// Initial state of a card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
-    /// Written at random for a long time.
+    /// As after long random writing.
     #[default]
     Steady,
     /// Erased.
@@ -28,13 +28,13 @@ pub enum Start {
 }
 
 parameters! {
-    /// A flash card.
+    /// Parameters of a flash card.
     pub struct FlashParameters {
-        /// what the host sees; smaller than the real card, to be quick
+        /// capacity seen by the host; smaller than that of the real card, for speed
         capacity_mb: u64 = 1_024, from "chosen", in 1.0..=1e6;
-        /// flash beyond that
+        /// additional flash as a share of the capacity
         over_provisioning_ratio: f64 = 0.33, from "F20 card: 32 GB of flash a module of 24 GB", in 0.01..=10.0;
-        /// units that work at the same time
+        /// units that work in parallel
         dies: u64 = 16, from "F20 card: order of size", in 1.0..=4_096.0;
         /// internal page
         page_bytes: u64 = 4_096, from "alignment notes of the F20 card: 4 KB", in 512.0..=1_048_576.0;
@@ -71,18 +71,22 @@ parameters! {
 const PRIMER: &str = "the source's primer on flash: 25, 250 and 2,000 us";
 
 impl FlashParameters {
-    /// Logical pages of each die.
+    /// Returns the number of logical pages of each die.
     pub fn pages_per_die(&self) -> u64 {
         (self.capacity_mb << 20) / self.page_bytes / self.dies
     }
 
-    /// Pages whose state is kept, of all dies: those beyond the capacity, too, and three blocks to spare.
+    /// Returns the number of pages whose state is kept, of all dies, including those beyond the capacity and three
+    /// spare blocks.
     pub fn pages_kept(&self) -> u64 {
         let physical = self.pages_per_die() as f64 * (1.0 + self.over_provisioning_ratio);
         self.dies * (physical as u64 + 4 * u64::from(self.pages_per_block))
     }
 
-    /// Says what cannot be: dies so many that none has an erase block of its own.
+    /// Checks that no more dies are asked for than there are erase blocks.
+    ///
+    /// # Errors
+    /// Too many dies for the capacity, as a sentence.
     pub fn check(&self) -> Result<(), String> {
         let (pages, block) = (self.pages_per_die(), u64::from(self.pages_per_block));
         if pages >= block {

@@ -1,4 +1,4 @@
-//! The mapping of one flash die: where each logical page lies, and how room is made.
+//! Mapping of one flash die: where each logical page is, and how space is freed.
 //!
 //! ```text
 //!   write page 7 --> [host frontier: an open block] -- full --> sealed blocks, by valid pages
@@ -7,12 +7,12 @@
 //!   free blocks <-- erase <-- copy its valid pages to the [copy frontier]
 //! ```
 //!
-//! No time in here: the device asks for steps and knows how long each takes. Collection goes page by
-//! page, so that other work can come between. Two frontiers: copied pages are old and stay together,
-//! which separates cold from hot under skew and changes nothing under even writes.
+//! It knows no time: the device asks for steps and knows how long each takes. Collection goes page by page, so that
+//! other work can be done in between. There are two frontiers: copied pages are old and stay together, which separates
+//! cold from hot pages under skew and changes nothing under uniform writes.
 //!
-//! Held to: programs = host writes + copies; valid + invalid + free = all pages; write amplification
-//! of [`greedy_amplification`](crate::formula::greedy_amplification) under even random writes.
+//! Tested: programs = host writes + copies; valid + invalid + free = all pages; write amplification of
+//! [`greedy_amplification`](crate::formula::greedy_amplification) under uniform random writes.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,14 +20,14 @@ use crate::kernel::Stream;
 
 const NONE: u32 = u32::MAX;
 
-/// Who is collected.
+/// Choice of the block to collect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Collector {
     /// The block with the fewest valid pages.
     #[default]
     Greedy,
-    /// The block with most room per work, weighted by its age (Rosenblum and Ousterhout 1992).
+    /// The block with the most space per work, weighted by its age (Rosenblum and Ousterhout 1992).
     CostBenefit,
     /// The block sealed longest ago.
     Fifo,
@@ -40,16 +40,16 @@ pub enum Step {
     Copy,
     /// A block was erased and is free.
     Erase,
-    /// There is nothing that collecting would free.
+    /// Collection would free nothing.
     Nothing,
 }
 
-/// What was done so far.
+/// Counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Pages the host wrote.
+    /// Pages written by the host.
     pub host_writes: u64,
-    /// Pages the collector moved.
+    /// Pages moved by the collector.
     pub copies: u64,
     /// Pages programmed.
     pub programs: u64,
@@ -58,7 +58,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Programs per host write.
+    /// Returns the write amplification: programs per host write.
     pub fn amplification(&self) -> f64 {
         self.programs as f64 / self.host_writes.max(1) as f64
     }
@@ -80,11 +80,11 @@ pub struct Ftl {
     owner: Vec<u32>,
     valid: Vec<u32>,
     sealed_at: Vec<u64>,
-    /// Place of a sealed block in its bucket; [`NONE`] if it is free, open or the victim.
+    /// Position of a sealed block in its bucket; [`NONE`] if it is free, open or the victim.
     place: Vec<u32>,
-    /// Sealed blocks by valid pages.
+    /// Sealed blocks by number of valid pages.
     buckets: Vec<Vec<u32>>,
-    /// No bucket below this has a block.
+    /// Number below which all buckets are empty.
     lowest: usize,
     free: Vec<u32>,
     frontiers: [Option<Frontier>; 2],
@@ -97,8 +97,8 @@ const HOST: usize = 0;
 const COPY: usize = 1;
 
 impl Ftl {
-    /// A fresh die: nothing is written, all blocks are erased. `blocks` must hold the logical pages
-    /// and three blocks more, for the two frontiers and the one that collection needs.
+    /// Returns a fresh die: nothing is written, all blocks are erased. `blocks` must hold the logical pages and three
+    /// blocks more: two for the frontiers and one for collection.
     pub fn new(logical_pages: u32, blocks: u32, pages_per_block: u32, by: Collector) -> Self {
         assert!(
             u64::from(blocks.saturating_sub(3)) * u64::from(pages_per_block) >= u64::from(logical_pages),
@@ -122,9 +122,9 @@ impl Ftl {
         }
     }
 
-    /// A die that has been written at random for a long time, drawn directly instead of run: a block
-    /// with `i` valid pages is as likely as 1 / i from the collector's level up to full, and which
-    /// pages lie together is random. `spare_blocks` are left free; the others must hold all pages.
+    /// Fills the die as after long random writing, drawn directly instead of simulated: the probability of a block with
+    /// `i` valid pages is proportional to 1 / i from the collector's level up to full, and which pages share a block is
+    /// random. `spare_blocks` stay free; the others must hold all pages.
     pub fn fill_steadily(&mut self, spare_blocks: u32, dice: &mut Stream) {
         let pages = self.map.len() as u64;
         let used = self.free.len() - spare_blocks as usize;
@@ -144,35 +144,35 @@ impl Ftl {
         }
     }
 
-    /// Is the logical page written?
+    /// Returns true if the logical page is written.
     #[inline]
     pub fn is_written(&self, lpn: u32) -> bool {
         self.map[lpn as usize] != NONE
     }
 
-    /// Erased blocks that are not open.
+    /// Returns the number of erased blocks that are not open.
     #[inline]
     pub fn free_blocks(&self) -> u32 {
         self.free.len() as u32
     }
 
-    /// What was done.
+    /// Returns the counters.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Forgets what was done.
+    /// Resets the counters.
     pub fn reset(&mut self) {
         self.counts = Counts::default();
     }
 
-    /// Must the host wait for collection? It may not take the last two erased blocks.
+    /// Returns true if the host must wait for collection: it may not take the last two erased blocks.
     #[inline]
     pub fn must_collect(&self) -> bool {
         self.frontiers[HOST].is_none() && self.free.len() <= 2
     }
 
-    /// Programs a page of the host. `must_collect` must be false.
+    /// Programs a page of the host; `must_collect` must be false.
     #[inline]
     pub fn write(&mut self, lpn: u32) {
         self.clock += 1;
@@ -180,7 +180,7 @@ impl Ftl {
         self.program(lpn, HOST);
     }
 
-    /// One step of collection.
+    /// Does one step of collection.
     #[inline]
     pub fn collect(&mut self) -> Step {
         let Some(mut victim) = self.victim.or_else(|| self.choose()) else { return Step::Nothing };
@@ -201,7 +201,7 @@ impl Ftl {
         Step::Erase
     }
 
-    /// Do the pages add up? valid + invalid + free = all, and the map and its inverse agree.
+    /// Returns true if the pages add up: valid + invalid + free = all, and the map and its inverse agree.
     pub fn holds(&self) -> bool {
         let blocks = self.valid.len();
         let sealed: usize = self.buckets.iter().map(Vec::len).sum();
@@ -284,7 +284,7 @@ impl Ftl {
         self.place[block] = NONE;
     }
 
-    /// The next victim, out of its bucket; `None` when every sealed block is full of valid pages.
+    /// Removes the next victim from its bucket; `None` if every sealed block is full of valid pages.
     fn choose(&mut self) -> Option<Frontier> {
         let full = self.pages_per_block as usize;
         while self.lowest < full && self.buckets[self.lowest].is_empty() {
@@ -308,7 +308,7 @@ impl Ftl {
     }
 }
 
-/// Valid pages of `blocks` blocks in the steady state, adding up to `pages`.
+/// Returns the valid pages of `blocks` blocks in the steady state; they add up to `pages`.
 fn steady_levels(blocks: usize, full: u32, pages: u64, dice: &mut Stream) -> Vec<u32> {
     let spare = blocks as f64 * f64::from(full) / pages as f64;
     let kept = f64::from(full) * (1.0 - 1.0 / crate::formula::greedy_amplification(spare, full));

@@ -1,4 +1,4 @@
-//! A host's view of storage: a LUN with a queue limit, behind a channel that LUNs share.
+//! Host's view of storage: a LUN with a queue limit, behind a channel that LUNs share.
 //!
 //! ```text
 //!   LUN 0  [waits at the host] --limit--\
@@ -6,9 +6,9 @@
 //!   LUN 2  [waits at the host] --limit--/            command + bytes on the cable, one at a time
 //! ```
 //!
-//! There are two limits, and they are not the same: a host's throttle (`sd_max_throttle`) is per
-//! LUN; a port's is per channel and shared by all its LUNs. A request counts against both until it is
-//! complete. On the cable a write's bytes go before the device works, a read's after it.
+//! There are two different limits: a host's throttle (`sd_max_throttle`) is per LUN; a port's is per channel and shared
+//! by all its LUNs. A request counts against both until it is complete. On the cable a write's bytes are sent before
+//! the device works, a read's after it.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -20,18 +20,18 @@ use crate::kernel::sample::whole_ns;
 use crate::kernel::{Machine, MachineId, Sim, Station, StationReport};
 
 parameters! {
-    /// A channel.
+    /// Parameters of a channel.
     pub struct ChannelParameters {
         /// requests of all LUNs at once
         queue_limit: u64 = 1_024, from "Sun handbook for the 9900 array: 1,024 commands a port", in 1.0..=1e6;
         /// rate of the cable
         rate_mb_s: f64 = 400.0, from "fibre channel of 4 Gbit/s";
-        /// time of a command on it
+        /// time of a command on the cable
         command_us: f64 = 5.0, from "assumed: a few frames";
     }
 }
 
-/// At most so many at once; the rest wait in order.
+/// Limit of the requests under way; the others wait in order.
 struct Gate {
     limit: u64,
     inside: u64,
@@ -49,7 +49,7 @@ impl Gate {
         self.queue.push_back((token, now_ns));
     }
 
-    /// The next that may go in, and when it came.
+    /// Admits the next request; returns it and its arrival time.
     fn admit(&mut self, now_ns: u64) -> Option<(u64, u64)> {
         if self.inside >= self.limit {
             return None;
@@ -71,7 +71,7 @@ struct Passing {
     target: Rc<dyn Device>,
     done: Option<Done>,
     arrived_ns: u64,
-    /// The device has done its part.
+    /// True if the device has done its part.
     served: bool,
 }
 
@@ -92,7 +92,7 @@ pub struct HbaChannel {
 }
 
 impl HbaChannel {
-    /// Idle.
+    /// Returns an idle channel.
     pub fn new(sim: &Sim, name: &str, parameters: ChannelParameters) -> Rc<Self> {
         let gate = Gate::new(parameters.queue_limit);
         let channel = Rc::new_cyclic(|me| Self {
@@ -124,7 +124,7 @@ impl HbaChannel {
         }
     }
 
-    /// The cable serves in order of asking.
+    /// Queues a transfer on the cable, which serves requests in order.
     fn use_cable(&self, state: &mut ChannelState, token: u64, bytes: u64) {
         let ChannelParameters { rate_mb_s, command_us, .. } = self.parameters;
         let ns = whole_ns(command_us * 1e3 + bytes as f64 / rate_mb_s * 1e3);
@@ -141,7 +141,7 @@ impl HbaChannel {
 }
 
 impl Machine for HbaChannel {
-    /// The cable has carried it: on to the device, or back to the host.
+    /// Handles the end of a transfer: continues to the device, or back to the host.
     fn event(&self, token: u64) {
         let mut state = self.state.borrow_mut();
         let Some(passing) = state.passing.get_mut(token) else { return };
@@ -189,7 +189,7 @@ pub struct Lun {
 }
 
 impl Lun {
-    /// At most `limit` requests at once; by a channel if there is one.
+    /// Returns a LUN with at most `limit` requests at once, behind a channel if there is one.
     pub fn new(sim: &Sim, name: &str, limit: u64, target: Rc<dyn Device>, channel: Option<Rc<HbaChannel>>) -> Rc<Self> {
         let state = LunState { gate: Gate::new(limit), open: Slab::default() };
         Rc::new_cyclic(|me| Self {
@@ -202,7 +202,7 @@ impl Lun {
         })
     }
 
-    /// Lets in who may go in.
+    /// Admits requests up to the limit.
     fn admit(&self) {
         let Some(me) = self.me.upgrade() else { return };
         loop {
@@ -251,7 +251,7 @@ impl Device for Lun {
         self.admit();
     }
 
-    /// This LUN, its channel (the same for all its LUNs), and the device.
+    /// Returns the statistics of this LUN, its channel (the same for all its LUNs), and the device.
     fn reports(&self) -> Vec<StationReport> {
         let state = self.state.borrow();
         let own = state.gate.station.report(&self.name, state.gate.limit, self.sim.now_ns());

@@ -16,14 +16,14 @@
 //!   empirical  measured quantiles, without a mechanism
 //! ```
 //!
-//! All of them are [`Device`]s, so that they stack in any order. A request is submitted with an
-//! [`Observer`] to tell; a process uses [`start`] and awaits the result. An I/O once submitted goes
-//! on to its end even if nobody waits for it any longer, as on real devices.
+//! All of them are [`Device`]s, so that they stack in any order. A request is submitted with an [`Observer`] to notify;
+//! a process uses [`start`] and awaits the result. A submitted I/O runs to its end even if nobody waits for it any
+//! longer, as on real devices.
 //!
-//! A completion is told within the event that made it. Devices borrow nothing while they tell.
+//! A completion is reported within the event that made it. Devices borrow nothing while they report.
 //!
-//! Each device has a parameter structure to be read from TOML, and a table of [`Parameter`]s with
-//! unit, meaning and source of the default of each.
+//! Each device has a parameter structure to be read from TOML, and a table of [`Parameter`]s with unit, meaning and
+//! source of the default of each.
 
 pub mod array;
 pub mod cache;
@@ -51,12 +51,12 @@ pub use parameter::{Outside, Parameter, number, outside, parameter, shown, unit_
 use crate::kernel::sim::Place;
 use crate::kernel::{Sim, StationReport};
 
-/// What a request does.
+/// Kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Reads.
+    /// Read.
     Read,
-    /// Writes; complete when the device says that it is safe.
+    /// Write; complete when the device reports it as safe.
     Write,
 }
 
@@ -65,37 +65,37 @@ pub enum Kind {
 pub struct Request {
     /// Read or write.
     pub kind: Kind,
-    /// Where it begins; offsets beyond the capacity count from its beginning again.
+    /// Where it begins [bytes]; offsets beyond the capacity wrap around.
     pub offset_bytes: u64,
-    /// How long it is; > 0.
+    /// Length [bytes], > 0.
     pub bytes: u64,
 }
 
 impl Request {
-    /// A read.
+    /// Returns a read.
     pub fn read(offset_bytes: u64, bytes: u64) -> Self {
         Self { kind: Kind::Read, offset_bytes, bytes }
     }
 
-    /// A write.
+    /// Returns a write.
     pub fn write(offset_bytes: u64, bytes: u64) -> Self {
         Self { kind: Kind::Write, offset_bytes, bytes }
     }
 
-    /// The first and the last unit of `unit_bytes` that it touches.
+    /// Returns the first and the last unit of `unit_bytes` that it touches.
     pub fn units(&self, unit_bytes: u64) -> (u64, u64) {
         let last = self.offset_bytes + self.bytes.max(1) - 1;
         (self.offset_bytes / unit_bytes, last / unit_bytes)
     }
 }
 
-/// Who is told of completions.
+/// Receiver of completions.
 pub trait Observer {
-    /// The request submitted with this token is complete.
+    /// Reports that the request submitted with this token is complete.
     fn done(&self, token: u64);
 }
 
-/// Whom to tell of a completion, and which of its requests it was.
+/// Observer of a request, and the token of the request.
 #[derive(Clone)]
 pub struct Done {
     observer: Rc<dyn Observer>,
@@ -103,29 +103,29 @@ pub struct Done {
 }
 
 impl Done {
-    /// Tell `observer` that `token` is complete.
+    /// Returns a handle that notifies `observer` of `token`.
     pub fn new(observer: Rc<dyn Observer>, token: u64) -> Self {
         Self { observer, token }
     }
 
-    /// Tells.
+    /// Notifies the observer.
     #[inline]
     pub fn tell(self) {
         self.observer.done(self.token);
     }
 }
 
-/// Something that takes requests.
+/// Device that accepts requests.
 pub trait Device {
-    /// Its name.
+    /// Returns the name.
     fn name(&self) -> &str;
-    /// How much fits on it.
+    /// Returns the capacity [bytes].
     fn capacity_bytes(&self) -> u64;
-    /// Takes a request; tells when it is complete, never before this returns.
+    /// Submits a request; `done` is notified when it is complete, never before this returns.
     fn submit(&self, request: Request, done: Done);
-    /// What its queues have seen, and those of the devices below.
+    /// Returns the statistics of its queues, and those of the devices below.
     fn reports(&self) -> Vec<StationReport>;
-    /// Forgets statistics, here and below: the end of a warm-up.
+    /// Resets statistics, here and below, at the end of a warm-up.
     fn reset(&self);
 }
 
@@ -142,7 +142,7 @@ impl Observer for Flag {
     }
 }
 
-/// A request under way; ready with the time at which it was complete.
+/// Future of a request under way, which yields the time of its completion.
 pub struct Io(Rc<Flag>);
 
 /// Submits a request.

@@ -1,10 +1,10 @@
-//! One number of a machine or a workload: what it means, who says so, and from where to where it may go.
+//! A parameter of a machine or a workload: its meaning, source and bounds.
 //!
-//! A structure of parameters is declared once, by `parameters!`: what the reader of machines takes, what `model check` prints and
-//! what docs/reference/model-parameters.md lists is made of that declaration.
+//! A structure of parameters is declared once, by `parameters!`: the reader of machines, the output of `model check`
+//! and docs/reference/model-parameters.md are made from that declaration.
 //!
-//! The unit is the last word of the key, and bounds follow from the unit: a time is at most an hour, a
-//! share is from 0 to 1. A parameter with bounds of its own says so where it is declared (`in 1.0..=4_096.0`).
+//! The unit is the last word of the key, and bounds follow from the unit: a time is at most an hour, a share is from 0
+//! to 1. A parameter with other bounds declares them (`in 1.0..=4_096.0`).
 //!
 //! ```
 //! use dyno_model::device::{flash::FlashParameters, parameter};
@@ -14,29 +14,30 @@
 //! assert_eq!(parameter("read_us", "read of a page", "data sheet").range(), (0.0, 3.6e9));
 //! ```
 //!
-//! The bounds are what the model was tried with: whatever lies within them runs, or is refused with a
-//! reason (`tests/run_swarm.rs`). They are not what is reasonable for a device.
+//! The bounds are those that the model was tested with: every value within them runs, or is refused with a reason
+//! (`tests/run_swarm.rs`). They are not what is reasonable for a device.
 
 use std::ops::RangeInclusive;
 
 use serde::Serialize;
 use toml::Value;
 
-/// One number of a machine: what it means and who says so.
+/// Parameter of a machine: its meaning and its source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameter {
     /// Key in the parameter file; the unit is its last word.
     pub key: &'static str,
-    /// What it is.
+    /// Meaning.
     pub meaning: &'static str,
-    /// Where its default comes from.
+    /// Source of its default.
     pub source: &'static str,
-    /// Bounds, where they are not those of its unit.
+    /// Bounds, if they differ from those of its unit.
     own: Option<(f64, f64)>,
 }
 
-/// Declares a structure of parameters: of each its meaning (the doc comment), type, default, source and, where it is not that of
-/// its unit, range; without defaults all must be given. Makes the structure, how it is read and written, its defaults and its `TABLE`.
+/// Declares a structure of parameters: for each its meaning (the doc comment), type, default, source and, if it differs
+/// from that of its unit, range; without defaults all values are required. Makes the structure, its reader and writer,
+/// its defaults and its `TABLE`.
 macro_rules! parameters {
     (
         $(#[doc = $about:literal])+
@@ -82,7 +83,7 @@ macro_rules! parameters {
     };
     (@table $name:ident $($($meaning:literal)+, $key:ident, $source:expr $(, $range:expr)?;)+) => {
         impl $name {
-            /// Key, meaning, source and bounds of each.
+            /// Key, meaning, source and bounds of each parameter.
             pub const TABLE: &'static [$crate::device::Parameter] = &[$(
                 $crate::device::parameter(stringify!($key), concat!($($meaning),+).trim_ascii_start(), $source)
                     $(.within($range))?,
@@ -92,24 +93,24 @@ macro_rules! parameters {
 }
 pub(crate) use parameters;
 
-/// A row of a table of parameters.
+/// Returns a row of a table of parameters.
 pub const fn parameter(key: &'static str, meaning: &'static str, source: &'static str) -> Parameter {
     Parameter { key, meaning, source, own: None }
 }
 
 impl Parameter {
-    /// With bounds of its own; both are allowed.
+    /// Sets bounds, both of which are allowed values.
     #[must_use]
     pub const fn within(self, range: RangeInclusive<f64>) -> Self {
         Self { own: Some((*range.start(), *range.end())), ..self }
     }
 
-    /// Bounds of its number; both are allowed.
+    /// Returns the bounds, both of which are allowed values.
     pub fn range(&self) -> (f64, f64) {
         self.own.unwrap_or_else(|| unit_of(self.key).1)
     }
 
-    /// Its unit; empty for counts and words.
+    /// Returns the unit; empty for counts and words.
     pub fn unit(&self) -> &'static str {
         unit_of(self.key).0
     }
@@ -118,28 +119,28 @@ impl Parameter {
 /// A number out of its bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outside {
-    /// Which.
+    /// Key of the parameter.
     pub key: &'static str,
-    /// What it is.
+    /// Value found.
     pub found: f64,
-    /// What is allowed.
+    /// Allowed range.
     pub range: (f64, f64),
 }
 
 impl Outside {
-    /// What is allowed, in words.
+    /// Returns the allowed range as text.
     pub fn allowed(&self) -> String {
         format!("from {} to {}", shown(self.range.0), shown(self.range.1))
     }
 }
 
-/// A number as it would be written; what has many digits has an exponent.
+/// Returns a number as it would be written; one with many digits has an exponent.
 pub fn shown(value: f64) -> String {
     let plain = value == 0.0 || (1e-4..1e15).contains(&value.abs()) || !value.is_finite();
     if plain { format!("{value}") } else { format!("{value:e}") }
 }
 
-/// The first number of a parameter structure that is out of the bounds of its row in the table.
+/// Returns the first number of a parameter structure that is out of the bounds of its row in the table.
 pub fn outside<T: Serialize>(parameters: &T, table: &[Parameter]) -> Option<Outside> {
     let values = Value::try_from(parameters).ok()?;
     table.iter().find_map(|row| {
@@ -150,15 +151,15 @@ pub fn outside<T: Serialize>(parameters: &T, table: &[Parameter]) -> Option<Outs
     })
 }
 
-/// A number, whole or not.
+/// Returns the value as a number, whole or not.
 pub fn number(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64))
 }
 
-/// An hour, in seconds: the longest time that a parameter may be.
+/// An hour: the longest time of a parameter [s].
 const HOUR_S: f64 = 3_600.0;
 
-/// Units by the last words of a key, and the bounds of what has the unit.
+/// Units by the last words of a key, and the bounds of values in this unit.
 const UNITS: [(&str, &str, (f64, f64)); 14] = [
     ("us_per_kb", "us/KB", (0.0, 1e6)),
     ("us_per_io", "us", (0.0, HOUR_S * 1e6)),
@@ -176,7 +177,7 @@ const UNITS: [(&str, &str, (f64, f64)); 14] = [
     ("percent", "%", (0.0, 100.0)),
 ];
 
-/// Unit and bounds by the end of a key; a plain number is at most a million.
+/// Returns unit and bounds by the end of a key; a plain number is at most a million.
 pub fn unit_of(key: &str) -> (&'static str, (f64, f64)) {
     let is = |word: &str| key.strip_suffix(word).is_some_and(|rest| rest.is_empty() || rest.ends_with('_'));
     let found = UNITS.iter().find(|(word, ..)| is(word));

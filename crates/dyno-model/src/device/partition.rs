@@ -1,7 +1,7 @@
-//! A part of a device, as if it were one of its own: several databases share a device so.
+//! Part of a device used as a device of its own, so that several databases can share a device.
 //!
-//! Limits: it is addressing only. Whose turn it is on the device is decided there, and statistics are
-//! the device's, with the requests of all parts.
+//! Limits: it only translates offsets. The device decides the order of requests, and its statistics include the
+//! requests of all parts.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// Part `number` of `parts`, from 0; parts begin at whole MB.
+    /// Returns part `number` of `parts`, from 0; parts begin at whole MB.
     pub fn equal(of: Rc<dyn Device>, number: u64, parts: u64) -> Rc<Self> {
         let mb = (of.capacity_bytes() / parts.max(1)) >> 20;
         let bytes = mb.max(1) << 20;
@@ -33,7 +33,7 @@ impl Device for Partition {
         self.bytes
     }
 
-    /// A request that would run over the end of the part lies before it.
+    /// A request that would exceed the end of the part is moved before it.
     fn submit(&self, mut request: Request, done: Done) {
         let last_bytes = self.bytes.saturating_sub(request.bytes);
         request.offset_bytes = self.from_bytes + (request.offset_bytes % self.bytes).min(last_bytes);

@@ -1,34 +1,33 @@
-//! Two regimes in measured latencies: a usual and a slow state that each last for a while.
+//! Two regimes in measured latencies: a normal and a slow state that each last for a while.
 //!
-//! A hidden Markov model of two states on the logarithms, fitted by turns: the likeliest path of
-//! states (Viterbi) under the present parameters, then the parameters of each state from the values
-//! on its part of the path, until the path stays. Median and spread (from the median absolute
-//! deviation) describe a state, and values are judged with Student's t of four degrees of freedom,
-//! so that a single outlier is an outlier and no change of state.
+//! A hidden Markov model of two states on the logarithms, fitted alternately: the most likely path of states (Viterbi)
+//! under the present parameters, then the parameters of each state from the values on its part of the path, until the
+//! path no longer changes. Median and spread (from the median absolute deviation) describe a state, and values are
+//! judged with Student's t of four degrees of freedom, so that a single outlier does not count as a change of state.
 //!
-//! Nothing is returned where the states do not last (a mean stay below [`LEAST_STAY`] requests), lie
-//! together, or changed too seldom to know how long they last: then one table says all there is.
+//! Nothing is returned if the states do not last (a mean duration below [`LEAST_STAY`] requests), are too close
+//! together, or changed too rarely to estimate their duration: one table is then sufficient.
 
 use crate::kernel::table::quantile_of;
 
-/// A state that lasts for fewer requests is no regime.
+/// Shortest mean duration of a regime [requests].
 pub const LEAST_STAY: f64 = 8.0;
 
-/// Changes of state from which a mean stay is known at all.
+/// Number of changes of state from which on a mean duration can be estimated.
 const LEAST_CHANGES: usize = 4;
 
 const TURNS: usize = 30;
 
-/// The regimes of a series: 0 the usual, 1 the slow one.
+/// Regimes of a series: 0 is the normal, 1 the slow one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Regimes {
-    /// The state of each value.
+    /// State of each value.
     pub path: Vec<u8>,
     /// Share of the values in each.
     pub share: [f64; 2],
     /// Mean number of requests in a stay.
     pub stay_requests: [f64; 2],
-    /// Mean length of a stay in the requests' own time, us.
+    /// Mean duration of a stay in the requests' own time [µs].
     pub stay_us: [f64; 2],
     /// Mean logarithm in each.
     mean: [f64; 2],
@@ -37,8 +36,8 @@ pub struct Regimes {
 }
 
 impl Regimes {
-    /// Autocorrelation of the logarithms that these regimes give at a lag: values within a state
-    /// are independent, states follow one another as a Markov chain.
+    /// Returns the autocorrelation of the logarithms that these regimes imply at a lag: values within a state are
+    /// independent, states follow one another as a Markov chain.
     pub fn autocorrelation(&self, lag: usize) -> f64 {
         let leave = self.stay_requests.map(|stay| 1.0 / stay);
         let memory = 1.0 - leave[0] - leave[1];
@@ -46,7 +45,7 @@ impl Regimes {
         between / self.variance * libm::pow(memory.max(0.0), lag as f64)
     }
 
-    /// The values of a state.
+    /// Returns the values of a state.
     pub fn values(&self, values_us: &[f64], state: u8) -> Vec<f64> {
         let with = values_us.iter().zip(&self.path);
         with.filter(|(_, at)| **at == state).map(|(value, _)| *value).collect()
@@ -57,12 +56,12 @@ impl Regimes {
 struct State {
     middle: f64,
     spread: f64,
-    /// Probability to leave.
+    /// Probability of leaving the state.
     leave: f64,
 }
 
 impl State {
-    /// Logarithm of the density at `x`, up to a constant.
+    /// Returns the logarithm of the density at `x`, up to a constant.
     fn fits(&self, x: f64) -> f64 {
         let z = (x - self.middle) / self.spread;
         -2.5 * libm::log1p(z * z / 4.0) - libm::log(self.spread)
@@ -79,7 +78,7 @@ impl State {
     }
 }
 
-/// The two regimes of latencies in the order measured, if there are any.
+/// Finds the two regimes of latencies in the order measured, if there are any.
 pub fn find(values_us: &[f64]) -> Option<Regimes> {
     let logs = logarithms(values_us);
     let mut path = begin(&logs)?;
@@ -100,7 +99,7 @@ pub fn find(values_us: &[f64]) -> Option<Regimes> {
     told(values_us, &logs, path)
 }
 
-/// A first path: stretches of 64 values whose median lies above or below the middle of the range.
+/// Returns a first path: stretches of 64 values whose median is above or below the middle of the range.
 fn begin(logs: &[f64]) -> Option<Vec<u8>> {
     const STRETCH: usize = 64;
     if logs.len() < 16 * STRETCH {
@@ -129,7 +128,7 @@ fn states(logs: &[f64], path: &[u8]) -> Option<[State; 2]> {
     Some([of(0)?, of(1)?])
 }
 
-/// Viterbi's path.
+/// Returns Viterbi's path.
 fn likeliest(logs: &[f64], states: &[State; 2]) -> Vec<u8> {
     let stay = states.map(|state| libm::log1p(-state.leave));
     let go = states.map(|state| libm::log(state.leave));
@@ -185,7 +184,7 @@ fn told(values_us: &[f64], logs: &[f64], path: Vec<u8>) -> Option<Regimes> {
     (changes >= LEAST_CHANGES && lasts && regimes.autocorrelation(0) > 0.1).then_some(regimes)
 }
 
-/// Natural logarithms; what is below 1e-9 counts as that.
+/// Returns natural logarithms; values below 1e-9 count as 1e-9.
 pub(super) fn logarithms(values: &[f64]) -> Vec<f64> {
     values.iter().map(|value| libm::log(value.max(1e-9))).collect()
 }

@@ -1,4 +1,4 @@
-//! Requests under way, by a number that is used again when they are complete.
+//! Requests under way by number; numbers are reused after completion.
 
 /// Values by number.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// Puts a value in; its number.
+    /// Inserts a value; returns its number.
     #[inline]
     pub fn insert(&mut self, value: T) -> u64 {
         if let Some(place) = self.free.pop() {
@@ -25,13 +25,13 @@ impl<T> Slab<T> {
         self.values.len() as u64 - 1
     }
 
-    /// The value of a number.
+    /// Returns the value of a number.
     #[inline]
     pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
         self.values.get_mut(number as usize)?.as_mut()
     }
 
-    /// Takes a value out.
+    /// Removes a value.
     #[inline]
     pub fn remove(&mut self, number: u64) -> Option<T> {
         let value = self.values.get_mut(number as usize)?.take();
@@ -41,12 +41,12 @@ impl<T> Slab<T> {
         value
     }
 
-    /// How many there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.values.len() - self.free.len()
     }
 
-    /// Is it empty?
+    /// Returns true if it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,25 +1,24 @@
-//! Events to come, in the order of (time, number).
+//! Calendar of future events, in the order of (time, number).
 //!
-//! A four-way heap in one vector. Two things differ from the standard heap, both for speed at the
-//! few hundred pending events that a model has: a child's block of four lies together in memory,
-//! and taking the first event leaves a hole at the top that the next event put in may fill, so that
-//! the usual "take one, put one" moves entries once instead of twice.
+//! A four-way heap in one vector. Two things differ from the standard heap, both for speed at the few hundred pending
+//! events of a model: the four children of an entry are adjacent in memory, and taking the first event leaves a hole at
+//! the top that the next new event may fill, so that the usual "take one, put one" moves entries once instead of twice.
 
 use std::collections::BTreeSet;
 
-/// One event to come.
+/// A future event.
 #[derive(Clone, Copy, Debug)]
 struct Entry<E> {
-    /// Time in the upper, number in the lower half: one comparison orders both.
+    /// Time in the upper, number in the lower half: one comparison orders by both.
     key: u128,
     event: E,
 }
 
-/// Events to come.
+/// Calendar of future events.
 #[derive(Debug)]
 pub struct Calendar<E> {
     heap: Vec<Entry<E>>,
-    /// The entry at the top was taken; its place is free.
+    /// True if the entry at the top was taken and its place is free.
     hole: bool,
     number: u64,
     cancelled: BTreeSet<u64>,
@@ -38,7 +37,7 @@ fn key(time_ns: u64, number: u64) -> u128 {
 }
 
 impl<E: Copy> Calendar<E> {
-    /// Puts an event in; its number says which it is to [`Calendar::cancel`].
+    /// Adds an event; returns its number for [`Calendar::cancel`].
     #[inline]
     pub fn put(&mut self, time_ns: u64, event: E) -> u64 {
         let number = self.number;
@@ -54,14 +53,14 @@ impl<E: Copy> Calendar<E> {
         number
     }
 
-    /// The time of the first event.
+    /// Returns the time of the first event [ns].
     #[inline]
     pub fn first_ns(&mut self) -> Option<u64> {
         self.close();
         self.heap.first().map(|entry| (entry.key >> 64) as u64)
     }
 
-    /// Takes the first event, with its time and number.
+    /// Removes the first event; returns it with its time and number.
     #[inline]
     pub fn take(&mut self) -> Option<(u64, u64, E)> {
         self.close();
@@ -71,23 +70,23 @@ impl<E: Copy> Calendar<E> {
         Some(taken)
     }
 
-    /// Strikes a pending event out, by its number. It leaves no trace: the clock does not stop at
-    /// its time. The caller knows that it is pending.
+    /// Cancels a pending event by its number. It leaves no trace: the clock does not stop at its time. The caller must
+    /// know that it is pending.
     pub fn cancel(&mut self, number: u64) {
         self.cancelled.insert(number);
     }
 
-    /// How many events are pending.
+    /// Returns the number of pending events.
     pub fn len(&self) -> usize {
         self.heap.len() - usize::from(self.hole) - self.cancelled.len()
     }
 
-    /// Is nothing pending?
+    /// Returns true if no event is pending.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Fills the hole and drops what was cancelled, until the top is an event to come.
+    /// Fills the hole and drops cancelled events, until the top is a pending event.
     #[inline]
     fn close(&mut self) {
         loop {
@@ -122,7 +121,7 @@ impl<E: Copy> Calendar<E> {
         self.heap[at] = entry;
     }
 
-    /// `entry` goes in from the top.
+    /// Inserts `entry` from the top.
     #[inline]
     fn sift_down(&mut self, entry: Entry<E>) {
         let mut at = 0;

@@ -1,4 +1,4 @@
-//! Values from one process to another, in order.
+//! Channel that passes values from one process to another, in order.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ impl<T> Clone for Channel<T> {
 }
 
 impl<T: 'static> Channel<T> {
-    /// An empty channel.
+    /// Returns an empty channel.
     pub fn new(sim: &Sim, name: &str) -> Self {
         let values = Rc::new(RefCell::new(VecDeque::new()));
         let receivers = WaitList::new(sim, name, Discipline::Fifo);
@@ -30,7 +30,7 @@ impl<T: 'static> Channel<T> {
         Self { values, receivers }
     }
 
-    /// Sends; never waits.
+    /// Sends a value; never waits.
     #[inline]
     pub fn send(&self, value: T) {
         if let Err(value) = self.receivers.hand(value) {
@@ -38,7 +38,7 @@ impl<T: 'static> Channel<T> {
         }
     }
 
-    /// The next value, as soon as there is one.
+    /// Returns the next value, as soon as there is one.
     #[inline]
     pub async fn receive(&self) -> T {
         let value = self.values.borrow_mut().pop_front();
@@ -48,17 +48,17 @@ impl<T: 'static> Channel<T> {
         }
     }
 
-    /// The next value if there is one now.
+    /// Returns the next value if there is one now.
     pub fn try_receive(&self) -> Option<T> {
         self.values.borrow_mut().pop_front()
     }
 
-    /// Values that wait.
+    /// Returns the number of values in the queue.
     pub fn len(&self) -> usize {
         self.values.borrow().len()
     }
 
-    /// Is none there?
+    /// Returns true if there is no value.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

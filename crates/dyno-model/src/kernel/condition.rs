@@ -1,4 +1,4 @@
-//! Waiting for news, and a latch that opens once.
+//! Condition to wait for a notification, and a latch that opens once.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -9,23 +9,22 @@ use std::task::Poll;
 use super::sim::Sim;
 use super::waitlist::{Discipline, WaitList};
 
-/// A place to wait until somebody says that something has changed. The state that changed is the
-/// user's; look at it again after the wait.
+/// Place to wait for a notification that something has changed. The state is the user's; check it again after the wait.
 #[derive(Clone)]
 pub struct Condition(WaitList<()>);
 
 impl Condition {
-    /// Nobody waits yet.
+    /// Returns a condition that no process waits for.
     pub fn new(sim: &Sim, name: &str) -> Self {
         Self(WaitList::new(sim, name, Discipline::Fifo))
     }
 
-    /// Waits for the next notice.
+    /// Waits for the next notification.
     pub async fn wait(&self) {
         self.0.wait(0).await;
     }
 
-    /// Waits for the next notice, or up to a time; `true` if there was a notice.
+    /// Waits for the next notification, or up to a time; returns true if there was a notification.
     pub async fn wait_until(&self, time_ns: u64) -> bool {
         let (mut notice, mut time) = (pin!(self.0.wait(0)), pin!(self.0.sim().hold_until(time_ns)));
         std::future::poll_fn(|context| {
@@ -37,24 +36,24 @@ impl Condition {
         .await
     }
 
-    /// Tells the one that waits longest; `false` if nobody waits.
+    /// Notifies the process that waits longest; returns false if none waits.
     pub fn notify_one(&self) -> bool {
         self.0.hand(()).is_ok()
     }
 
-    /// Tells all that wait now, in order of arrival; how many.
+    /// Notifies all processes that wait now, in order of arrival; returns their number.
     pub fn notify_all(&self) -> usize {
         (0..self.0.len()).take_while(|_| self.notify_one()).count()
     }
 
-    /// How many wait.
+    /// Returns the number of waiting processes.
     pub fn waiting(&self) -> usize {
         self.0.len()
     }
 }
 
-/// Opens once and stays open. It counts down, so that it can stand for several things that must
-/// all have happened.
+/// Latch that opens once and stays open. It counts down, so that it can represent several events that must all have
+/// happened.
 #[derive(Clone)]
 pub struct Latch {
     left: Rc<Cell<u64>>,
@@ -62,12 +61,12 @@ pub struct Latch {
 }
 
 impl Latch {
-    /// Opens after `count` calls of [`Latch::count_down`]; open from the start for 0.
+    /// Returns a latch that opens after `count` calls of [`Latch::count_down`]; open from the start for 0.
     pub fn new(sim: &Sim, name: &str, count: u64) -> Self {
         Self { left: Rc::new(Cell::new(count)), condition: Condition::new(sim, name) }
     }
 
-    /// One of the things has happened.
+    /// Counts one of the events.
     pub fn count_down(&self) {
         let left = self.left.get().saturating_sub(1);
         self.left.set(left);
@@ -76,7 +75,7 @@ impl Latch {
         }
     }
 
-    /// Is it open?
+    /// Returns true if it is open.
     pub fn is_open(&self) -> bool {
         self.left.get() == 0
     }
@@ -90,7 +89,7 @@ impl Latch {
 }
 
 impl Sim {
-    /// Waits until all that is already due at this instant has happened.
+    /// Waits until everything that is already due at this instant has happened.
     pub async fn turn(&self) {
         let mut waited = false;
         std::future::poll_fn(|_| {

@@ -1,22 +1,22 @@
-//! Why a run could not go on.
+//! Reasons why a run could not continue.
 
 use std::fmt;
 
-/// A day.
+/// A day [ns].
 const DAY_NS: u64 = 86_400_000_000_000;
 
-/// The end of virtual time: a run that has not ended by then is refused. Sums of times over 4,096 servers
-/// are whole numbers of 64 bits up to here.
+/// End of virtual time [ns]: a run that has not ended by then is refused. Up to here, sums of times over 4,096 servers
+/// fit into 64 bits.
 pub const HORIZON_NS: u64 = 30 * DAY_NS;
 
-/// A process that waits, and for what.
+/// A waiting process, and what it waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// The process, as it was named when spawned, and its number among all of them.
+    /// Name of the process as given when it was spawned, and its number among all of them.
     pub process: String,
     /// What it waits for: the name of a resource, condition or channel.
     pub waits_for: String,
-    /// Since when.
+    /// Start of the wait [ns].
     pub since_ns: u64,
 }
 
@@ -27,15 +27,15 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// Why a run could not go on.
+/// Reason why a run could not continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SimError {
-    /// Nothing is left to do while processes wait.
+    /// No event is pending while processes wait.
     #[error("deadlock at {now_ns} ns: nothing is left to do, and {}", list(.waiting))]
     Deadlock {
-        /// When.
+        /// Time [ns].
         now_ns: u64,
-        /// Who waits for what, in order of their numbers.
+        /// Waiting processes in order of their numbers.
         waiting: Vec<Waiting>,
     },
     /// The clock would pass the end of virtual time.
@@ -44,22 +44,22 @@ pub enum SimError {
          large for it; {}", HORIZON_NS / DAY_NS, list(.waiting)
     )]
     Endless {
-        /// When the last event was.
+        /// Time of the last event [ns].
         now_ns: u64,
-        /// Who waits for what.
+        /// Waiting processes.
         waiting: Vec<Waiting>,
     },
-    /// More events at one instant than any model needs: processes wake each other for ever.
+    /// More events at one instant than any model needs: processes wake each other endlessly.
     #[error("time stands still at {now_ns} ns: {events} events without the clock moving")]
     Standstill {
-        /// When.
+        /// Time [ns].
         now_ns: u64,
-        /// How many events there were.
+        /// Number of events.
         events: u64,
     },
 }
 
-/// The first few, and how many more.
+/// Returns the first few, and how many more there are.
 fn list(waiting: &[Waiting]) -> String {
     let mut text: Vec<String> = waiting.iter().take(8).map(ToString::to_string).collect();
     if waiting.len() > 8 {

@@ -1,4 +1,4 @@
-//! Letting time pass.
+//! Passing of virtual time.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use super::sim::{Place, Sim};
 
-/// A future that is ready at its time. Given up before, its event is struck from the calendar.
+/// Future that completes at its time; if it is dropped earlier, its event is removed from the calendar.
 #[must_use = "time passes only while it is awaited"]
 pub struct Hold<'a> {
     sim: &'a Sim,
@@ -15,13 +15,13 @@ pub struct Hold<'a> {
 }
 
 impl Sim {
-    /// Lets `ns` pass.
+    /// Waits for `ns`.
     #[inline]
     pub fn hold(&self, ns: u64) -> Hold<'_> {
         self.hold_until(self.now_ns().saturating_add(ns))
     }
 
-    /// Lets time pass up to `time_ns`; at once if that is not later than now.
+    /// Waits until `time_ns`; returns at once if that is not later than now.
     #[inline]
     pub fn hold_until(&self, time_ns: u64) -> Hold<'_> {
         Hold { sim: self, time_ns, event: None }

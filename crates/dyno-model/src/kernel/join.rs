@@ -1,13 +1,13 @@
-//! Several things at once in one process: all of them, or the first.
+//! Several futures at once in one process: all of them, or the first.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::Poll;
 
-/// Something to wait for.
+/// A future to wait for.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// Waits for all; results in the order given.
+/// Waits for all futures; returns the results in the order given.
 pub async fn all<T>(futures: Vec<Boxed<'_, T>>) -> Vec<T> {
     let mut futures: Vec<Option<Boxed<'_, T>>> = futures.into_iter().map(Some).collect();
     let mut results: Vec<Option<T>> = futures.iter().map(|_| None).collect();
@@ -26,8 +26,8 @@ pub async fn all<T>(futures: Vec<Boxed<'_, T>>) -> Vec<T> {
     results.into_iter().flatten().collect()
 }
 
-/// Waits for the first: its place in the order given, and its result. Of several that are ready at
-/// the same instant the one given first wins. The others are given up.
+/// Waits for the first future; returns its position in the order given, and its result. Of several that complete at the
+/// same instant the one given first wins. The others are dropped.
 pub async fn first<T>(mut futures: Vec<Boxed<'_, T>>) -> (usize, T) {
     std::future::poll_fn(|context| {
         for (i, future) in futures.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! The engine: a virtual clock, and what waits on it.
+//! Simulation kernel: a virtual clock, and what waits on it.
 //!
 //! ```text
 //!                      +--------------------- Simulation ----------------------+
@@ -6,22 +6,21 @@
 //!   async fn lgwr  <---+-- polled  <---------| ready |<---------| calendar  |  |
 //!                      |                     | FIFO  |          | (time,seq)|  |
 //!   disk, flash    <---+-- machines  <-------+-------+<---------+-----------+  |
-//!   (state machines)   |   told          the clock moves only when ready is    |
+//!   (state machines)   |   called        the clock moves only when ready is    |
 //!                      |                 empty and nothing is left for now     |
 //!                      +--------------------------------------------------------+
 //!          resources, conditions, channels: lists of processes to wake, in order
 //! ```
 //!
-//! **Order of simultaneous events.** Everything that happens is an event with a time and a running
-//! number given when it was asked for; events happen in the order of (time, number). Therefore: of
-//! two timers that end at the same instant the one that was started first comes first; a process
-//! woken at this instant runs after everything that was already due at this instant; a resource
-//! handed over wakes its next user at once, but that user runs after the one that handed it over
-//! has gone on to its next wait. Nothing depends on addresses, hash order or threads.
+//! **Order of simultaneous events.** Everything that happens is an event with a time and a sequence number assigned
+//! when it was requested; events happen in the order of (time, number). Therefore: of two timers that end at the same
+//! instant the one that was started first comes first; a process woken at this instant runs after everything that was
+//! already due at this instant; releasing a resource wakes its next user at once, but that user runs after the
+//! releasing process has reached its next wait. Nothing depends on addresses, hash order or threads.
 //!
-//! **Two styles.** What is told as a story (a session, the log writer) is an `async fn`, spawned as
-//! a process. What is hot and is rather a table of states (a disk, a flash channel) is a
-//! [`Machine`] that is told of its own events. Both share one calendar, hence one order.
+//! **Two styles.** A sequence of steps (a session, the log writer) is an `async fn`, spawned as a process. A
+//! frequent and simple component that is better written as a state machine (a disk, a flash channel) is a [`Machine`]
+//! that handles its own events. Both share one calendar, hence one order.
 //!
 //! | module | what |
 //! |---|---|

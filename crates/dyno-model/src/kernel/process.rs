@@ -1,11 +1,11 @@
-//! The processes of a run: a slab of futures. A process is known by its place and how often the
-//! place was used before, so that a late wake-up never reaches a stranger.
+//! Processes of a run: a slab of futures. A process is identified by its place and how often the place was used before,
+//! so that a late wake-up never reaches another process.
 
 use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
 
-/// Known to its run only.
+/// Identifier of a process, meaningful only within its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessId {
     place: u32,
@@ -13,17 +13,17 @@ pub struct ProcessId {
 }
 
 impl ProcessId {
-    /// No process.
+    /// Stands for no process.
     pub const NONE: Self = Self { place: u32::MAX, used: u32::MAX };
 
-    /// As one number, for the hash of a run.
+    /// Returns it as one number, for the hash of a run.
     #[inline]
     pub fn bits(self) -> u64 {
         u64::from(self.used) << 32 | u64::from(self.place)
     }
 }
 
-/// What a process does.
+/// Future that a process executes.
 pub type Work = Pin<Box<dyn Future<Output = ()>>>;
 
 struct Slot {
@@ -33,7 +33,7 @@ struct Slot {
     live: bool,
     name: Cow<'static, str>,
     number: u64,
-    /// Where it stopped when it was last polled: a place of the run, and when.
+    /// Where it stopped when it was last polled: a place of the run; then the time.
     waits_for: u32,
     since_ns: u64,
 }
@@ -44,11 +44,11 @@ pub struct Processes {
     slots: Vec<Slot>,
     free: Vec<u32>,
     spawned: u64,
-    /// Living processes that a run must see through to their end.
+    /// Number of living processes that a run must wait for.
     ordinary: usize,
 }
 
-/// One that waits: name with number, place, since when.
+/// A waiting process: name with number, place, start of the wait.
 pub struct Stopped {
     pub name: String,
     pub waits_for: u32,
@@ -78,7 +78,7 @@ impl Processes {
         ProcessId { place, used }
     }
 
-    /// Takes the work out, to be polled while nothing is borrowed. `None`: it has ended.
+    /// Removes the future, to be polled while nothing is borrowed; `None` if the process has ended.
     #[inline]
     pub fn take(&mut self, id: ProcessId) -> Option<Work> {
         let slot = self.slots.get_mut(id.place as usize)?;
@@ -100,7 +100,7 @@ impl Processes {
         self.free.push(id.place);
     }
 
-    /// The ordinary processes that have not ended, in order of their numbers.
+    /// Returns the ordinary processes that have not ended, in order of their numbers.
     pub fn stopped(&self) -> Vec<Stopped> {
         let mut live: Vec<&Slot> = self.slots.iter().filter(|slot| slot.live && !slot.daemon).collect();
         live.sort_by_key(|slot| slot.number);
@@ -113,7 +113,7 @@ impl Processes {
             .collect()
     }
 
-    /// Takes everything out, to be dropped while nothing is borrowed.
+    /// Removes all futures, to be dropped while nothing is borrowed.
     pub fn drain(&mut self) -> Vec<Work> {
         self.free.clear();
         self.ordinary = 0;

@@ -1,5 +1,5 @@
-//! Many runs in parallel threads. One run is always one thread, so that the number of threads
-//! changes nothing but the time it takes.
+//! Many runs in parallel threads. One run always uses one thread, so that the number of threads changes nothing but the
+//! time it takes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -7,7 +7,7 @@ use std::thread;
 
 use super::streams::Streams;
 
-/// Runs `run(seed)` for `count` replications, on `threads` threads; results in the order of the
+/// Runs `run(seed)` for `count` replications on `threads` threads; returns the results in the order of the
 /// replications.
 pub fn replicate<T, F>(seed: u64, count: usize, threads: usize, run: F) -> Vec<T>
 where
@@ -17,8 +17,8 @@ where
     in_parallel(count, threads, |i| run(Streams::replication_seed(seed, i as u64)))
 }
 
-/// Runs `run(arm, seed)` for each arm and replication, on common random numbers: replication *i* of
-/// every arm has the same seed. Results by arm, then replication.
+/// Runs `run(arm, seed)` for each arm and replication on common random numbers: replication *i* of every arm has the
+/// same seed. Returns the results by arm, then replication.
 pub fn replicate_arms<A, T, F>(seed: u64, arms: &[A], count: usize, threads: usize, run: F) -> Vec<Vec<T>>
 where
     A: Sync,

@@ -1,6 +1,6 @@
 //! Servers with a queue in front.
 //!
-//! A permit is one server; dropping it hands the server to the next in the queue at that instant.
+//! A permit is one server; dropping it passes the server to the next in the queue at that instant.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -22,12 +22,12 @@ struct Inner {
 pub struct Resource(Rc<Inner>);
 
 impl Resource {
-    /// So many servers, and a queue in order of arrival.
+    /// Returns a resource with this many servers and a queue in order of arrival.
     pub fn new(sim: &Sim, name: &str, servers: u64) -> Self {
         Self::with(sim, name, servers, Discipline::Fifo)
     }
 
-    /// So many servers, and a queue of that discipline.
+    /// Returns a resource with this many servers and a queue of that discipline.
     pub fn with(sim: &Sim, name: &str, servers: u64, discipline: Discipline) -> Self {
         let queue = WaitList::new(sim, name, discipline);
         let station = RefCell::default();
@@ -42,13 +42,13 @@ impl Resource {
         Self(inner)
     }
 
-    /// A server, as soon as there is one.
+    /// Waits for a server.
     #[inline]
     pub async fn acquire(&self) -> Permit {
         self.acquire_at(0).await
     }
 
-    /// A server, by priority (smallest first) where the discipline knows it.
+    /// Waits for a server by priority (smallest first), if the discipline uses it.
     #[inline]
     pub async fn acquire_at(&self, priority: u32) -> Permit {
         let inner = &self.0;
@@ -67,7 +67,7 @@ impl Resource {
         Permit { inner: Rc::clone(inner), arrived_ns }
     }
 
-    /// A server if one is free now.
+    /// Returns a server if one is free now.
     pub fn try_acquire(&self) -> Option<Permit> {
         let inner = &self.0;
         if inner.free.get() == 0 {
@@ -81,29 +81,29 @@ impl Resource {
         Some(Permit { inner: Rc::clone(inner), arrived_ns: now_ns })
     }
 
-    /// Free servers.
+    /// Returns the number of free servers.
     pub fn free(&self) -> u64 {
         self.0.free.get()
     }
 
-    /// How many wait.
+    /// Returns the number of waiting processes.
     pub fn queue_len(&self) -> usize {
         self.0.queue.len()
     }
 
-    /// Forgets the statistics so far: the end of a warm-up.
+    /// Resets the statistics at the end of a warm-up.
     pub fn reset(&self) {
         self.0.station.borrow_mut().reset(self.0.queue.sim().now_ns());
     }
 
-    /// What it has seen up to now.
+    /// Returns the statistics up to now.
     pub fn report(&self) -> StationReport {
         let now_ns = self.0.queue.sim().now_ns();
         self.0.station.borrow().report(&self.0.name, self.0.servers, now_ns)
     }
 }
 
-/// A free server goes to the next, or stays free.
+/// Passes a free server to the next in the queue, or leaves it free.
 #[inline]
 fn pass_on(inner: &Inner) {
     if inner.queue.hand(()).is_err() {
@@ -111,7 +111,7 @@ fn pass_on(inner: &Inner) {
     }
 }
 
-/// A wait that may be given up: then the statistics must know.
+/// Wait that may be abandoned, which the statistics must know.
 struct Leaving<'a> {
     inner: &'a Inner,
     arrived_ns: u64,
@@ -125,7 +125,7 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// One server. It is free again when this is dropped.
+/// One server, which is free again when this is dropped.
 #[must_use = "dropped at once, it serves nobody"]
 pub struct Permit {
     inner: Rc<Inner>,

@@ -1,9 +1,8 @@
-//! Samplers that give the same numbers on every machine and in every version.
+//! Samplers that return the same numbers on every machine and in every version.
 //!
-//! Each draws from one 64-bit number by inversion of its distribution function: one draw per
-//! sample, and a larger number gives a larger sample, which is what common random numbers need.
-//! Logarithm and exponential are those of `libm`, in whole-number and IEEE basic operations, not the
-//! platform's.
+//! Each converts one 64-bit number by inversion of its distribution function: one draw per sample, and a larger number
+//! gives a larger sample, which common random numbers require. Logarithm and exponential are those of `libm`, in
+//! whole-number and IEEE basic operations, not the platform's.
 
 use dyno_stats::rng::Xoshiro256;
 use serde::{Deserialize, Serialize};
@@ -17,65 +16,65 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// From a generator.
+    /// Returns a stream from a generator.
     pub fn new(rng: Xoshiro256) -> Self {
         Self { rng }
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.rng.next_u64()
     }
 
-    /// Uniform in (0, 1), both ends excluded: a multiple of 2^-52 and a half.
+    /// Returns a number uniform in (0, 1), both ends excluded: a multiple of 2^-52 plus one half of it.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         ((self.rng.next_u64() >> 12) as f64 + 0.5) * (1.0 / (1_u64 << 52) as f64)
     }
 
-    /// Whole number in `0..bound`; `bound` > 0.
+    /// Returns a whole number in `0..bound`; `bound` > 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         self.rng.below(bound)
     }
 
-    /// `true` with probability `p`.
+    /// Returns true with probability `p`.
     #[inline]
     pub fn chance(&mut self, p: f64) -> bool {
         self.unit() < p
     }
 
-    /// Exponential.
+    /// Returns an exponentially distributed number.
     #[inline]
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(self.unit())
     }
 
-    /// Standard normal.
+    /// Returns a standard normal number.
     #[inline]
     pub fn normal(&mut self) -> f64 {
         normal_quantile(self.unit())
     }
 
-    /// Lognormal: the logarithm is normal around that of `median`, with standard deviation `sigma`.
+    /// Returns a lognormal number: the logarithm is normal around that of `median`, with standard deviation `sigma`.
     #[inline]
     pub fn lognormal(&mut self, median: f64, sigma: f64) -> f64 {
         median * libm::exp(sigma * self.normal())
     }
 }
 
-/// No time is longer: 104 days. A thousand of them can be added up.
+/// Longest time: 104 days [ns]. A thousand of them can be added without overflow.
 pub const LONGEST_NS: u64 = 1 << 53;
 
-/// Whole nanoseconds; what is below 0 or no number is 0, what is longer than [`LONGEST_NS`] is that.
+/// Returns whole nanoseconds: 0 for values below 0 and NaN, at most [`LONGEST_NS`].
 #[inline]
 pub fn whole_ns(ns: f64) -> u64 {
     ((ns + 0.5) as u64).min(LONGEST_NS)
 }
 
-/// Quantile of the standard normal distribution: Wichura, Algorithm AS 241 (PPND16), Applied
-/// Statistics 37 (1988) 477-484. Relative error about 1e-16.
+/// Returns a quantile of the standard normal distribution: Wichura, Algorithm AS 241 (PPND16), Applied Statistics 37
+/// (1988) 477-484. Relative error about 1e-16.
 pub fn normal_quantile(p: f64) -> f64 {
     let q = p - 0.5;
     if q.abs() <= 0.425 {
@@ -88,7 +87,7 @@ pub fn normal_quantile(p: f64) -> f64 {
     value.copysign(q)
 }
 
-/// Distribution function of the standard normal.
+/// Returns the distribution function of the standard normal.
 pub fn normal_cdf(x: f64) -> f64 {
     0.5 * libm::erfc(-x / std::f64::consts::SQRT_2)
 }
@@ -167,16 +166,16 @@ const FAR: Ratio = (
     ],
 );
 
-/// A distribution of times as parameters name it, e.g. `{ kind = "exponential", mean_us = 400 }`.
+/// Distribution of times in parameters, for example `{ kind = "exponential", mean_us = 400 }`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Times {
-    /// Always the same.
+    /// Constant.
     Constant {
         /// The time.
         us: f64,
     },
-    /// Evenly between two bounds.
+    /// Uniform between two bounds.
     Uniform {
         /// Lower bound.
         from_us: f64,
@@ -195,13 +194,13 @@ pub enum Times {
         /// Standard deviation of the natural logarithm.
         sigma: f64,
     },
-    /// One of two: mostly the usual, with a probability the other.
+    /// One of two distributions: the usual one, or with a given probability the other.
     Mixture {
-        /// Mostly.
+        /// Usual distribution.
         usual: Box<Times>,
-        /// Probability of the other.
+        /// Probability of the other distribution.
         probability: f64,
-        /// The other.
+        /// Other distribution.
         other: Box<Times>,
     },
     /// Measured quantiles.
@@ -209,7 +208,7 @@ pub enum Times {
 }
 
 impl Times {
-    /// A time in nanoseconds.
+    /// Returns a random time [ns].
     pub fn sample_ns(&self, stream: &mut Stream) -> u64 {
         whole_ns(self.sample_us(stream) * 1e3)
     }
@@ -228,7 +227,7 @@ impl Times {
         }
     }
 
-    /// Mean in microseconds.
+    /// Returns the mean [µs].
     pub fn mean_us(&self) -> f64 {
         match self {
             Self::Constant { us } => *us,

@@ -1,16 +1,14 @@
 //! Clock, processes and machines, and the run itself.
 //!
-//! A [`Simulation`] owns a run; a [`Sim`] is a handle on it that processes and devices keep. When
-//! the simulation is dropped its processes and machines are dropped with it, so that handles they
-//! hold on each other leak nothing.
+//! A [`Simulation`] owns a run; a [`Sim`] is a handle on it that processes and devices keep. When the simulation is
+//! dropped its processes and machines are dropped with it, so that cyclic handles do not leak.
 //!
-//! **No wakers.** A process that waits leaves its id with what it waits for; whoever ends the wait
-//! calls [`Sim::wake`]. A process may be woken once too often and must look again at what it waits
-//! for; every wait of this kernel does. Futures of other crates that rely on a waker do not work.
+//! **No wakers.** A waiting process leaves its id with what it waits for; whoever ends the wait calls [`Sim::wake`]. A
+//! process may be woken unnecessarily and must check again what it waits for; every wait of this kernel does. Futures
+//! of other crates that rely on a waker do not work.
 //!
-//! **The hash of a run.** Each event that happens goes into a running hash with its time: two runs
-//! with the same hash did the same things in the same order. [`Sim::note`] adds what a model wants
-//! to be part of it.
+//! **Hash of a run.** Each event is added to a running hash with its time: two runs with the same hash did the same
+//! things in the same order. [`Sim::note`] adds further values of a model.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -26,33 +24,33 @@ use super::process::{ProcessId, Processes};
 use super::sample::Stream;
 use super::streams::Streams;
 
-/// Something that is told of its own events: a device, written as a table of states.
+/// Object that handles its own events: a device, written as a state machine.
 pub trait Machine {
-    /// The event `token`, asked for with [`Sim::call_at`], happens now.
+    /// Handles the event `token`, requested with [`Sim::call_at`], which happens now.
     fn event(&self, token: u64);
 }
 
-/// A machine of a run.
+/// Identifier of a machine in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineId(u32);
 
-/// What happens.
+/// Kind of an event.
 #[derive(Clone, Copy, Debug)]
 enum What {
     Wake(ProcessId),
     Call(MachineId, u64),
 }
 
-/// More events than this at one instant are a model's error, not a busy instant.
+/// Number of events at one instant above which a model is considered faulty.
 const STANDSTILL: u64 = 10_000_000;
 
-/// Events after which a run asks whether to go on.
+/// Number of events after which a run asks whether to continue.
 const ASK_EVERY: u64 = 4_096;
 
 struct Inner {
     now_ns: Cell<u64>,
     calendar: RefCell<Calendar<What>>,
-    /// What happens at this instant after what was due at it: in order of asking.
+    /// What happens at this instant after everything due at it, in order of request.
     ready: RefCell<VecDeque<What>>,
     processes: RefCell<Processes>,
     machines: RefCell<Vec<Rc<dyn Machine>>>,
@@ -65,7 +63,7 @@ struct Inner {
     streams: Streams,
 }
 
-/// A handle on a run.
+/// Handle on a run.
 #[derive(Clone)]
 pub struct Sim(Rc<Inner>);
 
@@ -90,7 +88,7 @@ impl Drop for Simulation {
     }
 }
 
-/// How a step ended.
+/// Result of a step.
 enum Step {
     Done,
     Limit,
@@ -98,7 +96,7 @@ enum Step {
 }
 
 impl Simulation {
-    /// A run at time 0 whose random streams come from `seed`.
+    /// Returns a run at time 0 whose random streams come from `seed`.
     pub fn new(seed: u64) -> Self {
         Self(Sim(Rc::new(Inner {
             now_ns: Cell::new(0),
@@ -116,18 +114,24 @@ impl Simulation {
         })))
     }
 
-    /// The handle.
+    /// Returns the handle.
     pub fn sim(&self) -> &Sim {
         &self.0
     }
 
-    /// Runs until no ordinary process is left. Daemons and pending events stay as they are.
+    /// Runs until no ordinary process is left; daemons and pending events are kept.
+    ///
+    /// # Errors
+    /// A deadlock, a standstill, or a clock beyond the end of virtual time.
     pub fn run(&self) -> Result<(), SimError> {
         self.run_while(|| true).map(|_| ())
     }
 
-    /// Runs like [`Simulation::run`], and asks every few thousand events whether to go on; `false`
-    /// if it was told not to.
+    /// Runs like [`Simulation::run`], and asks every few thousand events whether to continue; returns false if `go_on`
+    /// ended it.
+    ///
+    /// # Errors
+    /// A deadlock, a standstill, or a clock beyond the end of virtual time.
     pub fn run_while(&self, mut go_on: impl FnMut() -> bool) -> Result<bool, SimError> {
         let mut asked_at = self.events();
         while self.0.0.processes.borrow().ordinary() > 0 {
@@ -146,8 +150,11 @@ impl Simulation {
         Ok(true)
     }
 
-    /// Runs everything due up to and including `limit_ns`, then sets the clock there. It is a
-    /// deadlock if nothing is pending at all while ordinary processes wait.
+    /// Runs everything due up to and including `limit_ns`, then sets the clock there. It is a deadlock if no event is
+    /// pending while ordinary processes wait.
+    ///
+    /// # Errors
+    /// A deadlock, a standstill, or a clock beyond the end of virtual time.
     pub fn run_until(&self, limit_ns: u64) -> Result<(), SimError> {
         loop {
             match self.step(limit_ns) {
@@ -205,7 +212,7 @@ impl Simulation {
         SimError::Deadlock { now_ns: self.now_ns(), waiting: self.waiting() }
     }
 
-    /// Who waits, and for what.
+    /// Returns the waiting processes and what they wait for.
     fn waiting(&self) -> Vec<Waiting> {
         let places = self.0.0.places.borrow();
         let stopped = self.0.0.processes.borrow().stopped();
@@ -218,46 +225,46 @@ impl Simulation {
     }
 }
 
-/// Where a process waits: a name in the message about a deadlock.
+/// Place where a process waits: a name in the message about a deadlock.
 #[derive(Clone, Copy, Debug)]
 pub struct Place(u32);
 
 impl Place {
-    /// Letting time pass.
+    /// Wait for time to pass.
     pub const TIME: Self = Self(1);
-    /// A device's completion.
+    /// Wait for a device's completion.
     pub const IO: Self = Self(2);
 }
 
 impl Sim {
-    /// Virtual time.
+    /// Returns the virtual time [ns].
     #[inline]
     pub fn now_ns(&self) -> u64 {
         self.0.now_ns.get()
     }
 
-    /// Events that have happened.
+    /// Returns the number of events so far.
     pub fn events(&self) -> u64 {
         self.0.events.get()
     }
 
-    /// Hash of everything that has happened, with its times.
+    /// Returns the hash of everything that has happened, with its times.
     pub fn hash(&self) -> u64 {
         self.0.hash.get()
     }
 
-    /// Makes a value part of the hash.
+    /// Adds a value to the hash.
     #[inline]
     pub fn note(&self, value: u64) {
         self.0.hash.set(mix(self.0.hash.get(), value));
     }
 
-    /// The random stream of that name: the same for the same seed and name, whatever else is drawn.
+    /// Returns the random stream of that name: the same for the same seed and name, whatever else is drawn.
     pub fn stream(&self, name: &str) -> Stream {
         self.0.streams.named(name)
     }
 
-    /// Starts a process; it runs for the first time when what is running now waits.
+    /// Starts a process; it first runs when the process running now waits.
     pub fn spawn<F>(&self, name: impl Into<Cow<'static, str>>, work: F)
     where
         F: Future<Output = ()> + 'static,
@@ -265,8 +272,7 @@ impl Sim {
         self.start(name.into(), false, work);
     }
 
-    /// Starts a process that serves others: a run does not wait for its end, and it may wait for
-    /// ever.
+    /// Starts a process that serves others: a run does not wait for its end, and it may wait forever.
     pub fn spawn_daemon<F>(&self, name: impl Into<Cow<'static, str>>, work: F)
     where
         F: Future<Output = ()> + 'static,
@@ -286,8 +292,8 @@ impl Sim {
         MachineId(machines.len() as u32 - 1)
     }
 
-    /// A machine's event at a time; if that is not later than now, at this instant after all that
-    /// is already due.
+    /// Schedules a machine's event; if the time is not later than now, it happens at this instant after everything
+    /// already due.
     #[inline]
     pub fn call_at(&self, time_ns: u64, machine: MachineId, token: u64) {
         let what = What::Call(machine, token);
@@ -298,13 +304,13 @@ impl Sim {
         }
     }
 
-    /// The process that runs now.
+    /// Returns the process that runs now.
     #[inline]
     pub fn running(&self) -> ProcessId {
         self.0.running.get()
     }
 
-    /// Wakes a process at this instant, after all that is already due. No harm if it has ended.
+    /// Wakes a process at this instant, after everything already due; has no effect if it has ended.
     #[inline]
     pub fn wake(&self, process: ProcessId) {
         self.0.ready.borrow_mut().push_back(What::Wake(process));
@@ -319,14 +325,14 @@ impl Sim {
         self.0.calendar.borrow_mut().cancel(number);
     }
 
-    /// Names a place where processes wait.
+    /// Registers the name of a place where processes wait.
     pub fn place(&self, name: &str) -> Place {
         let mut places = self.0.places.borrow_mut();
         places.push(name.into());
         Place(places.len() as u32 - 1)
     }
 
-    /// The process that runs now is about to wait there.
+    /// Records that the process that runs now is about to wait there.
     #[inline]
     pub fn stops_at(&self, place: Place) {
         self.0.stops_at.set(place.0);
@@ -366,7 +372,7 @@ impl Sim {
     }
 }
 
-/// One step of a running hash: a multiplication by the golden ratio and a rotation.
+/// Returns the next value of a running hash: a multiplication by the golden ratio and a rotation.
 #[inline]
 fn mix(hash: u64, value: u64) -> u64 {
     (hash ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)

@@ -1,15 +1,15 @@
 //! Counts and areas of a queueing station.
 //!
-//! A station counts arrivals, starts of service and departures, and integrates the number present
-//! and the number in service over time. All of it is whole numbers, so that two identities hold
-//! exactly, at any instant of any run, and are checked in every test:
+//! A station counts arrivals, starts of service and departures, and integrates the number present and the number in
+//! service over time. All values are whole numbers, so that two identities hold exactly, at any instant of any run, and
+//! are checked in every test:
 //!
 //! - Little's law on the sample path: the area under the number present is the sum of the times that
 //!   those present have spent here so far plus those that the departed spent;
 //! - arrivals = departures + present.
 //!
-//! The area is built when the number changes, the times when somebody departs: two ways that agree
-//! only if no change was missed.
+//! The area is updated when the number changes, the times at each departure: two ways that agree only if no change was
+//! missed.
 
 /// Counts and areas so far.
 #[derive(Clone, Debug, Default)]
@@ -34,22 +34,22 @@ pub struct Station {
     present_at_reset: u64,
 }
 
-/// What a station has seen, up to an instant.
+/// Statistics of a station up to an instant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StationReport {
-    /// Its name.
+    /// Name of the station.
     pub name: String,
-    /// Servers; utilisation is per server.
+    /// Number of servers; utilisation is per server.
     pub servers: u64,
-    /// The time looked at.
+    /// Length of the observation [ns].
     pub elapsed_ns: u64,
-    /// Came.
+    /// Number of arrivals.
     pub arrivals: u64,
-    /// Left.
+    /// Number of departures.
     pub departures: u64,
-    /// Are still here.
+    /// Number present now.
     pub present: u64,
-    /// Most at once.
+    /// Largest number present at once.
     pub present_max: u64,
     /// Mean number present, waiting and in service: L.
     pub present_mean: f64,
@@ -57,17 +57,17 @@ pub struct StationReport {
     pub queue_mean: f64,
     /// Busy share of the servers' time.
     pub utilisation: f64,
-    /// Sum of waits from arrival to start of service, of those that started.
+    /// Sum of waits from arrival to start of service, of those that started [ns].
     pub wait_ns_sum: u64,
-    /// Longest of them.
+    /// Longest wait [ns].
     pub wait_ns_max: u64,
-    /// Mean wait, of those that started; 0 if none did.
+    /// Mean wait of those that started [ns]; 0 if none did.
     pub wait_ns_mean: f64,
-    /// Sum of times from arrival to departure, of the departed.
+    /// Sum of times from arrival to departure of the departed [ns].
     pub sojourn_ns_sum: u64,
-    /// Mean time here, of the departed; 0 if none did.
+    /// Mean time from arrival to departure of the departed [ns]; 0 if none did.
     pub sojourn_ns_mean: f64,
-    /// Does Little's law hold as an identity?
+    /// True if Little's law holds as an identity.
     pub little: bool,
 }
 
@@ -80,7 +80,7 @@ impl Station {
         self.changed_ns = now_ns;
     }
 
-    /// One comes.
+    /// Records an arrival.
     #[inline]
     pub fn arrive(&mut self, now_ns: u64) {
         self.advance(now_ns);
@@ -91,7 +91,7 @@ impl Station {
         self.queued_arrived_ns += u128::from(now_ns);
     }
 
-    /// One that came at `arrived_ns` is being served.
+    /// Records the start of service of a customer that arrived at `arrived_ns`.
     #[inline]
     pub fn start(&mut self, now_ns: u64, arrived_ns: u64) {
         self.advance(now_ns);
@@ -103,7 +103,7 @@ impl Station {
         self.wait_ns_max = self.wait_ns_max.max(wait);
     }
 
-    /// One that came at `arrived_ns` goes, served.
+    /// Records the departure of a served customer that arrived at `arrived_ns`.
     #[inline]
     pub fn depart(&mut self, now_ns: u64, arrived_ns: u64) {
         self.advance(now_ns);
@@ -114,20 +114,19 @@ impl Station {
         self.sojourn_ns_sum += u128::from(now_ns - arrived_ns);
     }
 
-    /// One that came at `arrived_ns` goes before it was served.
+    /// Records the departure of a customer that arrived at `arrived_ns` and was not served.
     pub fn give_up(&mut self, now_ns: u64, arrived_ns: u64) {
         self.start(now_ns, arrived_ns);
         self.depart(now_ns, arrived_ns);
     }
 
-    /// Present now.
+    /// Returns the number present now.
     #[inline]
     pub fn present(&self) -> u64 {
         self.present
     }
 
-    /// Forgets everything but who is present: the end of a warm-up. Times of those present count
-    /// from now on.
+    /// Resets everything except who is present, at the end of a warm-up. Times of those present count from now on.
     pub fn reset(&mut self, now_ns: u64) {
         let now = u128::from(now_ns);
         let queued = u128::from(self.present - self.in_service);
@@ -144,13 +143,13 @@ impl Station {
         };
     }
 
-    /// Arrival time of one that may have come before the last [`Station::reset`].
+    /// Returns the arrival time of a customer that may have arrived before the last [`Station::reset`] [ns].
     #[inline]
     pub fn arrived_ns(&self, arrived_ns: u64) -> u64 {
         arrived_ns.max(self.since_ns)
     }
 
-    /// Do the identities hold?
+    /// Returns true if the identities hold.
     pub fn holds(&self, now_ns: u64) -> bool {
         let now = u128::from(now_ns);
         let area = self.present_area + (now - u128::from(self.changed_ns)) * u128::from(self.present);
@@ -158,7 +157,7 @@ impl Station {
         area == self.sojourn_ns_sum + held && self.arrivals + self.present_at_reset == self.departures + self.present
     }
 
-    /// What was seen up to now.
+    /// Returns the statistics up to now.
     pub fn report(&self, name: &str, servers: u64, now_ns: u64) -> StationReport {
         let mut here = self.clone();
         here.advance(now_ns);

@@ -1,9 +1,8 @@
 //! Named random streams from one seed.
 //!
-//! Each component draws from streams of its own, named after it and the purpose
-//! (`"session 3/think"`). What one component draws changes nothing for another; and two arms of a
-//! study that share a seed meet the same thinking times, keys and seeks, so that their difference
-//! is the arms' and not the dice's (common random numbers).
+//! Each component draws from its own streams, named after it and the purpose (`"session 3/think"`). The draws of one
+//! component change nothing for another; and two arms of a study that share a seed get the same think times, keys and
+//! seeks, so that their difference comes from the arms and not from the random numbers (common random numbers).
 
 use dyno_stats::rng::{Xoshiro256, splitmix64};
 
@@ -16,19 +15,19 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// From a seed.
+    /// Returns streams from a seed.
     pub fn new(seed: u64) -> Self {
         Self { seed }
     }
 
-    /// The stream of that name.
+    /// Returns the stream of that name.
     pub fn named(&self, name: &str) -> Stream {
         let mut state = self.seed;
         let mut state = splitmix64(&mut state) ^ fnv1a(name.as_bytes());
         Stream::new(Xoshiro256::new(splitmix64(&mut state)))
     }
 
-    /// The seed of a replication: another for each number, unlike the seed itself.
+    /// Returns the seed of a replication: different for each number, and from the seed itself.
     pub fn replication_seed(seed: u64, number: u64) -> u64 {
         let mut state = seed ^ number.wrapping_mul(0xd134_2543_de82_ef95);
         splitmix64(&mut state);
@@ -36,7 +35,7 @@ impl Streams {
     }
 }
 
-/// FNV-1a, 64 bits: a hash that is the same everywhere and for ever.
+/// Returns the FNV-1a hash, 64 bits: the same on every machine and in every version.
 pub fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }

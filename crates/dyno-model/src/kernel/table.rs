@@ -1,10 +1,9 @@
 //! Sampling from measured quantiles.
 //!
-//! A table of (probability, value) stands for measured latencies without a formula for their shape.
-//! Between two points the logarithm of the value is linear in the probability: storage latencies
-//! span decades, and a straight line in values would put too much weight at the upper end of each
-//! step. [`Table::of_values`] takes 81 points, 31 of them in the last decile up to 1 - 1e-4, because
-//! that is where a log writer's waits are decided.
+//! A table of (probability, value) represents measured latencies without a formula for their distribution. Between two
+//! points the logarithm of the value is linear in the probability: storage latencies span decades, and a straight line
+//! in values would put too much weight at the upper end of each step. [`Table::of_values`] takes 81 points, 31 of them
+//! in the last decile up to 1 - 1e-4, because these determine a log writer's waits.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +14,7 @@ pub struct Table {
     points: Vec<(f64, f64)>,
 }
 
-/// The table as a parameter file has it.
+/// Table in the form of a parameter file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Columns {
@@ -23,22 +22,25 @@ struct Columns {
     us: Vec<f64>,
 }
 
-/// What is wrong with a table.
+/// Error in a table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
-    /// Too short, or columns of unequal length.
+    /// The table is too short, or the columns have different lengths.
     #[error("a table of quantiles needs two points or more, and as many values as probabilities")]
     Shape,
-    /// Probabilities.
+    /// A probability is out of order or range.
     #[error("the probabilities of a table must rise from 0 to 1 (point {0})")]
     Probability(usize),
-    /// Values.
+    /// A value is not positive or falls.
     #[error("the values of a table must be positive and must not fall (point {0})")]
     Value(usize),
 }
 
 impl Table {
-    /// From (probability, value).
+    /// Makes a table from (probability, value).
+    ///
+    /// # Errors
+    /// The table is too short, out of order, or has values that are not positive.
     pub fn new(points: Vec<(f64, f64)>) -> Result<Self, TableError> {
         if points.len() < 2 {
             return Err(TableError::Shape);
@@ -57,7 +59,10 @@ impl Table {
         Ok(Self { points })
     }
 
-    /// Quantiles of measured values (type 7); values below 1e-9 count as that.
+    /// Returns quantiles of measured values (type 7); values below 1e-9 count as 1e-9.
+    ///
+    /// # Errors
+    /// The table is too short, out of order, or has values that are not positive.
     pub fn of_values(values: &[f64]) -> Result<Self, TableError> {
         let mut sorted: Vec<f64> = values.iter().map(|value| value.max(1e-9)).collect();
         sorted.sort_by(f64::total_cmp);
@@ -68,7 +73,7 @@ impl Table {
         Self::new(points.collect())
     }
 
-    /// The value below which a share `p` lies.
+    /// Returns the value below which a share `p` lies.
     pub fn quantile(&self, p: f64) -> f64 {
         let after = self.points.partition_point(|&(at, _)| at <= p).min(self.points.len() - 1);
         let ((p0, v0), (p1, v1)) = (self.points[after.max(1) - 1], self.points[after.max(1)]);
@@ -76,8 +81,8 @@ impl Table {
         v0 * libm::pow(v1 / v0, share)
     }
 
-    /// Mean: between two points the mean of a value that grows by a constant factor is the
-    /// logarithmic mean of its ends.
+    /// Returns the mean: between two points the mean of a value that grows by a constant factor is the logarithmic mean
+    /// of its ends.
     pub fn mean(&self) -> f64 {
         let step = |&[(p0, v0), (p1, v1)]: &[(f64, f64); 2]| {
             let ratio = v1 / v0;
@@ -87,14 +92,14 @@ impl Table {
         self.points.windows(2).filter_map(|pair| pair.first_chunk::<2>()).map(step).sum()
     }
 
-    /// The points.
+    /// Returns the points.
     pub fn points(&self) -> &[(f64, f64)] {
         &self.points
     }
 }
 
-/// Four in the first hundredth, 0.01 to 0.89 by 0.02 (45), 31 from 0.9 to 1 - 1e-4 at equal ratios of
-/// what is left, and 1.
+/// Returns the probabilities: four in the first hundredth, 0.01 to 0.89 by 0.02 (45), 31 from 0.9 to 1 - 1e-4 at equal
+/// ratios of the remainder, and 1.
 fn probabilities() -> Vec<f64> {
     let start = [0.0, 0.0005, 0.002, 0.005].into_iter();
     let body = start.chain((0..45).map(|i| 0.01 + f64::from(i) / 50.0));
@@ -102,7 +107,7 @@ fn probabilities() -> Vec<f64> {
     body.chain(tail).chain([1.0]).collect()
 }
 
-/// Type 7 quantile of sorted values, not empty.
+/// Returns the type 7 quantile of sorted values, which must not be empty.
 pub fn quantile_of(sorted: &[f64], p: f64) -> f64 {
     let at = p * (sorted.len() - 1) as f64;
     let below = at.floor() as usize;

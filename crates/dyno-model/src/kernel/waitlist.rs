@@ -1,9 +1,8 @@
-//! Who waits, in order, and what was handed to whom.
+//! List of waiting processes, in order, and of the values passed to them.
 //!
-//! Resource, condition and channel are a state and a wait list each. Whoever ends a wait *hands
-//! over*: from that instant the value belongs to that waiter, and nobody who comes later can take
-//! it, although the waiter runs a little later. A waiter that is dropped before it took what it was
-//! handed gives it back.
+//! Resource, condition and channel each consist of a state and a wait list. Ending a wait *hands over* a value: from
+//! that instant the value belongs to that waiter, and no later process can take it, although the waiter runs slightly
+//! later. A waiter that is dropped before it took its value gives it back.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -34,11 +33,11 @@ enum Queue {
 struct State<T> {
     queue: Queue,
     next_ticket: u64,
-    /// Handed over, not yet taken: rarely more than two.
+    /// Values handed over but not yet taken, rarely more than two.
     handed: Vec<(u64, T)>,
 }
 
-/// What gets back what a dropped waiter was handed.
+/// Function that receives the value of a dropped waiter.
 type GiveBack<T> = Box<dyn Fn(T)>;
 
 struct Inner<T> {
@@ -48,7 +47,7 @@ struct Inner<T> {
     give_back: RefCell<Option<GiveBack<T>>>,
 }
 
-/// The list; clones share it.
+/// List of waiters; clones share it.
 pub struct WaitList<T>(Rc<Inner<T>>);
 
 impl<T> Clone for WaitList<T> {
@@ -58,7 +57,7 @@ impl<T> Clone for WaitList<T> {
 }
 
 impl<T> WaitList<T> {
-    /// An empty list; the name is what a message about a deadlock shows.
+    /// Returns an empty list; the name appears in a message about a deadlock.
     pub fn new(sim: &Sim, name: &str, discipline: Discipline) -> Self {
         let queue = match discipline {
             Discipline::Fifo => Queue::Fifo(VecDeque::new()),
@@ -69,25 +68,28 @@ impl<T> WaitList<T> {
         Self(Rc::new(Inner { sim, place, state, give_back: RefCell::default() }))
     }
 
-    /// The run.
+    /// Returns the run.
     #[inline]
     pub fn sim(&self) -> &Sim {
         &self.0.sim
     }
 
-    /// Says what to do with a value whose waiter was dropped before it took it. Without this the
-    /// value is dropped.
+    /// Sets the function that receives a value whose waiter was dropped before it took it. Without it the value is
+    /// dropped.
     pub fn on_give_back(&self, give_back: impl Fn(T) + 'static) {
         *self.0.give_back.borrow_mut() = Some(Box::new(give_back));
     }
 
-    /// Waits to be handed a value.
+    /// Waits for a value.
     #[inline]
     pub fn wait(&self, priority: u32) -> Wait<'_, T> {
         Wait { list: self, priority, ticket: None }
     }
 
-    /// Hands a value to the first in the queue; gives it back when nobody waits.
+    /// Hands a value to the first in the queue; returns it if no process waits.
+    ///
+    /// # Errors
+    /// No process waits: the value itself.
     #[inline]
     pub fn hand(&self, value: T) -> Result<(), T> {
         let mut state = self.0.state.borrow_mut();
@@ -101,7 +103,7 @@ impl<T> WaitList<T> {
         Ok(())
     }
 
-    /// How many wait.
+    /// Returns the number of waiting processes.
     #[inline]
     pub fn len(&self) -> usize {
         match &self.0.state.borrow().queue {
@@ -110,14 +112,14 @@ impl<T> WaitList<T> {
         }
     }
 
-    /// Does nobody wait?
+    /// Returns true if no process waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Waiting to be handed a value.
+/// Future of a process that waits for a value.
 #[must_use = "nobody waits until it is awaited"]
 pub struct Wait<'a, T> {
     list: &'a WaitList<T>,

@@ -1,7 +1,7 @@
-//! Skewed popularity: item `i` of `0..n` is asked for in proportion to `(i + 1)^-skew`.
+//! Skewed popularity: item `i` of `0..n` is chosen with probability proportional to `(i + 1)^-skew`.
 //!
-//! The distribution function as a table, found by bisection between the bounds that a guide table
-//! of as many places gives: exact, one draw per sample, a small constant number of steps.
+//! The distribution function is a table, searched by bisection between the bounds that a guide table of the same length
+//! gives: exact, one draw per sample, a small constant number of steps.
 
 use super::sample::Stream;
 
@@ -10,12 +10,12 @@ use super::sample::Stream;
 pub struct Zipf {
     /// Probability of the items up to and including this one.
     up_to: Vec<f64>,
-    /// First item whose probability up to it is above i / n.
+    /// First item whose cumulative probability is above i / n.
     guide: Vec<u32>,
 }
 
 impl Zipf {
-    /// `n` > 0 items; a skew of 0 makes them equally popular.
+    /// Returns the popularity of `n` > 0 items; a skew of 0 makes them equally popular.
     pub fn new(n: u32, skew: f64) -> Self {
         let mut sum = 0.0;
         let mut up_to: Vec<f64> = (1..=n)
@@ -38,7 +38,7 @@ impl Zipf {
         Self { up_to, guide }
     }
 
-    /// An item.
+    /// Returns a random item.
     #[inline]
     pub fn sample(&self, stream: &mut Stream) -> u32 {
         let n = self.up_to.len();
@@ -49,7 +49,7 @@ impl Zipf {
         (from + self.up_to[from..to].partition_point(|&p| p <= u)) as u32
     }
 
-    /// Probability of an item.
+    /// Returns the probability of an item.
     pub fn probability(&self, item: u32) -> f64 {
         let i = item as usize;
         self.up_to[i] - if i == 0 { 0.0 } else { self.up_to[i - 1] }

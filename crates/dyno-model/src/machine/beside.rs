@@ -1,5 +1,4 @@
-//! Databases beside `ORCL`: other instances, each with a server and a load of its own, on the same
-//! storage.
+//! Databases beside `ORCL`: other instances on the same storage, each with its own server and load.
 //!
 //! ```toml
 //! [databases.BATCH]
@@ -10,10 +9,10 @@
 //! sessions = 64
 //! ```
 //!
-//! All instances keep their files on what `[storage]` names; each has an equal part of it, `ORCL` the
-//! first. Cells know them by their names: a directive of `[cells.iorm.plan]` with that name is theirs.
-//! Their sessions work from the first instant to the end of the run. A run keeps no waits and calls of
-//! them; what they got is told by the cells' metrics and by the number of their transactions.
+//! All instances keep their files on the devices in `[storage]`; each has an equal part of them, `ORCL` the first.
+//! Cells know them by their names, so that a directive in `[cells.iorm.plan]` with that name applies to them. Their
+//! sessions work from the first instant to the end of the run. A run records none of their waits and calls; the cells'
+//! metrics and the number of their transactions show what they did.
 
 use toml::{Table, Value};
 
@@ -21,7 +20,7 @@ use super::describe::DatabaseLine;
 use super::error::choices;
 use super::instance::instance_rows;
 use super::schema::{self, Form, Row};
-use super::tree::{self, Given, Tree};
+use super::tree::{self, GivenValue, Tree};
 use super::{Machine, MachineError};
 use crate::database::InstanceParameters;
 use crate::device::{Parameter, parameter};
@@ -34,22 +33,22 @@ pub struct Beside {
     kind: &'static str,
 }
 
-/// What a database beside `ORCL` does.
+/// Load of a database beside `ORCL`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
-    /// Sessions.
+    /// Number of sessions.
     pub sessions: u32,
-    /// What each of them repeats.
+    /// Workload that each of them repeats.
     pub workload: Workload,
 }
 
 const SESSIONS: Parameter =
     parameter("sessions", "sessions, from the start to the end", "chosen").within(1.0..=65_535.0);
 
-/// The database, as cells know it.
+/// Name of the database on the cells.
 pub const DATABASE: &str = "ORCL";
 
-/// Names that cells give to databases without one.
+/// Names that cells give to databases without a directive, and the studied one.
 const TAKEN: [&str; 3] = [DATABASE, "other", "_OTHER_DATABASE_"];
 
 impl Beside {
@@ -61,7 +60,7 @@ impl Beside {
         format!("databases.{}.workload", self.name)
     }
 
-    /// All rows: its server, then its load.
+    /// Returns all rows: its server, then its load.
     pub fn rows(&self, has_cells: bool) -> Vec<Row> {
         let mut all = instance_rows(&self.prefix(), has_cells);
         let prefix = self.load_prefix();
@@ -73,13 +72,16 @@ impl Beside {
     }
 }
 
-/// A workload of a kind; what is not given has its default.
+/// Returns a workload of a kind with defaults for missing parameters.
 fn workload(kind: &str, mut given: Table) -> Option<Workload> {
     given.insert("kind".into(), Value::String(kind.into()));
     Value::Table(given).try_into().ok()
 }
 
-/// Takes the databases, and what each does, out of a text.
+/// Removes the databases and their loads from a text.
+///
+/// # Errors
+/// The machine is invalid: the error names the place and what is allowed.
 pub fn beside(tree: &mut Tree) -> Result<Vec<Beside>, MachineError> {
     let named = tree.tables.iter().filter_map(|(path, &line)| {
         let name = path.strip_prefix("databases.")?;
@@ -97,7 +99,7 @@ pub fn beside(tree: &mut Tree) -> Result<Vec<Beside>, MachineError> {
             return Err(MachineError::at(place, message, step));
         }
         let path = format!("databases.{name}.workload.kind");
-        let Some(Given { value, line, .. }) = tree.values.remove(&path) else {
+        let Some(GivenValue { value, line, .. }) = tree.values.remove(&path) else {
             let kinds = Workload::KINDS.join(", ");
             let step = format!("add `kind = ...` to [databases.{name}.workload]: {kinds}");
             return Err(MachineError::at(place, "a database beside says what it does", step));
@@ -113,13 +115,13 @@ pub fn beside(tree: &mut Tree) -> Result<Vec<Beside>, MachineError> {
     Ok(all)
 }
 
-/// Is it a row of a load, not of an instance?
+/// Returns true if the path is a row of a load, not of an instance.
 pub fn is_load(path: &str) -> bool {
     path.starts_with("databases.") && path.contains(".workload.")
 }
 
 impl Machine {
-    /// What a database does.
+    /// Returns the load of a database.
     pub(super) fn load(&self, of: &Beside) -> Result<Load, MachineError> {
         let prefix = of.load_prefix();
         let start = format!("{prefix}.");
@@ -140,12 +142,12 @@ impl Machine {
         Ok(Load { sessions, workload })
     }
 
-    /// The instance of a database beside.
+    /// Returns the instance of a database beside `ORCL`.
     pub(super) fn instance_of(&self, of: &Beside) -> Result<InstanceParameters, MachineError> {
         self.instance_at(&of.prefix())
     }
 
-    /// Each database beside in a line.
+    /// Returns one line for each database beside `ORCL`.
     pub(super) fn database_lines(&self) -> Vec<DatabaseLine> {
         let line = |of: &Beside| {
             let word = |path: &str| self.value(path).map(schema::text).unwrap_or_default();

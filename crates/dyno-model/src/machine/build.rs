@@ -1,4 +1,4 @@
-//! From a machine to devices of a run.
+//! Construction of a machine's devices in a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -24,44 +24,47 @@ use crate::workload::{Progress, Stop};
 
 /// A machine in a run: its instance, and the storage below it.
 pub struct Built {
-    /// The instance; its storage knows all devices in use.
+    /// Instance, whose storage holds all devices in use.
     pub instance: Instance,
-    /// The databases beside it; nobody works there yet.
+    /// Databases beside it, without sessions yet.
     pub beside: Vec<Neighbour>,
-    /// Its storage cells.
+    /// Storage cells, if there are any.
     pub rack: Option<Rc<Rack>>,
     checks: Vec<Check>,
 }
 
-/// A database beside, in a run.
+/// A database beside `ORCL` in a run.
 pub struct Neighbour {
-    /// Its name.
+    /// Name of the database.
     pub name: String,
-    /// Its instance.
+    /// Instance of the database.
     pub instance: Instance,
-    /// What its sessions are to do.
+    /// Load of its sessions.
     pub load: Load,
 }
 
 impl Neighbour {
     /// Starts its sessions, which never end.
+    ///
+    /// # Errors
+    /// A parameter has an impossible value.
     pub fn work(&self, sim: &Sim) -> Result<Progress, ParameterError> {
         let Load { sessions, workload } = &self.load;
         workload.spawn(sim, &self.instance, *sessions, &Stop::never())
     }
 }
 
-/// The book-keeping of a device: its name, and whether everything adds up.
+/// Name of a device, and a check that its books balance.
 type Check = (String, Box<dyn Fn() -> bool>);
 
 impl Built {
-    /// Devices whose pages or lines do not add up: always none.
+    /// Returns the devices whose pages or lines do not add up; there must be none.
     pub fn broken(&self) -> Vec<&str> {
         let wrong = self.checks.iter().filter(|(_, holds)| !holds());
         wrong.map(|(name, _)| name.as_str()).collect()
     }
 
-    /// What every device in use and the run queues have seen, each once, in the order of the stacks.
+    /// Returns the statistics of every device in use and of the run queues, each once, in the order of the stacks.
     pub fn reports(&self) -> Vec<StationReport> {
         // Databases beside use the same devices.
         let Storage { redo, data, temp } = self.instance.storage();
@@ -79,17 +82,20 @@ impl Built {
     }
 }
 
-/// Storage before there is an instance on it.
+/// Storage without an instance.
 struct Stored {
     storage: Storage,
-    /// Of the databases beside.
+    /// Storage of the databases beside `ORCL`.
     beside: Vec<Storage>,
     rack: Option<Rc<Rack>>,
     checks: Vec<Check>,
 }
 
 impl Machine {
-    /// Builds the storage that is in use, and throws it away: what only devices can tell.
+    /// Builds the storage in use and discards it, to find errors that only devices can detect.
+    ///
+    /// # Errors
+    /// The machine is invalid: the error names the place and what is allowed.
     pub fn try_storage(&self) -> Result<(), MachineError> {
         self.storage(&Simulation::new(0)).map(|_| ())
     }
@@ -110,7 +116,10 @@ impl Machine {
         Ok(Stored { storage, beside, rack, checks })
     }
 
-    /// Builds what is in use and starts the instance.
+    /// Builds the devices in use and starts the instance.
+    ///
+    /// # Errors
+    /// The machine is invalid: the error names the place and what is allowed.
     pub fn build(&self, sim: &Sim, sink: Rc<dyn Sink>) -> Result<Built, MachineError> {
         let Stored { storage, beside, rack, checks } = self.storage(sim)?;
         let wrong = |error: ParameterError| MachineError::at(format!("database.{}", error.key), error.to_string(), "");
@@ -125,10 +134,10 @@ impl Machine {
     }
 }
 
-/// What for, and for which database.
+/// Purpose and database of an I/O.
 type Use<'u> = (Purpose, &'u str);
 
-/// Below other devices there are no disk groups, and nothing tells whose a request is.
+/// Use of devices below other devices: there are no disk groups, and a request's purpose is unknown.
 const BELOW: Use = (Purpose::Data, DATABASE);
 
 struct Builder<'a> {
@@ -141,8 +150,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// Where a database keeps its files: all of what the machine names, or with others beside its own
-    /// equal part.
+    /// Returns the storage of a database: everything the machine names, or with other databases its own equal part.
     fn storage(&mut self, database: &str, number: u64) -> Result<Storage, MachineError> {
         let parts = 1 + self.machine.beside.len() as u64;
         let own = |device: Rc<dyn Device>| -> Rc<dyn Device> {
@@ -156,7 +164,7 @@ impl<'a> Builder<'a> {
         Ok(Storage { redo, data: own(data), temp: own(temp) })
     }
 
-    /// The devices that a parameter names, one after the other, for what and whom.
+    /// Returns the devices that a parameter names, in order, for a purpose and database.
     fn all(&mut self, path: &str, of: Use) -> Result<Vec<Rc<dyn Device>>, MachineError> {
         let mut all = Vec::new();
         for name in self.machine.names(path) {
@@ -175,7 +183,7 @@ impl<'a> Builder<'a> {
         Ok(all)
     }
 
-    /// A disk group of the cells, for I/O of a purpose of a database.
+    /// Returns a disk group of the cells, for I/O of a purpose of a database.
     fn group(&self, name: &str, of: Use) -> Result<Option<Rc<dyn Device>>, MachineError> {
         let (purpose, database) = of;
         let Some(rack) = self.rack.filter(|rack| rack.groups().iter().any(|own| own == name)) else {
@@ -193,7 +201,7 @@ impl<'a> Builder<'a> {
         rack.group(name, &tag).map(Some).map_err(|error| self.machine.cell_error(&error))
     }
 
-    /// Where data or sorts lie: several devices are laid end to end.
+    /// Returns the place of data or sorts: several devices are concatenated.
     fn place(&mut self, key: &str, of: Use) -> Result<Rc<dyn Device>, MachineError> {
         let all = self.all(&format!("storage.{key}"), of)?;
         match &all[..] {
@@ -211,7 +219,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// All devices of a part.
+    /// Returns all devices of a part.
     fn part(&mut self, part: &'a Part) -> Result<Vec<Rc<dyn Device>>, MachineError> {
         if let Some(built) = self.devices.get(part.name.as_str()) {
             return Ok(built.clone());
@@ -274,7 +282,7 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// The channels that a LUN is reached by.
+    /// Returns the channels of a LUN.
     fn channels_of(&mut self, lun: &'a Part) -> Result<Vec<Rc<HbaChannel>>, MachineError> {
         let mut all = Vec::new();
         for name in self.machine.names(&lun.path("channel")) {
@@ -304,7 +312,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The name of one of several.
+/// Returns the name of one of several devices.
 fn numbered(name: &str, number: usize, count: usize) -> String {
     if count == 1 { name.into() } else { format!("{name}.{number}") }
 }

@@ -1,9 +1,9 @@
-//! The machines that come with the product.
+//! Built-in machines.
 
 use super::MachineError;
 use super::error::choices;
 
-/// Name and text of each.
+/// Name and text of each machine.
 const MACHINES: [(&str, &str); 6] = [
     ("exadata-x2", include_str!("../../machines/exadata-x2.toml")),
     ("exadata-x2-shared", include_str!("../../machines/exadata-x2-shared.toml")),
@@ -13,12 +13,15 @@ const MACHINES: [(&str, &str); 6] = [
     ("sas-and-flash", include_str!("../../machines/sas-and-flash.toml")),
 ];
 
-/// Names of the built-in machines.
+/// Returns the names of the built-in machines.
 pub fn built_in_names() -> impl Iterator<Item = &'static str> {
     MACHINES.iter().map(|(name, _)| *name)
 }
 
-/// The text of a built-in machine.
+/// Returns the text of a built-in machine.
+///
+/// # Errors
+/// There is no machine of that name.
 pub fn built_in(name: &str) -> Result<&'static str, MachineError> {
     let found = MACHINES.iter().find(|(own, _)| *own == name).map(|(_, text)| *text);
     found.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! A machine as it is shown: parts, and every parameter with its value and source.
+//! Description of a machine: parts, and every parameter with its value and source.
 
 use serde::Serialize;
 use toml::Value;
@@ -7,14 +7,14 @@ use super::Machine;
 use super::kind::PartKind;
 use super::schema::{self, Form};
 
-/// A machine as it is shown.
+/// Description of a machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct Description {
-    /// What it is.
+    /// Title.
     pub title: String,
     /// Databases beside `ORCL`.
     pub databases: Vec<DatabaseLine>,
-    /// Parts of its storage, as in the text.
+    /// Parts of its storage, in the order of the text.
     pub parts: Vec<PartLine>,
     /// All parameters.
     pub parameters: Vec<ParameterLine>,
@@ -23,24 +23,24 @@ pub struct Description {
 /// A database beside `ORCL`.
 #[derive(Clone, Debug, Serialize)]
 pub struct DatabaseLine {
-    /// Its name.
+    /// Name of the database.
     pub name: String,
-    /// What it is, in a line.
+    /// Description in one line.
     pub text: String,
 }
 
-/// A part.
+/// A part of the storage.
 #[derive(Clone, Debug, Serialize)]
 pub struct PartLine {
-    /// Its name.
+    /// Name of the part.
     pub name: String,
-    /// Its kind.
+    /// Kind of the part.
     pub kind: String,
-    /// What it stands over.
+    /// Names of the parts below it.
     pub over: Vec<String>,
-    /// How many there are.
+    /// Number of its devices.
     pub count: u64,
-    /// What it is, in a line.
+    /// Description in one line.
     pub text: String,
 }
 
@@ -49,24 +49,24 @@ pub struct PartLine {
 pub struct ParameterLine {
     /// Dotted path.
     pub path: String,
-    /// Present value, as TOML has it; none where it must be given and is not.
+    /// Present value as TOML; `None` if it is required and missing.
     pub value: Option<Value>,
-    /// What it is if nobody says anything.
+    /// Default value.
     pub default: Option<Value>,
-    /// Its unit; empty for counts and words.
+    /// Unit; empty for counts and words.
     pub unit: String,
-    /// From where to where it may go; none for what is no number.
+    /// Bounds; `None` if it is not a number.
     pub range: Option<(f64, f64)>,
-    /// What it means.
+    /// Meaning.
     pub meaning: String,
-    /// Who says so.
+    /// Source of the value.
     pub source: String,
-    /// Was it given by the machine or by a setting?
+    /// True if the machine or a setting sets it.
     pub given: bool,
 }
 
 impl Machine {
-    /// Parts and parameters.
+    /// Returns parts and parameters.
     pub fn describe(&self) -> Description {
         let cells = self.cell_lines();
         let parts = cells.into_iter().chain(self.parts.iter().map(|part| self.part_line(part)));
@@ -96,7 +96,7 @@ impl Machine {
         Description { title: self.title.clone(), databases, parts, parameters }
     }
 
-    /// The storage cells as parts: groups over cells, cells over disks and flash.
+    /// Returns the storage cells as parts: groups over cells, cells over disks and flash.
     fn cell_lines(&self) -> Vec<PartLine> {
         let Ok(Some(rack)) = self.rack() else { return Vec::new() };
         let line = |name: &str, kind: &str, over: &[&str], count, text| PartLine {
@@ -149,7 +149,7 @@ impl Machine {
         PartLine { name: part.name.clone(), kind: part.kind.name().into(), over, count, text }
     }
 
-    /// What is most telling about a part.
+    /// Returns the most informative parameters of a part.
     fn telling(&self, part: &super::Part) -> Vec<(String, String)> {
         let keys: &[&str] = match part.kind {
             PartKind::Disk => &["capacity_gb", "rotation_rpm"],

@@ -1,19 +1,19 @@
-//! What is wrong with a machine, where, and what would be right.
+//! Errors in a machine: what is wrong, where, and what would be valid.
 
-/// A machine that cannot be.
+/// Error in a machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}{}", self.prefix(), self.suffix())]
 pub struct MachineError {
     /// What was found and what was expected.
     pub message: String,
-    /// Line and key; empty where it is about the whole.
+    /// Line and key; empty if the error concerns the whole machine.
     pub place: String,
     /// What is allowed, or what to do; may be empty.
     pub next_step: String,
 }
 
 impl MachineError {
-    /// About a place.
+    /// Returns an error about a place.
     pub(super) fn at(place: impl Into<String>, message: impl Into<String>, next_step: impl Into<String>) -> Self {
         Self { place: place.into(), message: message.into(), next_step: next_step.into() }
     }
@@ -27,7 +27,7 @@ impl MachineError {
     }
 }
 
-/// Of `names` the one that is most like `name`, if it is like it at all.
+/// Returns the one of `names` that is most similar to `name`, if any is similar.
 pub(super) fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let far = |other: &'a str| {
         let is_part = name.len() > 2 && other.contains(name);
@@ -37,7 +37,7 @@ pub(super) fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) 
     (near.0 <= 1 + name.chars().count() / 3).then_some(near.1)
 }
 
-/// A sentence with the nearest name, then all that is allowed.
+/// Returns a sentence with the most similar name, then all that are allowed.
 pub(super) fn choices(name: &str, names: &[&str]) -> String {
     let near = nearest(name, names.iter().copied());
     let meant = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
@@ -46,7 +46,7 @@ pub(super) fn choices(name: &str, names: &[&str]) -> String {
     format!("{meant}allowed: {}{more}", shown.join(", "))
 }
 
-/// Letters to insert, drop or replace to make one word of the other.
+/// Returns the edit distance: letters to insert, drop or replace to turn one word into the other.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

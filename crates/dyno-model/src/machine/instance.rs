@@ -1,9 +1,9 @@
-//! The rows of a database instance, in `[database]` and in `[databases.NAME]`.
+//! Rows of a database instance, in `[database]` and in `[databases.NAME]`.
 
 use super::schema::{self, Row};
 use crate::database::{BufferParameters, InstanceParameters, RedoParameters, SchedulerParameters};
 
-/// The rows of an instance.
+/// Returns the rows of an instance.
 pub fn instance_rows(prefix: &str, has_cells: bool) -> Vec<Row> {
     let instance = InstanceParameters { cells: has_cells, ..InstanceParameters::default() };
     let InstanceParameters { scheduler, redo, buffers, .. } = &instance;

@@ -1,8 +1,8 @@
-//! The kinds of parts that a machine's storage is made of.
+//! Kinds of parts of a machine's storage.
 
 use std::fmt;
 
-/// What a part is.
+/// Kind of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartKind {
     Disk,
@@ -16,11 +16,11 @@ pub enum PartKind {
 }
 
 impl PartKind {
-    /// All of them, as errors list them.
+    /// All kinds in the order in which errors list them.
     pub const ALL: [Self; 8] =
         [Self::Disk, Self::Flash, Self::Cache, Self::Stripe, Self::Mirror, Self::Lun, Self::Channel, Self::Empirical];
 
-    /// The word after `kind =`.
+    /// Returns the word after `kind =`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Disk => "disk",
@@ -34,12 +34,12 @@ impl PartKind {
         }
     }
 
-    /// Does it stand over others?
+    /// Returns true if it stands over other parts.
     pub const fn is_over(self) -> bool {
         matches!(self, Self::Cache | Self::Stripe | Self::Mirror | Self::Lun)
     }
 
-    /// Does it stand over one each?
+    /// Returns true if it stands over one device each.
     pub const fn is_single(self) -> bool {
         matches!(self, Self::Cache | Self::Lun)
     }

@@ -1,16 +1,16 @@
-//! What stands over what: names are followed, counted and checked.
+//! Links between parts: names are resolved, counted and checked.
 
 use super::error::choices;
 use super::kind::PartKind;
 use super::sections::Part;
 use super::{Machine, MachineError};
 
-/// What a name in a machine stands for.
+/// Meaning of a name in a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named<'a> {
-    /// All of a part.
+    /// All devices of a part.
     All(&'a Part),
-    /// One of several.
+    /// One device of a part.
     One(&'a Part, u64),
 }
 
@@ -23,12 +23,12 @@ impl<'a> Named<'a> {
 }
 
 impl Machine {
-    /// A part by name.
+    /// Returns a part by its name.
     pub(super) fn part(&self, name: &str) -> Option<&Part> {
         self.parts.iter().find(|part| part.name == name)
     }
 
-    /// What a name means: a part, or one of several of it.
+    /// Returns the meaning of a name: a part, or one of its devices.
     pub(super) fn named(&self, name: &str) -> Option<Named<'_>> {
         if let Some(part) = self.part(name) {
             return Some(Named::All(part));
@@ -37,13 +37,13 @@ impl Machine {
         Some(Named::One(self.part(name)?, number.parse().ok()?))
     }
 
-    /// How many of a part there are.
+    /// Returns the number of devices of a part.
     pub(super) fn count(&self, part: &Part) -> u64 {
         let given = self.whole(&part.path("count"));
         given.unwrap_or_else(|| self.below(part))
     }
 
-    /// How many devices are below a part.
+    /// Returns the number of devices below a part.
     pub(super) fn below(&self, part: &Part) -> u64 {
         let names = self.names(&part.path("over"));
         let counts = names.iter().filter_map(|name| self.named(name)).map(|named| match named {
@@ -71,7 +71,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Names of one parameter: each a part of the right kind.
+    /// Checks that the names of one parameter are parts of the right kind.
     fn check_names(&self, part: &Part, key: &str) -> Result<(), MachineError> {
         let path = part.path(key);
         let place = self.place(&path);
@@ -113,7 +113,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Nothing stands over itself.
+    /// Checks that no part stands over itself.
     fn check_cycle<'a>(&'a self, part: &'a Part, above: &mut Vec<&'a str>) -> Result<(), MachineError> {
         above.push(&part.name);
         for name in self.names(&part.path("over")) {

@@ -1,4 +1,4 @@
-//! A machine, told in TOML: a database instance, storage devices that stack, and what lies where.
+//! Machine in TOML: a database instance, storage devices that stack, and the placement of files.
 //!
 //! ```toml
 //! title = "a server with one disk"
@@ -59,7 +59,7 @@ pub use error::MachineError;
 use error::choices;
 use schema::{Form, Row};
 use sections::Part;
-use tree::Given;
+use tree::GivenValue;
 
 /// A machine that can be built.
 #[derive(Clone, Debug)]
@@ -69,15 +69,18 @@ pub struct Machine {
     beside: Vec<Beside>,
     has_cells: bool,
     rows: Vec<Row>,
-    given: BTreeMap<String, Given>,
+    given: BTreeMap<String, GivenValue>,
 }
 
 impl Machine {
     /// Reads and checks a machine.
+    ///
+    /// # Errors
+    /// The machine is invalid: the error names the place and what is allowed.
     pub fn parse(text: &str) -> Result<Self, MachineError> {
         let mut tree = tree::read(text)?;
         let title = match tree.values.remove("title") {
-            Some(Given { value: Value::String(title), .. }) => title,
+            Some(GivenValue { value: Value::String(title), .. }) => title,
             Some(given) => {
                 return Err(MachineError::at(given.place("title"), "a title is a text", ""));
             }
@@ -93,29 +96,35 @@ impl Machine {
         tree.fold(rows.iter().filter(|row| row.form == Form::Structure).map(|row| &*row.path));
         let mut machine = Self { title, parts, beside, has_cells, rows, given: BTreeMap::new() };
         machine.check_tables(&tree.tables)?;
-        let mut values: Vec<(String, Given)> = tree.values.into_iter().collect();
+        let mut values: Vec<(String, GivenValue)> = tree.values.into_iter().collect();
         values.sort_by_key(|(_, given)| given.line);
         for (path, given) in values {
             let row = machine.row(&path, &given.place(&path))?;
             let value = schema::fitting(row, &given.place(&path), &given.value)?;
-            machine.given.insert(path, Given { value, ..given });
+            machine.given.insert(path, GivenValue { value, ..given });
         }
         machine.check()?;
         Ok(machine)
     }
 
-    /// What it is.
+    /// Returns the title.
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// Changes a parameter: a dotted path or an unambiguous end of one, and a value as text.
+    /// Sets a parameter: a dotted path or an unambiguous end of one, and a value as text.
+    ///
+    /// # Errors
+    /// The name is unknown or ambiguous, or the result is not a valid machine.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), MachineError> {
         self.set_all([(name, text)])
     }
 
-    /// Changes parameters together: only the whole has to be a machine, not what it is between two of
-    /// them. One that is refused changes nothing.
+    /// Sets parameters together: only the result must be a valid machine, not the states in between. If one is refused,
+    /// nothing changes.
+    ///
+    /// # Errors
+    /// A name is unknown or ambiguous, or the result is not a valid machine.
     pub fn set_all<'a>(&mut self, settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<(), MachineError> {
         let before = self.given.clone();
         let changed = settings.into_iter().try_for_each(|(name, text)| self.give(name, text));
@@ -131,12 +140,15 @@ impl Machine {
         let row = self.row(&path, name)?;
         let value = schema::fitting(row, &path, &schema::from_text(row, text))?;
         let source = Some("a setting of the run".into());
-        self.given.insert(path, Given { value, source, line: 0 });
+        self.given.insert(path, GivenValue { value, source, line: 0 });
         Ok(())
     }
 
-    /// The path that a setting's name stands for. Where instances have parameters of one name, the end
-    /// of a path means that of `[database]`.
+    /// Returns the path of a setting's name. If several instances have a parameter of that name, the end of a path
+    /// means that of `[database]`.
+    ///
+    /// # Errors
+    /// The name is unknown or ambiguous.
     pub fn resolve(&self, name: &str) -> Result<String, MachineError> {
         if self.rows.iter().any(|row| row.path == name) {
             return Ok(name.into());
@@ -161,7 +173,7 @@ impl Machine {
         self.rows.iter().find(|row| row.path == path).ok_or_else(|| self.unknown(path, place))
     }
 
-    /// The error about a key that is none.
+    /// Returns the error about an unknown key.
     fn unknown(&self, path: &str, place: &str) -> MachineError {
         let (section, key) = path.rsplit_once('.').unwrap_or(("", path));
         let inside = |row: &'_ &Row| row.path.rsplit_once('.').is_some_and(|at| at.0 == section);
@@ -177,7 +189,7 @@ impl Machine {
         MachineError::at(place, message, choices(key, &names))
     }
 
-    /// The error about a name that is no key, no section, and no end of a path.
+    /// Returns the error about a name that is no key, no section, and no end of a path.
     fn unknown_section(&self, path: &str, place: &str) -> MachineError {
         let key = path.rsplit('.').next().unwrap_or(path);
         let mut sections: Vec<&str> = sections::TOP.to_vec();
@@ -197,7 +209,7 @@ impl Machine {
         MachineError::at(place, format!("there is no `{path}`"), step)
     }
 
-    /// Tables must be sections, too.
+    /// Checks that all tables are sections.
     fn check_tables(&self, tables: &BTreeMap<String, usize>) -> Result<(), MachineError> {
         for (path, line) in tables {
             let inside = format!("{path}.");
@@ -210,14 +222,14 @@ impl Machine {
         Ok(())
     }
 
-    /// All that needs more than one value.
+    /// Checks rules that involve more than one value.
     fn check(&self) -> Result<(), MachineError> {
         sections::check(self)?;
         self.check_links()?;
         size::check(self)
     }
 
-    /// Present value of a parameter.
+    /// Returns the present value of a parameter.
     fn value(&self, path: &str) -> Option<&Value> {
         let given = self.given.get(path).map(|given| &given.value);
         given.or_else(|| self.rows.iter().find(|row| row.path == path)?.default.as_ref())
@@ -227,18 +239,18 @@ impl Machine {
         self.value(path)?.as_integer().map(|whole| whole as u64)
     }
 
-    /// Names that a parameter holds.
+    /// Returns the names in a parameter.
     fn names(&self, path: &str) -> Vec<String> {
         self.value(path).and_then(schema::names).unwrap_or_default()
     }
 
-    /// Where a parameter stands, for a message.
+    /// Returns the place of a parameter for a message.
     fn place(&self, path: &str) -> String {
         self.given.get(path).map_or_else(|| path.to_owned(), |given| given.place(path))
     }
 
-    /// A section as its parameter structure: what was given, over the structure's own defaults.
-    /// Rows of the machine itself are left out.
+    /// Returns a section as its parameter structure: the given values over the structure's own defaults. Rows of the
+    /// machine itself are left out.
     fn section<T: DeserializeOwned>(&self, prefix: &str) -> Result<T, MachineError> {
         let start = format!("{prefix}.");
         let mut table = Table::new();

@@ -1,7 +1,7 @@
-//! What may stand in a machine: every parameter with its default, form, range and source.
+//! Schema of a machine: every parameter with its default, form, range and source.
 //!
-//! The rows of a section are made from the parameter structure itself: its default, as TOML, gives
-//! keys, forms and defaults; its `TABLE` gives meanings, sources and ranges.
+//! The rows of a section are made from the parameter structure itself: its default, as TOML, gives keys, forms and
+//! defaults; its `TABLE` gives meanings, sources and ranges.
 
 use serde::Serialize;
 use toml::Value;
@@ -9,7 +9,7 @@ use toml::Value;
 use super::error::MachineError;
 use crate::device::{Parameter, number, parameter, parameters, shown, unit_of};
 
-/// What a value looks like.
+/// Form of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Whole,
@@ -18,15 +18,15 @@ pub enum Form {
     Word,
     /// One name or a list of names.
     Names,
-    /// Anything: the section's own reader decides.
+    /// Any structure: the section's own reader checks it.
     Structure,
 }
 
-/// One parameter of a machine.
+/// Parameter of a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub path: String,
-    /// `None`: it must be given, or follows from others.
+    /// Default; `None` if it is required or follows from others.
     pub default: Option<Value>,
     pub form: Form,
     pub meaning: &'static str,
@@ -37,14 +37,14 @@ pub struct Row {
 }
 
 impl Row {
-    /// The last word of the path.
+    /// Returns the last word of the path.
     pub fn key(&self) -> &str {
         self.path.rsplit('.').next().unwrap_or(&self.path)
     }
 }
 
-/// The rows of a parameter structure. What a default leaves out may hold any structure; what has a
-/// table of its own is left to it.
+/// Returns the rows of a parameter structure. A key without a default may hold any structure; a key with a table of its
+/// own is left to that table.
 pub fn rows<T: Serialize>(prefix: &str, defaults: &T, table: &[Parameter], tables: &[&str]) -> Vec<Row> {
     let defaults = Value::try_from(defaults).ok();
     let of = |parameter: &Parameter| {
@@ -61,12 +61,12 @@ pub fn rows<T: Serialize>(prefix: &str, defaults: &T, table: &[Parameter], table
     table.iter().filter(|own| !tables.contains(&own.key)).map(of).collect()
 }
 
-/// A value by its dotted path.
+/// Returns a value by its dotted path.
 fn find<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(value, |value, key| value.as_table()?.get(key))
 }
 
-/// A row of the machine itself.
+/// Returns a row of the machine itself.
 pub fn row(prefix: &str, own: &Parameter, default: Option<Value>, form: Form) -> Row {
     let path = format!("{prefix}.{}", own.key);
     Row { path, default, form, meaning: own.meaning, source: own.source, unit: own.unit(), range: own.range() }
@@ -89,7 +89,7 @@ pub const STORAGE: [Parameter; 3] = [
 ];
 
 parameters! {
-    /// A stripe.
+    /// Parameters of a stripe.
     pub struct StripeParameters {
         /// piece that goes to one member
         stripe_kb: u64 = 64, from "chosen: a usual width of the time", in 1.0..=1e9;
@@ -97,14 +97,17 @@ parameters! {
 }
 
 parameters! {
-    /// A LUN.
+    /// Parameters of a LUN.
     pub struct LunParameters {
-        /// requests of a LUN that the host lets out at once
+        /// requests of a LUN that the host sends at once
         sd_max_throttle: u64 = 256, from "Solaris: sd_max_throttle, 256 by default", in 1.0..=1e6;
     }
 }
 
-/// The value as the row wants it: a whole number where a number may have a point is widened.
+/// Returns the value in the form of the row; a whole number is converted if the row allows a decimal point.
+///
+/// # Errors
+/// The value has another form, or is out of range.
 pub fn fitting(row: &Row, place: &str, value: &Value) -> Result<Value, MachineError> {
     let (low, high) = row.range;
     let wrong = |expected: String| {
@@ -137,7 +140,7 @@ pub fn fitting(row: &Row, place: &str, value: &Value) -> Result<Value, MachineEr
     }
 }
 
-/// The first number within a structure that is out of the bounds of its key, and those.
+/// Returns the first number within a structure that is out of the bounds of its key, and those bounds.
 fn outside_within(key: &str, value: &Value) -> Option<(String, f64, (f64, f64))> {
     match value {
         Value::Table(table) => table.iter().find_map(|(key, value)| outside_within(key, value)),
@@ -151,13 +154,13 @@ fn outside_within(key: &str, value: &Value) -> Option<(String, f64, (f64, f64))>
     }
 }
 
-/// Numbers within structures whose bounds are not those of a unit.
+/// Numbers within structures with bounds other than those of a unit.
 const WITHIN: [Parameter; 2] = [
     parameter("probability", "of the other of two", "the machine").within(0.0..=1.0),
     parameter("sigma", "spread: of the natural logarithm", "the machine").within(0.0..=5.0),
 ];
 
-/// A setting's text as the row wants it.
+/// Returns a setting's text as a value of the row's form.
 pub fn from_text(row: &Row, text: &str) -> Value {
     let text = text.trim();
     let listed = || {
@@ -183,7 +186,7 @@ pub fn from_text(row: &Row, text: &str) -> Value {
     }
 }
 
-/// The names of a value that holds one or several.
+/// Returns the names in a value that holds one or several.
 pub fn names(value: &Value) -> Option<Vec<String>> {
     match value {
         Value::String(name) => Some(vec![name.clone()]),
@@ -192,7 +195,7 @@ pub fn names(value: &Value) -> Option<Vec<String>> {
     }
 }
 
-/// A value as it would be written.
+/// Returns a value as it would be written.
 pub fn text(value: &Value) -> String {
     match value {
         Value::String(word) => format!("\"{word}\""),

@@ -1,4 +1,4 @@
-//! The sections of a machine: which rows each has, and what must hold between values.
+//! Sections of a machine: the rows of each, and the rules between values.
 
 use serde::de::DeserializeOwned;
 use toml::Value;
@@ -8,7 +8,7 @@ use super::error::choices;
 use super::instance::instance_rows;
 use super::kind::PartKind;
 use super::schema::{self, Form, LunParameters, Row, StripeParameters, row};
-use super::tree::{Given, Tree};
+use super::tree::{GivenValue, Tree};
 use super::{Machine, MachineError};
 use crate::cell::iorm::{Directive, IormParameters};
 use crate::cell::parameters::{FlashCacheParameters, FlashLogParameters, NetworkParameters, ScanParameters};
@@ -20,7 +20,7 @@ use crate::device::empirical::EmpiricalParameters;
 use crate::device::flash::FlashParameters;
 use crate::device::lun::ChannelParameters;
 
-/// The keys at the top of a machine.
+/// Keys at the top level of a machine.
 pub const TOP: [&str; 6] = ["title", "database", "databases", "devices", "cells", "storage"];
 
 /// A part of a machine's storage.
@@ -32,23 +32,26 @@ pub struct Part {
 }
 
 impl Part {
-    /// Its section.
+    /// Returns the section.
     pub fn prefix(&self) -> String {
         format!("devices.{}", self.name)
     }
 
-    /// What it is, in a sentence.
+    /// Returns a description for a sentence.
     pub fn called(&self) -> String {
         if self.kind == PartKind::Empirical { "an empirical device".into() } else { format!("a {}", self.kind) }
     }
 
-    /// A parameter of it.
+    /// Returns the path of one of its parameters.
     pub fn path(&self, key: &str) -> String {
         format!("devices.{}.{key}", self.name)
     }
 }
 
-/// Takes the kinds of the devices out of a text.
+/// Removes the kinds of the devices from a text.
+///
+/// # Errors
+/// The machine is invalid: the error names the place and what is allowed.
 pub fn parts(tree: &mut Tree) -> Result<Vec<Part>, MachineError> {
     let devices: Vec<(String, usize)> = tree
         .tables
@@ -61,7 +64,7 @@ pub fn parts(tree: &mut Tree) -> Result<Vec<Part>, MachineError> {
     let mut parts = Vec::new();
     for (name, line) in devices {
         let path = format!("devices.{name}.kind");
-        let Some(Given { value, line: at, .. }) = tree.values.remove(&path) else {
+        let Some(GivenValue { value, line: at, .. }) = tree.values.remove(&path) else {
             let place = format!("line {line}, devices.{name}");
             let step = format!("add `kind = ...`: {}", kinds.join(", "));
             return Err(MachineError::at(place, "a device says what it is", step));
@@ -78,14 +81,14 @@ pub fn parts(tree: &mut Tree) -> Result<Vec<Part>, MachineError> {
     Ok(parts)
 }
 
-/// Names of the tables below one, such as the groups of cells.
+/// Returns the names of the tables below one, such as the groups of cells.
 fn below(tree: &Tree, prefix: &str) -> Vec<String> {
     let start = format!("{prefix}.");
     let names = tree.tables.keys().filter_map(|path| path.strip_prefix(&start));
     names.filter(|name| !name.contains('.')).map(str::to_owned).collect()
 }
 
-/// All rows, in the order in which they are shown.
+/// Returns all rows in the order in which they are shown.
 pub fn rows(parts: &[Part], beside: &[Beside], has_cells: bool, tree: &Tree) -> Vec<Row> {
     let mut all = instance_rows("database", has_cells);
     if has_cells {
@@ -104,7 +107,7 @@ pub fn rows(parts: &[Part], beside: &[Beside], has_cells: bool, tree: &Tree) -> 
     all
 }
 
-/// The tables of a rack that have their own.
+/// Tables of a rack that have a table of parameters of their own.
 const CELL_TABLES: [&str; 9] =
     ["disk", "controller", "flash", "network", "flash_log", "flash_cache", "scan", "iorm", "groups"];
 
@@ -169,15 +172,17 @@ fn part_rows(part: &Part) -> Vec<Row> {
     own
 }
 
-/// Is it a row of the machine itself, not of a parameter structure?
+/// Returns true if the path is a row of the machine itself, not of a parameter structure.
 pub fn is_own(path: &str) -> bool {
     let key = path.rsplit('.').next().unwrap_or(path);
     let own = [&schema::OVER, &schema::COUNT, &schema::CHANNEL];
     beside::is_load(path) || path.starts_with("devices.") && own.iter().any(|row| row.key == key)
 }
 
-/// Reads every section once: words and structures are checked by their own readers, and what must
-/// hold between values by their rooms.
+/// Reads every section once: its own reader checks words and structures, its room the rules between values.
+///
+/// # Errors
+/// The machine is invalid: the error names the place and what is allowed.
 pub fn check(machine: &Machine) -> Result<(), MachineError> {
     machine.instance()?;
     for database in &machine.beside {
@@ -205,17 +210,20 @@ pub fn check(machine: &Machine) -> Result<(), MachineError> {
 }
 
 impl Machine {
-    /// Can the section be read?
+    /// Checks that the section can be read.
     fn reads<T: DeserializeOwned>(&self, prefix: &str) -> Result<(), MachineError> {
         self.section::<T>(prefix).map(|_| ())
     }
 
-    /// Parameters of the instance.
+    /// Returns the parameters of the instance.
+    ///
+    /// # Errors
+    /// The machine is invalid: the error names the place and what is allowed.
     pub fn instance(&self) -> Result<InstanceParameters, MachineError> {
         self.instance_at("database")
     }
 
-    /// Parameters of the instance in a section.
+    /// Returns the parameters of the instance in a section.
     pub(super) fn instance_at(&self, prefix: &str) -> Result<InstanceParameters, MachineError> {
         let mut instance: InstanceParameters = self.section(prefix)?;
         let cells = self.value(&format!("{prefix}.cells"));
@@ -227,7 +235,10 @@ impl Machine {
         Ok(instance)
     }
 
-    /// Parameters of the storage cells, if there are any.
+    /// Returns the parameters of the storage cells, if there are any.
+    ///
+    /// # Errors
+    /// The machine is invalid: the error names the place and what is allowed.
     pub fn rack(&self) -> Result<Option<RackParameters>, MachineError> {
         if !self.has_cells {
             return Ok(None);
@@ -251,7 +262,7 @@ impl Machine {
         Ok(Some(rack))
     }
 
-    /// Names of the disk groups.
+    /// Returns the names of the disk groups.
     pub(super) fn groups(&self) -> Vec<&str> {
         let groups = self.rows.iter().filter_map(|row| {
             let (name, _) = row.path.strip_prefix("cells.groups.")?.split_once('.')?;

@@ -1,30 +1,32 @@
-//! What a machine would take of the memory that it is simulated in; too large a machine is refused
-//! before anything of it is built.
+//! Memory that the simulation of a machine needs; too large a machine is refused before any part of it is built.
 //!
-//! Each number within its bounds does not make a machine within memory: 4,096 cells of 256 modules do
-//! not. Counted is what is kept from the start, per piece about 16 bytes a page, 100 a buffer, 1 KB a
-//! device; at the limits below that is half a gigabyte a thread.
+//! Numbers within their bounds do not guarantee a machine that fits into memory: 4,096 cells of 256 modules do not fit.
+//! Counted is what is kept from the start: about 16 bytes per page, 100 per buffer, 1 KB per device; at the limits
+//! below that is half a gigabyte per thread.
 
 use super::kind::PartKind;
 use super::{Machine, MachineError};
 use crate::device::flash::FlashParameters;
 
-/// Pages of flash whose state is kept: 64 GB in pages of 4 KB.
+/// Largest number of flash pages whose state is kept: 64 GB in pages of 4 KB.
 const PAGES_MOST: u64 = 1 << 24;
 
-/// Disks, flash cards, LUNs and what stands over them.
+/// Largest number of disks, flash cards, LUNs and the parts over them.
 const DEVICES_MOST: u64 = 20_000;
 
-/// Buffers of all databases.
+/// Largest number of buffers of all databases.
 const BUFFERS_MOST: u64 = 10_000_000;
 
-/// Pieces of the disks: zones of equal rate.
+/// Largest number of zones of all disks.
 const ZONES_MOST: u64 = 20_000_000;
 
-/// A database, and what its sessions do, is small; so many sessions beside one another still are.
+/// Largest number of sessions of all databases.
 const SESSIONS_MOST: u64 = 65_535;
 
 /// Refuses a machine that would not fit.
+///
+/// # Errors
+/// The machine is invalid: the error names the place and what is allowed.
 pub fn check(machine: &Machine) -> Result<(), MachineError> {
     let mut sum = Sum::default();
     sum.rack(machine)?;
@@ -33,7 +35,7 @@ pub fn check(machine: &Machine) -> Result<(), MachineError> {
     sum.refuse()
 }
 
-/// What adds up to the size.
+/// Sizes added up.
 #[derive(Default)]
 struct Sum {
     pages: u64,

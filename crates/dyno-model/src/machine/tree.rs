@@ -1,6 +1,6 @@
-//! The text of a machine as values with their lines.
+//! Text of a machine as values with their lines.
 //!
-//! A value may stand bare (`rotation_rpm = 7200`) or with where it comes from
+//! A value may be plain (`rotation_rpm = 7200`) or have a source
 //! (`rotation_rpm = { value = 7200, source = "data sheet" }`).
 
 use std::collections::BTreeMap;
@@ -10,19 +10,19 @@ use toml::{Spanned, Table, Value};
 
 use super::error::MachineError;
 
-/// A value as it was given.
+/// A value as given.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Given {
+pub struct GivenValue {
     /// The value.
     pub value: Value,
-    /// Who says so.
+    /// Source of the value, if given.
     pub source: Option<String>,
-    /// Its line, from 1; 0 if it did not come from a text.
+    /// Line of the value, from 1; 0 if it did not come from a text.
     pub line: usize,
 }
 
-impl Given {
-    /// Where it stands, for a message.
+impl GivenValue {
+    /// Returns the place of the value for a message.
     pub fn place(&self, path: &str) -> String {
         if self.line == 0 { path.into() } else { format!("line {}, {path}", self.line) }
     }
@@ -31,11 +31,14 @@ impl Given {
 /// All values of a text by dotted path, and the lines of its tables.
 #[derive(Debug, Default)]
 pub struct Tree {
-    pub values: BTreeMap<String, Given>,
+    pub values: BTreeMap<String, GivenValue>,
     pub tables: BTreeMap<String, usize>,
 }
 
 /// Reads a text.
+///
+/// # Errors
+/// The text is not valid TOML, or names a key twice.
 pub fn read(text: &str) -> Result<Tree, MachineError> {
     let table = DeTable::parse(text).map_err(|error| {
         let line = error.span().map_or(1, |span| line(text, span.start));
@@ -58,7 +61,7 @@ fn walk(text: &str, prefix: &str, table: &DeTable<'_>, tree: &mut Tree) -> Resul
         match value.get_ref() {
             DeValue::Table(inner) if inner.contains_key("value") => {
                 let (value, source) = told(&place, inner)?;
-                tree.values.insert(path, Given { value, source, line });
+                tree.values.insert(path, GivenValue { value, source, line });
             }
             DeValue::Table(inner) => {
                 tree.tables.insert(path.clone(), line);
@@ -66,14 +69,14 @@ fn walk(text: &str, prefix: &str, table: &DeTable<'_>, tree: &mut Tree) -> Resul
             }
             _ => {
                 let value = plain(&place, value)?;
-                tree.values.insert(path, Given { value, source: None, line });
+                tree.values.insert(path, GivenValue { value, source: None, line });
             }
         }
     }
     Ok(())
 }
 
-/// A value that tells its source.
+/// Returns a value and its source.
 fn told(place: &str, table: &DeTable<'_>) -> Result<(Value, Option<String>), MachineError> {
     let (mut found, mut source) = (None, None);
     for (key, value) in table {
@@ -121,8 +124,7 @@ fn plain(place: &str, value: &Spanned<DeValue<'_>>) -> Result<Value, MachineErro
 }
 
 impl Tree {
-    /// Makes one value of all that stands below each path: a structure, whose keys are no
-    /// parameters of their own.
+    /// Joins all values below each path into one: a structure, whose keys are not parameters of their own.
     pub fn fold<'a>(&mut self, paths: impl Iterator<Item = &'a str>) {
         for path in paths {
             let Some(line) = self.tables.remove(path) else { continue };
@@ -136,7 +138,7 @@ impl Tree {
                 }
             }
             self.tables.retain(|key, _| !inside(key));
-            let given = Given { value: Value::Table(table), source: None, line };
+            let given = GivenValue { value: Value::Table(table), source: None, line };
             self.values.insert(path.into(), given);
         }
     }

@@ -1,4 +1,4 @@
-//! One arm of a block: a machine, its sessions, and what is checked at the end.
+//! One arm of a block: a machine, its sessions, and the checks at the end.
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -13,23 +13,26 @@ use crate::kernel::Simulation;
 use crate::machine::{Built, Machine};
 use crate::workload::{Limit, Progress, Stop};
 
-/// An arm's turn in a block.
+/// Turn of an arm in a block.
 pub struct Turn<'a> {
     pub number: usize,
     pub seed: u64,
-    /// Virtual time 0 of the arm, ns since 1970.
+    /// Virtual time 0 of the arm [ns since 1970].
     pub started_ns: i64,
     pub spec: &'a Spec,
 }
 
-/// What came out of it.
+/// Result of a turn.
 pub struct Done {
     pub report: ArmReport,
     pub hash: u64,
 }
 
 impl Turn<'_> {
-    /// Runs it; `None` if somebody wished to stop.
+    /// Runs the turn; returns `None` if it was asked to stop.
+    ///
+    /// # Errors
+    /// The simulation cannot continue, or an invariant is violated.
     pub fn run(
         &self,
         machine: &Machine,
@@ -75,7 +78,7 @@ impl Turn<'_> {
         Ok(Some(Done { report, hash: simulation.hash() }))
     }
 
-    /// Starts the sessions; at the end of their warm-up the counting begins.
+    /// Starts the sessions; counting begins at the end of their warm-up.
     fn spawn(
         &self,
         simulation: &Simulation,
@@ -104,7 +107,7 @@ impl Turn<'_> {
         Ok(progress)
     }
 
-    /// Writes what stations and cells have seen, and asserts what must hold.
+    /// Writes the statistics of stations and cells, and checks the invariants.
     fn measure(
         &self,
         simulation: &Simulation,
@@ -144,7 +147,7 @@ impl Turn<'_> {
     }
 }
 
-/// No redo is lost. Says what is.
+/// Checks that no redo is lost; returns a description of the loss.
 fn conserved(instance: &Instance) -> Result<(), String> {
     let redo = instance.redo();
     let (counts, parameters) = (redo.counts(), &instance.parameters().redo);

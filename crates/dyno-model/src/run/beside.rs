@@ -1,9 +1,8 @@
-//! The databases beside `ORCL` in an arm: they work from the first instant on, and what each database
-//! did is read three times: at the end of the warm-up, when the first session of `ORCL` ends, and at
-//! the end.
+//! Databases beside `ORCL` in an arm: they work from the first instant on, and the counters of each database are read
+//! three times: at the end of the warm-up, when the first session of `ORCL` ends, and at the end.
 //!
-//! Between the first two readings all sessions of all databases work: shares of the storage are to be
-//! read there. Later `ORCL` has fewer and fewer sessions, and leaves the storage to the others.
+//! Between the first two readings all sessions of all databases work, so shares of the storage must be computed from
+//! these. Later `ORCL` has fewer and fewer sessions, and leaves the storage to the others.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -15,16 +14,16 @@ use crate::kernel::Sim;
 use crate::machine::{Built, DATABASE, Neighbour};
 use crate::workload::Progress;
 
-/// A database beside, at work.
+/// A running database beside `ORCL`.
 struct Other {
     name: String,
     instance: Instance,
     progress: Progress,
-    /// Transactions at the end of the warm-up.
+    /// Number of transactions at the end of the warm-up.
     warm: Cell<u64>,
 }
 
-/// The databases beside in an arm's turn.
+/// Databases beside `ORCL` in an arm's turn.
 pub struct Beside {
     arm: u16,
     sim: Sim,
@@ -35,7 +34,10 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// Starts them; an error has the database's name.
+    /// Starts the databases; an error contains the database's name.
+    ///
+    /// # Errors
+    /// A parameter has an impossible value.
     pub fn start(
         arm: u16,
         sim: &Sim,
@@ -58,12 +60,12 @@ impl Beside {
         }))
     }
 
-    /// The sessions of `ORCL` are started.
+    /// Sets the progress of `ORCL`, whose sessions have started.
     pub fn set_own(&self, progress: &Progress) {
         self.own.get_or_init(|| progress.clone());
     }
 
-    /// The warm-up is over.
+    /// Records the end of the warm-up.
     pub fn warm(&self) {
         for other in &self.others {
             other.instance.reset();
@@ -72,7 +74,7 @@ impl Beside {
         self.read();
     }
 
-    /// The first session of `ORCL` ends.
+    /// Records the end of the first session of `ORCL`.
     pub fn first_ends(&self) {
         self.read();
         if let Some(rack) = self.rack.as_ref().filter(|_| !self.others.is_empty()) {
@@ -80,7 +82,7 @@ impl Beside {
         }
     }
 
-    /// Writes the transactions of each database since the warm-up, if there are several.
+    /// Writes the transactions of each database since the warm-up, if there are several databases.
     pub fn read(&self) {
         if self.others.is_empty() {
             return;

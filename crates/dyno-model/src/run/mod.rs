@@ -1,4 +1,4 @@
-//! Arms of a study, run on a machine, block by block, into evidence.
+//! Runs of a study's arms on a machine, block by block, into evidence.
 //!
 //! ```text
 //!   block 3:  arm "off"  Simulation(seed of replication 3) --.
@@ -7,21 +7,20 @@
 //!                                                            '--> metrics/b000003.parquet
 //! ```
 //!
-//! A block is a replication: all its arms have the same seed, so that sessions think, change and
-//! read the same in each (common random numbers) and the arms differ by their settings only. Blocks
-//! have different seeds and know nothing of each other; they may run in any order and in several
-//! threads at once, with the same result to the byte.
+//! A block is a replication: all its arms have the same seed, so that sessions think, change and read the same in each
+//! (common random numbers) and the arms differ only by their settings. Blocks have different seeds and are independent
+//! of each other; they may run in any order and in several threads at once, with the same result to the byte.
 //!
-//! **Time in evidence.** Virtual time is laid out as if it had passed after 1970: block *i* begins
-//! at day *i*, and within a block one arm follows the other. The times of a block longer than a day
-//! run into the next one's; nothing else depends on them.
+//! **Time in evidence.** Virtual time is shown as if it had passed after 1970: block *i* begins at day *i*, and within
+//! a block one arm follows the other. The times of a block longer than a day overlap with the next one's; nothing else
+//! depends on them.
 //!
-//! **Memory** stays flat: rows are written as they come, 65,536 at a time.
+//! **Memory** is constant: rows are written as they arrive, 65,536 at a time.
 //!
-//! **Invariants.** At the end of each arm: Little's law at every station; every session's elapsed
-//! time = CPU + waits; redo written = redo and waste in the blocks written, and never more than was
-//! made; pages of every flash card and lines of every cache add up, and so does what cells hold. One
-//! that is broken is an error of this product, and the block leaves nothing behind.
+//! **Invariants** at the end of each arm: Little's law at every station; every session's elapsed time = CPU + waits;
+//! redo written = redo and waste in the blocks written, and never more than was made; pages of every flash card and
+//! lines of every cache add up, and so do the contents of cells. A violation is an error of this product, and the block
+//! leaves nothing behind.
 
 mod arm;
 mod beside;
@@ -42,27 +41,27 @@ use crate::machine::{Machine, MachineError};
 use recorder::Recorder;
 pub use spec::{Arm, Spec};
 
-/// The stretch of time that a block has to itself: a day.
+/// Time span reserved for a block: a day [ns].
 pub const BLOCK_NS: i64 = 86_400_000_000_000;
 
-/// Transactions of a session in a block.
+/// Largest number of transactions of a session in a block.
 const TRANSACTIONS_MOST: u64 = 1_000_000_000;
 
-/// What can go wrong with a run.
+/// Error of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The specification is none.
+    /// The specification is invalid.
     #[error("{0}")]
     Spec(String),
-    /// A machine, a setting or a workload cannot be.
+    /// A machine, a setting or a workload is invalid.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// The simulation cannot go on.
+    /// The simulation cannot continue.
     #[error("arm {arm}: {source}")]
     Simulation {
-        /// The arm.
+        /// Name of the arm.
         arm: String,
-        /// What happened.
+        /// Error of the simulation.
         source: SimError,
     },
     /// Evidence cannot be written.
@@ -74,59 +73,59 @@ pub enum RunError {
     /// The thread of a rig has ended.
     #[error("the rig has ended; this is a defect of dbdyno, please report it")]
     Gone,
-    /// An invariant does not hold.
+    /// An invariant is violated.
     #[error("arm {arm}: {what} does not hold; this is a defect of dbdyno, please report it")]
     Broken {
-        /// The arm.
+        /// Name of the arm.
         arm: String,
-        /// The invariant.
+        /// Description of the violation.
         what: String,
     },
 }
 
 impl RunError {
-    /// Something about an arm that cannot be.
+    /// Returns an error about an arm.
     fn arm(name: &str, what: &str) -> Self {
         Self::Spec(format!("arm {name}: {what}"))
     }
 }
 
-/// What happened in a block.
+/// Result of a block.
 #[derive(Clone, Debug, Serialize)]
 pub struct Block {
-    /// Calls written.
+    /// Number of calls written.
     pub rows: u64,
-    /// Waits written.
+    /// Number of waits written.
     pub waits: u64,
-    /// Per arm.
+    /// Report on each arm.
     pub report: Report,
-    /// Begin of the block, ns since 1970.
+    /// Start of the block [ns since 1970].
     pub started_ns: i64,
-    /// Its end.
+    /// End of the block [ns since 1970].
     pub ended_ns: i64,
     /// Hash of everything that happened, with its times: equal for equal version, plan and seed.
     pub hash: String,
-    /// What was found to hold, and how often it was looked at.
+    /// Invariants that were checked, and how often.
     pub invariants: Invariants,
-    /// Did somebody stop it? Then nothing was written.
+    /// True if it was asked to stop; nothing was written then.
     pub stopped: bool,
 }
 
-/// The arms of a block, as a load on a live engine reports them.
+/// Report on the arms of a block, in the form of a load on a live engine.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// In the order of the arms.
+    /// Reports in the order of the arms.
     pub arms: Vec<ArmReport>,
     /// Always 0.
     pub reconnects: u64,
 }
 
-/// One arm of a block.
+/// Report on one arm of a block.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ArmReport {
-    /// Its number.
+    /// Number of the arm.
     pub arm: u16,
-    /// Transactions counted.
+    /// Number of counted transactions.
     pub transactions: u64,
     /// Always 0.
     pub errors: u64,
@@ -134,15 +133,15 @@ pub struct ArmReport {
     pub retries: u64,
     /// Always 0.
     pub skipped: u64,
-    /// Sum over sessions of the time from the end of the warm-up to the end of the last transaction.
+    /// Sum over sessions of the time from the end of the warm-up to the end of the last transaction [ns].
     pub busy_ns: u64,
     /// Always 0.
     pub lag_max_ns: i64,
-    /// Never there.
+    /// Always missing.
     pub first_error: Option<String>,
-    /// Virtual time of the arm, with its warm-up.
+    /// Virtual time of the arm with its warm-up [ns].
     pub virtual_ns: u64,
-    /// Events that happened.
+    /// Number of events.
     pub events: u64,
 }
 
@@ -151,35 +150,38 @@ pub struct ArmReport {
 pub struct Invariants {
     /// Little's law, at each station.
     pub little: bool,
-    /// Stations looked at.
+    /// Number of stations checked.
     pub stations: u64,
     /// Elapsed = CPU + waits, for each session.
     pub ledgers: bool,
-    /// Sessions looked at.
+    /// Number of sessions checked.
     pub sessions: u64,
     /// Redo, pages of flash and lines of caches add up.
     pub conservation: bool,
 }
 
-/// A wish to stop, and how far it has come; both may be used from other threads.
+/// Request to stop, and progress; both may be used from other threads.
 #[derive(Debug, Default)]
 pub struct Control {
-    /// Set: end soon.
+    /// Set to end the run soon.
     pub stop: AtomicBool,
-    /// Transactions done.
+    /// Number of transactions done.
     pub progress: AtomicU64,
 }
 
-/// A run that was checked, ready for its blocks.
+/// A checked run, ready for its blocks.
 #[derive(Clone, Debug)]
 pub struct Run {
     spec: Spec,
-    /// The machine of each arm.
+    /// Machine of each arm.
     machines: Vec<Machine>,
 }
 
 impl Run {
     /// Checks a specification, its machine, and every arm's settings.
+    ///
+    /// # Errors
+    /// The specification is invalid: its machine, a setting or a workload.
     pub fn new(spec: Spec) -> Result<Self, RunError> {
         let machine = Machine::parse(&spec.machine)?;
         let warmups = spec.arms.iter().filter_map(|arm| arm.warmup_transactions);
@@ -205,12 +207,18 @@ impl Run {
         Ok(Self { spec, machines })
     }
 
-    /// The same from JSON.
+    /// Reads and checks a specification from JSON.
+    ///
+    /// # Errors
+    /// The JSON or the specification is invalid.
     pub fn from_json(json: &str) -> Result<Self, RunError> {
         Self::new(serde_json::from_str(json).map_err(|error| RunError::Spec(error.to_string()))?)
     }
 
     /// Runs all arms of a block and writes `calls/`, `waits/` and `metrics/` below `folder`.
+    ///
+    /// # Errors
+    /// The simulation cannot continue, an invariant is violated, or the evidence cannot be written.
     pub fn block(&self, index: u32, folder: &Path, control: &Control) -> Result<Block, RunError> {
         let seed = Streams::replication_seed(self.spec.seed, u64::from(index));
         let names: Vec<String> = self.spec.arms.iter().map(|arm| arm.name.clone()).collect();

@@ -1,4 +1,4 @@
-//! From what a simulation tells to parts of evidence, as it goes.
+//! Recorder that writes the events of a simulation as parts of evidence while it runs.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -11,9 +11,9 @@ use crate::cell::Rack;
 use crate::database::{Call, CallKind, Event, Process, Sink, Wait};
 use crate::kernel::StationReport;
 
-/// Rows that are kept before they are written.
+/// Number of rows kept before they are written.
 const ROWS: usize = 1 << 16;
-/// Sessions of background processes: numbers that no session of the load has.
+/// First session number of background processes; sessions of the load have lower ones.
 const BACKGROUND: i64 = 1 << 16;
 const OBJECTS: [&str; 3] = ["session", "lgwr", "dbwr"];
 
@@ -22,12 +22,12 @@ struct Out<W, R> {
     rows: Vec<R>,
 }
 
-/// Calls, waits and metrics of one block.
+/// Recorder of calls, waits and metrics of one block.
 pub struct Recorder {
     block: u32,
-    /// The arm whose turn it is, and virtual time 0 of it as time since 1970.
+    /// Arm whose turn it is, and virtual time 0 of its turn [ns since 1970].
     turn: Cell<(u16, i64)>,
-    /// Since when rows count: the end of the warm-up. What began before is not written.
+    /// Time from which rows count [ns]: the end of the warm-up. Calls and waits that began before are not written.
     since_ns: Cell<u64>,
     calls: RefCell<Out<CallsWriter, dyno_evidence::Call>>,
     waits: RefCell<Out<WaitsWriter, WaitRow>>,
@@ -37,6 +37,9 @@ pub struct Recorder {
 
 impl Recorder {
     /// Opens the parts of a block.
+    ///
+    /// # Errors
+    /// A part cannot be created.
     pub fn create(
         folder: &Path,
         block: u32,
@@ -69,38 +72,38 @@ impl Recorder {
         }))
     }
 
-    /// An arm's turn begins: nothing counts yet.
+    /// Begins an arm's turn: nothing counts yet.
     pub fn turn(&self, arm: u16, started_ns: i64) {
         self.turn.set((arm, started_ns));
         self.since_ns.set(u64::MAX);
     }
 
-    /// The warm-up is over.
+    /// Begins counting at the end of the warm-up.
     pub fn count_from(&self, now_ns: u64) {
         self.since_ns.set(now_ns);
     }
 
-    /// Virtual time of the present arm as time since 1970.
+    /// Returns virtual time of the present arm as time since 1970 [ns].
     pub fn at_ns(&self, now_ns: u64) -> i64 {
         self.turn.get().1 + now_ns as i64
     }
 
-    /// Has writing failed? Then there is no use in going on.
+    /// Returns true if writing has failed, which makes it useless to go on.
     pub fn has_failed(&self) -> bool {
         self.failed.borrow().is_some()
     }
 
-    /// What a station has seen since the warm-up.
+    /// Writes the statistics of a station since the warm-up.
     pub fn station(&self, arm: u16, report: &StationReport, now_ns: u64) {
         self.stations.borrow_mut().station(arm, self.at_ns(now_ns), report);
     }
 
-    /// Transactions of a database since the warm-up, where a machine has several.
+    /// Writes the transactions of a database since the warm-up, if a machine has several databases.
     pub fn database(&self, arm: u16, name: &str, transactions: u64, now_ns: u64) {
         self.stations.borrow_mut().database(arm, self.at_ns(now_ns), name, transactions);
     }
 
-    /// What the cells tell at this instant, under Oracle's names.
+    /// Writes the current metrics of the cells under Oracle's names.
     pub fn cells(&self, arm: u16, rack: &Rack, now_ns: u64) {
         self.stations.borrow_mut().cells(arm, self.at_ns(now_ns), rack);
     }
@@ -111,7 +114,10 @@ impl Recorder {
         }
     }
 
-    /// Writes what is left and puts the parts in place; rows of calls and waits.
+    /// Writes the remaining rows and renames the parts into place; returns the rows of calls and waits.
+    ///
+    /// # Errors
+    /// A part cannot be written.
     pub fn finish(&self, folder: &Path) -> Result<(u64, u64), EvidenceError> {
         if let Some(error) = self.failed.borrow_mut().take() {
             return Err(error);
@@ -137,7 +143,7 @@ fn part_name(block: u32) -> String {
     format!("b{block:06}")
 }
 
-/// Numbers that stand for a process: of its object, and of its session.
+/// Returns the numbers of a process: of its object, and of its session.
 fn who(process: Process) -> (u32, i64) {
     match process {
         Process::Session(number) => (0, i64::from(number)),

@@ -1,5 +1,4 @@
-//! A rack of cells that runs on under a workload, in virtual time, and is asked and commanded from
-//! outside while it does.
+//! Rack of cells under a continuous workload, in virtual time, which can be queried and commanded from outside.
 //!
 //! ```text
 //!   any thread                              one thread
@@ -7,13 +6,12 @@
 //!                                    <-- answer
 //! ```
 //!
-//! A simulation cannot leave its thread, so it lives on one of its own and jobs go there one after
-//! the other: a command acts between two instants, never within one. Counters begin at time 0 with
-//! the cells empty; there is no warm-up. With the same specification and the same jobs at the same
-//! virtual times everything is repeated to the byte.
+//! A simulation cannot leave its thread, so it has its own and jobs are sent there one after the other: a command acts
+//! between two instants, never within one. Counters begin at time 0 with the cells empty; there is no warm-up. With the
+//! same specification and the same jobs at the same virtual times everything is repeated to the byte.
 //!
-//! Sessions never end. What they wait for is not kept: a rig that runs for days stays as small as
-//! what its cells hold.
+//! Sessions never end, and their waits are not kept: memory is bounded by the content of the cells, however long the
+//! rig runs.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -33,117 +31,117 @@ use crate::kernel::Simulation;
 use crate::machine::{DATABASE, Machine};
 use crate::workload::{Limit, Progress, Stop, Workload};
 
-/// What to run.
+/// Specification of a rig.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RigSpec {
-    /// The machine, as TOML; it has storage cells.
+    /// Machine as TOML, with storage cells.
     pub machine: String,
-    /// Where all random numbers come from.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Parameters of the machine that differ: dotted path or short name, and value as text.
+    /// Parameters that differ from the machine's: dotted path or short name, and value as text.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
-    /// Sessions.
+    /// Number of sessions.
     pub sessions: u32,
-    /// What they do, for ever.
+    /// Workload of the sessions, which never end.
     pub workload: Workload,
-    /// What others do at the same time, on the same database.
+    /// Other sessions at the same time, on the same database.
     #[serde(default)]
     pub beside: Vec<Beside>,
 }
 
-/// Sessions beside the first ones.
+/// Further sessions.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Beside {
-    /// How many.
+    /// Number of sessions.
     pub sessions: u32,
-    /// What they do, for ever.
+    /// Workload of the sessions, which never end.
     pub workload: Workload,
 }
 
-/// A command to one cell, by its number from 0.
+/// Command to one cell, by its number from 0.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Command {
-    /// Puts a plan of resource management in force; an empty one lifts it.
+    /// Activates a plan of resource management; an empty one removes it.
     Plan {
-        /// Which.
+        /// Number of the cell.
         cell: usize,
-        /// Directives by database; `other` for all without one.
+        /// Directives by database; `other` for all without a directive.
         plan: BTreeMap<String, Directive>,
     },
     /// Creates or drops the flash log.
     FlashLog {
-        /// Which.
+        /// Number of the cell.
         cell: usize,
-        /// Shall there be one?
+        /// True to create it, false to drop it.
         exists: bool,
     },
-    /// Drops the flash cache; nothing in it may be dirty.
+    /// Drops the flash cache; no line may be dirty.
     DropFlashCache {
-        /// Which.
+        /// Number of the cell.
         cell: usize,
     },
-    /// Creates the flash cache, empty.
+    /// Creates an empty flash cache.
     CreateFlashCache {
-        /// Which.
+        /// Number of the cell.
         cell: usize,
-        /// What it does with writes.
+        /// How it treats writes.
         mode: CacheMode,
-        /// Space.
+        /// Size [GB].
         size_gb: f64,
     },
-    /// Begins to write everything dirty to disk; until it is cancelled nothing new gets dirty.
+    /// Begins to write all dirty lines to disk; until it is cancelled, new writes bypass the cache.
     Flush {
-        /// Which.
+        /// Number of the cell.
         cell: usize,
-        /// End it.
+        /// True to cancel the flush.
         #[serde(default)]
         cancel: bool,
     },
     /// Sets the caching policy of the grid disks of a group.
     Caching {
-        /// Which.
+        /// Number of the cell.
         cell: usize,
-        /// The group.
+        /// Name of the group.
         group: String,
         /// Default or none.
         caching: Caching,
     },
-    /// Begins all counters anew, as a restart of the cell's service does. What is cached stays.
+    /// Resets all counters, as a restart of the cell's service does; cached lines stay.
     Restart {
-        /// Which.
+        /// Number of the cell.
         cell: usize,
     },
 }
 
-/// The rig as it is now.
+/// Current state of the rig.
 #[derive(Clone, Debug, Serialize)]
 pub struct Facts {
-    /// Virtual time.
+    /// Virtual time [ns].
     pub now_ns: u64,
-    /// The database that the sessions work for.
+    /// Database of the sessions.
     pub database: &'static str,
-    /// Transactions so far.
+    /// Number of transactions so far.
     pub transactions: u64,
-    /// Events so far.
+    /// Number of events so far.
     pub events: u64,
-    /// The cells.
+    /// State of the cells.
     pub cells: Vec<CellFacts>,
 }
 
 /// Metrics of one cell: object type, object, name, value, unit, kind.
 #[derive(Clone, Debug, Serialize)]
 pub struct Collected {
-    /// Virtual time.
+    /// Virtual time [ns].
     pub at_ns: u64,
     /// One row per metric and object.
     pub rows: Vec<(&'static str, String, String, f64, &'static str, &'static str)>,
 }
 
-/// What lives on the thread.
+/// State of the thread.
 struct Bench {
     simulation: Simulation,
     rack: Rc<Rack>,
@@ -153,17 +151,20 @@ struct Bench {
 
 type Job = Box<dyn FnOnce(&mut Bench) + Send>;
 
-/// A rack that runs on; see the [module](self). May be used from several threads.
+/// A continuously running rack; see the [module](self). May be used from several threads.
 pub struct Rig {
     jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Virtual time between two looks at the clock on the wall.
+/// Virtual time between two checks of the wall clock [ns].
 const SLICE_NS: u64 = 1_000_000;
 
 impl Rig {
     /// Checks the specification, builds the machine and starts the sessions.
+    ///
+    /// # Errors
+    /// The specification is invalid: its machine, a setting or a workload.
     pub fn new(spec: RigSpec) -> Result<Self, RunError> {
         let (jobs, inbox) = channel::<Job>();
         let (told, built) = channel();
@@ -184,7 +185,10 @@ impl Rig {
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
 
-    /// The same from JSON.
+    /// Reads a specification from JSON, checks it, and starts the rig.
+    ///
+    /// # Errors
+    /// The JSON or the specification is invalid.
     pub fn from_json(json: &str) -> Result<Self, RunError> {
         Self::new(serde_json::from_str(json).map_err(|error| RunError::Spec(error.to_string()))?)
     }
@@ -196,22 +200,34 @@ impl Rig {
         answer.recv().map_err(|_| RunError::Gone)
     }
 
-    /// Lets `virtual_ns` pass, or less if that takes longer than `wall`; virtual time at the end.
+    /// Advances by `virtual_ns`, or less if that takes longer than `wall`; returns the virtual time reached [ns].
+    ///
+    /// # Errors
+    /// The simulation cannot continue.
     pub fn advance(&self, virtual_ns: u64, wall: Duration) -> Result<u64, RunError> {
         self.ask(move |bench| bench.advance(virtual_ns, wall))?
     }
 
-    /// The metrics of a cell as they are now; its next rates count from here.
+    /// Returns the current metrics of a cell; its next rates start from here.
+    ///
+    /// # Errors
+    /// There is no such cell, or the rig has ended.
     pub fn collect(&self, cell: usize) -> Result<Collected, RunError> {
         self.ask(move |bench| bench.collect(cell))
     }
 
-    /// Everything that is not a metric.
+    /// Returns the state that is not a metric.
+    ///
+    /// # Errors
+    /// The rig has ended.
     pub fn facts(&self) -> Result<Facts, RunError> {
         self.ask(|bench| bench.facts())
     }
 
     /// Carries out a command.
+    ///
+    /// # Errors
+    /// The cell refuses the command, or the rig has ended.
     pub fn command(&self, command: Command) -> Result<(), RunError> {
         self.ask(move |bench| bench.command(command))?.map_err(RunError::Cell)
     }

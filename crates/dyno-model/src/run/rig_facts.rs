@@ -1,4 +1,4 @@
-//! What a rack that runs on is made of, cell by cell, and what its cells hold now.
+//! Facts of a running rack, cell by cell, and the current content of its cells.
 
 use std::collections::BTreeMap;
 
@@ -11,56 +11,56 @@ use crate::cell::{Cached, Rack};
 /// A grid disk.
 #[derive(Clone, Debug, Serialize)]
 pub struct GridDisk {
-    /// Its name: group, then cell disk.
+    /// Name: group, then cell disk.
     pub name: String,
-    /// Its group.
+    /// Name of its group.
     pub group: String,
-    /// The cell disk it lies on.
+    /// Name of its cell disk.
     pub cell_disk: String,
-    /// Size.
+    /// Size [bytes].
     pub bytes: u64,
-    /// Where it begins on its cell disk.
+    /// Where it begins on its cell disk [bytes].
     pub from_bytes: u64,
-    /// May blocks of it be cached?
+    /// True if its blocks may be cached.
     pub cached: bool,
 }
 
 /// A cell disk.
 #[derive(Clone, Debug, Serialize)]
 pub struct CellDisk {
-    /// Its name.
+    /// Name of the cell disk.
     pub name: String,
-    /// On flash?
+    /// True if it is on flash.
     pub flash: bool,
-    /// Size.
+    /// Size [bytes].
     pub bytes: u64,
 }
 
-/// One cell as it is now.
+/// Current state of a cell.
 #[derive(Clone, Debug, Serialize)]
 pub struct CellFacts {
-    /// Its name.
+    /// Name of the cell.
     pub name: String,
-    /// Disks, then modules.
+    /// Cell disks, then flash modules.
     pub cell_disks: Vec<CellDisk>,
-    /// Group by group.
+    /// Grid disks, group by group.
     pub grid_disks: Vec<GridDisk>,
-    /// What the flash cache does with writes.
+    /// How the flash cache treats writes.
     pub flash_cache_mode: CacheMode,
-    /// Its size; 0 if there is none.
+    /// Size of the flash cache [bytes]; 0 if there is none.
     pub flash_cache_bytes: u64,
-    /// What it holds.
+    /// Content of the flash cache.
     pub cached: Cached,
-    /// Is there a flash log?
+    /// True if there is a flash log.
     pub flash_log: bool,
-    /// Its size.
+    /// Size of the flash log [bytes].
     pub flash_log_bytes: u64,
-    /// The plan in force.
+    /// Active plan.
     pub plan: BTreeMap<String, Directive>,
 }
 
 impl CellFacts {
-    /// Of the cell of that number, which is there.
+    /// Returns the facts of the cell of that number, which must exist.
     pub(super) fn new(rack: &Rack, parameters: &RackParameters, number: usize) -> Self {
         let cell = &rack.cells()[number];
         let name = cell.name().to_owned();
@@ -105,8 +105,8 @@ impl CellFacts {
     }
 }
 
-/// Size of a flash module: what the machine lays on it, where that is more than its own number.
-/// The pages that are simulated are fewer in any case.
+/// Returns the size of a flash module [bytes]: the space of what the machine lays out on it, if that is more than its
+/// own size. The simulated pages are fewer in any case.
 fn module_bytes(rack: &Rack, parameters: &RackParameters) -> u64 {
     let RackParameters { flash, flash_log, flash_cache, groups, .. } = parameters;
     let cache_bytes = (flash_cache.size_gb * f64::from(1 << 30)) as u64;

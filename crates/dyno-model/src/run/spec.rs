@@ -1,4 +1,4 @@
-//! What a run is asked to do.
+//! Specification of a run.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use crate::workload::Workload;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// The machine, as TOML.
+    /// Machine as TOML.
     pub machine: String,
-    /// Where all random numbers come from.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Transactions of each session in each arm and block.
+    /// Number of transactions of each session in each arm and block.
     pub transactions: u64,
-    /// Transactions of each session before these, which are not counted.
+    /// Number of transactions of each session before these, which are not counted.
     #[serde(default)]
     pub warmup_transactions: u64,
-    /// The arms, in the order of their turns.
+    /// Arms in the order of their turns.
     pub arms: Vec<Arm>,
 }
 
@@ -27,16 +27,16 @@ pub struct Spec {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arm {
-    /// Its name.
+    /// Name of the arm.
     pub name: String,
-    /// Parameters of the machine that differ: dotted path or short name, and value as text.
+    /// Parameters that differ from the machine's: dotted path or short name, and value as text.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
-    /// Sessions.
+    /// Number of sessions.
     pub sessions: u32,
-    /// Transactions that are not counted, where it is another number than the run's.
+    /// Number of transactions that are not counted, if it differs from the run's.
     #[serde(default)]
     pub warmup_transactions: Option<u64>,
-    /// What they do.
+    /// Workload of the sessions.
     pub workload: Workload,
 }

@@ -1,4 +1,4 @@
-//! What queueing stations have seen, as metrics.
+//! Statistics of queueing stations as metrics.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub struct Stations {
     metrics: Metrics,
 }
 
-/// One reading.
+/// One metric reading.
 pub struct Reading<'a> {
     pub source: &'a str,
     pub object_type: &'a str,
@@ -31,7 +31,7 @@ impl Stations {
         Self { block, arms: arms.to_vec(), metrics: Metrics::default() }
     }
 
-    /// A reading of an arm.
+    /// Adds a reading of an arm.
     pub fn push(&mut self, arm: u16, at_ns: i64, reading: &Reading<'_>) {
         let metrics = &mut self.metrics;
         metrics.arm.push(self.arms[usize::from(arm)].clone());
@@ -46,7 +46,7 @@ impl Stations {
         metrics.kind.push(reading.kind.into());
     }
 
-    /// What a station has seen since the end of the warm-up.
+    /// Adds the statistics of a station since the end of the warm-up.
     pub fn station(&mut self, arm: u16, at_ns: i64, report: &StationReport) {
         let gauges = [
             ("utilisation", report.utilisation, "ratio", "gauge"),
@@ -69,7 +69,7 @@ impl Stations {
         }
     }
 
-    /// What a database has done since the end of the warm-up.
+    /// Adds the transactions of a database since the end of the warm-up.
     pub fn database(&mut self, arm: u16, at_ns: i64, name: &str, transactions: u64) {
         let reading = Reading {
             source: "model",
@@ -83,7 +83,7 @@ impl Stations {
         self.push(arm, at_ns, &reading);
     }
 
-    /// The metrics of cells, under Oracle's names.
+    /// Adds the metrics of cells under Oracle's names.
     pub fn cells(&mut self, arm: u16, at_ns: i64, rack: &Rack) {
         for metric in rack.metrics() {
             let kind = match metric.kind {
@@ -106,6 +106,9 @@ impl Stations {
     }
 
     /// Writes the part.
+    ///
+    /// # Errors
+    /// A part cannot be written.
     pub fn write(&self, dir: &Path, name: &str) -> Result<u64, EvidenceError> {
         write_metrics(dir, name, &self.metrics)
     }

@@ -1,4 +1,4 @@
-//! Transactions that make redo and commit: E5 to E10.
+//! Workload of transactions that make redo and commit: E5 to E10.
 
 use super::sizes::Sizes;
 use super::{dice, think};
@@ -12,13 +12,13 @@ parameters! {
     pub struct CommitLoop {
         /// redo of a transaction: 512, 4KiB..12MiB or 4KiB,1MiB
         redo_bytes: String = "512".into(), from "E9: one row";
-        /// redo is made in pieces of this size
+        /// size of the pieces in which redo is made
         piece_bytes: u64 = 8_192, from "as in the live redo-size", in 1.0..=1e9;
-        /// how fast a session makes redo
+        /// rate at which a session makes redo
         redo_mb_s: f64 = 50.0, from "assumed: row changes of a core";
-        /// CPU of a transaction, redo not counted; median
+        /// CPU time of a transaction without redo; median
         cpu_us: f64 = 100.0, from "assumed: one update by key";
-        /// spread of it: of the natural logarithm
+        /// spread of that CPU time: standard deviation of its natural logarithm
         cpu_sigma: f64 = 0.3, from "assumed", in 0.0..=5.0;
         /// mean time between transactions, exponential
         think_ms: f64 = 0.0, from "E9: none";

@@ -1,4 +1,4 @@
-//! Rows by key, through an index: E13.
+//! Workload of rows by key, through an index: E13.
 
 use std::rc::Rc;
 
@@ -9,20 +9,19 @@ use crate::kernel::Stream;
 use crate::kernel::zipf::Zipf;
 
 parameters! {
-    /// A loop of lookups. The table lies from block 0 on, the leaves of the index behind it, then its
-    /// branches.
+    /// A loop of lookups. The table begins at block 0, the leaves of the index follow it, then its branches.
     pub struct KeyLookup {
         /// keys
         keys: u64 = 1_000_000, from "E13: 1,000,000", in 1.0..=4_294_967_295.0;
-        /// popularity of key i is in proportion to i ^ -skew
+        /// popularity of key i is proportional to i ^ -skew
         skew: f64 = 0.0, from "E13: 0, even", in 0.0..=10.0;
         /// rows of a block of the table
         rows_per_block: u64 = 70, from "assumed: rows of 100 bytes", in 1.0..=1e6;
         /// keys of a block of the index
         keys_per_leaf: u64 = 450, from "assumed: entries of 16 bytes", in 2.0..=1e9;
-        /// CPU of a lookup, blocks not counted; median
+        /// CPU time of a lookup without that of its blocks; median
         cpu_us: f64 = 30.0, from "assumed: order of size";
-        /// spread of it: of the natural logarithm
+        /// spread of that CPU time: standard deviation of its natural logarithm
         cpu_sigma: f64 = 0.3, from "assumed", in 0.0..=5.0;
         /// mean time between lookups, exponential
         think_ms: f64 = 0.0, from "E13: none";

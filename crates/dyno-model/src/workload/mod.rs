@@ -1,14 +1,14 @@
-//! What sessions do: small typed workloads, spawned on an instance.
+//! Workloads of sessions: small typed programs, spawned on an instance.
 //!
 //! ```toml
 //! kind = "commit-loop"
 //! redo_bytes = "4KiB..12MiB"
 //! ```
 //!
-//! Each session repeats one transaction. After so many of them as a warm-up sessions wait for one
-//! another; at the moment the last arrives the statistics of instance and devices are forgotten and
-//! recording begins ([`Stop`]). Random numbers come from streams named after (session, purpose), so
-//! that two arms on one seed meet the same thinking times, sizes and keys.
+//! Each session repeats one transaction. After a given number of them as a warm-up the sessions wait for one another;
+//! when the last arrives, the statistics of instance and devices are reset and recording begins ([`Stop`]). Random
+//! numbers come from streams named after (session, purpose), so that two arms with one seed get the same think times,
+//! sizes and keys.
 
 mod commit_loop;
 mod key_lookup;
@@ -53,7 +53,7 @@ pub enum Workload {
     Sort(SortLoad),
 }
 
-/// What one session does.
+/// Work of one session.
 enum Work {
     CommitLoop(Box<commit_loop::Work>),
     UpdateLoop(Box<update_loop::Work>),
@@ -75,10 +75,10 @@ impl Work {
 }
 
 impl Workload {
-    /// The kinds.
+    /// All kinds.
     pub const KINDS: [&'static str; 5] = ["commit-loop", "update-loop", "key-lookup", "scan-jobs", "sort"];
 
-    /// Its kind.
+    /// Returns the kind.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::CommitLoop(_) => "commit-loop",
@@ -89,7 +89,7 @@ impl Workload {
         }
     }
 
-    /// Meaning and source of its parameters.
+    /// Returns meaning and source of its parameters.
     pub fn table(&self) -> &'static [Parameter] {
         match self {
             Self::CommitLoop(_) => CommitLoop::TABLE,
@@ -100,7 +100,10 @@ impl Workload {
         }
     }
 
-    /// Finds what cannot work.
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// A parameter has an impossible value.
     pub fn check(&self) -> Result<(), ParameterError> {
         let wrong = match self {
             Self::CommitLoop(load) => outside(load, self.table()),
@@ -122,6 +125,9 @@ impl Workload {
     }
 
     /// Starts sessions `0..sessions`.
+    ///
+    /// # Errors
+    /// A parameter has an impossible value.
     pub fn spawn(
         &self,
         sim: &Sim,
@@ -132,8 +138,11 @@ impl Workload {
         self.spawn_numbered(sim, instance, 0..sessions, stop)
     }
 
-    /// Starts sessions of these numbers, beside those of another workload. They wait for one another
-    /// when they are warm, and not for the others.
+    /// Starts sessions of these numbers, beside those of another workload. At the end of the warm-up they wait for one
+    /// another, and not for the others.
+    ///
+    /// # Errors
+    /// A parameter has an impossible value.
     pub fn spawn_numbered(
         &self,
         sim: &Sim,
@@ -169,7 +178,7 @@ impl Workload {
     }
 }
 
-/// A session from its first transaction to its last.
+/// Runs a session from its first transaction to its last.
 async fn live(mut session: Session, mut work: Work, gate: stop::Gate) {
     for _ in 0..gate.warmup() {
         work.transaction(&mut session).await;
@@ -184,7 +193,7 @@ async fn live(mut session: Session, mut work: Work, gate: stop::Gate) {
     gate.end(&session);
 }
 
-/// The stream of a session for a purpose.
+/// Returns the random stream of a session for a purpose.
 fn dice(instance: &Instance, session: u32, purpose: &str) -> Stream {
     instance.stream(&format!("session {session}/{purpose}"))
 }
@@ -199,7 +208,7 @@ fn cpu_ns(median_us: f64, sigma: f64, dice: &mut Stream) -> u64 {
     whole_ns(dice.lognormal(median_us * 1e3, sigma))
 }
 
-/// One of so many blocks; the popular ones lie anywhere.
+/// Returns a random block; popular blocks are scattered.
 fn block(blocks: u64, zipf: Option<&Zipf>, dice: &mut Stream) -> u64 {
     match zipf {
         Some(zipf) => scatter(u64::from(zipf.sample(dice)), blocks),
@@ -207,7 +216,7 @@ fn block(blocks: u64, zipf: Option<&Zipf>, dice: &mut Stream) -> u64 {
     }
 }
 
-/// Another number below `count` for each: a multiplication by a factor that shares none with it.
+/// Permutes the numbers below `count`: a multiplication by a factor without a common divisor.
 fn scatter(number: u64, count: u64) -> u64 {
     let shares = |factor: u64| {
         let (mut a, mut b) = (factor, count);
@@ -234,10 +243,10 @@ fn wrong_number(outside: &Outside) -> ParameterError {
     wrong(outside.key, shown(outside.found), outside.allowed())
 }
 
-/// Items whose popularity is uneven, each of which takes memory.
+/// Largest number of items with uneven popularity, each of which takes memory.
 const ITEMS_MOST: u64 = 10_000_000;
 
-/// Are there few enough of them, if they are unevenly popular?
+/// Checks that unevenly popular items are few enough.
 fn check_popularity(key: &'static str, items: u64, skew: f64) -> Result<(), ParameterError> {
     if skew > 0.0 && items > ITEMS_MOST {
         return Err(wrong(key, items, format!("{ITEMS_MOST} or less where skew is above 0")));

@@ -1,4 +1,4 @@
-//! Jobs that scan: E12 and E22.
+//! Workload of jobs that scan: E12 and E22.
 
 use super::{dice, think};
 use crate::database::{CallKind, Instance, Scan, Session};
@@ -9,17 +9,17 @@ use crate::kernel::sample::whole_ns;
 parameters! {
     /// Scans, one after the other; each session is a job.
     pub struct ScanJobs {
-        /// what a scan reads
+        /// size of a scan
         bytes: u64 = 64 << 20, from "chosen", in 1.0..=1e12;
-        /// one I/O
+        /// size of an I/O
         io_bytes: u64 = 1 << 20, from "E22: 1 MB", in 512.0..=1e9;
         /// I/Os of a job at once
         ahead: u64 = 1, from "E22: 1; direct reads of Oracle begin with 2", in 1.0..=1_024.0;
-        /// do all jobs scan the same bytes
+        /// true if all jobs scan the same bytes
         shared: bool = false, from "E22: each its own";
-        /// through the buffers
+        /// true to scan through the buffers
         buffered: bool = false, from "Oracle: large tables are read past them";
-        /// CPU for each I/O
+        /// CPU time for each I/O
         cpu_us_per_io: f64 = 1_000.0, from "assumed: rows of 1 MB at 1 GB/s";
         /// mean time between scans, exponential
         think_ms: f64 = 0.0, from "E22: none";

@@ -8,14 +8,17 @@ const LARGEST: u64 = 256 << 20;
 /// Sizes to draw from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sizes {
-    /// Any whole number between both, they included, equally likely.
+    /// Any whole number from the first to the second, equally likely.
     Range(u64, u64),
     /// One of these, equally likely.
     List(Vec<u64>),
 }
 
 impl Sizes {
-    /// Reads a text; `key` is what an error names.
+    /// Reads a text; `key` is the name in an error.
+    ///
+    /// # Errors
+    /// The text names no size.
     pub fn parse(key: &'static str, text: &str) -> Result<Self, ParameterError> {
         let error = || ParameterError {
             key,
@@ -32,7 +35,7 @@ impl Sizes {
         sizes.map(Self::List).ok_or_else(error)
     }
 
-    /// One of them.
+    /// Returns a random size.
     pub fn draw(&self, dice: &mut Stream) -> u64 {
         match self {
             Self::Range(low, high) => low + dice.below(high - low + 1),
@@ -42,7 +45,7 @@ impl Sizes {
     }
 }
 
-/// Bytes of `4KiB`, `1.5MB` or `512`.
+/// Returns the bytes of `4KiB`, `1.5MB` or `512`.
 fn size(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

@@ -1,4 +1,4 @@
-//! Sorts through temporary space: E14.
+//! Workload of sorts through temporary space: E14.
 
 use super::{dice, think};
 use crate::database::{CallKind, Instance, ParameterError, Session, Sort};
@@ -11,20 +11,20 @@ parameters! {
     pub struct SortLoad {
         /// rows to sort
         bytes: u64 = 64 << 20, from "chosen", in 1.0..=1e12;
-        /// memory for it
+        /// memory for a sort
         area_kb: u64 = 2_048, from "E14: the factor", in 1.0..=1e9;
-        /// one I/O
+        /// size of an I/O
         io_kb: u64 = 64, from "assumed: 8 blocks of 8 KB", in 1.0..=1e6;
-        /// I/Os at once, each way
+        /// I/Os at once, in each direction
         ahead: u64 = 1, from "chosen: one after the other", in 1.0..=1_024.0;
-        /// CPU for each KB, in each phase
+        /// CPU time for each KB, in each phase
         cpu_us_per_kb: f64 = 10.0, from "assumed: 100 MB/s a core";
         /// mean time between sorts, exponential
         think_ms: f64 = 0.0, from "E14: none";
     }
 }
 
-/// Runs of a sort, each of which takes memory.
+/// Largest number of runs of a sort, each of which takes memory.
 const RUNS_MOST: u64 = 1_000_000;
 
 impl SortLoad {

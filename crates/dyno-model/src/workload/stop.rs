@@ -1,4 +1,4 @@
-//! When sessions are warm and when they end.
+//! Warm-up and end of sessions.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -6,14 +6,14 @@ use std::rc::Rc;
 use crate::database::{Instance, Session};
 use crate::kernel::{Latch, Sim};
 
-/// How long sessions go on after the warm-up.
+/// Limit of sessions after the warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// So many transactions of each session.
+    /// Number of transactions of each session.
     Transactions(u64),
-    /// No transaction begins later than so long after the warm-up.
+    /// Time after the warm-up from which on no transaction begins [ns].
     TimeNs(u64),
-    /// Never; a run does not wait for the end of such sessions.
+    /// No limit; a run does not wait for the end of such sessions.
     Never,
 }
 
@@ -27,12 +27,12 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// So many transactions of each session, after so many that are not counted.
+    /// Returns a stop with this limit after `warmup` transactions of each session that are not counted.
     pub fn new(warmup: u64, limit: Limit) -> Self {
         Self { warmup, limit, when_warm: None, when_first_ends: None }
     }
 
-    /// Never, and without a warm-up: the sessions serve as load for others.
+    /// Returns a stop without warm-up and limit: the sessions serve as load for others.
     pub fn never() -> Self {
         Self::new(0, Limit::Never)
     }
@@ -41,14 +41,14 @@ impl Stop {
         self.limit == Limit::Never
     }
 
-    /// What else shall happen at the moment the warm-up is over.
+    /// Sets an action for the end of the warm-up.
     #[must_use]
     pub fn when_warm(mut self, what: impl Fn() + 'static) -> Self {
         self.when_warm = Some(Rc::new(what));
         self
     }
 
-    /// What shall happen when the first session ends: until then all have worked.
+    /// Sets an action for the end of the first session: until then all have worked.
     #[must_use]
     pub fn when_first_ends(mut self, what: impl Fn() + 'static) -> Self {
         self.when_first_ends = Some(Rc::new(what));
@@ -56,7 +56,7 @@ impl Stop {
     }
 }
 
-/// How far a workload is; clones share it.
+/// Progress of a workload; clones share it.
 #[derive(Clone)]
 pub struct Progress(Rc<Counts>);
 
@@ -68,22 +68,22 @@ struct Counts {
 }
 
 impl Progress {
-    /// Transactions done after the warm-up.
+    /// Returns the number of transactions after the warm-up.
     pub fn transactions(&self) -> u64 {
         self.0.transactions.get()
     }
 
-    /// Sessions that have not ended.
+    /// Returns the number of sessions that have not ended.
     pub fn running(&self) -> u32 {
         self.0.running.get()
     }
 
-    /// When the warm-up was over.
+    /// Returns the end of the warm-up [ns].
     pub fn warm_ns(&self) -> Option<u64> {
         self.0.warm_ns.get()
     }
 
-    /// Sessions that ended with a nanosecond that is neither CPU nor wait: always 0.
+    /// Returns the number of sessions that ended with time that is neither CPU nor wait; it must be 0.
     pub fn unaccounted(&self) -> u32 {
         self.0.unaccounted.get()
     }
@@ -103,7 +103,7 @@ struct Inner {
     progress: Progress,
 }
 
-/// Where sessions wait for one another; clones share it.
+/// Gate where sessions wait for one another; clones share it.
 #[derive(Clone)]
 pub(super) struct Gate(Rc<Inner>);
 
@@ -137,7 +137,7 @@ impl Gate {
         &self.0.progress
     }
 
-    /// Waits until all are warm.
+    /// Waits until all sessions are warm.
     pub async fn pass(&self, session: &mut Session) {
         let inner = &*self.0;
         inner.arrived.set(inner.arrived.get() + 1);

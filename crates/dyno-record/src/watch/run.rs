@@ -6,10 +6,11 @@ use serde_json::{Value as Json, json};
 
 use crate::RecordError;
 use crate::handles::Handles;
-use crate::job::{DRAIN_EVERY, JUDGED_NS, Request, dearest};
 use crate::perf::{clock, now_ns};
 use crate::process;
 use crate::recording::Wanted;
+use crate::request::{DRAIN_EVERY, Request};
+use crate::shed::{JUDGED_NS, dearest};
 use crate::small;
 use crate::store::{Server, Store};
 

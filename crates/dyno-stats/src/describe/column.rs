@@ -1,25 +1,25 @@
-//! A column of numbers as it is given, what is asked of it, and what is found.
+//! Input column of a description, the request, and the result.
 
 use crate::moments::Moments;
 use crate::ranks::{KolmogorovSmirnov, MannWhitney};
 
-/// Largest product of the counts of a pair for which ties are told one by one.
+/// Largest product of the counts of a pair for which ties are listed one by one.
 pub const SMALL_PAIR: usize = 10_000;
 
-/// Values as they were read: one number of a group and of a block for each, or none at all.
+/// Values as they were read, with a number of a group and of a block for each, or none at all.
 #[derive(Clone, Debug, Default)]
 pub struct Piece<T> {
     /// The values, without missing ones.
     pub values: Vec<T>,
-    /// Number of the group of each value; empty: all belong to group 0.
+    /// Number of the group of each value; empty if all belong to group 0.
     pub groups: Vec<u32>,
-    /// Number of the block of each value; empty: there are no blocks.
+    /// Number of the block of each value; empty if there are no blocks.
     pub blocks: Vec<u32>,
-    /// Number of the file, for finding a value again.
+    /// Number of the file, to find a value again.
     pub file: u32,
     /// Row of the first value in its file, from 0.
     pub first_row: u64,
-    /// Row of each value after the first row, where rows were left out; empty: every row is there.
+    /// Row of each value after the first row; empty if no row was left out.
     pub rows: Vec<u32>,
 }
 
@@ -33,27 +33,27 @@ impl<T> Piece<T> {
     }
 }
 
-/// What is asked.
+/// Requested statistics of a column.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Number of groups; every group number is below it.
     pub groups: usize,
-    /// Number of blocks; 0 without.
+    /// Number of blocks; 0 for none.
     pub blocks: usize,
     /// Quantiles, each within 0..=1.
     pub quantiles: Vec<f64>,
     /// Level of the quantiles' intervals.
     pub level: f64,
-    /// How many of the longest to name.
+    /// Number of the longest values to list.
     pub longest: usize,
-    /// Whether fences and the median absolute deviation are wanted.
+    /// True if fences and the median absolute deviation are requested.
     pub fences: bool,
 }
 
-/// A quantile with the order statistics around it; NaN where there is none.
+/// A quantile with the order statistics around it; NaN if there is none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QuantileValue {
-    /// Which quantile.
+    /// Probability of the quantile.
     pub q: f64,
     /// Type 7 value.
     pub value: f64,
@@ -68,30 +68,30 @@ pub struct QuantileValue {
 pub struct Fences {
     /// Q1 - 3 IQR, Q1 - 1.5 IQR, Q3 + 1.5 IQR, Q3 + 3 IQR (Tukey).
     pub ends: [f64; 4],
-    /// How many lie below the first, below the second, above the third, above the fourth.
+    /// Numbers of values below the first, below the second, above the third, above the fourth end.
     pub beyond: [u64; 4],
     /// Median absolute deviation from the median.
     pub mad: f64,
-    /// How many have a modified z beyond 3.5.
+    /// Number of values with a modified z beyond 3.5.
     pub modified_z: u64,
-    /// How many lie more than six standard deviations above the mean.
+    /// Number of values more than six standard deviations above the mean.
     pub six_sigma: u64,
 }
 
-/// All of a group.
+/// Description of a group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupDescription {
     /// Count, mean (less the common `shift`), squared deviations.
     pub moments: Moments,
     /// Smallest value; NaN without values.
     pub min: f64,
-    /// Largest value.
+    /// Largest value; NaN without values.
     pub max: f64,
-    /// In the order asked.
+    /// Quantiles in the order requested.
     pub quantiles: Vec<QuantileValue>,
     /// (bucket, count); see [`crate::signed`].
     pub histogram: Vec<(u32, u64)>,
-    /// Where asked.
+    /// Fences, if requested.
     pub fences: Option<Fences>,
 }
 
@@ -104,11 +104,11 @@ pub struct BlockDescription {
     pub block: u32,
     /// Count, mean (less the common `shift`), squared deviations.
     pub moments: Moments,
-    /// Type 7 values in the order asked.
+    /// Type 7 values in the order requested.
     pub quantiles: Vec<f64>,
 }
 
-/// One of the longest.
+/// One of the longest values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Longest {
     /// The value.
@@ -117,29 +117,28 @@ pub struct Longest {
     pub group: u32,
     /// Number of its file.
     pub file: u32,
-    /// Its row in the file, from 0.
+    /// Row in the file, from 0.
     pub row: u64,
 }
 
-/// Everything about the column.
+/// Description of a column.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Description {
-    /// What was taken from every value before its moments were formed: the smallest value, where
-    /// all lie within a factor of two of it (then the subtraction is exact, and the means keep the
-    /// digits in which groups differ), else 0.
+    /// Value subtracted from all values before their moments are formed: the smallest value if all are within a factor
+    /// of two of it (then the subtraction is exact, and the means keep the digits in which groups differ), else 0.
     pub shift: f64,
-    /// One per group.
+    /// Description of each group.
     pub groups: Vec<GroupDescription>,
-    /// Rank statistics of group 1 against group 0, when there are two groups with values.
+    /// Rank statistics of group 1 against group 0, if exactly two groups have values.
     pub pair: Option<(MannWhitney, KolmogorovSmirnov)>,
-    /// How often each distinct value occurs in both groups of a small pair together (product of the
-    /// counts to [`SMALL_PAIR`]), rising: what an exact p needs.
+    /// Frequency of each distinct value in both groups of a small pair together (product of the counts up to
+    /// [`SMALL_PAIR`]), in rising order of the values: needed for an exact p.
     pub tied: Vec<u64>,
-    /// Twice the sum of the mid-ranks of each group, and the sum of t^3 - t over ties, when there
-    /// are more than two groups.
+    /// Twice the sum of the mid-ranks of each group, and the sum of t^3 - t over ties, if there are more than two
+    /// groups.
     pub rank_sums: Option<(Vec<u128>, u128)>,
-    /// One per group and block with values.
+    /// Description of each group in each block with values.
     pub blocks: Vec<BlockDescription>,
-    /// Largest first; of equal ones the later.
+    /// Longest values, largest first; of equal ones the later first.
     pub longest: Vec<Longest>,
 }

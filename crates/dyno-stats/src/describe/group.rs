@@ -1,4 +1,4 @@
-//! One group, from its keys in rising order: everything but what needs the other groups.
+//! Description of one group from its keys in rising order, without what needs the other groups.
 
 use rayon::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::moments::Moments;
 use crate::quantiles::{order_interval, type7_ranks};
 use crate::signed::SignedHistogram;
 
-/// Values per piece of work; fixed, so that the result does not depend on the threads.
+/// Values per piece of work; fixed, so that the result does not depend on the number of threads.
 const PIECE: usize = 1 << 18;
 
 pub(super) fn value<T: Ordered>(key: u64) -> f64 {
@@ -84,7 +84,7 @@ fn fences<T: Ordered>(sorted: &[u64], moments: &Moments, shift: T) -> Fences {
 mod tests {
     use super::*;
 
-    /// Worked by hand: quartiles 2 and 4, fences -4, -1, 7, 10; median 3, deviations 2 1 0 1 47.
+    /// Computed manually: quartiles 2 and 4, fences -4, -1, 7, 10; median 3, deviations 2 1 0 1 47.
     #[test]
     fn fences_of_five_values() {
         let sorted: Vec<u64> = [1i64, 2, 3, 4, 50].map(Ordered::key).to_vec();

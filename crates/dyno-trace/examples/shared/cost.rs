@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-/// A measurement that has begun.
+/// Measurement of a piece of work.
 pub struct Cost {
     wall: Instant,
     cpu: f64,
 }
 
-/// User and system time so far, seconds.
+/// Returns user and system time so far [s].
 fn cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let own = stat.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0);
@@ -26,12 +26,12 @@ fn peak_mib() -> f64 {
 }
 
 impl Cost {
-    /// Begins.
+    /// Starts a measurement.
     pub fn start() -> Self {
         Self { wall: Instant::now(), cpu: cpu() }
     }
 
-    /// Prints what it took to read `bytes`.
+    /// Prints the cost of reading `bytes`.
     pub fn print(&self, what: &str, bytes: u64) {
         let (wall, cpu, mb) = (self.wall.elapsed().as_secs_f64(), cpu() - self.cpu, bytes as f64 / 1e6);
         println!(

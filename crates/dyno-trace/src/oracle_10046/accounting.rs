@@ -1,31 +1,31 @@
-//! Who called whom, and who waited: containment of spans, in one pass and bounded memory.
+//! Attribution of calls to their parents and waits to their owners: containment of spans, in one pass and bounded
+//! memory.
 //!
-//! A record is written when the thing it names has ended, so children stand before their parents
-//! and waits before the call that waited. A call spans `[tim - e, tim]`.
+//! A record is written when its call or wait has ended, so children precede their parents, and waits the call that
+//! waited. A call spans `[tim - e, tim]`.
 //!
-//! * The parent of a call at depth d is the first later call at depth d - 1 whose span contains its
-//!   span; a call at depth > 0 without one is an orphan and counts as the session's own time.
+//! * The parent of a call at depth d is the first later call at depth d - 1 whose span contains its span; a call at
+//!   depth > 0 without a parent is an orphan and counts as the session's own time.
 //! * The owner of a wait is the first later call, of any depth, whose span contains its span.
 //! * Exclusive figures are the inclusive ones less those of the children.
 //!
-//! [`Pending`] holds what has no parent or owner yet. It is a stack in file order with the latest
-//! start up to each entry, so that a call which contains nothing costs one comparison. It never
-//! holds more than [`CAP`] entries: first the entries that no later call of a consistent trace can
-//! contain go (they ended before the last call one level up did), then the oldest half is merged,
-//! sixteen to one. The cost of a merge: if only some of the sixteen lie inside the call that comes
-//! at last, none of them is counted as its own.
+//! [`Pending`] holds what has no parent or owner yet. It is a stack in file order with the latest start up to each
+//! entry, so that a call which contains nothing costs one comparison. It never holds more than [`CAP`] entries: entries
+//! that no later call of a consistent trace can contain are removed first (they ended before the last call one level up
+//! did), then the oldest half is merged, sixteen into one. The cost of a merge: if only some of the sixteen are inside
+//! the call that follows, none of them is counted as its own.
 
 use super::rows::Figures;
 
-/// The most entries that wait for a parent, per depth, and for an owner.
+/// Largest number of entries without a parent, per depth, and without an owner.
 pub const CAP: usize = 1 << 15;
 
-/// How many old entries are merged into one.
+/// Number of old entries that are merged into one.
 const MERGE: usize = 16;
 
-/// Sums that merged entries need.
+/// Sums kept for merged entries.
 pub trait Sum: Copy {
-    /// Takes in another's.
+    /// Adds another sum.
     fn sum(&mut self, other: &Self);
 }
 
@@ -43,28 +43,28 @@ impl Sum for i64 {
     }
 }
 
-/// A span that waits for the call that contains it.
+/// A span whose containing call is still to come.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<F> {
-    /// Start, ns.
+    /// Start [ns].
     pub start: i64,
-    /// End, ns.
+    /// End [ns].
     pub end: i64,
-    /// The latest start of this and all entries before it.
+    /// Latest start of this and all entries before it [ns].
     latest: i64,
-    /// The row's number, or what the sink made of several.
+    /// Number of the row, or the number under which the sink merged several.
     pub item: u64,
     /// Number of rows.
     pub rows: u64,
-    /// What the parent has to subtract.
+    /// Figures that the parent has to subtract.
     pub figures: F,
 }
 
-/// Spans that wait for the call that contains them, in the order of the file.
+/// Spans whose containing call is still to come, in the order of the file.
 #[derive(Clone, Debug)]
 pub struct Pending<F> {
     entries: Vec<Entry<F>>,
-    /// End of the last call that could have contained any of these.
+    /// End of the last call that could have contained any of these [ns].
     floor: i64,
 }
 
@@ -75,36 +75,36 @@ impl<F> Default for Pending<F> {
 }
 
 impl<F: Sum> Pending<F> {
-    /// Adds a span that ended now.
+    /// Adds a span that has just ended.
     #[inline]
     pub fn push(&mut self, start: i64, end: i64, item: u64, figures: F) {
         let latest = self.entries.last().map_or(start, |last| last.latest.max(start));
         self.entries.push(Entry { start, end, latest, item, rows: 1, figures });
     }
 
-    /// Whether [`Pending::shorten`] should be called.
+    /// Returns true if [`Pending::shorten`] should be called.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.entries.len() >= CAP
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether nothing waits.
+    /// Returns true if there is no entry.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Notes the end of a call that contains all it can of what is here.
+    /// Records the end of a call that contains every entry here that it can contain.
     #[inline]
     pub fn pass(&mut self, end: i64) {
         self.floor = end;
     }
 
-    /// Takes out every entry inside `[start, end]`, in the order of the file.
+    /// Removes every entry inside `[start, end]`, in the order of the file.
     #[inline]
     pub fn claim(&mut self, start: i64, end: i64, mut take: impl FnMut(&Entry<F>)) {
         let mut first = self.entries.len();
@@ -124,13 +124,13 @@ impl<F: Sum> Pending<F> {
         self.entries.truncate(kept);
     }
 
-    /// Takes out all that is left: nothing later can contain it.
+    /// Removes all remaining entries: no later call can contain them.
     pub fn drain(&mut self, mut take: impl FnMut(&Entry<F>)) {
         self.entries.drain(..).for_each(|entry| take(&entry));
         self.floor = i64::MIN;
     }
 
-    /// Makes room: `take` gets what nothing later can contain, `merge` puts items under one number.
+    /// Frees space: `take` receives entries that no later call can contain, `merge` puts items under one number.
     pub fn shorten(&mut self, mut take: impl FnMut(&Entry<F>), mut merge: impl FnMut(&[u64]) -> u64) {
         let (mut kept, floor) = (0, self.floor);
         for at in 0..self.entries.len() {
@@ -177,7 +177,7 @@ impl<F: Sum> Pending<F> {
         whole
     }
 
-    /// Puts an entry at a place at or before its own.
+    /// Moves an entry to a place at or before its own.
     #[inline]
     fn keep(&mut self, at: usize, mut entry: Entry<F>) {
         let before = if at == 0 { i64::MIN } else { self.entries[at - 1].latest };
@@ -186,24 +186,24 @@ impl<F: Sum> Pending<F> {
     }
 }
 
-/// A stretch of `tim` that runs forward: from the first start to the last end.
+/// A stretch in which `tim` runs forward: from the first start to the last end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     span: Option<(i64, i64)>,
 }
 
-/// How far `tim` may go back within a segment: records of one session are written a little late.
+/// Largest backward step of `tim` within a segment [ns]: records of one session may be written slightly late.
 pub const BACK_MAX_NS: i64 = 1_000_000_000;
 
 impl Segment {
-    /// Whether a record that ended at `end` belongs to a new segment; `back_max_ns` is how far
-    /// behind the last one it may be.
+    /// Returns true if a record that ended at `end` begins a new segment; `back_max_ns` is how far behind the last one
+    /// it may be.
     #[inline]
     pub fn breaks(&self, end: i64, back_max_ns: i64) -> bool {
         self.span.is_some_and(|(_, last)| end < last.saturating_sub(back_max_ns))
     }
 
-    /// Takes a span in.
+    /// Extends the segment by a span.
     #[inline]
     pub fn extend(&mut self, start: i64, end: i64) {
         self.span = Some(match self.span {
@@ -212,76 +212,76 @@ impl Segment {
         });
     }
 
-    /// End of the last record; `None` before the first.
+    /// Returns the end of the last record; `None` before the first.
     pub fn last(&self) -> Option<i64> {
         self.span.map(|(_, last)| last)
     }
 
-    /// Start of the first record; `None` before the first.
+    /// Returns the start of the first record; `None` before the first.
     pub fn first(&self) -> Option<i64> {
         self.span.map(|(first, _)| first)
     }
 
-    /// Its length; 0 before the first record.
+    /// Returns the length [ns]; 0 before the first record.
     pub fn elapsed_ns(&self) -> i64 {
         self.span.map_or(0, |(first, last)| last.saturating_sub(first))
     }
 }
 
-/// The account of a session. All identities hold by how it is made:
-/// `elapsed = calls + between + unexplained`, `calls = cpu + wait_inside + unaccounted`.
+/// Time account of a session. All identities hold by construction: `elapsed = calls + between + unexplained`,
+/// `calls = cpu + wait_inside + unaccounted`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Sum of the segments' lengths: R.
+    /// Sum of the segments' lengths, the session's elapsed time [ns].
     pub elapsed_ns: i128,
-    /// Elapsed time of all roots, which is the exclusive time of all calls.
+    /// Elapsed time of all root calls, which is the exclusive time of all calls [ns].
     pub calls_ns: i128,
-    /// CPU of all roots, which is the exclusive CPU of all calls.
+    /// CPU time of all root calls, which is the exclusive CPU time of all calls [ns].
     pub cpu_ns: i128,
-    /// Waits that a call owns.
+    /// Waits that are owned by a call [ns].
     pub wait_inside_ns: i128,
-    /// All waits.
+    /// All waits [ns].
     pub wait_ns: i128,
-    /// Elapsed time of all calls at all depths: recursive time counted again and again.
+    /// Elapsed time of all calls at all depths [ns]; recursive time is counted once per level.
     pub all_depths_ns: i128,
-    /// Calls.
+    /// Number of calls.
     pub calls: u64,
-    /// Waits.
+    /// Number of waits.
     pub waits: u64,
-    /// Waits that a call owns.
+    /// Number of waits that are owned by a call.
     pub waits_inside: u64,
-    /// Calls at depth > 0.
+    /// Number of calls at depth > 0.
     pub recursive: u64,
-    /// Calls with a parent.
+    /// Number of calls with a parent.
     pub adopted: u64,
-    /// Calls whose children took longer than they did: overlapping spans, damage.
+    /// Number of calls whose children took longer than they did: overlapping spans or damage.
     pub negative: u64,
-    /// Segments.
+    /// Number of segments.
     pub segments: u64,
 }
 
 impl Account {
-    /// Waits between calls.
+    /// Returns the waits between calls [ns].
     pub fn between_ns(&self) -> i128 {
         self.wait_ns - self.wait_inside_ns
     }
 
-    /// Time between calls that no wait explains; with level 1 or 4 the client's time as well.
+    /// Returns the time between calls that no wait explains [ns]; at level 1 or 4 it includes the client's time.
     pub fn unexplained_ns(&self) -> i128 {
         self.elapsed_ns - self.calls_ns - self.between_ns()
     }
 
-    /// Time within calls that neither CPU nor waits explain.
+    /// Returns the time within calls that neither CPU nor waits explain [ns].
     pub fn unaccounted_ns(&self) -> i128 {
         self.calls_ns - self.cpu_ns - self.wait_inside_ns
     }
 
-    /// Calls at depth > 0 without a parent.
+    /// Returns the number of calls at depth > 0 without a parent.
     pub fn orphans(&self) -> u64 {
         self.recursive - self.adopted.min(self.recursive)
     }
 
-    /// Takes in another's.
+    /// Adds another account.
     pub fn add(&mut self, other: &Self) {
         self.elapsed_ns += other.elapsed_ns;
         self.calls_ns += other.calls_ns;

@@ -1,4 +1,4 @@
-//! What was read of a file, what not, and whether its time closes.
+//! Report on a file: what was read, what could not be read, and whether its time adds up.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -10,7 +10,7 @@ use super::rows::Sink;
 use super::session::Session;
 use super::tally::{COUNTED, Tally, word_of};
 
-/// The account of a session or of several, as JSON. `closes`: the parts add up to the whole.
+/// Returns the account of one or several sessions as JSON; `closes` is true if the parts add up to the whole.
 pub fn account_json(account: &Account) -> Json {
     let within = account.cpu_ns + account.wait_inside_ns + account.unaccounted_ns();
     let whole = account.calls_ns + account.between_ns() + account.unexplained_ns();
@@ -34,7 +34,7 @@ pub fn account_json(account: &Account) -> Json {
     })
 }
 
-/// A session as JSON.
+/// Returns a session as JSON.
 fn session_json(session: &Session, pid: &str) -> Json {
     let mut told = Map::new();
     let process = if session.process.is_empty() { pid } else { &session.process };
@@ -47,7 +47,7 @@ fn session_json(session: &Session, pid: &str) -> Json {
     Json::Object(told)
 }
 
-/// What could not be read, as JSON.
+/// Returns what could not be read as JSON.
 pub fn unread_json(tally: &Tally) -> Json {
     let told = tally.missed.iter().map(|(reason, missed)| {
         json!({
@@ -63,25 +63,25 @@ pub fn unread_json(tally: &Tally) -> Json {
     Json::Array(told.collect())
 }
 
-/// What is told of a file that was read.
+/// Report on a file that was read.
 #[derive(Clone, Debug)]
 pub struct FileReport {
-    /// The report, as `check` gives it, as the text of a JSON object: thousands of files are told of
-    /// together, and a tree of values takes twenty times the room.
+    /// Report in the form of `check`, as the text of a JSON object: reports on thousands of files are kept at once, and
+    /// a tree of values takes twenty times the memory.
     pub json: String,
-    /// The account of its sessions together.
+    /// Account of all its sessions together.
     pub account: Account,
     /// Accounts of its sessions with their names.
     pub sessions: Vec<(String, Account)>,
-    /// Wall clock of its first and last row.
+    /// Wall clock of its first and last row [ns].
     pub span_ns: Option<(i64, i64)>,
-    /// What was read.
+    /// Counts of what was read.
     pub tally: Tally,
-    /// Sentences that a user should see.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// The report on a file that was read to its end; `more` is told with the rest.
+/// Returns the report on a file that was read to its end, with the entries of `more` added.
 pub fn report<S: Sink>(reader: &Reader<S>, path: &str, compression: &str, more: &[(&str, Json)]) -> FileReport {
     let (tally, facts, account) = (&reader.tally, &reader.facts, reader.account());
     let records: Map<String, Json> = COUNTED
@@ -152,7 +152,7 @@ fn span(sessions: &[Session]) -> Option<(i64, i64)> {
     spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
 }
 
-/// What the stamps say of the unit of time, where it is another than microseconds and no header said so.
+/// Returns the warning about the unit of time if the stamps contradict microseconds and no header named a unit.
 fn unit_words<S: Sink>(reader: &Reader<S>) -> Option<&'static str> {
     if reader.other_unit_ns().is_some() {
         return Some(

@@ -1,55 +1,55 @@
-//! The wall clock of a session.
+//! Wall clock of a session.
 //!
-//! Records carry `tim`, a clock with an arbitrary origin. A plain `***` stamp tells the wall clock
-//! just before the next record, so wall(t) = stamp + (t - tim of the next record). Each stamp
-//! anchors anew; how far the old anchor was off then is the residual: drift and steps of the
-//! system's clock. Without any stamp `tim` itself is taken for UNIX time.
+//! Records carry `tim`, a clock with an arbitrary origin. A plain `***` stamp gives the wall clock just before the next
+//! record, so wall(t) = stamp + (t - tim of the next record). Each stamp is a new anchor; the error of the old anchor
+//! at that moment is the residual: drift and steps of the system's clock. Without any stamp `tim` itself is taken as
+//! UNIX time.
 
 use super::record::NONE;
 
-/// Maps `tim` (in ns) to wall clock (ns since the UNIX epoch).
+/// Mapping from `tim` [ns] to the wall clock [ns since the UNIX epoch].
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     offset_ns: i64,
     anchored: bool,
-    /// A stamp that still waits for its record.
+    /// Stamp whose record has not been read yet.
     stamp_ns: i64,
-    /// Stamp and `tim` of the last anchor, ns.
+    /// Stamp and `tim` of the last anchor [ns].
     last: Option<(i64, i64)>,
-    /// The unit that the last intervals between anchors fit, and how many in a row.
+    /// Unit that the last intervals between anchors fit, and how many in a row.
     fits: (TimUnit, u32),
     /// Number of anchors.
     pub anchors: u64,
-    /// Largest residual, without its sign.
+    /// Largest residual, without its sign [ns].
     pub residual_max_ns: i64,
 }
 
-/// Intervals shorter than this do not tell the unit of `tim`, ns.
+/// Intervals shorter than this do not determine the unit of `tim` [ns].
 const INTERVAL_LEAST_NS: i64 = 1_000_000_000;
 
-/// Nanoseconds of a tick where a port shifts by ten bits instead of dividing by a thousand (9i).
+/// Length of a tick on ports that shift by ten bits instead of dividing by a thousand (9i) [ns].
 pub const TICK_NS: i64 = 1_024;
 
-/// Nanoseconds of a unit of `c`: it comes from the operating system, which knows no ticks.
+/// Returns the unit of `c` [ns]: it comes from the operating system, which has no ticks.
 pub(super) fn cpu_unit_ns(unit_ns: i64) -> i64 {
     if unit_ns == TICK_NS { 1_000 } else { unit_ns }
 }
 
-/// What unit the wall clock says `tim` has, where it is taken for microseconds.
+/// Unit of `tim` according to the wall clock, where it is read as microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimUnit {
-    /// As it is taken.
+    /// Microseconds, as assumed.
     #[default]
     Microsecond,
-    /// 1.024 us.
+    /// 1.024 µs.
     Tick,
-    /// 10,000 us.
+    /// 10,000 µs.
     Centisecond,
 }
 
 impl TimUnit {
-    /// The unit in which `passed` ns, counted as microseconds, are `wall` ns. A tick is 2.4 % more than
-    /// a microsecond; stamps of milliseconds over a second tell 0.1 %.
+    /// Returns the unit in which `passed` ns, counted as microseconds, are `wall` ns. A tick is 2.4 % longer than a
+    /// microsecond; stamps of milliseconds over a second resolve 0.1 %.
     fn of(wall: i64, passed: i64) -> Self {
         if passed <= 0 || wall < INTERVAL_LEAST_NS {
             return Self::Microsecond;
@@ -62,12 +62,12 @@ impl TimUnit {
     }
 }
 
-/// What an anchor changed.
+/// Effect of an anchor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anchor {
-    /// How far the clock was off: stamp minus what the old anchor told; [`NONE`] at the first.
+    /// Error of the clock: stamp minus the time by the old anchor [ns]; [`NONE`] for the first.
     pub residual_ns: i64,
-    /// By how much all earlier times are off, if this is the first anchor.
+    /// Error of all earlier times if this is the first anchor [ns].
     pub shift_ns: Option<i64>,
 }
 
@@ -86,25 +86,25 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// A plain stamp was read; the next record with a `tim` will anchor it.
+    /// Records a plain stamp; the next record with a `tim` will anchor it.
     pub fn stamp(&mut self, wall_ns: i64) {
         if wall_ns != NONE {
             self.stamp_ns = wall_ns;
         }
     }
 
-    /// Whether a stamp waits for its record.
+    /// Returns true if a stamp's record has not been read yet.
     #[inline]
     pub fn waits(&self) -> bool {
         self.stamp_ns != NONE
     }
 
-    /// Takes away the stamp that waits, since its record belongs to another session.
+    /// Removes the pending stamp, since its record belongs to another session.
     pub fn take_stamp(&mut self) -> i64 {
         std::mem::replace(&mut self.stamp_ns, NONE)
     }
 
-    /// The record after a stamp: the clock goes by it from here on.
+    /// Anchors the clock at the record after a stamp.
     pub fn anchor(&mut self, tim_ns: i64) -> Anchor {
         self.compare(tim_ns);
         let offset = self.stamp_ns.saturating_sub(tim_ns);
@@ -119,8 +119,8 @@ impl Clock {
         Anchor { residual_ns: moved, shift_ns: None }
     }
 
-    /// Between two stamps the wall clock and `tim` should advance alike; where they do not, `tim`
-    /// counts something else than microseconds.
+    /// Compares the wall clock with `tim` between two stamps; if they do not advance alike, `tim` counts something
+    /// other than microseconds.
     fn compare(&mut self, tim_ns: i64) {
         if let Some((stamp, tim)) = self.last.replace((self.stamp_ns, tim_ns)) {
             let wall = self.stamp_ns.saturating_sub(stamp);
@@ -130,10 +130,10 @@ impl Clock {
         }
     }
 
-    /// The unit that the stamps tell, once enough intervals in a row agree.
+    /// Returns the unit shown by the stamps, once enough intervals in a row agree.
     pub fn unit(&self) -> TimUnit {
-        /// So many in a row for centiseconds, which nothing else looks like, and for ticks, which a
-        /// clock that is being set might.
+        /// Number of intervals in a row that establish centiseconds, which nothing else resembles, and ticks, which a
+        /// clock under adjustment might.
         const ENOUGH: (u32, u32) = (2, 3);
         match self.fits {
             (TimUnit::Centisecond, count) if count >= ENOUGH.0 => TimUnit::Centisecond,
@@ -142,13 +142,13 @@ impl Clock {
         }
     }
 
-    /// `tim` went back: the next stamp tells where it stands now. Until then the old anchor goes on,
-    /// which is right where sessions of one host were put together.
+    /// Handles a `tim` that went back: the next stamp anchors the clock anew. Until then the old anchor is used, which
+    /// is correct where sessions of one host were merged.
     pub fn restart(&mut self) {
         self.anchored = false;
     }
 
-    /// Wall clock at a `tim` (ns).
+    /// Returns the wall clock at a `tim` [ns].
     #[inline]
     pub fn wall(&self, tim_ns: i64) -> i64 {
         tim_ns.saturating_add(self.offset_ns)

@@ -1,17 +1,17 @@
-//! How a file is compressed, told by its first bytes.
+//! Compression of a file, detected from its first bytes.
 
 use std::fmt;
 
-/// How a file is compressed.
+/// Compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// Not compressed.
     Plain,
     /// gzip, one member or several.
     Gzip,
     /// xz, one stream or several.
     Xz,
-    /// The older format of xz's author.
+    /// lzma, the predecessor of xz.
     Lzma,
     /// bzip2, one stream or several.
     Bzip2,
@@ -33,8 +33,8 @@ impl fmt::Display for Compression {
 }
 
 impl Compression {
-    /// What the first bytes of a file tell. lzma has no signature: its usual properties, a
-    /// dictionary of a power of two, and an unknown or sensible size are taken for one.
+    /// Detects the compression from the first bytes of a file. lzma has no signature: a file counts as lzma if it has
+    /// the usual properties, a power of two as dictionary size, and an unknown or plausible size.
     pub fn of(first: &[u8]) -> Self {
         match first {
             [0x1f, 0x8b, ..] => Compression::Gzip,

@@ -1,43 +1,43 @@
 //! Names of events and calls as small numbers, and the common class of an Oracle event.
 //!
-//! The name stays Oracle's own (`log file sync`); the class (`commit`) is the one of the catalogue, with one difference that only
-//! single waits allow: `SQL*Net message from client` is `idle` there, and here a round trip (`network`) unless the wait is so long
-//! that it is think time, which a row decides, not a name.
+//! The name stays Oracle's own (`log file sync`); the class (`commit`) is the catalogue's, with one difference that
+//! only single waits allow: `SQL*Net message from client` is `idle` there; here it is a round trip (`network`) unless
+//! the wait is so long that it is think time, which is decided per row, not by name.
 
 use dyno_evidence::catalogue::{self, Class, Engine};
 
 use super::record::CallKind;
 
-/// Words of the call kinds that are not LOB calls, by number.
+/// Names of the call kinds other than LOB calls, by number.
 pub const KINDS: [&str; 8] = ["parse", "exec", "fetch", "unmap", "sort unmap", "close", "lob", "rpc exec"];
 
 /// Class of think time.
 pub const IDLE: u8 = Class::Idle as u8;
 /// Class of CPU time.
 pub const CPU: u8 = Class::Cpu as u8;
-/// Class of all that is not known.
+/// Class of everything unknown.
 pub const OTHER: u8 = Class::Other as u8;
 
-/// The event whose long waits are the user's own time.
+/// Event whose long waits are think time.
 pub const FROM_CLIENT: &str = "SQL*Net message from client";
 
-/// Number of an event's class.
+/// Returns the number of an event's class.
 pub fn class_of(event: &str) -> u8 {
     let class = if event == FROM_CLIENT { Class::Network } else { catalogue::class_of(Engine::Oracle, "", event) };
     class as u8
 }
 
-/// Name of a class by its number.
+/// Returns the name of a class by its number.
 pub fn class_name(number: u8) -> &'static str {
     Class::ALL.get(usize::from(number)).map_or(Class::Other.name(), |class| class.name())
 }
 
-/// Number of a class by its name.
+/// Returns the number of a class by its name.
 pub fn class_number(name: &str) -> Option<u8> {
     Class::named(name).map(|class| class as u8)
 }
 
-/// Number of a call's kind as far as its name does not matter.
+/// Returns the number of a call's kind; LOB calls are numbered by name elsewhere.
 #[inline]
 pub fn kind_of(kind: CallKind) -> u16 {
     match kind {
@@ -52,15 +52,15 @@ pub fn kind_of(kind: CallKind) -> u16 {
     }
 }
 
-/// The most different names that are kept; beyond, all count as the last one. Damage makes names.
+/// Largest number of distinct names; all later ones count as the last. Damaged traces contain random names.
 const NAMES_MAX: usize = 1 << 16;
 
-/// Distinct names in the order of their first appearance; found by a hash made elsewhere.
+/// Distinct names in the order of their first appearance, found by a hash that the caller computes.
 #[derive(Clone, Debug)]
 pub struct Names {
     list: Vec<Vec<u8>>,
     hashes: Vec<u32>,
-    /// Number plus one by hash; a power of two long, at most half full.
+    /// Number plus one by hash; the length is a power of two, at most half of it used.
     slots: Vec<u32>,
 }
 
@@ -71,7 +71,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// Number of a name, which is added if it is new.
+    /// Returns the number of a name, which is added if it is new.
     #[inline]
     pub fn number(&mut self, name: &[u8], hash: u32) -> u32 {
         let mask = self.slots.len() - 1;
@@ -113,23 +113,23 @@ impl Names {
         self.slots[at] = number as u32 + 1;
     }
 
-    /// A name by its number; empty for a number that is none.
+    /// Returns a name by its number, or an empty one if the number is unknown.
     pub fn name(&self, number: u32) -> &[u8] {
         self.list.get(number as usize).map_or(b"", |name| name)
     }
 
-    /// Number of names.
+    /// Returns the number of names.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there is no name yet.
+    /// Returns true if there is no name yet.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 }
 
-/// Events of a file: names with their classes.
+/// Events of a file: names and classes.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
     names: Names,
@@ -138,7 +138,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Number of an event, which is added if it is new.
+    /// Returns the number of an event, which is added if it is new.
     #[inline]
     pub fn number(&mut self, name: &[u8], hash: u32) -> u32 {
         let number = self.names.number(name, hash);
@@ -156,29 +156,29 @@ impl Events {
         }
     }
 
-    /// Whether this is the message from the client.
+    /// Returns true if the event is the message from the client.
     #[inline]
     pub fn is_from_client(&self, number: u32) -> bool {
         self.from_client == Some(number)
     }
 
-    /// Number of the class of an event.
+    /// Returns the number of the class of an event.
     #[inline]
     pub fn class(&self, number: u32) -> u8 {
         self.classes.get(number as usize).copied().unwrap_or(OTHER)
     }
 
-    /// Name of an event.
+    /// Returns the name of an event.
     pub fn name(&self, number: u32) -> String {
         String::from_utf8_lossy(self.names.name(number)).into_owned()
     }
 
-    /// Number of events.
+    /// Returns the number of events.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether there is no event yet.
+    /// Returns true if there is no event yet.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }

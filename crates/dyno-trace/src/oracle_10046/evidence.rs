@@ -1,9 +1,8 @@
 //! Rows of a trace as Parquet: the tables of an import.
 //!
-//! A call's parent and a wait's owner come later in the file than the row. Rows wait in a buffer of
-//! [`FLUSH_ROWS`] and are completed there; a link that is found after its row was written goes to
-//! the table `links`. A row in `calls` says `orphan` as far as was known when it was written: a link
-//! takes it back.
+//! A call's parent and a wait's owner come later in the file than the row. Rows stay in a buffer of [`FLUSH_ROWS`] and
+//! are completed there; a link that is found after its row was written goes to the table `links`. A row in `calls` is
+//! marked `orphan` if no parent was known when it was written; a link overrides that.
 
 #![allow(clippy::inline_always)] // what fills columns is compiled twice (`dyno_cpu`)
 
@@ -11,6 +10,7 @@ mod buffer;
 mod call_rows;
 mod endings;
 mod folder;
+mod late_rows;
 mod parts;
 mod plan_text;
 mod small_rows;
@@ -39,39 +39,39 @@ use spill::Spill;
 pub use tables::*;
 use wait_rows::Waits;
 
-/// Rows that wait for their links before they are written.
+/// Number of rows buffered for their links before they are written.
 pub const FLUSH_ROWS: usize = 1 << 15;
 
-/// Number of a row in the run: the file's number, then the row's.
+/// Returns the id of a row in the run: the file's number, then the row's.
 #[inline]
 pub fn row_id(file: u32, number: u64) -> i64 {
     (i64::from(file) << 40) | (number as i64 & ((1 << 40) - 1))
 }
 
-/// What an import is told about a file.
+/// Options for one file of an import.
 #[derive(Clone, Debug, Default)]
 pub struct FileOptions {
-    /// Its number in the run.
+    /// Number of the file in the run.
     pub file: u32,
-    /// What the numbers of its sessions and contexts begin at, so that they are unique in the run.
+    /// Offset of the numbers of its sessions and contexts, which makes them unique in the run.
     pub base: u32,
-    /// Arm.
+    /// Name of the arm.
     pub arm: String,
-    /// Whether binds are written.
+    /// True if bind values are written.
     pub binds: bool,
 }
 
-/// Writes the rows of one file.
+/// Writer of the rows of one file.
 pub struct Evidence {
     options: FileOptions,
     registry: Registry,
     small: SmallRows,
     calls: Calls,
-    /// Running number of the first of them.
+    /// Running number of the first buffered call.
     calls_from: u64,
     call_parts: Parts,
     waits: Waits,
-    /// Running number of the first of them.
+    /// Running number of the first buffered wait.
     waits_from: u64,
     wait_parts: Parts,
     links: Links,
@@ -83,7 +83,7 @@ pub struct Evidence {
     error: Option<EvidenceError>,
 }
 
-/// What the words of calls stand for; a macro, since it borrows some fields and leaves the others.
+/// Resolves the numbers in calls to words; a macro, since it borrows some fields and leaves the others.
 macro_rules! call_names {
     ($own:expr) => {
         call_rows::Names {
@@ -95,7 +95,7 @@ macro_rules! call_names {
     };
 }
 
-/// The same for waits.
+/// Resolves the numbers in waits to words.
 macro_rules! wait_names {
     ($own:expr) => {
         wait_rows::Names {
@@ -108,7 +108,7 @@ macro_rules! wait_names {
 }
 
 impl Evidence {
-    /// A writer for one file of an import.
+    /// Returns a writer for one file of an import.
     pub fn new(folder: &Arc<Folder>, registry: &Registry, options: FileOptions) -> Self {
         let parts = |name, columns| Parts::new(Arc::clone(folder), name, columns, options.file);
         Self {

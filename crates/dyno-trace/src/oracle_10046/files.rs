@@ -1,4 +1,4 @@
-//! One file from front to back: batches in the order of the file, on the calling thread.
+//! Reading of one file from front to back: batches in the order of the file, on the calling thread.
 //!
 //! ```no_run
 //! use dyno_trace::oracle_10046::files::{ReadOptions, read_file};
@@ -31,9 +31,12 @@ use super::refusal::Refusal;
 use super::sniff::{sniff, without_records};
 use super::split;
 
-/// Reads one file. `on_batch` gets the batches in the order of the file, on this thread, and gives
-/// each back for reuse. Fails with what `on_batch` fails with, or with a [`Refusal`]; one that
-/// shows only later (damaged compression, no record to the end) comes after batches were given.
+/// Reads one file. `on_batch` is called on this thread with the batches in the order of the file and returns each for
+/// reuse.
+///
+/// # Errors
+/// The error of `on_batch`, or a [`Refusal`]; one that is detected late (damaged compression, no record up to the end)
+/// comes after some batches were passed.
 pub fn read_file<E: From<Refusal>>(
     source: &Source,
     options: &ReadOptions,
@@ -65,20 +68,20 @@ fn finish<E: From<Refusal>>(sink: &Sink<'_, E>, path: &Path, first: &[u8]) -> Re
     if sink.any_record { Ok(sink.end) } else { Err(without_records(path, first).into()) }
 }
 
-/// What is unpacked on the way, lexed a chunk at a time.
+/// A compressed or streamed file, lexed a chunk at a time.
 struct Unpacked<'a> {
     lexer: Lexer,
-    /// What was read to tell what kind of file it is.
+    /// First bytes of the text, which were read to detect the kind of file.
     first: &'a [u8],
     reader: &'a mut (dyn Read + Send),
     chunk: usize,
-    /// Why nothing more comes.
+    /// Error that ended the stream.
     failed: Option<io::Error>,
     ended: bool,
 }
 
 impl Unpacked<'_> {
-    /// The next batch, and whether it is the last.
+    /// Returns the next batch, and true if it is the last.
     fn next(&mut self, mut batch: Batch) -> Option<(Batch, bool)> {
         if self.ended {
             return None;
@@ -98,7 +101,7 @@ impl Unpacked<'_> {
         Some((batch, self.ended))
     }
 
-    /// Hands all batches to `sink`, unpacked and lexed by another thread if there is one.
+    /// Passes all batches to `sink`; another thread, if there is one, unpacks and lexes them.
     fn pour<E>(&mut self, threads: usize, sink: &mut Sink<'_, E>) -> Result<(), E> {
         if threads == 0 {
             let mut spare = Batch::default();
@@ -129,7 +132,7 @@ impl Unpacked<'_> {
     }
 }
 
-/// Reads what cannot be read by place; what came before damage is handed on.
+/// Reads a file that cannot be read at arbitrary offsets; text before damage is passed on.
 fn stream<E: From<Refusal>>(
     first: &[u8],
     failed: Option<io::Error>,

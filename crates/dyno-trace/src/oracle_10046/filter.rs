@@ -1,4 +1,4 @@
-//! Which items count: `event ~ 'db file%' and elapsed_us >= 1000 and not kind = close`.
+//! Filters that select items: `event ~ 'db file%' and elapsed_us >= 1000 and not kind = close`.
 //!
 //! ```text
 //! filter = part { "or" part }            part = fact { "and" fact }
@@ -7,20 +7,20 @@
 //! value  = number | word | 'quoted' | "quoted"        a doubled quote stands for itself
 //! ```
 //!
-//! `~` compares with a pattern, without regard to case: `%` or `*` stands for any text, `_` or `?`
-//! for one character; without any of them the text may stand anywhere. Other comparisons of texts
-//! are exact. What an item does not have equals nothing and differs from everything.
+//! `~` compares with a pattern, ignoring case: `%` or `*` stands for any text, `_` or `?` for one character; without
+//! any of them the text may be anywhere. Other comparisons of texts are exact. A missing value equals nothing and
+//! differs from everything.
 
 use std::fmt;
 
-/// What can be compared, and grouped by.
+/// Fields to filter and group by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Field {
     /// Name of the event; `CPU` and `unaccounted-for within calls` for a call's own time.
     Event,
     /// Common class of the event.
     Class,
-    /// Kind of the call: of a wait, that of its owner.
+    /// Kind of the call; for a wait, that of its owner.
     Kind,
     /// Key of the statement.
     Statement,
@@ -34,13 +34,13 @@ pub enum Field {
     Client,
     /// SERVICE NAME.
     Service,
-    /// SESSION ID, or the process where there is none.
+    /// SESSION ID, or the process if there is none.
     Session,
     /// Container.
     Container,
-    /// File as given.
+    /// Path of the file as given.
     File,
-    /// Recursion depth: of a wait, that of its owner.
+    /// Recursion depth; for a wait, that of its owner.
     Depth,
     /// Object number of a wait.
     Object,
@@ -50,18 +50,18 @@ pub enum Field {
     P2,
     /// Third parameter of a wait.
     P3,
-    /// Second since the UNIX epoch.
+    /// Start in whole seconds since the UNIX epoch.
     Second,
-    /// Minute since the UNIX epoch.
+    /// Start in whole minutes since the UNIX epoch.
     Minute,
-    /// Duration: of a wait, or of the call the item belongs to; only in filters.
+    /// Duration of a wait, or of the call the item belongs to [µs]; only in filters.
     ElapsedUs,
     /// Rows of the call; only in filters.
     Rows,
 }
 
 impl Field {
-    /// All fields with their names; the last two are not for grouping.
+    /// All fields with their names; the last two cannot be grouped by.
     pub const ALL: [(&'static str, Self); 21] = [
         ("event", Self::Event),
         ("class", Self::Class),
@@ -86,32 +86,32 @@ impl Field {
         ("rows", Self::Rows),
     ];
 
-    /// Its name.
+    /// Returns the name of the field.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, field)| *field == self).map_or("", |(name, _)| name)
     }
 
-    /// The field of that name, for grouping.
+    /// Returns the field of that name if it can be grouped by.
     pub fn to_group_by(name: &str) -> Option<Self> {
         let grouping = &Self::ALL[..Self::ALL.len() - 2];
         grouping.iter().find(|(known, _)| *known == name).map(|(_, field)| *field)
     }
 
-    /// Whether its values are numbers.
+    /// Returns true if its values are numbers.
     pub fn is_number(self) -> bool {
         self >= Self::Depth
     }
 
-    /// Whether only a wait's owner can tell.
+    /// Returns true if the value of a wait is only known from its owner.
     pub fn is_owners(self) -> bool {
         matches!(self, Self::Kind | Self::Depth | Self::Rows)
     }
 }
 
-/// A value of a field.
+/// Value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// The item does not have it.
+    /// The item has no such value.
     Missing,
     /// A number.
     Number(i64),
@@ -119,9 +119,9 @@ pub enum Value<'a> {
     Text(&'a str),
 }
 
-/// Something with fields.
+/// Items with fields.
 pub trait Fields {
-    /// The value of a field.
+    /// Returns the value of a field.
     fn value(&self, field: Field) -> Value<'_>;
 }
 
@@ -144,18 +144,18 @@ enum Node {
     Compare(Field, Op, String, f64),
 }
 
-/// A filter that was understood.
+/// A parsed filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
     root: Node,
 }
 
-/// A filter that was not understood.
+/// Syntax error in a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {
-    /// The filter.
+    /// Text of the filter.
     pub text: String,
-    /// Character at which it went wrong, from 0.
+    /// Character at which parsing failed, from 0.
     pub at: usize,
     /// What was expected.
     pub expected: String,
@@ -171,7 +171,10 @@ impl fmt::Display for FilterError {
 impl std::error::Error for FilterError {}
 
 impl Filter {
-    /// Understands a filter.
+    /// Parses a filter.
+    ///
+    /// # Errors
+    /// The filter has a syntax error.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
         let mut parser = Parser { chars: text.chars().collect(), at: 0, nesting: 0 };
         let root = parser.any()?;
@@ -182,12 +185,12 @@ impl Filter {
         Ok(Self { root })
     }
 
-    /// Whether an item counts.
+    /// Returns true if the filter selects an item.
     pub fn passes(&self, item: &impl Fields) -> bool {
         passes(&self.root, item)
     }
 
-    /// Whether a field with this property is compared.
+    /// Returns true if the filter compares a field with this property.
     pub fn uses(&self, is: impl Fn(Field) -> bool + Copy) -> bool {
         uses(&self.root, is)
     }
@@ -239,7 +242,7 @@ fn compare_texts(op: Op, value: &str, text: &str) -> bool {
     }
 }
 
-/// Whether a text fits a pattern, without regard to case.
+/// Returns true if a text matches a pattern, ignoring case.
 pub fn like(text: &str, pattern: &str) -> bool {
     let text: Vec<char> = text.to_lowercase().chars().collect();
     let mut pattern: Vec<char> = pattern.to_lowercase().chars().collect();
@@ -272,7 +275,7 @@ pub fn like(text: &str, pattern: &str) -> bool {
     pattern[want..].iter().all(|c| matches!(c, '%' | '*'))
 }
 
-/// The most brackets and `not` inside one another.
+/// Largest nesting depth of brackets and `not`.
 const NESTING_MAX: usize = 50;
 
 struct Parser {

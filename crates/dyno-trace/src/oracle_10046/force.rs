@@ -1,12 +1,11 @@
-//! Statements that differ only in literals, made equal.
+//! Normalization of statements that differ only in literals.
 //!
-//! [`force_match`] replaces string and number literals by `:n`, folds white space and writes all
-//! that stands outside quotes in upper case, so that two statements which would have been one with
-//! bind variables become one text. Bind variables (`:1`, `:name`), quoted names and comments, hints
-//! among them, stay as they are. Oracle's `FORCE_MATCHING_SIGNATURE` follows the same idea; the
-//! hashes are not comparable.
+//! [`force_match`] replaces string and number literals by `:n`, collapses white space and converts everything outside
+//! quotes to upper case, so that statements which would be the same with bind variables become the same text. Bind
+//! variables (`:1`, `:name`), quoted names and comments, including hints, are kept. Oracle's `FORCE_MATCHING_SIGNATURE`
+//! follows the same idea; the hashes are not comparable.
 
-/// The statement with `:n` for each literal; bytes that are no UTF-8 are replaced.
+/// Returns the statement with `:n` for each literal; invalid UTF-8 is replaced.
 pub fn force_match(sql: &[u8]) -> String {
     let mut folder = Folder { sql, at: 0, out: Vec::with_capacity(sql.len()), blank: false };
     while folder.at < sql.len() {
@@ -19,7 +18,7 @@ struct Folder<'a> {
     sql: &'a [u8],
     at: usize,
     out: Vec<u8>,
-    /// White space was passed and not yet written.
+    /// True if white space was read and not yet written.
     blank: bool,
 }
 
@@ -64,7 +63,7 @@ impl Folder<'_> {
         }
     }
 
-    /// Writes, after one blank if there was any.
+    /// Writes the bytes, after one blank if white space is pending.
     fn put(&mut self, bytes: &[u8]) {
         if self.blank && !self.out.is_empty() {
             self.out.push(b' ');
@@ -84,7 +83,7 @@ impl Folder<'_> {
         }
     }
 
-    /// A string literal whose text begins `ahead` bytes on; a doubled quote belongs to it.
+    /// Reads a string literal whose text begins `ahead` bytes on; a doubled quote belongs to it.
     fn literal(&mut self, ahead: usize, quote: u8) {
         self.at += ahead;
         while self.at < self.sql.len() {
@@ -100,7 +99,7 @@ impl Folder<'_> {
         self.put(b":n");
     }
 
-    /// A literal such as `q'[text]'`.
+    /// Reads a literal such as `q'[text]'`.
     fn quoted(&mut self, ahead: usize) {
         let close = match self.peek(ahead) {
             b'[' => b']',
@@ -134,7 +133,7 @@ impl Folder<'_> {
         self.put(b":n");
     }
 
-    /// Copies up to and with `end`, as it stands.
+    /// Copies everything up to and including `end` unchanged.
     fn copy_through(&mut self, ahead: usize, end: &[u8]) {
         let from = self.at;
         let body = (from + ahead).min(self.sql.len());

@@ -1,7 +1,7 @@
-//! The header of a trace: which version on which host wrote it. Every version has its own lines;
-//! all of them are optional, and a trace without a header is nothing odd.
+//! Header of a trace: the version and the host that wrote it. Every version has its own lines; all of them are
+//! optional, and a trace without a header is normal.
 
-/// What a header tells. Text as it stands; empty where the header does not have it.
+/// Facts of a header as text; empty if the header does not contain them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// Name of the trace file on its own host.
@@ -12,7 +12,7 @@ pub struct Facts {
     pub edition: String,
     /// Build label.
     pub build: String,
-    /// Where the software lies.
+    /// Folder of the Oracle software.
     pub oracle_home: String,
     /// Operating system.
     pub platform: String,
@@ -36,14 +36,14 @@ pub struct Facts {
     pub role: String,
     /// Oracle's number of the process.
     pub process: String,
-    /// Process (Unix) or thread (Windows) of the operating system.
+    /// Process id (Unix) or thread id (Windows).
     pub pid: String,
     /// Program, such as `oracle@host`.
     pub image: String,
 }
 
 impl Facts {
-    /// The facts of a header's lines.
+    /// Returns the facts in the lines of a header.
     pub fn of<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut facts = Facts::default();
         for line in lines {
@@ -52,17 +52,17 @@ impl Facts {
         facts
     }
 
-    /// Whether nothing is known.
+    /// Returns true if nothing is known.
     pub fn is_empty(&self) -> bool {
         *self == Facts::default()
     }
 
-    /// The first number of the version: 8 to 23; `None` where it is not known.
+    /// Returns the first number of the version, 8 to 23, or `None` if it is unknown.
     pub fn major(&self) -> Option<u32> {
         self.version.split('.').next()?.parse().ok()
     }
 
-    /// Adds a line of the header. What is known already stays.
+    /// Adds a line of the header; known facts are kept.
     pub fn add(&mut self, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
         let line = line.trim();
@@ -90,7 +90,7 @@ impl Facts {
         }
     }
 
-    /// `Oracle Database 19c Enterprise Edition Release 19.0.0.0.0 - Production`.
+    /// Parses `Oracle Database 19c Enterprise Edition Release 19.0.0.0.0 - Production`; returns true on success.
     fn edition_line(&mut self, line: &str) -> bool {
         let Some((edition, rest)) = line.split_once(" Release ") else { return false };
         let version = rest.split([' ', '-']).next().unwrap_or_default();
@@ -103,7 +103,8 @@ impl Facts {
         true
     }
 
-    /// The process, on one line (`Unix process pid: 1, NID: 2, image: x`) or, since 23ai, on four.
+    /// Parses the process, on one line (`Unix process pid: 1, NID: 2, image: x`) or, since 23ai, on four; returns true
+    /// on success.
     fn process_line(&mut self, line: &str) -> bool {
         for start in ["Unix process pid:", "Windows thread id:"] {
             let Some(rest) = line.strip_prefix(start) else { continue };

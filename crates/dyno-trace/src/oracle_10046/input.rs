@@ -1,5 +1,4 @@
-//! What is read: files, standard input, directories and patterns; plain or compressed, which the
-//! content tells and not the name.
+//! Inputs: files, standard input, directories and patterns; plain or compressed, detected by content, not by name.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -12,17 +11,17 @@ use std::sync::atomic::{AtomicU64, Ordering as Memory};
 use super::compression::Compression;
 use super::refusal::Refusal;
 
-/// Memory that an xz or lzma decoder may take, in KiB: the largest preset needs 65 MiB.
+/// Memory limit of an xz or lzma decoder [KiB]: the largest preset needs 65 MiB.
 const DECODER_KIB: u32 = 96 * 1024;
 
-/// How many times as large as what was read the text may be. Traces pack 8 to 60 to one, those that
-/// repeat one line for ever 200.
+/// Largest ratio of unpacked text to compressed input. Traces compress by 8 to 60, those that repeat one line forever
+/// by 200.
 const RATIO_MAX: u64 = 400;
 
-/// Text of this size is let through whatever its ratio.
+/// Size of text up to which the ratio is not checked [bytes].
 const RATIO_FROM: u64 = 64 << 20;
 
-/// One thing to read.
+/// One input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A file.
@@ -32,7 +31,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The path as given; `-` for standard input.
+    /// Returns the path as given; `-` for standard input.
     pub fn path(&self) -> PathBuf {
         match self {
             Source::File(path) => path.clone(),
@@ -40,7 +39,7 @@ impl Source {
         }
     }
 
-    /// Size in bytes as it stands on disk; 0 for standard input or where it cannot be told.
+    /// Returns the size on disk [bytes]; 0 for standard input or if it is unknown.
     pub fn bytes(&self) -> u64 {
         match self {
             Source::File(path) => path.metadata().map_or(0, |metadata| metadata.len()),
@@ -51,14 +50,14 @@ impl Source {
 
 /// An open input.
 pub(super) enum Input {
-    /// A plain file, which several threads can read at any place.
+    /// A plain file, which several threads can read at any offset.
     File(File, u64),
-    /// Anything else, from front to back.
+    /// Any other input, read from front to back.
     Stream(Box<dyn Read + Send>, Compression),
 }
 
-/// Opens a source. `taken` counts the bytes as they come from disk, compressed ones before they are
-/// unpacked; a plain file is counted by who reads it.
+/// Opens a source. `taken` counts the bytes read from disk, before they are unpacked; the reader of a plain file counts
+/// its bytes itself.
 pub(super) fn open(source: &Source, taken: &Arc<AtomicU64>) -> Result<Input, Refusal> {
     let unreadable = |source_error| Refusal::Unreadable { path: source.path(), source: source_error };
     match source {
@@ -84,7 +83,7 @@ pub(super) fn open(source: &Source, taken: &Arc<AtomicU64>) -> Result<Input, Ref
     }
 }
 
-/// Up to the first 16 bytes.
+/// Returns up to the first 16 bytes.
 fn first_bytes(from: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut first = Vec::with_capacity(16);
     from.take(16).read_to_end(&mut first)?;
@@ -111,7 +110,7 @@ fn stream(
     Ok(Input::Stream(Box::new(Limited { from: reader, packed, text: 0, limit }), compression))
 }
 
-/// A small file unpacks to so much that it is no trace: the reading ends here.
+/// A small file unpacks to so much text that it cannot be a trace; reading stops here.
 #[derive(Debug, thiserror::Error)]
 #[error("{packed} bytes unpack to more than {text} bytes, over {RATIO_MAX} times as much")]
 pub struct TooDense {
@@ -119,12 +118,12 @@ pub struct TooDense {
     text: u64,
 }
 
-/// Ends a reading whose text outgrows what is read for it; checked while it is unpacked.
+/// Reader that stops if the unpacked text is too large for its compressed input.
 struct Limited {
     from: Box<dyn Read + Send>,
     packed: Arc<AtomicU64>,
     text: u64,
-    /// The text may grow to this size before the ratio is looked at.
+    /// Size of the text up to which the ratio is not checked [bytes].
     limit: u64,
 }
 
@@ -146,11 +145,11 @@ fn buffered<R: Read>(raw: R) -> BufReader<R> {
     BufReader::with_capacity(256 * 1024, raw)
 }
 
-/// Counts what passes through.
+/// Reader that counts its bytes.
 struct Counted<R> {
     from: Chain<Cursor<Vec<u8>>, R>,
     taken: Arc<AtomicU64>,
-    /// The same for this input alone.
+    /// Bytes of this input alone.
     own: Arc<AtomicU64>,
 }
 
@@ -163,9 +162,9 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// The files that `given` stands for: files, `-` for standard input, directories (all `*.trc` below
-/// them, compressed or not), patterns. The files of one directory or pattern are in natural order
-/// (`ora_9` before `ora_10`). What cannot be found is refused, the others stay.
+/// Returns the inputs that `given` stands for: files, `-` for standard input, directories (all `*.trc` below them,
+/// compressed or not), patterns. The files of one directory or pattern are in natural order (`ora_9` before `ora_10`).
+/// A path that cannot be found yields a refusal, the others stay.
 pub fn expand<P: AsRef<Path>>(given: &[P]) -> (Vec<Source>, Vec<Refusal>) {
     let mut sources = Vec::new();
     let mut refusals = Vec::new();
@@ -212,7 +211,7 @@ fn expand_one(path: &Path) -> Result<Vec<Source>, Refusal> {
     Ok(in_order(files))
 }
 
-/// The traces in and below a directory; links to directories are not followed, so it ends.
+/// Finds the traces in and below a directory; links to directories are not followed, so the search ends.
 fn directory(path: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in path.read_dir()? {
         let entry = entry?;
@@ -227,7 +226,7 @@ fn directory(path: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// `x.trc`, perhaps with the suffix of a compression.
+/// Returns true for `x.trc`, with or without the suffix of a compression.
 fn is_trace_name(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let packed = [".gz", ".xz", ".lzma", ".bz2", ".zst", ".zstd"];
@@ -240,7 +239,7 @@ fn in_order(mut files: Vec<PathBuf>) -> Vec<Source> {
     files.into_iter().map(Source::File).collect()
 }
 
-/// Compares names as people do: runs of digits by their value.
+/// Compares names in natural order: runs of digits by their value.
 fn natural(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (a.as_bytes(), b.as_bytes());
     while let (Some(x), Some(y)) = (left.first(), right.first()) {

@@ -1,10 +1,10 @@
-//! Reading any number of traces: for a profile, for an import, or to see what is in them.
+//! Jobs that read any number of traces: for a profile, for an import, or for a report on their contents.
 //!
-//! Several files are read side by side, one thread each; a single file is lexed by several threads
-//! and accounted for by one. What is refused is told, and the others are read all the same.
+//! Several files are read in parallel, one thread each; a single file is lexed by several threads and accounted for by
+//! one. A refused file is reported, and the others are still read.
 
 mod options;
-mod told;
+mod report;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,24 +25,24 @@ use super::refusal::Refusal;
 use super::rows::{NoSink, Sink};
 use super::statements::Registry;
 pub use options::{JobOptions, request_from_json};
-use told::Told;
+use report::JobReport;
 
-/// Why a job ended without a result.
+/// Reason why a job ended without a result.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
-    /// A file, directory or pattern is not read.
+    /// A file, directory or pattern cannot be read.
     #[error("{refusal}\n  next: {}", refusal.next_step())]
     Refused {
-        /// Why.
+        /// The refusal.
         refusal: Refusal,
     },
     /// The evidence could not be written.
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
-    /// Somebody asked to stop.
+    /// The caller asked to stop.
     #[error("stopped")]
     Stopped,
-    /// Waits, and no time in any of them.
+    /// All waits lack a time.
     #[error(
         "{path}: {waits} WAIT lines and not one with a time that could be read: the lines are not \
          written as any known version does it\n  next: look at them with `trace check`, and keep \
@@ -51,16 +51,16 @@ pub enum JobError {
     NoElapsed {
         /// The file.
         path: String,
-        /// Number of lines.
+        /// Number of WAIT lines.
         waits: u64,
     },
-    /// Options or a request that cannot be understood.
+    /// Options or a request are invalid.
     #[error("{0}")]
     Options(String),
-    /// The stamps of a file say that its times have another unit: it is read again as such.
+    /// The stamps of a file show that its times have another unit: it is read again with that unit.
     #[error("times have another unit")]
     Unit,
-    /// A filter that cannot be understood.
+    /// A filter is invalid.
     #[error(transparent)]
     Filter(#[from] FilterError),
 }
@@ -78,34 +78,34 @@ struct Task {
     arm: String,
 }
 
-/// A file that was read, and what was damaged behind its readable part.
+/// Report on a file, and damage behind its readable part.
 type Read = (FileReport, Option<Refusal>);
 
-/// What became of a file.
+/// Result of reading a file.
 type Outcome<T> = Result<T, JobError>;
 
-/// Why all files have to be read once more.
+/// Reason why all files must be read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Again {
-    /// The files' threads came in a disorder that matters: one after the other, then.
+    /// The order of the files' threads affected the result: files must be read one after the other.
     Alone,
-    /// A file's unit of time is known now.
+    /// The unit of time of a file is now known.
     Unit,
 }
 
-/// A reading of some traces, which another thread may watch and stop.
+/// A job on some traces, which another thread may watch and stop.
 #[derive(Debug)]
 pub struct Job {
     options: JobOptions,
     taken: Arc<AtomicU64>,
     total: AtomicU64,
     stop: AtomicBool,
-    /// Units of time, ns, of the files whose stamps say that it is another.
+    /// Units of time of the files whose stamps show another one [ns].
     units: Mutex<BTreeMap<u32, i64>>,
 }
 
 impl Job {
-    /// A job that has not begun.
+    /// Returns a job that has not started.
     pub fn new(options: JobOptions) -> Self {
         Self {
             options,
@@ -116,12 +116,12 @@ impl Job {
         }
     }
 
-    /// Bytes read and bytes in all, as they are on disk; 0 in all before it is known.
+    /// Returns bytes read and bytes in total, compressed; the total is 0 until it is known.
     pub fn progress(&self) -> (u64, u64) {
         (self.taken.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
     }
 
-    /// Ends the job soon.
+    /// Asks the job to stop soon.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -153,15 +153,15 @@ impl Job {
         self.units.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How a file is read, as far as is known by now.
+    /// Returns how a file is read with what is known by now.
     fn reading(&self, task: &Task, statements: bool) -> Reading {
         let learnt = self.units().get(&task.number).copied();
         let asked = self.options.reading(task.number, statements);
         Reading { unit_ns: asked.unit_ns.or(learnt), ..asked }
     }
 
-    /// Does it until no file makes it begin again: a unit is learnt once per file, and one after the
-    /// other there is no disorder.
+    /// Repeats `work` until no file requires another reading: a unit is determined once per file, and reading one after
+    /// the other cannot be disordered.
     fn until_done<T>(&self, mut work: impl FnMut(bool) -> Result<T, Again>) -> T {
         let mut alone = false;
         loop {
@@ -178,7 +178,7 @@ impl Job {
         self.options.threads.filter(|threads| *threads > 0).unwrap_or_else(found)
     }
 
-    /// Does `work` for every file, one after the other if `alone`; results in the order of the files.
+    /// Runs `work` for every file, one after the other if `alone`; the results are in the order of the files.
     fn each<T: Send>(&self, tasks: &[Task], alone: bool, work: impl Fn(&Task, usize) -> T + Sync) -> Vec<T> {
         let threads = self.threads();
         if tasks.len() < 2 || threads < 2 || alone {
@@ -204,7 +204,7 @@ impl Job {
         done.into_iter().map(|(_, result)| result).collect()
     }
 
-    /// Reads a file into a sink. What was read before damage is kept; the damage is told.
+    /// Reads a file into a sink. Text before damage is kept; the damage is returned.
     fn read<S: Sink>(
         &self,
         task: &Task,
@@ -246,16 +246,22 @@ impl Job {
         Ok(ended)
     }
 
-    /// Where the time of the sessions went, as the text of a JSON object.
+    /// Returns the profile of the sessions' time as the text of a JSON object.
+    ///
+    /// # Errors
+    /// No file can be read, no wait has a time, or the job was stopped.
     pub fn profile(&self, request: &Request) -> Result<String, JobError> {
         self.profile_map(request).map(|told| Json::Object(told).to_string())
     }
 
-    /// The same as an object.
+    /// Returns the profile as a JSON object.
+    ///
+    /// # Errors
+    /// No file can be read, no wait has a time, or the job was stopped.
     pub fn profile_map(&self, request: &Request) -> Result<Map<String, Json>, JobError> {
         let (tasks, refusals) = self.tasks();
         let (profile, outcomes) = self.until_done(|alone| self.profile_tasks(&tasks, request, alone));
-        let mut whole = Told::new(refusals);
+        let mut whole = JobReport::new(refusals);
         for outcome in outcomes {
             if let Some((report, damage)) = whole.good(outcome)? {
                 whole.file(report, damage.as_ref());
@@ -267,7 +273,7 @@ impl Job {
         Ok(told)
     }
 
-    /// The profile and what became of each file.
+    /// Returns the profile and the result of each file.
     fn profile_tasks(
         &self,
         tasks: &[Task],
@@ -296,11 +302,14 @@ impl Job {
         Ok((profile, outcomes))
     }
 
-    /// Writes the evidence of the traces into a folder; tells about them as JSON.
+    /// Writes the evidence of the traces into a folder; returns a report as JSON.
+    ///
+    /// # Errors
+    /// No file can be read, the evidence cannot be written, or the job was stopped.
     pub fn import(&self, out: &Path) -> Result<String, JobError> {
         let (tasks, refusals) = self.tasks();
         let outcomes = self.until_done(|alone| self.import_tasks(&tasks, out, alone))?;
-        let mut whole = Told::new(refusals);
+        let mut whole = JobReport::new(refusals);
         for outcome in outcomes {
             if let Some((report, damage)) = whole.good(outcome)? {
                 whole.file(report, damage.as_ref());
@@ -310,7 +319,7 @@ impl Job {
         Ok(whole.text())
     }
 
-    /// What became of each file; the inner error is the folder's.
+    /// Returns the result of each file; the outer error is the folder's.
     fn import_tasks(&self, tasks: &[Task], out: &Path, alone: bool) -> Result<Outcome<Vec<Outcome<Read>>>, Again> {
         let registry = Registry::default();
         let folder = match Folder::create(out) {
@@ -346,7 +355,10 @@ impl Job {
         Ok(finished.map(|()| outcomes).map_err(JobError::from))
     }
 
-    /// What is in the traces, as JSON.
+    /// Returns a report on the contents of the traces as JSON.
+    ///
+    /// # Errors
+    /// No file can be read, or the job was stopped.
     pub fn check(&self) -> Result<String, JobError> {
         let (tasks, refusals) = self.tasks();
         let registry = Registry::default();
@@ -356,7 +368,7 @@ impl Job {
             let (compression, damage) = self.read(task, lexing, &mut reader)?;
             Ok((report(&reader, &path_of(task), &compression, &[]), damage))
         };
-        let mut whole = Told::new(refusals);
+        let mut whole = JobReport::new(refusals);
         let outcomes = self.until_done(|alone| {
             let outcomes = self.each(&tasks, alone, work);
             again(&outcomes, &registry, alone).map(|()| outcomes)
@@ -372,7 +384,7 @@ impl Job {
     }
 }
 
-/// Whether the files have to be read again, and why.
+/// Returns an error with the reason if the files must be read again.
 fn again<T>(outcomes: &[Outcome<T>], registry: &Registry, alone: bool) -> Result<(), Again> {
     if outcomes.iter().any(|outcome| matches!(outcome, Err(JobError::Unit))) {
         return Err(Again::Unit);

@@ -1,26 +1,26 @@
-//! The parameters of a wait, taken apart when somebody asks.
+//! Parameters of a wait, parsed on demand.
 
 use super::events::Names;
 use super::lexer::bits;
 use super::record::{Batch, NONE, Wait};
 use super::statements::hash64;
 
-/// The parameters of a wait, in the order of the line: name and value.
+/// Iterator over the parameters of a wait, in the order of the line: name and value.
 #[derive(Clone, Debug)]
 pub struct Parameters<'a> {
     rest: &'a [u8],
 }
 
 impl Batch {
-    /// The parameters of a wait: `file#` = 10, `block#` = 43953, `blocks` = 1. A name may hold
-    /// blanks, be a number, or be empty; a value stands for itself in 64 bits.
+    /// Returns the parameters of a wait: `file#` = 10, `block#` = 43953, `blocks` = 1. A name may contain blanks, be a
+    /// number, or be empty; a value uses all 64 bits.
     pub fn parameters(&self, wait: &Wait) -> Parameters<'_> {
         Parameters::of(self.bytes_of(wait.parameters))
     }
 }
 
 impl<'a> Parameters<'a> {
-    /// The parameters in a text such as `file#=10 block#=43953 class#=1`.
+    /// Parses the parameters in a text such as `file#=10 block#=43953 class#=1`.
     pub fn of(text: &'a [u8]) -> Self {
         Parameters { rest: text }
     }
@@ -45,19 +45,19 @@ impl<'a> Iterator for Parameters<'a> {
     }
 }
 
-/// How the parameters of the waits of a file are named.
+/// Names of the parameters of a file's waits.
 ///
-/// The waits of one event nearly always have the same names; they are compared with those of the
-/// last one, and only the numbers are read.
+/// The waits of one event nearly always have the same names; they are compared with those of the last wait, and only
+/// the numbers are parsed.
 #[derive(Clone, Debug, Default)]
 pub struct Layouts {
     names: Names,
-    /// By the number of the event.
+    /// Layouts by the number of the event.
     last: Vec<Layout>,
     joined: Vec<u8>,
 }
 
-/// The names of one wait's parameters: each with its `=` and, but for the first, the blank before.
+/// Names of one wait's parameters: each with its `=` and, except for the first, the blank before.
 #[derive(Clone, Debug, Default)]
 struct Layout {
     number: u32,
@@ -65,7 +65,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// The first values, if the text has these names and plain numbers.
+    /// Returns the first values, if the text has these names and plain numbers.
     #[inline]
     fn values(&self, text: &[u8]) -> Option<[i64; 3]> {
         let mut values = [NONE; 3];
@@ -86,7 +86,7 @@ impl Layout {
 }
 
 impl Layouts {
-    /// The names of a wait's parameters, joined by commas, as a number; and the first three values.
+    /// Returns the number of the joined names of a wait's parameters, and the first three values.
     #[inline]
     pub fn take_apart(&mut self, event: u32, text: &[u8]) -> (u32, [i64; 3]) {
         if let Some(layout) = self.last.get(event as usize)
@@ -123,7 +123,7 @@ impl Layouts {
         (layout.number, values)
     }
 
-    /// The names by their numbers.
+    /// Returns the names by their numbers.
     pub fn names(&self) -> &Names {
         &self.names
     }

@@ -1,17 +1,17 @@
-//! The response-time profile: where the time of the sessions went.
+//! Response-time profile: how the sessions spent their time.
 //!
-//! Every nanosecond of a session is in exactly one line: a call's own CPU, a wait, what neither
-//! explains within calls (with its sign), and what no wait explains between calls. So the lines of
-//! a profile without a filter add up to the elapsed time of the sessions.
+//! Every nanosecond of a session is in exactly one line: a call's own CPU time, a wait, what neither explains within
+//! calls (with its sign), and what no wait explains between calls. So the lines of a profile without a filter add up to
+//! the elapsed time of the sessions.
 //!
-//! By event, the usual question, an item costs an array index; by anything else a small hash map.
+//! Grouped by event, the usual request, an item costs an array index; grouped by anything else, a small hash map.
 
 mod from_run;
 mod item;
 mod line;
+mod merged;
 mod request;
 mod run_tables;
-mod tell;
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -27,22 +27,22 @@ pub use from_run::profile_run;
 use item::Seen;
 pub use item::{BETWEEN, CPU_NAME, Dictionary, Item, NONE, THINK, UNACCOUNTED, What};
 pub use line::{DECADES, Line, bounds_of};
+pub use merged::{Profile, profile_json};
 pub use request::Request;
-pub use tell::{Profile, profile_json};
 
-/// The most fields to group by at once.
+/// Largest number of fields to group by at once.
 pub const BY_MAX: usize = 4;
 
-/// The most items that wait for the first stamp of their session.
+/// Largest number of items buffered for the first stamp of their session.
 const EARLY_MAX: usize = 1 << 15;
 
-/// The longest beginning of a statement that a profile shows, bytes.
+/// Longest beginning of a statement that a profile shows [bytes].
 const TEXT_MAX: usize = 200;
 
-/// Calls of one kind.
+/// Sums over the calls of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KindSum {
-    /// How many.
+    /// Number of calls.
     pub count: u64,
     /// Sums: elapsed, CPU, own elapsed, own CPU, own waits, rows, misses, and blocks.
     pub sums: [i128; KIND_SUMS.len()],
@@ -62,11 +62,11 @@ pub const KIND_SUMS: [&str; 10] = [
     "self_current_reads",
 ];
 
-/// The durations of a group: of its waits, of its calls' CPU, of what nothing explains in its calls.
-/// They are kept apart, since a quantile of all three together would be of nothing.
+/// Durations of a group: of its waits, of its calls' CPU, and of the unexplained time in its calls. They are kept
+/// apart, since a quantile over all three would mean nothing.
 pub type Lines = [Line; 3];
 
-/// Where among [`Lines`] an item goes.
+/// Returns the index into [`Lines`] of an item.
 pub(super) fn slot(what: What) -> usize {
     match what {
         What::Wait(_) | What::Think => 0,
@@ -78,7 +78,7 @@ pub(super) fn slot(what: What) -> usize {
 /// A map from a group's numbers to its line.
 type Groups = HashMap<[i64; BY_MAX], (Item, usize), BuildHasherDefault<NumberHasher>>;
 
-/// Adds up the items of one file.
+/// Accumulates the items of one file.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools)] // What of the request matters at every item.
 pub struct Summing {
@@ -95,10 +95,10 @@ pub struct Summing {
     groups: Groups,
     lines: Vec<Lines>,
     kinds: Vec<KindSum>,
-    /// Items whose session has no stamp yet, where times matter.
+    /// Items whose session has no stamp yet, buffered where times matter.
     early: Vec<Item>,
     needs_times: bool,
-    /// Sessions whose clock is set.
+    /// Sessions whose clock is anchored.
     anchored: Vec<u32>,
     waiting: HashMap<u64, Item, BuildHasherDefault<NumberHasher>>,
     forces: HashMap<String, u32>,
@@ -106,7 +106,7 @@ pub struct Summing {
 }
 
 impl Summing {
-    /// Nothing added up yet.
+    /// Returns empty sums.
     pub fn new(request: &Request, file: &str) -> Self {
         let sessions = vec![String::new()];
         let dictionary = Dictionary { file: file.to_owned(), sessions, ..Dictionary::default() };
@@ -133,12 +133,12 @@ impl Summing {
         }
     }
 
-    /// What the numbers of items stand for; whoever feeds items himself fills it.
+    /// Returns the dictionary of items' numbers; a caller that adds items itself fills it.
     pub fn dictionary(&mut self) -> &mut Dictionary {
         &mut self.dictionary
     }
 
-    /// Adds an item to the line of its group, if it counts.
+    /// Adds an item to the line of its group, if the filter selects it.
     pub fn add(&mut self, item: &Item) {
         if self.needs_times && self.early.len() < EARLY_MAX && !self.anchored.contains(&item.session) {
             self.early.push(*item);
@@ -147,7 +147,7 @@ impl Summing {
         }
     }
 
-    /// Adds what waited for the first stamp of a session, or of any: its times are known now.
+    /// Adds items that were buffered for the first stamp of a session, or of any: their times are known now.
     fn add_early(&mut self, session: Option<u32>) {
         for item in std::mem::take(&mut self.early) {
             if session.is_none_or(|session| item.session == session) {
@@ -198,7 +198,7 @@ impl Summing {
         }
     }
 
-    /// Adds a call: its own CPU and what nothing explains.
+    /// Adds a call: its own CPU time and its unexplained time.
     #[inline]
     pub fn add_call(&mut self, row: &CallRow) {
         self.count_kind(row);
@@ -253,7 +253,7 @@ impl Summing {
         }
     }
 
-    /// Waits whose owner never came lie between calls.
+    /// Adds waits whose owner was never found as waits between calls.
     pub fn settle(&mut self) {
         for (_, item) in std::mem::take(&mut self.waiting) {
             self.add_wait(&item);
@@ -271,7 +271,7 @@ impl Summing {
         }
     }
 
-    /// Learns a statement: its key, and where literals do not matter its folded text.
+    /// Adds a statement: its key and, if literals are to be ignored, its normalized text.
     pub fn learn_statement(&mut self, number: u32, key: &str, text: Option<&[u8]>) {
         let mut force = u32::MAX;
         if let Some(text) = text {
@@ -335,7 +335,7 @@ impl Sink for Summing {
         }
     }
 
-    /// So many waits inside one call: their owner's kind and depth are given up.
+    /// Merges waits that are too many inside one call; the kind and depth of their owner are lost.
     fn merge_waits(&mut self, waits: &[u64]) -> u64 {
         if self.defers {
             for wait in waits {

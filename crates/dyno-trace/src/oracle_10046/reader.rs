@@ -1,7 +1,7 @@
-//! From batches of records to rows: the state that runs through a file.
+//! Reader from batches of records to rows: keeps the state that runs through a file.
 //!
-//! The reader knows which session a record belongs to, what its cursor stands for, what time it was
-//! and who called whom, and hands rows to a [`Sink`]. One reader reads one file.
+//! The reader knows a record's session, the statement of its cursor, its time, and its caller, and passes rows to a
+//! [`Sink`]. One reader reads one file.
 
 mod named;
 mod rare;
@@ -19,30 +19,30 @@ use super::session::{Session, Span};
 use super::statements::{Registry, Statements};
 use super::tally::{Tally, counter_of};
 
-/// The unit of time since 9i.
+/// Unit of time since 9i [ns].
 pub const MICROSECOND_NS: i64 = 1_000;
-/// The unit of time of 8i.
+/// Unit of time of 8i [ns].
 pub const CENTISECOND_NS: i64 = 10_000_000;
-/// Longest time that is believed, ns: more than two years. Damage makes longer ones.
+/// Longest plausible time [ns]: more than two years. Damage causes longer ones.
 const LONGEST_NS: i64 = 1 << 56;
-/// How far `tim` may go back behind a header in mid-file.
+/// Largest backward step of `tim` behind a header in the middle of a file [ns].
 const BACK_AT_HEADER_NS: i64 = 1_000_000;
-/// The most lines of a header that are kept.
+/// Largest number of header lines that are kept.
 const HEADER_LINES_MAX: usize = 200;
 
-/// How to read.
+/// Options of a reader.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading {
     /// Number of the file among those read.
     pub file: u32,
-    /// Nanoseconds of a unit of `e`, `ela` and `tim`: 1000, in 8i 10^7, in some 9i 1024. `None`: as the
-    /// header's version and the stamps tell.
+    /// Unit of `e`, `ela` and `tim` [ns]: 1000, in 8i 10^7, in some 9i 1024. `None`: determined from the header's
+    /// version and the stamps.
     pub unit_ns: Option<i64>,
-    /// A message from the client that takes so long is think time.
+    /// Shortest message from the client that counts as think time [ns].
     pub think_time_ns: i64,
-    /// Whether statements are wanted: their texts are hashed only then.
+    /// True if statements are needed: only then are their texts hashed.
     pub statements: bool,
-    /// Whether the user said the unit.
+    /// True if the user set the unit.
     pub is_unit_asked: bool,
 }
 
@@ -52,21 +52,21 @@ impl Default for Reading {
     }
 }
 
-/// What a file says of being a piece of a trace.
+/// What a file says about being a piece of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pieces {
-    /// It was cut at a size.
+    /// True if it was cut at a size limit.
     pub cut: bool,
-    /// It continues another.
+    /// True if it continues another file.
     pub continued: bool,
-    /// It is continued in another.
+    /// True if another file continues it.
     pub continues: bool,
 }
 
-/// Reads the batches of one file into a sink.
+/// Reader of one file's batches into a sink.
 #[derive(Debug)]
 pub struct Reader<S> {
-    /// Where the rows go.
+    /// Receiver of the rows.
     pub sink: S,
     /// Sessions in the order of their first appearance.
     pub sessions: Vec<Session>,
@@ -76,13 +76,13 @@ pub struct Reader<S> {
     pub lob_calls: Names,
     /// Types of LOBs.
     pub lob_types: Names,
-    /// What was read.
+    /// Counts of what was read.
     pub tally: Tally,
     /// Lines of the header.
     pub header: Vec<String>,
-    /// What the header tells.
+    /// Facts of the header.
     pub facts: Facts,
-    /// Whether the file says that it was cut at a size, or that it continues another or in another.
+    /// What the file says about being a piece of a trace.
     pub pieces: Pieces,
     reading: Reading,
     unit_ns: i64,
@@ -94,14 +94,14 @@ pub struct Reader<S> {
     calls: u64,
     waits: u64,
     binds_cursor: u64,
-    /// Events by the numbers of their names in the batch.
+    /// Numbers of events by the numbers of their names in the batch.
     batch_events: Vec<u32>,
-    /// A header stood in mid-file and no record came since.
+    /// True if a header was read in the middle of the file and no record since.
     header_again: bool,
 }
 
 impl<S: Sink> Reader<S> {
-    /// A reader at the beginning of a file.
+    /// Returns a reader at the beginning of a file.
     pub fn new(sink: S, reading: Reading, registry: Registry) -> Self {
         Self {
             sink,
@@ -128,7 +128,10 @@ impl<S: Sink> Reader<S> {
         }
     }
 
-    /// Takes in the next stretch of the file.
+    /// Reads the next batch of the file.
+    ///
+    /// # Errors
+    /// The sink cannot write its rows.
     pub fn batch(&mut self, batch: &Batch) -> Result<(), dyno_evidence::EvidenceError> {
         self.tally.batch(batch);
         self.batch_events.clear();
@@ -144,26 +147,26 @@ impl<S: Sink> Reader<S> {
         self.sink.end_batch(batch)
     }
 
-    /// The file is at its end: all accounts are closed.
+    /// Ends the file: closes all accounts.
     pub fn finish(&mut self) {
         for session in &mut self.sessions {
             session.end_segment(&mut self.sink);
         }
     }
 
-    /// The account of all sessions together.
+    /// Returns the account of all sessions together.
     pub fn account(&self) -> Account {
         let mut whole = Account::default();
         self.sessions.iter().for_each(|session| whole.add(&session.account));
         whole
     }
 
-    /// Whether the unit is the user's word.
+    /// Returns true if the user set the unit.
     pub fn is_unit_asked(&self) -> bool {
         self.reading.is_unit_asked
     }
 
-    /// Nanoseconds of a unit of the file's times.
+    /// Returns the unit of the file's times [ns].
     pub fn unit_ns(&self) -> i64 {
         self.unit_ns
     }
@@ -180,13 +183,13 @@ impl<S: Sink> Reader<S> {
         value.saturating_mul(unit_ns).clamp(-LONGEST_NS, LONGEST_NS)
     }
 
-    /// A moment of the trace's clock, ns; the end of the last record where there is none.
+    /// Returns a time of the trace's clock [ns]; that of the last record's end if it is missing.
     #[inline]
     fn moment(&self, tim: i64) -> i64 {
         if tim == NONE { self.sessions[self.current].last().unwrap_or(0) } else { tim.saturating_mul(self.unit_ns) }
     }
 
-    /// Before a record with a `tim`: segments begin and clocks are anchored here.
+    /// Begins segments and anchors clocks before a record with a `tim`.
     #[inline]
     fn clock(&mut self, tim: i64, end: i64) {
         if tim == NONE {
@@ -229,7 +232,7 @@ impl<S: Sink> Reader<S> {
 
     #[cold]
     fn new_context(&mut self) -> u32 {
-        /// So many are remembered; beyond, the same attributes may get two numbers.
+        /// Largest number of contexts remembered; beyond it, the same attributes may get two numbers.
         const REMEMBERED_MAX: usize = 1 << 16;
         let session = &mut self.sessions[self.current];
         let number = if let Some(&number) = self.contexts.get(&session.context) {
@@ -248,7 +251,7 @@ impl<S: Sink> Reader<S> {
         number
     }
 
-    /// Statement of a cursor; an unknown one gets its own.
+    /// Returns the statement of a cursor; an unknown one gets its own.
     #[inline]
     fn statement(&mut self, cursor: u64, at: Place) -> (u32, i64) {
         if cursor == 0 || !self.reading.statements {
@@ -260,7 +263,7 @@ impl<S: Sink> Reader<S> {
         }
     }
 
-    /// The same for a call, which the cursor remembers.
+    /// Returns the statement of a call's cursor and remembers the call there.
     #[inline]
     fn statement_of_call(&mut self, call: &Call, at: Place) -> (u32, i64) {
         let found = self.statement(call.cursor, at);

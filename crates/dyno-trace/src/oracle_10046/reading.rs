@@ -1,4 +1,4 @@
-//! How a file is read, and who takes its batches: what reading by place and reading a stream share.
+//! Options and the receiver of batches, common to files read at offsets and streams.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,23 +7,23 @@ use super::compression::Compression;
 use super::lexer::Options;
 use super::record::{Batch, NONE, Placed, Reason, Record, Text, Unread};
 
-/// Bytes looked at to tell what kind of file it is.
+/// Bytes examined to detect the kind of file.
 pub(super) const FIRST: usize = 1 << 20;
 
-/// How to read a file.
+/// Options for reading a file.
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
     /// Number of the file among those read: [`Batch::file`].
     pub file: u32,
-    /// Whether binds become records.
+    /// True if binds become records.
     pub binds: bool,
-    /// Threads that read and lex beside the calling one; 0: the calling one does it all.
+    /// Number of threads that read and lex beside the calling one; 0: only the calling thread works.
     pub threads: usize,
-    /// Bytes per batch, more or less.
+    /// Approximate size of a batch [bytes].
     pub chunk_bytes: usize,
-    /// Longest line or text in bytes.
+    /// Longest line or text [bytes].
     pub cap: usize,
-    /// Counts the bytes read from disk, for whoever shows progress.
+    /// Counter of the bytes read from disk, for a progress display.
     pub taken: Arc<AtomicU64>,
 }
 
@@ -50,20 +50,20 @@ impl ReadOptions {
     }
 }
 
-/// What was read.
+/// Counts of a file that was read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileEnd {
-    /// How the file is compressed.
+    /// Compression of the file.
     pub compression: Compression,
-    /// Bytes of text.
+    /// Size of the text [bytes].
     pub bytes: u64,
-    /// Lines.
+    /// Number of lines.
     pub lines: u64,
-    /// Records of every kind.
+    /// Number of records of every kind.
     pub records: u64,
 }
 
-/// Takes the batches of a file, checks that there are records of the event in it, counts.
+/// Receiver of a file's batches, which counts and checks that there are records of the event.
 pub(super) struct Sink<'a, E> {
     on_batch: &'a mut dyn FnMut(Batch) -> Result<Batch, E>,
     pub end: FileEnd,
@@ -77,7 +77,7 @@ impl<'a, E> Sink<'a, E> {
         Sink { on_batch, end, any_record: false, last_tim: NONE }
     }
 
-    /// Hands a batch on; gives it back for reuse. `last`: the file ends with it.
+    /// Passes a batch on and returns it for reuse; `last`: the file ends with it.
     pub(super) fn take(&mut self, mut batch: Batch, last: bool) -> Result<Batch, E> {
         if last {
             doubt(&mut batch, self.last_tim);
@@ -98,8 +98,8 @@ fn last_tim(records: &[Placed]) -> Option<i64> {
     records.iter().rev().map(|placed| placed.record.tim()).find(|tim| *tim != NONE)
 }
 
-/// Takes back the last record of a file if it stands on a line without an end and its clock is much
-/// before the one before it: the file was cut inside the number.
+/// Removes the last record of a file if it is on a line without an end and its clock is far before the previous one:
+/// the file was cut inside the number.
 fn doubt(batch: &mut Batch, last_tim_before: i64) {
     let Some((placed, before)) = batch.records.split_last() else { return };
     let line = &batch.bytes[placed.at as usize..];
@@ -114,7 +114,7 @@ fn doubt(batch: &mut Batch, last_tim_before: i64) {
     batch.records.pop();
 }
 
-/// Whether only event 10046 writes such records.
+/// Returns true if only event 10046 writes such records.
 fn is_of_event(record: &Record) -> bool {
     !matches!(record, Record::Stamp(_) | Record::Header(_) | Record::Other(_) | Record::Bind(_))
 }

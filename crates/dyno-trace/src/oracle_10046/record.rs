@@ -1,17 +1,17 @@
-//! The records of a trace as they stand in the file: typed, not yet interpreted.
+//! Records of a trace as they are in the file: typed, not yet interpreted.
 //!
-//! A [`Batch`] holds a stretch of a file with all records that begin in it. Records point into
-//! the batch's bytes ([`Text`]) and own nothing, so a batch can be made by any thread.
+//! A [`Batch`] holds a stretch of a file with all records that begin in it. Records point into the batch's bytes
+//! ([`Text`]) and own nothing, so a batch can be made by any thread.
 //!
-//! Units are the file's own: microseconds (centiseconds in 8i); [`NONE`] where a field is missing.
+//! Units are the file's own: microseconds (centiseconds in 8i); [`NONE`] if a field is missing.
 
-/// A numeric field that the line does not have.
+/// Stands for a numeric field that the line does not have.
 pub const NONE: i64 = i64::MIN;
 
 /// A piece of text: a range of the batch's bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Text {
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u32,
     /// Number of bytes.
     pub len: u32,
@@ -20,25 +20,25 @@ pub struct Text {
 /// A stretch of a trace and the records that begin in it.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// Which of the files being read, in the order given.
+    /// Number of the file among those read, in the order given.
     pub file: u32,
     /// Byte offset of `bytes[0]` in the (uncompressed) file.
     pub offset: u64,
     /// Number of the line at `bytes[0]`, from 1.
     pub line: u64,
-    /// Lines in this batch.
+    /// Number of lines in this batch.
     pub lines: u32,
-    /// What the records point into.
+    /// Text that the records point into.
     pub bytes: Vec<u8>,
-    /// In the order of the file.
+    /// Records in the order of the file.
     pub records: Vec<Placed>,
-    /// What could not be read.
+    /// Unreadable stretches.
     pub unread: Vec<Unread>,
-    /// How many names of events have a number, most of them one.
+    /// Number of event names that have a number; most have one.
     pub names: u32,
 }
 
-/// A record and where it begins.
+/// A record and its position.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Placed {
     /// Byte offset in the batch.
@@ -81,7 +81,7 @@ pub enum Record {
     Other(Text),
 }
 
-/// What a call was.
+/// Kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum CallKind {
@@ -103,20 +103,20 @@ pub enum CallKind {
     Rpc,
 }
 
-/// A database call. It ended at `tim` and lasted `e`.
+/// A database call, which ended at `tim` and lasted `e`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Call {
     /// Cursor number; 0 for calls without one.
     pub cursor: u64,
-    /// CPU, with its recursive children.
+    /// CPU time, including recursive children.
     pub c: i64,
-    /// Elapsed, with its recursive children and waits.
+    /// Elapsed time, including recursive children and waits.
     pub e: i64,
     /// Blocks read physically.
     pub p: i64,
-    /// Blocks read consistently.
+    /// Blocks read in consistent mode.
     pub cr: i64,
-    /// Blocks read current.
+    /// Blocks read in current mode.
     pub cu: i64,
     /// Rows.
     pub r: i64,
@@ -124,48 +124,48 @@ pub struct Call {
     pub tim: i64,
     /// Plan hash value.
     pub plh: i64,
-    /// LOB calls: bytes.
+    /// Number of bytes of a LOB call.
     pub bytes: i64,
-    /// LOB calls: the name, such as `LOBREAD`.
+    /// Name of a LOB call, such as `LOBREAD`.
     pub name: Text,
-    /// LOB calls: the type, such as `TEMPORARY LOB`.
+    /// Type of a LOB call's LOB, such as `TEMPORARY LOB`.
     pub lob_type: Text,
-    /// What it was.
+    /// Kind of the call.
     pub kind: CallKind,
-    /// Recursion depth; 0 is the client.
+    /// Recursion depth; 0 for calls of the client.
     pub dep: u8,
-    /// Library cache misses; 255 where missing.
+    /// Library cache misses; 255 if missing.
     pub mis: u8,
-    /// Optimizer goal; 255 where missing.
+    /// Optimizer goal; 255 if missing.
     pub og: u8,
-    /// CLOSE: what became of the cursor; 255 where missing.
+    /// How CLOSE treated the cursor; 255 if missing.
     pub close_type: u8,
 }
 
-/// A wait. It ended at `tim` and lasted `ela`.
+/// A wait, which ended at `tim` and lasted `ela`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wait {
     /// Cursor number; 0 for none.
     pub cursor: u64,
     /// Event name.
     pub nam: Text,
-    /// How long.
+    /// Elapsed time.
     pub ela: i64,
-    /// All parameters as they stand, from behind `ela=` to before ` obj#=` or ` tim=`:
-    /// `file#=10 block#=43953 class#=1`. Taken apart by [`Batch::parameters`].
+    /// All parameters as written, from behind `ela=` to before ` obj#=` or ` tim=`: `file#=10 block#=43953 class#=1`.
+    /// [`Batch::parameters`] parses them.
     pub parameters: Text,
-    /// Object number; `NONE` where missing.
+    /// Object number; `NONE` if missing.
     pub obj: i64,
     /// End on the trace's own clock; `NONE` in 8i and 9i.
     pub tim: i64,
-    /// The lexer's hash of the name's bytes: equal names, equal hashes.
+    /// Lexer's hash of the name's bytes: equal names have equal hashes.
     pub nam_hash: u32,
-    /// The name's number in the batch.
+    /// Number of the name in the batch.
     pub nam_number: NameNumber,
 }
 
-/// A number below [`Batch::names`]: equal numbers within a batch, equal names. Not below it where the name has none. It says
-/// nothing of what stands in the file, so two of them neither differ nor look different.
+/// A number below [`Batch::names`]: within a batch, equal numbers mean equal names. It is not below it if the name has
+/// no number. It says nothing about the file's content, so all values compare as equal and have no debug output.
 #[derive(Clone, Copy)]
 pub struct NameNumber(pub u32);
 
@@ -192,7 +192,7 @@ impl PartialEq for NameNumber {
 pub struct Cursor {
     /// Cursor number.
     pub cursor: u64,
-    /// Length of the text as the line tells it.
+    /// Length of the text as stated in the line.
     pub len: i64,
     /// Recursion depth.
     pub dep: u8,
@@ -202,17 +202,17 @@ pub struct Cursor {
     pub lid: i64,
     /// Command code.
     pub oct: i64,
-    /// The trace's own clock.
+    /// Trace's own clock.
     pub tim: i64,
     /// Hash value of the text; `NONE` in PARSE ERROR.
     pub hv: i64,
-    /// PARSE ERROR: the error's number.
+    /// Number of the error of PARSE ERROR.
     pub err: i64,
     /// Address.
     pub ad: Text,
     /// SQL identifier; empty before 11.1.
     pub sqlid: Text,
-    /// The statement.
+    /// Text of the statement.
     pub sql: Text,
 }
 
@@ -231,7 +231,7 @@ pub struct Stat {
     pub pos: i64,
     /// Object number.
     pub obj: i64,
-    /// The operation with its figures in brackets, as it stands between the quotes.
+    /// Operation with its figures in brackets, as written between the quotes.
     pub op: Text,
 }
 
@@ -244,11 +244,11 @@ pub struct Bind {
     pub dty: i64,
     /// Actual length; 0 is NULL.
     pub avl: i64,
-    /// All lines of the bind as they stand, without the value.
+    /// All lines of the bind as written, without the value.
     pub head: Text,
-    /// The value as it stands behind `value=`, with its continuation lines; empty where missing.
+    /// Value as written behind `value=`, with its continuation lines; empty if missing.
     pub value: Text,
-    /// Whether there was a `value=`.
+    /// True if there was a `value=`.
     pub has_value: bool,
 }
 
@@ -259,26 +259,26 @@ pub struct Failure {
     pub cursor: u64,
     /// Number of the error.
     pub err: i64,
-    /// The trace's own clock.
+    /// Trace's own clock.
     pub tim: i64,
 }
 
 /// XCTEND.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Xct {
-    /// Rolled back.
+    /// True if the transaction was rolled back.
     pub rollback: bool,
-    /// Nothing had been changed.
+    /// True if nothing had been changed.
     pub read_only: bool,
-    /// The trace's own clock; `NONE` in 10g.
+    /// Trace's own clock; `NONE` in 10g.
     pub tim: i64,
 }
 
-/// What a `***` line tells.
+/// Kind of a `***` line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum StampKind {
-    /// A plain wall-clock stamp, perhaps with the container.
+    /// A plain wall-clock stamp, with or without the container.
     Clock,
     /// SESSION ID.
     Session,
@@ -315,35 +315,35 @@ pub enum StampKind {
 /// A `***` line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stamp {
-    /// What it tells.
+    /// Kind of the stamp.
     pub kind: StampKind,
-    /// The value in brackets, the file's name, the process id.
+    /// Value in brackets, name of the file, or process id.
     pub value: Text,
-    /// Wall clock in ns since the UNIX epoch, as if UTC where `zone` is `NONE`; `NONE` without one.
+    /// Wall clock [ns since the UNIX epoch], as if UTC if `zone` is `NONE`; `NONE` without one.
     pub wall_ns: i64,
-    /// Offset from UTC in minutes; `NONE` where the stamp has no zone (before 12.2).
+    /// Offset from UTC [min]; `NONE` if the stamp has no zone (before 12.2).
     pub zone: i64,
-    /// Digits of the fraction of the second: 3 or 6.
+    /// Number of digits of the second's fraction: 3 or 6.
     pub digits: u8,
     /// A plain stamp's container name, such as `ORCLPDB1(3)`; empty without one.
     pub container: Text,
 }
 
-/// Why a stretch could not be read.
+/// Reason why a stretch could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Reason {
-    /// A known record with a field missing or not a number; what could be read was kept if whole.
+    /// A known record with a field missing or not a number; the rest was kept if usable.
     Torn,
-    /// Two records on one line; both were read as far as they are whole.
+    /// Two records on one line; both were read as far as they are intact.
     Glued,
     /// The file ends inside a record.
     Truncated,
-    /// A statement's text without its end.
+    /// A statement's text has no end.
     NoEndOfStatement,
-    /// A number that does not fit.
+    /// A number is out of range.
     TooLarge,
-    /// A line longer than the cap.
+    /// A line is longer than the cap.
     TooLong,
     /// NUL bytes, as log rotation leaves them.
     Zeros,
@@ -352,18 +352,18 @@ pub enum Reason {
 /// A stretch that could not be read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unread {
-    /// Why.
+    /// Reason.
     pub reason: Reason,
     /// Byte offset in the batch.
     pub at: u32,
     /// Line in the batch, from 0.
     pub line: u32,
-    /// The stretch, at most a line.
+    /// Text of the stretch, at most a line.
     pub text: Text,
 }
 
 impl Batch {
-    /// The bytes of a piece of text.
+    /// Returns the bytes of a piece of text.
     pub fn bytes_of(&self, text: Text) -> &[u8] {
         let start = text.start as usize;
         self.bytes.get(start..start + text.len as usize).unwrap_or_default()
@@ -371,8 +371,8 @@ impl Batch {
 }
 
 impl Record {
-    /// The trace's own clock at the record's end; `NONE` where the record has none. The head of a
-    /// statement is no end of anything.
+    /// Returns the trace's own clock at the record's end; `NONE` if the record has none. The head of a statement does
+    /// not mark an end.
     pub fn tim(&self) -> i64 {
         match self {
             Record::Call(call) => call.tim,

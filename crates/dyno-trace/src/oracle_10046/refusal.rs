@@ -1,4 +1,4 @@
-//! Why a file is not read: each kind a sentence, with the place and the next step.
+//! Reasons for refusing a file: one sentence per kind, with the place and the next step.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,21 +15,21 @@ pub enum Refusal {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
-    /// A pattern that is none.
+    /// Invalid pattern.
     #[error("{pattern}: is no file, and no pattern either: {reason}")]
     Pattern {
-        /// As given.
+        /// Pattern as given.
         pattern: String,
-        /// What is wrong with it.
+        /// What is wrong with the pattern.
         reason: String,
     },
     /// A pattern that no file matches.
     #[error("{pattern}: no file matches")]
     NoMatch {
-        /// As given.
+        /// Pattern as given.
         pattern: String,
     },
     /// A directory without traces.
@@ -38,29 +38,29 @@ pub enum Refusal {
         /// The directory.
         path: PathBuf,
     },
-    /// The same file a second time.
+    /// The same file was given twice.
     #[error("{}: given twice; it is read once", path.display())]
     Twice {
         /// The file.
         path: PathBuf,
     },
-    /// The file holds nothing.
+    /// The file is empty.
     #[error("{}: the file is empty", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// Not text.
+    /// The file is not text.
     #[error("{}: is not text: byte {offset} is {byte:#04x}", path.display())]
     Binary {
         /// The file.
         path: PathBuf,
-        /// Byte offset of the first odd byte.
+        /// Offset of the first byte that text does not contain.
         offset: u64,
         /// The byte.
         byte: u8,
     },
-    /// Text of two bytes per character.
+    /// UTF-16 text.
     #[error("{}: is UTF-16 text, a trace has one byte per character", path.display())]
     Utf16 {
         /// The file.
@@ -72,7 +72,7 @@ pub enum Refusal {
         /// The file.
         path: PathBuf,
     },
-    /// A trace of the optimizer alone.
+    /// A trace of the optimizer only.
     #[error(
         "{}: is a trace of the optimizer (event 10053) and holds no record of event 10046",
         path.display()
@@ -87,7 +87,7 @@ pub enum Refusal {
         /// The file.
         path: PathBuf,
     },
-    /// A near relative that names and means its fields otherwise.
+    /// A trace of a similar database whose fields have other names and meanings.
     #[error(
         "{}: is a trace of YashanDB, whose fields are other than Oracle's",
         path.display()
@@ -102,15 +102,15 @@ pub enum Refusal {
         /// The file.
         path: PathBuf,
     },
-    /// The compressed data unpack to far more than traces do.
+    /// The compressed data unpack to far more text than traces do.
     #[error("{}: is not read to its end: {source}", path.display())]
     TooDense {
         /// The file.
         path: PathBuf,
-        /// How much came of how much.
+        /// Error with the two sizes.
         source: io::Error,
     },
-    /// The compressed data are damaged or cut.
+    /// The compressed data are damaged or truncated.
     #[error(
         "{}: the {compression} data are damaged after {bytes} bytes of text: {source}",
         path.display()
@@ -118,17 +118,17 @@ pub enum Refusal {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// How it is compressed.
+        /// Compression of the file.
         compression: Compression,
-        /// Bytes of text before the damage.
+        /// Size of the text before the damage [bytes].
         bytes: u64,
-        /// What the decoder says.
+        /// Error of the decoder.
         source: io::Error,
     },
 }
 
 impl Refusal {
-    /// What to do about it, as a sentence.
+    /// Returns the next step as a sentence.
     pub fn next_step(&self) -> &'static str {
         match self {
             Refusal::Unreadable { .. } => "Check the name and the right to read it.",
@@ -150,7 +150,7 @@ impl Refusal {
         }
     }
 
-    /// The file or directory, where it is one.
+    /// Returns the file or directory, if there is one.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Refusal::Pattern { .. } | Refusal::NoMatch { .. } => None,

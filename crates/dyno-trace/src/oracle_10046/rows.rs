@@ -1,17 +1,17 @@
-//! Rows: records with everything that only their neighbours can tell.
+//! Rows: records completed with information from other records.
 //!
-//! A row knows its session, its statement, the wall clock and its exclusive figures. What comes
-//! later in the file, a call's parent and a wait's owner, arrives at the [`Sink`] as a link.
-//! All times are nanoseconds, whatever the version of the trace counted in.
+//! A row has its session, its statement, the wall clock and its exclusive figures. Information that comes later in the
+//! file, a call's parent and a wait's owner, arrives at the [`Sink`] as a link. All times are nanoseconds, whatever the
+//! trace's unit.
 
 use dyno_evidence::EvidenceError;
 
 use super::record::{Batch, Bind, Cursor, NONE, Stamp, Stat};
 
-/// No statement: the record names no cursor.
+/// Marks a record without a cursor, which has no statement.
 pub const NO_STATEMENT: u32 = u32::MAX;
 
-/// Where a record begins.
+/// Position of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// Line number from 1.
@@ -20,23 +20,23 @@ pub struct Place {
     pub byte_offset: i64,
 }
 
-/// Figures of a call; which, is told by where they stand: inclusive or exclusive.
+/// Figures of a call, inclusive or exclusive depending on the field that holds them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Elapsed time, ns.
+    /// Elapsed time [ns].
     pub elapsed_ns: i64,
-    /// CPU time, ns.
+    /// CPU time [ns].
     pub cpu_ns: i64,
     /// Blocks read physically.
     pub physical: i64,
-    /// Blocks read consistently.
+    /// Blocks read in consistent mode.
     pub consistent: i64,
-    /// Blocks read current.
+    /// Blocks read in current mode.
     pub current: i64,
 }
 
 impl Figures {
-    /// Adds another's figures; at the end of the numbers' range it stays there.
+    /// Adds another call's figures; sums are limited to the range of the numbers.
     #[inline]
     pub fn add(&mut self, other: &Self) {
         self.elapsed_ns = self.elapsed_ns.saturating_add(other.elapsed_ns);
@@ -46,7 +46,7 @@ impl Figures {
         self.current = self.current.saturating_add(other.current);
     }
 
-    /// What remains without another's figures.
+    /// Returns these figures less another call's.
     #[inline]
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
@@ -60,63 +60,63 @@ impl Figures {
     }
 }
 
-/// A call. Figures that the line does not have are [`NONE`] in `cpu_ns` and the counts, 0 elsewhere.
+/// A call. Missing figures are [`NONE`] in `cpu_ns` and the counts, 0 elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CallRow {
     /// Running number in the file, from 0.
     pub number: u64,
-    /// Where it stands.
+    /// Position in the file.
     pub place: Place,
-    /// Session: its number in the file.
+    /// Number of the session in the file.
     pub session: u32,
-    /// Context: its number in the file.
+    /// Number of the context in the file.
     pub context: u32,
-    /// Statement: its number in the registry, or [`NO_STATEMENT`].
+    /// Number of the statement in the registry, or [`NO_STATEMENT`].
     pub statement: u32,
-    /// Kind: see [`super::events::KINDS`]; LOB calls beyond them by name.
+    /// Kind: see [`super::events::KINDS`]; LOB calls are numbered by name after them.
     pub kind: u16,
-    /// LOB calls: type of the LOB; 0 for none, else its number in the file's words plus one.
+    /// Type of a LOB call's LOB: 0 for none, else its number in the file's words plus one.
     pub lob_type: u16,
     /// Recursion depth.
     pub depth: u8,
-    /// Library cache misses; 255 for none.
+    /// Library cache misses; 255 if missing.
     pub misses: u8,
-    /// Optimizer goal; 255 for none.
+    /// Optimizer goal; 255 if missing.
     pub goal: u8,
-    /// What became of the cursor at CLOSE; 255 for none.
+    /// How CLOSE treated the cursor; 255 if missing.
     pub close_type: u8,
     /// Cursor number.
     pub cursor: u64,
     /// End on the trace's clock, in the file's unit.
     pub tim: i64,
-    /// Start, wall clock, ns since the UNIX epoch.
+    /// Start [ns since the UNIX epoch, wall clock].
     pub started_ns: i64,
-    /// Elapsed, inclusive.
+    /// Elapsed time, inclusive [ns].
     pub elapsed_ns: i64,
-    /// CPU, inclusive; [`NONE`] for none.
+    /// CPU time, inclusive [ns]; [`NONE`] if missing.
     pub cpu_ns: i64,
-    /// Rows; [`NONE`] for none.
+    /// Rows; [`NONE`] if missing.
     pub rows: i64,
-    /// Blocks, inclusive; [`NONE`] for none.
+    /// Blocks read physically, inclusive; [`NONE`] if missing.
     pub physical: i64,
-    /// Blocks, inclusive; [`NONE`] for none.
+    /// Blocks read in consistent mode, inclusive; [`NONE`] if missing.
     pub consistent: i64,
-    /// Blocks, inclusive; [`NONE`] for none.
+    /// Blocks read in current mode, inclusive; [`NONE`] if missing.
     pub current: i64,
     /// Exclusive figures.
     pub own: Figures,
-    /// Waits directly inside, none of the children's.
+    /// Waits directly inside, without those of children [ns].
     pub own_wait_ns: i64,
-    /// Plan hash value; [`NONE`] for none.
+    /// Plan hash value; [`NONE`] if missing.
     pub plan_hash: i64,
-    /// LOB calls: bytes; [`NONE`] for none.
+    /// Bytes of a LOB call; [`NONE`] for other calls.
     pub lob_bytes: i64,
-    /// Parsing user of the cursor; [`NONE`] for none.
+    /// Parsing user of the cursor; [`NONE`] if missing.
     pub user_id: i64,
 }
 
 impl CallRow {
-    /// Elapsed time that neither CPU nor waits explain; negative where both count the same time.
+    /// Returns the elapsed time that neither CPU nor waits explain [ns]; negative if both count the same time.
     #[inline]
     pub fn unaccounted_ns(&self) -> i64 {
         self.own.elapsed_ns.saturating_sub(self.own.cpu_ns).saturating_sub(self.own_wait_ns)
@@ -128,57 +128,57 @@ impl CallRow {
 pub struct WaitRow {
     /// Running number in the file, from 0.
     pub number: u64,
-    /// Where it stands.
+    /// Position in the file.
     pub place: Place,
-    /// Session: its number in the file.
+    /// Number of the session in the file.
     pub session: u32,
-    /// Context: its number in the file.
+    /// Number of the context in the file.
     pub context: u32,
-    /// Statement: its number in the registry, or [`NO_STATEMENT`].
+    /// Number of the statement in the registry, or [`NO_STATEMENT`].
     pub statement: u32,
-    /// Event: its number in the file's [`super::events::Events`].
+    /// Number of the event in the file's [`super::events::Events`].
     pub event: u32,
-    /// Whether it is think time: a message from the client that took at least so long.
+    /// True if it is think time: a message from the client of at least the given length.
     pub think: bool,
     /// Cursor number.
     pub cursor: u64,
     /// End on the trace's clock, in the file's unit; [`NONE`] in 8i and 9i.
     pub tim: i64,
-    /// Start, wall clock, ns since the UNIX epoch.
+    /// Start [ns since the UNIX epoch, wall clock].
     pub started_ns: i64,
-    /// How long.
+    /// Elapsed time [ns].
     pub elapsed_ns: i64,
-    /// Object number; [`NONE`] for none.
+    /// Object number; [`NONE`] if missing.
     pub object: i64,
-    /// The parameters as they stand in the batch.
+    /// Parameters as written in the batch.
     pub parameters: super::record::Text,
 }
 
-/// What a link needs to know of the call that owns.
+/// Facts about an owning call that a link needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// The call's running number in the file.
+    /// Running number of the call in the file.
     pub number: u64,
-    /// Its kind.
+    /// Kind of the call.
     pub kind: u16,
-    /// Its depth.
+    /// Depth of the call.
     pub depth: u8,
 }
 
-/// What a record belongs to, for the rarer records.
+/// Context of the rarer records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Belongs {
-    /// Where it stands.
+    /// Position in the file.
     pub place: Place,
-    /// Session: its number in the file.
+    /// Number of the session in the file.
     pub session: u32,
-    /// Statement: its number in the registry, or [`NO_STATEMENT`].
+    /// Number of the statement in the registry, or [`NO_STATEMENT`].
     pub statement: u32,
-    /// Wall clock at its `tim`; [`NONE`] where it has none.
+    /// Wall clock at its `tim` [ns]; [`NONE`] if it has none.
     pub at_ns: i64,
 }
 
-/// The attributes that a session carries from record to record; all texts as they stand.
+/// Attributes that a session carries from record to record, as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Context {
     /// SESSION ID.
@@ -193,7 +193,7 @@ pub struct Context {
     pub action: String,
     /// CLIENT DRIVER.
     pub driver: String,
-    /// The container's name with its number, as plain stamps tell it; else CONTAINER ID.
+    /// Name and number of the container from plain stamps, else CONTAINER ID.
     pub container: String,
     /// CLIENT IP.
     pub client_ip: String,
@@ -204,83 +204,83 @@ pub struct Context {
 /// A statement seen for the first time in this file.
 #[derive(Clone, Copy, Debug)]
 pub struct NewStatement<'a> {
-    /// Its number in the registry.
+    /// Number of the statement in the registry.
     pub number: u32,
-    /// Its key.
+    /// Key of the statement.
     pub key: &'a str,
-    /// Its text; `None` where the trace does not have it.
+    /// Text of the statement; `None` if the trace does not have it.
     pub text: Option<&'a [u8]>,
-    /// Whether no other file of the run had it before.
+    /// True if no earlier file of the run had it.
     pub first: bool,
 }
 
-/// What a name names.
+/// Kind of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
     /// An event.
     Event,
-    /// A LOB call; kinds of calls count them from the end of [`super::events::KINDS`].
+    /// A LOB call; its kind is numbered after [`super::events::KINDS`].
     LobCall,
     /// A type of LOB.
     LobType,
 }
 
-/// Where rows go. A sink keeps its first error and tells it at [`Sink::end_batch`].
+/// Receiver of rows. A sink keeps its first error and returns it from [`Sink::end_batch`].
 #[allow(unused_variables)]
 pub trait Sink {
-    /// A call; its links to children and waits were told just before.
+    /// Receives a call; the links to its children and waits were passed just before.
     fn call(&mut self, batch: &Batch, row: &CallRow);
-    /// A wait.
+    /// Receives a wait.
     fn wait(&mut self, batch: &Batch, row: &WaitRow);
-    /// A call's parent was found; `child` is what [`Sink::merge_calls`] made or a call's number.
+    /// Receives the parent of a call; `child` is a call's number or the result of [`Sink::merge_calls`].
     fn adopt(&mut self, child: u64, parent: Owner) {}
-    /// A wait's owner was found; `wait` is what [`Sink::merge_waits`] made or a wait's number.
+    /// Receives the owner of a wait; `wait` is a wait's number or the result of [`Sink::merge_waits`].
     fn own(&mut self, wait: u64, owner: Owner) {}
-    /// Too many calls without a parent: these are to go under one number from now on.
+    /// Merges calls without a parent under one number, since they are too many.
     fn merge_calls(&mut self, calls: &[u64]) -> u64 {
         0
     }
-    /// Too many waits without an owner: these are to go under one number from now on.
+    /// Merges waits without an owner under one number, since they are too many.
     fn merge_waits(&mut self, waits: &[u64]) -> u64 {
         0
     }
-    /// These waits lie between calls, as far as a consistent trace can tell.
+    /// Receives a wait between calls, as far as a consistent trace can show.
     fn between(&mut self, wait: u64) {}
-    /// A statement that was not known before in this file.
+    /// Receives a statement that is new in this file.
     fn statement(&mut self, new: NewStatement<'_>, cursor: Option<&Cursor>, at: Belongs) {}
-    /// PARSING IN CURSOR or PARSE ERROR; the latter has `err`.
+    /// Receives PARSING IN CURSOR or PARSE ERROR; the latter has `err`.
     fn cursor(&mut self, batch: &Batch, cursor: &Cursor, at: Belongs) {}
-    /// STAT.
+    /// Receives STAT.
     fn plan(&mut self, batch: &Batch, stat: &Stat, plan_hash: i64, at: Belongs) {}
-    /// The head of a BINDS section.
+    /// Receives the head of a BINDS section.
     fn binds(&mut self, cursor: u64, at: Belongs) {}
-    /// A bind of the section above.
+    /// Receives a bind of the section above.
     fn bind(&mut self, batch: &Batch, cursor: u64, bind: &Bind, at: Belongs) {}
-    /// ERROR; `call` is the number of the call before it on the same cursor.
+    /// Receives ERROR; `call` is the number of the call before it on the same cursor.
     fn failure(&mut self, cursor: u64, error: i64, tim: i64, call: Option<u64>, at: Belongs) {}
-    /// XCTEND.
+    /// Receives XCTEND.
     fn transaction(&mut self, rollback: bool, read_only: bool, tim: i64, at: Belongs) {}
-    /// A `***` line.
+    /// Receives a `***` line.
     fn stamp(&mut self, batch: &Batch, stamp: &Stamp, at: Belongs) {}
-    /// A line of a header in mid-file: another trace begins in the same file.
+    /// Receives a header line in the middle of a file: another trace begins in the same file.
     fn header_again(&mut self, line: &str, at: Belongs) {}
-    /// The latest plain stamp of a session now has its record: `tim` and how far off the clock was.
+    /// Receives the record of a session's latest plain stamp: its `tim` and the error of the clock.
     fn anchor(&mut self, session: u32, tim: i64, residual_ns: i64) {}
-    /// Rows of this session, from these running numbers on, had a clock without an anchor: they move.
+    /// Shifts the rows of this session from these running numbers on: their clock had no anchor.
     fn shift(&mut self, session: u32, from_call: u64, from_wait: u64, by_ns: i64) {}
-    /// A session's name and process are known now, or known better.
+    /// Receives a session's name and process, new or improved.
     fn session(&mut self, number: u32, name: &str, process: &str) {}
-    /// A name that was not known before, by its number in the file; they come in order.
+    /// Receives a new name by its number in the file; numbers come in order.
     fn name(&mut self, what: Named, number: u32, name: &[u8]) {}
-    /// A context that was not known before, by its number in the file.
+    /// Receives a new context by its number in the file.
     fn context(&mut self, number: u32, context: &Context) {}
-    /// A batch is done: the sink may write, and tells its first error.
+    /// Ends a batch: the sink may write, and returns its first error.
     fn end_batch(&mut self, batch: &Batch) -> Result<(), EvidenceError> {
         Ok(())
     }
 }
 
-/// Writes nothing down; for checks.
+/// Sink that discards all rows; for checks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoSink;
 
@@ -289,7 +289,7 @@ impl Sink for NoSink {
     fn wait(&mut self, _batch: &Batch, _row: &WaitRow) {}
 }
 
-/// A figure that may be missing, as a figure to count with.
+/// Returns a figure with 0 for a missing one.
 #[inline]
 pub(super) fn known(value: i64) -> i64 {
     if value == NONE { 0 } else { value }

@@ -1,17 +1,17 @@
-//! One session of a trace: its cursors, its clock, its account.
+//! A session of a trace: its cursors, its clock, its account.
 //!
-//! A file may hold several: a shared server's, or those that trcsess put together. Each has its own
-//! stack of calls without a parent and waits without an owner.
+//! A file may hold several: those of a shared server, or those merged by trcsess. Each has its own stack of calls
+//! without a parent and waits without an owner.
 //!
-//! Waits of 8i and 9i have no `tim`. There the position decides: a message from the client lies
-//! between calls, any other wait inside the next call of its cursor.
+//! Waits of 8i and 9i have no `tim`. Their position decides: a message from the client is between calls, any other wait
+//! is inside the next call of its cursor.
 
 use super::accounting::{Account, Pending, Segment};
 use super::clock::Clock;
 use super::rows::{Context, Figures, Owner, Sink};
 use super::statements::Cursors;
 
-/// The most waits without `tim` that wait for their cursor's next call.
+/// Largest number of waits without `tim` that are buffered for their cursor's next call.
 const UNTIMED_MAX: usize = 1 << 14;
 
 /// A wait without `tim`.
@@ -22,7 +22,7 @@ struct Untimed {
     elapsed_ns: i64,
 }
 
-/// A span on the trace's clock, in ns.
+/// A span on the trace's clock [ns].
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     /// Start.
@@ -34,25 +34,25 @@ pub struct Span {
 /// One session.
 #[derive(Debug, Default)]
 pub struct Session {
-    /// SESSION ID; empty where the trace does not tell.
+    /// SESSION ID; empty if unknown.
     pub name: String,
-    /// Process id, from the header or from trcsess; empty where the trace does not tell.
+    /// Process id, from the header or from trcsess; empty if unknown.
     pub process: String,
     /// Cursors and their statements.
     pub cursors: Cursors,
     /// Wall clock.
     pub clock: Clock,
-    /// Attributes.
+    /// Current attributes.
     pub context: Context,
     /// Number of the attributes in the file; `None` after a change.
     pub context_number: Option<u32>,
     /// The account of all segments closed so far.
     pub account: Account,
-    /// First `tim` of the first segment and last of the last, in ns.
+    /// First `tim` of the first segment and last of the last [ns].
     pub tims: Option<(i64, i64)>,
-    /// Wall clock of the first row; `None` before it.
+    /// Wall clock of the first row [ns]; `None` before it.
     pub started_ns: Option<i64>,
-    /// Running numbers from which rows have a clock without an anchor.
+    /// Running numbers of the first call and wait whose clock has no anchor.
     pub unanchored: (u64, u64),
     segment: Segment,
     calls: Vec<Pending<Figures>>,
@@ -61,25 +61,25 @@ pub struct Session {
 }
 
 impl Session {
-    /// End of the last record on the trace's clock, ns.
+    /// Returns the end of the last record on the trace's clock [ns].
     #[inline]
     pub fn last(&self) -> Option<i64> {
         self.segment.last()
     }
 
-    /// Whether a record that ended at `end` begins a new segment.
+    /// Returns true if a record that ended at `end` begins a new segment.
     #[inline]
     pub fn breaks(&self, end: i64, back_max_ns: i64) -> bool {
         self.segment.breaks(end, back_max_ns)
     }
 
-    /// Whether nothing has been accounted for yet.
+    /// Returns true if nothing has been counted yet.
     pub fn is_fresh(&self) -> bool {
         self.account.calls + self.account.waits == 0
     }
 
-    /// Counts a call and finds its children and waits; returns its exclusive figures and the waits
-    /// directly inside. `inclusive` holds 0 for what the line does not have.
+    /// Counts a call and claims its children and waits; returns its exclusive figures and the waits directly inside.
+    /// `inclusive` holds 0 for missing figures.
     #[inline]
     pub fn call<S: Sink>(
         &mut self,
@@ -143,7 +143,7 @@ impl Session {
         }
     }
 
-    /// Counts a wait that waits for its owner.
+    /// Counts a wait whose owner is still to come.
     #[inline]
     pub fn wait<S: Sink>(&mut self, sink: &mut S, number: u64, span: Span, elapsed_ns: i64) {
         self.account.waits += 1;
@@ -191,7 +191,7 @@ impl Session {
         waited
     }
 
-    /// Ends the segment: what has no parent or owner yet will have none.
+    /// Ends the segment: entries without a parent or owner will not get one.
     pub fn end_segment<S: Sink>(&mut self, sink: &mut S) {
         self.calls.iter_mut().for_each(|pending| pending.drain(|_| {}));
         self.waits.drain(|wait| sink.between(wait.item));

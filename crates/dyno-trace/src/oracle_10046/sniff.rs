@@ -1,12 +1,11 @@
-//! What kind of file it is, told from its beginning: things that users take for a 10046 trace and
-//! that are none.
+//! Detection of files that users mistake for a 10046 trace, from their first bytes.
 
 use std::path::Path;
 
 use super::lexer::is_record_line;
 use super::refusal::Refusal;
 
-/// Refuses what is no trace of SQL; `first` is the beginning of the file, `whole`: and all of it.
+/// Refuses a file that is no trace of SQL; `first` is the beginning of the file, `whole` true if it is all of it.
 pub(super) fn sniff(path: &Path, first: &[u8], whole: bool) -> Result<(), Refusal> {
     let path = path.to_owned();
     if first.is_empty() {
@@ -36,7 +35,7 @@ pub(super) fn sniff(path: &Path, first: &[u8], whole: bool) -> Result<(), Refusa
     if whole { Err(without_records(path.as_ref(), first)) } else { Ok(()) }
 }
 
-/// The refusal of a file in which no record was found; `first` is its beginning.
+/// Returns the refusal of a file in which no record was found; `first` is its beginning.
 pub(super) fn without_records(path: &Path, first: &[u8]) -> Refusal {
     let path = path.to_owned();
     let signs: [&[u8]; 4] = [
@@ -52,8 +51,8 @@ pub(super) fn without_records(path: &Path, first: &[u8]) -> Refusal {
     }
 }
 
-/// The first byte that text does not have, if such bytes are more than one in `most`. Runs of NULs
-/// at the beginning are what log rotation leaves.
+/// Returns the first byte that text does not contain, if more than one byte in `most` is such. A run of NULs at the
+/// beginning is ignored: log rotation leaves it.
 fn odd_byte(first: &[u8], most: usize) -> Option<(u64, u8)> {
     let zeros = first.iter().take_while(|byte| **byte == 0).count();
     let sample = &first[zeros..first.len().min(zeros + 8192)];

@@ -1,9 +1,9 @@
-//! A plain file, read by place and lexed by several threads.
+//! Plain files, read at offsets and lexed by several threads.
 //!
-//! The file is cut at equal distances, each cut moved on to the next line that looks like a call or
-//! a wait. Such a line can also be part of a statement's text, so a piece is only believed when the
-//! piece before it, read to its own end, ended just there; else the stretch is read again from
-//! where the piece before it really ended. The result is that of one thread.
+//! The file is cut at equal distances, each cut moved on to the next line that looks like a call or a wait. Such a line
+//! can also be part of a statement's text, so a piece is only accepted if the piece before it, read to its own end,
+//! ended exactly there; otherwise the stretch is read again from where the piece before it really ended. The result is
+//! that of one thread.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,20 +18,19 @@ use super::reading::{FIRST, ReadOptions, Sink, count};
 use super::record::Batch;
 use super::refusal::Refusal;
 
-/// How far behind a cut a record is looked for, step by step.
+/// Distances behind a cut that are searched for a record, step by step [bytes].
 const PROBES: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
-/// Bytes read behind a piece, so that its last record sees where the next one begins.
+/// Bytes read beyond a piece, so that its last record sees where the next one begins.
 const SLACK: u64 = 1 << 10;
 
-/// The beginning of a file.
+/// Returns the beginning of a file.
 pub(super) fn first_bytes(file: &File, bytes: u64, path: &Path) -> Result<Vec<u8>, Refusal> {
     let mut first = Vec::new();
     fill(file, 0, bytes.min(FIRST as u64) as usize, &mut first).map_err(|source| unreadable(path, source))?;
     Ok(first)
 }
 
-/// Puts up to `count` bytes from `offset` on in the place of what `to` holds; fewer at the end of
-/// the file.
+/// Replaces the content of `to` by up to `count` bytes from `offset` on; fewer at the end of the file.
 fn fill(file: &File, offset: u64, count: usize, to: &mut Vec<u8>) -> io::Result<()> {
     // What was there before need not be wiped: it is overwritten, or cut off below.
     to.resize(count, 0);
@@ -55,7 +54,7 @@ fn unreadable(path: &Path, source: io::Error) -> Refusal {
     Refusal::Unreadable { path: path.to_owned(), source }
 }
 
-/// How a file is cut.
+/// Cuts of a file.
 struct Plan<'a> {
     file: &'a File,
     bytes: u64,
@@ -63,11 +62,11 @@ struct Plan<'a> {
     options: Options,
 }
 
-/// A piece as a worker read it, without knowing what stands before it.
+/// A piece as read by a worker, independently of what precedes it.
 struct Piece {
-    /// Where it begins; `None` where no record was found behind the cut.
+    /// Start of the piece; `None` if no record was found behind the cut.
     start: Option<u64>,
-    /// Where the next piece begins.
+    /// Start of the next piece.
     until: u64,
     batch: Batch,
     state: State,
@@ -78,7 +77,7 @@ impl Plan<'_> {
         self.bytes.div_ceil(self.chunk)
     }
 
-    /// Where piece `index` begins.
+    /// Returns where piece `index` begins.
     fn start(&self, index: u64, probe: &mut Vec<u8>) -> io::Result<Option<u64>> {
         if index == 0 {
             return Ok(Some(0));
@@ -99,7 +98,7 @@ impl Plan<'_> {
         Ok(None)
     }
 
-    /// `len`, or less where the file ends before.
+    /// Returns `len`, or less if the file ends earlier.
     fn within(&self, offset: u64, len: u64) -> usize {
         len.min(self.bytes.saturating_sub(offset)) as usize
     }
@@ -119,7 +118,7 @@ impl Plan<'_> {
         Ok(Piece { start, until, batch, state })
     }
 
-    /// Lexes from `start` on, with `len` bytes at hand, until `until` is reached.
+    /// Lexes from `start` on, with `len` bytes loaded, until `until` is reached.
     fn lex(&self, start: u64, len: usize, until: u64, state: &mut State, batch: &mut Batch) -> io::Result<()> {
         fill(self.file, start, len, &mut batch.bytes)?;
         batch.offset = start;
@@ -131,7 +130,7 @@ impl Plan<'_> {
     }
 }
 
-/// Empties a batch but for its bytes.
+/// Empties a batch except for its bytes.
 fn clear(batch: &mut Batch) {
     batch.records.clear();
     batch.unread.clear();
@@ -139,7 +138,7 @@ fn clear(batch: &mut Batch) {
     batch.lines = 0;
 }
 
-/// Puts the pieces together.
+/// Joins the pieces.
 struct Joiner<'a, 'b, E> {
     plan: &'a Plan<'a>,
     options: &'a ReadOptions,
@@ -151,7 +150,7 @@ struct Joiner<'a, 'b, E> {
 }
 
 impl<E: From<Refusal>> Joiner<'_, '_, E> {
-    /// Takes the next piece; gives a batch back for reuse.
+    /// Adds the next piece; returns a batch for reuse.
     fn join(&mut self, piece: Piece) -> Result<Batch, E> {
         let Piece { start, until, batch, state } = piece;
         let mut spare = None;
@@ -178,7 +177,7 @@ impl<E: From<Refusal>> Joiner<'_, '_, E> {
         self.sink.take(batch, self.at >= self.plan.bytes)
     }
 
-    /// Reads on from the place reached until `until` is reached or passed.
+    /// Reads on from the position reached until `until` is reached or passed.
     fn again(&mut self, until: u64) -> Result<Batch, E> {
         let mut batch = Batch::default();
         let mut len = self.plan.chunk.max(SLACK);
@@ -203,8 +202,8 @@ impl<E: From<Refusal>> Joiner<'_, '_, E> {
     }
 }
 
-/// Reads the whole file. The calling thread takes in the pieces in the order of the file; while the
-/// next one is not there yet it lexes one itself.
+/// Reads the whole file. The calling thread joins the pieces in the order of the file; while the next one is not ready
+/// it lexes one itself.
 pub(super) fn read<E: From<Refusal>>(
     file: &File,
     bytes: u64,
@@ -261,23 +260,22 @@ pub(super) fn read<E: From<Refusal>>(
     })
 }
 
-/// The pieces still to be lexed. One is drawn together with the batch for it, so the lowest one
-/// always has its batch.
+/// Pieces still to be lexed. A piece is drawn together with its batch, so the lowest one always has a batch.
 struct Work<'a> {
     plan: &'a Plan<'a>,
     next: Mutex<(u64, mpsc::Receiver<Batch>)>,
 }
 
 impl Work<'_> {
-    /// The next piece, as soon as there is a batch for it; `None` where none is left.
+    /// Returns the next piece as soon as there is a batch for it, or `None` if there is none left.
     fn draw(&self) -> Option<(u64, Batch)> {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let batch = next.1.recv().ok()?;
         self.take(&mut next.0, batch)
     }
 
-    /// The same without waiting: `None` also where there is no batch now. A thread that waits for
-    /// one holds the lock.
+    /// Returns the next piece without waiting, or `None` if there is none left or no batch now; a thread that waits for
+    /// a batch holds the lock.
     fn draw_now(&self) -> Option<(u64, Batch)> {
         let mut next = self.next.try_lock().ok()?;
         let batch = next.1.try_recv().ok()?;

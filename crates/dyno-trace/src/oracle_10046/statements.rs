@@ -1,15 +1,14 @@
-//! Statements: one number and one key for each, whatever cursor carries them.
+//! Statements: one number and one key for each, whatever cursor executes them.
 //!
-//! The key is the `sqlid`; before 11.1 `hv:<hash value>`; of a PARSE ERROR, which has neither,
-//! `text:<64-bit hash>`; of a cursor whose PARSING IN CURSOR is not in the trace `unknown:<cursor>`.
-//! If a key comes with another text (two texts with one hash value, or damage), `~2`, `~3` follow it.
+//! The key is the `sqlid`; before 11.1 `hv:<hash value>`; for a PARSE ERROR, which has neither, `text:<64-bit hash>`;
+//! for a cursor whose PARSING IN CURSOR is not in the trace `unknown:<cursor>`. If a key occurs with another text (two
+//! texts with one hash value, or damage), it is followed by `~2`, `~3` and so on.
 //!
-//! Files read side by side share the registry. Which of two texts has the bare key is decided by the
-//! order of the files; where the threads came in another order, [`Registry::is_disordered`] tells,
-//! and the files are read again one after the other.
+//! Files read in parallel share the registry. The order of the files decides which of two texts has the bare key; if
+//! the threads came in another order, [`Registry::is_disordered`] returns true, and the files are read again one after
+//! the other.
 //!
-//! Limits: texts are told apart by a 64-bit hash. A statement costs about a hundred bytes of memory,
-//! not its text.
+//! Limits: texts are distinguished by a 64-bit hash. A statement costs about a hundred bytes of memory, not its text.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::record::{Batch, Cursor, NONE};
 use super::rows::NO_STATEMENT;
 
-/// A fast hash of bytes: eight at a time, folded multiplication. Not for adversaries.
+/// Returns a fast hash of bytes: eight at a time, folded multiplication; not safe against adversaries.
 pub fn hash64(bytes: &[u8]) -> u64 {
     const FIRST: u64 = 0x9E37_79B9_7F4A_7C15;
     const SECOND: u64 = 0xD6E8_FEB8_6659_FD93;
@@ -46,10 +45,10 @@ pub struct Registry {
 #[derive(Debug, Default)]
 struct Shared {
     keys: Vec<Box<str>>,
-    /// Number by the hash of key and text.
+    /// Numbers by the hash of key and text.
     numbers: HashMap<u64, u32>,
-    /// The texts of a key in the order of their suffixes, by the key's hash: hash of the text, and
-    /// the first file that has it.
+    /// Texts of a key in the order of their suffixes, by the key's hash: hash of the text, and the first file that has
+    /// it.
     texts: HashMap<u64, Vec<(u64, u32)>>,
     disordered: bool,
 }
@@ -59,7 +58,7 @@ impl Registry {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Number of the statement with this key and text, met in this file; whether it is new.
+    /// Returns the number of the statement with this key and text in this file, and true if it is new.
     pub fn number(&self, key: &str, text_hash: u64, file: u32) -> (u32, bool) {
         let key_hash = hash64(key.as_bytes());
         let both = key_hash.rotate_left(32) ^ text_hash;
@@ -82,28 +81,28 @@ impl Registry {
         (number, true)
     }
 
-    /// Whether a later file's text took the key that an earlier file's should have.
+    /// Returns true if a later file's text took the key that an earlier file's should have.
     pub fn is_disordered(&self) -> bool {
         self.shared().disordered
     }
 
-    /// Key of a statement; empty for a number that is none.
+    /// Returns the key of a statement, or an empty one if the number is unknown.
     pub fn key(&self, number: u32) -> String {
         self.shared().keys.get(number as usize).map_or_else(String::new, ToString::to_string)
     }
 
-    /// Number of statements.
+    /// Returns the number of statements.
     pub fn len(&self) -> usize {
         self.shared().keys.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// The registry as one file's reader sees it: without a lock where the statement is known.
+/// Registry as one file's reader sees it: lock-free for known statements.
 #[derive(Debug)]
 pub struct Statements {
     registry: Registry,
@@ -112,10 +111,10 @@ pub struct Statements {
     news: News,
 }
 
-/// How new the last statement was.
+/// Novelty of the last statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
-    /// It was known.
+    /// Already known.
     Known,
     /// New in this file.
     InFile,
@@ -124,12 +123,12 @@ pub enum News {
 }
 
 impl Statements {
-    /// A registry as the reader of this file sees it.
+    /// Returns a registry for the reader of this file.
     pub fn new(registry: Registry, file: u32) -> Self {
         Self { registry, file, known: HashMap::new(), news: News::Known }
     }
 
-    /// Number of the statement of a PARSING IN CURSOR or PARSE ERROR.
+    /// Returns the number of the statement of a PARSING IN CURSOR or PARSE ERROR.
     pub fn number(&mut self, batch: &Batch, cursor: &Cursor) -> u32 {
         let text = batch.bytes_of(cursor.sql);
         let text_hash = hash64(text);
@@ -154,42 +153,42 @@ impl Statements {
         number
     }
 
-    /// Number of the statement of a cursor whose text the trace does not have.
+    /// Returns the number of the statement of a cursor whose text is not in the trace.
     pub fn unknown(&mut self, cursor: u64) -> u32 {
         let (number, new) = self.registry.number(&format!("unknown:{cursor}"), 0, self.file);
         self.news = if new { News::InRun } else { News::InFile };
         number
     }
 
-    /// How new the statement was whose number was given last.
+    /// Returns the novelty of the statement whose number was returned last.
     pub fn news(&self) -> News {
         self.news
     }
 
-    /// Key of a statement.
+    /// Returns the key of a statement.
     pub fn key(&self, number: u32) -> String {
         self.registry.key(number)
     }
 }
 
-/// What a session knows of a cursor; it outlives CLOSE, since a cached cursor is used again.
+/// Facts about a cursor; kept after CLOSE, since a cached cursor is used again.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
     /// Statement.
     pub statement: u32,
-    /// Parsing user; [`NONE`] where the text is unknown.
+    /// Parsing user; [`NONE`] if the text is unknown.
     pub user_id: i64,
-    /// Plan of the last call; [`NONE`] before one was told.
+    /// Plan of the last call; [`NONE`] if none was reported.
     pub plan_hash: i64,
     /// Running number of the last call; `u64::MAX` before the first.
     pub last_call: u64,
 }
 
-/// Cursors of a session: a small hash table that remembers its last answer.
+/// Cursors of a session: a small hash table that remembers its last result.
 #[derive(Debug)]
 pub struct Cursors {
     entries: Vec<(u64, Known)>,
-    /// Number plus one of the entry; a power of two long, at most half full.
+    /// Number plus one of the entry; the length is a power of two, at most half of it used.
     slots: Vec<u32>,
     last: usize,
 }
@@ -206,7 +205,7 @@ impl Cursors {
         (cursor.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & (self.slots.len() - 1)
     }
 
-    /// What is known of a cursor.
+    /// Returns the facts about a cursor.
     #[inline]
     pub fn get(&mut self, cursor: u64) -> Option<&mut Known> {
         if self.entries.get(self.last).is_none_or(|(number, _)| *number != cursor) {
@@ -230,7 +229,7 @@ impl Cursors {
         }
     }
 
-    /// From here on the cursor carries this statement.
+    /// Sets the statement that the cursor executes from now on.
     pub fn set(&mut self, cursor: u64, statement: u32, user_id: i64) -> &mut Known {
         let fresh = Known { statement, user_id, plan_hash: NONE, last_call: u64::MAX };
         let entry = if let Some(entry) = self.find(cursor) {
@@ -257,7 +256,7 @@ impl Cursors {
         self.slots[at] = entry as u32 + 1;
     }
 
-    /// Statement of a cursor as far as it is known.
+    /// Returns the statement of a cursor as far as it is known.
     pub fn statement(&mut self, cursor: u64) -> u32 {
         self.get(cursor).map_or(NO_STATEMENT, |known| known.statement)
     }

@@ -1,4 +1,4 @@
-//! What was read of a file: counts of records, and stretches that could not be read.
+//! Counts of a file: records, and stretches that could not be read.
 
 use std::collections::BTreeMap;
 
@@ -20,40 +20,40 @@ pub const COUNTED: [&str; 12] = [
     "other",
 ];
 
-/// Longest sample of what could not be read, bytes.
+/// Longest sample of an unreadable stretch [bytes].
 const SAMPLE_MAX: usize = 120;
 
-/// Stretches that could not be read for one reason.
+/// Unreadable stretches with the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missed {
-    /// How many.
+    /// Number of stretches.
     pub count: u64,
-    /// Line of the first.
+    /// Line number of the first.
     pub line: i64,
     /// Byte offset of the first.
     pub byte_offset: i64,
-    /// The beginning of the first.
+    /// Beginning of the first.
     pub sample: String,
 }
 
-/// What was read of a file.
+/// Counts of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Uncompressed bytes.
+    /// Size of the uncompressed text [bytes].
     pub bytes: u64,
-    /// Lines.
+    /// Number of lines.
     pub lines: u64,
     /// Records by the number of their counter in [`COUNTED`].
     pub records: [u64; COUNTED.len()],
-    /// Waits that had a time.
+    /// Number of waits with a time.
     pub timed_waits: u64,
-    /// Lines that look like waits and could not be read.
+    /// Number of lines that look like waits and could not be read.
     pub torn_waits: u64,
-    /// What could not be read, by reason.
+    /// Unreadable stretches by reason.
     pub missed: BTreeMap<Reason, Missed>,
 }
 
-/// Number of a record's counter.
+/// Returns the number of a record's counter.
 #[inline]
 pub fn counter_of(record: &Record) -> usize {
     match record {
@@ -72,7 +72,7 @@ pub fn counter_of(record: &Record) -> usize {
     }
 }
 
-/// The word for a reason.
+/// Returns the word for a reason.
 pub fn word_of(reason: Reason) -> &'static str {
     match reason {
         Reason::Torn => "torn record",
@@ -85,13 +85,13 @@ pub fn word_of(reason: Reason) -> &'static str {
     }
 }
 
-/// The beginning of a stretch as text; bytes that are no UTF-8 are replaced.
+/// Returns the beginning of a stretch as text; invalid UTF-8 is replaced.
 pub fn sample_of(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(SAMPLE_MAX)]).into_owned()
 }
 
 impl Tally {
-    /// Counts what a batch tells besides its records.
+    /// Adds a batch's counts other than its records.
     pub fn batch(&mut self, batch: &Batch) {
         self.bytes += batch.bytes.len() as u64;
         self.lines += u64::from(batch.lines);
@@ -108,20 +108,20 @@ impl Tally {
         }
     }
 
-    /// Number of records of a kind.
+    /// Returns the number of records of a kind.
     pub fn count(&self, name: &str) -> u64 {
         COUNTED.iter().position(|known| *known == name).map_or(0, |at| self.records[at])
     }
 
-    /// Binds (4), waits (8) or both (12) as the records show; else 1. No line of a trace tells it.
+    /// Returns the trace level as the records show it: binds (4), waits (8) or both (12), else 1; no line of a trace
+    /// states it.
     pub fn level(&self) -> u8 {
         let level =
             if self.count("binds") > 0 { 4 } else { 0 } + if self.count("wait") + self.torn_waits > 0 { 8 } else { 0 };
         if level == 0 { 1 } else { level }
     }
 
-    /// Whether there are waits and not one of them told how long it took: then the format is not
-    /// what it is taken for.
+    /// Returns true if there are waits and none has a time: the format is then not the assumed one.
     pub fn lost_all_waits(&self) -> bool {
         self.timed_waits == 0 && self.count("wait") + self.torn_waits > 0
     }

@@ -1,9 +1,8 @@
-//! Traces written from evidence: what was read, written and read again is the same evidence.
+//! Writer of traces from evidence: reading a written trace gives the same evidence.
 //!
-//! Every record stands on a line of its own, in the order in which it was read, as the recorded
-//! version writes it: one blank behind `ela=` up to 23.25, Unix line ends, `=====` before every text.
-//! What is not evidence is not written: foreign lines, what could not be read, and the BINDS
-//! sections where the import was made without binds.
+//! Every record is on a line of its own, in the order in which it was read, as the recorded version writes it: one
+//! blank behind `ela=` up to 23.25, Unix line ends, `=====` before every text. Lines that are no evidence are not
+//! written: foreign lines, unreadable stretches, and the BINDS sections if the import was made without binds.
 //!
 //! Memory: a batch of each table, and the texts of all statements.
 
@@ -38,7 +37,7 @@ fn failed(path: &Path) -> impl Fn(std::io::Error) -> EvidenceError + '_ {
     |source| EvidenceError::Io { path: path.to_owned(), source }
 }
 
-/// The texts of all statements by key.
+/// Returns the texts of all statements by key.
 pub(super) fn texts(run: &Path) -> Result<HashMap<String, String>, EvidenceError> {
     let mut texts = HashMap::new();
     for rows in read_table(&run.join("statements.parquet"), &["statement", "text"])? {
@@ -52,7 +51,7 @@ pub(super) fn texts(run: &Path) -> Result<HashMap<String, String>, EvidenceError
     Ok(texts)
 }
 
-/// Whether a version writes a blank behind `ela=`.
+/// Returns true if a version writes a blank behind `ela=`.
 fn blank_ela(version: &str) -> bool {
     let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < (23, 26)
@@ -77,7 +76,7 @@ fn originals(run: &Path) -> Result<Vec<Original>, EvidenceError> {
     Ok(found)
 }
 
-/// A name for a written trace that no other has: the original's, unpacked.
+/// Returns a unique name for a written trace: the original's, without the suffix of a compression.
 fn name_for(path: &str, taken: &mut BTreeMap<String, u32>) -> String {
     let base = Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let cut = base.to_lowercase().find(".trc").filter(|at| *at > 0);
@@ -135,8 +134,11 @@ fn write_one(
     Ok(records)
 }
 
-/// Writes the traces of an import into the folder `out`, one file each; tells their paths and
-/// numbers of records as JSON.
+/// Writes the traces of an import into the folder `out`, one file each; returns their paths and numbers of records as
+/// JSON.
+///
+/// # Errors
+/// A table of the import cannot be read, or a trace cannot be written.
 pub fn write_trace(run: &Path, out: &Path) -> Result<String, EvidenceError> {
     fs::create_dir_all(out).map_err(failed(out))?;
     let (texts, mut taken, mut told) = (texts(run)?, BTreeMap::new(), Vec::new());

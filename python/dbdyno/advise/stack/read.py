@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ class _Reader:
                 return f"{self.file}, line {number}" + (f", [{section}]" if section in KEYS else "")
         return f"{self.file}, [{section}]"
 
-    def stack(self, given: dict[str, Any]) -> Stack:
+    def stack(self, given: Mapping[str, Any]) -> Stack:
         """Return the description."""
         for section, rows in given.items():
             if section not in KEYS:
@@ -109,7 +110,7 @@ class _Reader:
             )
         return float(value)
 
-    def _word(self, name: str, given: dict[str, Any], choices: tuple[str, ...]) -> str:
+    def _word(self, name: str, given: Mapping[str, Any], choices: tuple[str, ...]) -> str:
         section, _, key = name.partition(".")
         value = given.get(section, {}).get(key, choices[0])
         if value not in choices:

@@ -8,7 +8,7 @@
                       clock: end
     put_back          the plans found are restored and read back
 
-If a cell collects nothing new within the patience, the user is told and the cell is not waited for any longer: its
+If a cell collects nothing new within the patience, the user is warned and the cell is not waited for any longer: its
 column of the block does not count. A cell that cannot be switched ends the run, because its arms would be mixed.
 """
 
@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import CellsError, Error, PlanError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.cells.plan import WORKLOAD, CellsPlan
 from dbdyno.bench.cells.restore import refuse_cut, undo_of, way_of
 from dbdyno.bench.cells.survey import MARK, describe, refuse_held, survey, times
@@ -292,7 +293,7 @@ def _incomplete(before: Collection, after: Collection) -> dict[str, str]:
     return wrong
 
 
-def _targets(found: Survey) -> dict[str, Any]:
+def _targets(found: Survey) -> JsonObject:
     """Return the cells as they were found, for the manifest."""
     return {
         host.name: {**found.facts[host], "objective": own.objective, "plan": alter(own.directives)}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import CellsError, EvidenceError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.base.visible import line
 from dbdyno.cells import hosts, iorm_plan
 from dbdyno.cells.hosts import Host
@@ -51,7 +52,7 @@ def undo_of(run: Run) -> PlanUndo:
     return PlanUndo("IORM plans", cells, reach, patience_s=PATIENCE_S, settle_s=0.0)
 
 
-def _cell(wire: Mapping[str, Any]) -> dict[str, Any]:
+def _cell(wire: Mapping[str, Any]) -> JsonObject:
     """Return one cell of an undo, with its address and plans checked like user input."""
     host = hosts.checked(wire["address"], wire["port"], wire["user"])
     return {

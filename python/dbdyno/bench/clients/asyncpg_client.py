@@ -12,6 +12,7 @@ from typing import Any
 
 import asyncpg
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.clients import stream
 from dbdyno.bench.clients.harness import FLUSH_NS, Due, Job, Seat, Serving, Statement, clock_ns, serve_with
 from dbdyno.bench.clients.messages import SliceLine
@@ -194,7 +195,7 @@ class AsyncServing(Serving):
         return now
 
 
-def _connection() -> dict[str, Any]:
+def _connection() -> JsonObject:
     """Return the connection arguments that asyncpg does not take from libpq's variables itself."""
     own: dict[str, str] = {"application_name": os.environ.get("PGAPPNAME", "")}
     for word in os.environ.get("PGOPTIONS", "").replace("-c ", "-c").split():

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dbdyno.base.errors import Error
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.clients import stream
 from dbdyno.bench.clients.arrivals import NOT_DUE
 from dbdyno.bench.clients.check_words import PAUSE_NS, POSTGRES, Words
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from dbdyno.base.core_types import LoadArm
     from dbdyno.bench.clients.reader import Records
 
-Held, Failed, Told = "ok", "failed", "told"
+Held, Failed, Noted = "ok", "failed", "noted"
 LATE_S = 1.0
 """Seconds by which a slice of short statements may take longer than requested."""
 PATIENCE_S = 10.0
@@ -48,7 +49,7 @@ NULL = "\\set nothing null\n"
 
 @dataclass(frozen=True)
 class Verdict:
-    """Result of one check: `ok`, `failed`, or `told` for a figure that is neither right nor wrong."""
+    """Result of one check: `ok`, `failed`, or `noted` for a figure that is neither right nor wrong."""
 
     check: str
     verdict: str
@@ -204,7 +205,7 @@ def prepares_statements(own: Examined) -> str:
     return "once with prepared alone"
 
 
-def _mode(protocol: str) -> dict[str, Any]:
+def _mode(protocol: str) -> JsonObject:
     return {"protocol": protocol, "variables": VALUES}
 
 
@@ -260,7 +261,7 @@ def prepares_sessions(own: Examined) -> str:
 
 
 def closes(own: Examined) -> str:
-    """Check that the client closes its sessions when told, and can open others."""
+    """Check that the client closes its sessions on request, and can open others."""
     own.job("select 1;")
     own.arm.disconnect()
     if own.arm.process is None:
@@ -352,7 +353,7 @@ def _checked(own: Examined, name: str, check: Callable[[Examined], str]) -> Verd
         return Verdict(name, Held, check(own))
     except NotOfferedError as error:
         own.arm.kill()
-        return Verdict(name, Told, error.message)
+        return Verdict(name, Noted, error.message)
     except (ClientError, WrongError) as error:
         own.arm.kill()
         own.hung += isinstance(error, ClientHungError)

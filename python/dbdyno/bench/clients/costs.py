@@ -1,6 +1,6 @@
 """Cost of `select 1` by a client and by dbdyno's own client on the same server.
 
-They run in turns, because a machine's speed changes over time, and by the same measure: a mean, from which a rate is
+They run alternately, because a machine's speed changes over time, and by the same measure: a mean, from which a rate is
 computed.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.bench.clients.conformance import SLICE_NS, Examined, Failed, Told, Verdict
+from dbdyno.bench.clients.conformance import SLICE_NS, Examined, Failed, Noted, Verdict
 from dbdyno.bench.clients.process import ClientError
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ def costs(examined: Examined, connection: Mapping[str, Any]) -> Iterator[Verdict
             load.disconnect(0)
     finally:
         examined.arm.end()
-    yield Verdict(NAMES["client"], Failed if broken else Told, broken or str(spent["client"]))
-    yield Verdict(NAMES["own"], Told, str(spent["own"]))
+    yield Verdict(NAMES["client"], Failed if broken else Noted, broken or str(spent["client"]))
+    yield Verdict(NAMES["own"], Noted, str(spent["own"]))
 
 
 def _turn(examined: Examined) -> tuple[int, int, int]:

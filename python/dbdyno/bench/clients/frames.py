@@ -28,7 +28,7 @@ End = Callable[[], None]
 class FrameSession:
     """One connection of a library, and one of psycopg if the job has statements that are not queries."""
 
-    def __init__(self, job: Job, way: Way) -> None:
+    def __init__(self, job: Job, way: FrameReader) -> None:
         self.job, self.way = job, way
         own = way.shares_connection or not all(statement.query for statement in job.statements)
         self.beside = PsycopgSession(job) if own else None
@@ -124,7 +124,7 @@ def _connected(dsn: str, job: Job) -> Any:
 
 
 @dataclass(frozen=True)
-class Way:
+class FrameReader:
     """How rows become a frame.
 
     Attributes:
@@ -139,12 +139,12 @@ class Way:
 
 
 WAYS = {
-    "pandas": Way(_pandas, "pandas", True),
-    "connectorx": Way(_connectorx, "connectorx"),
-    "adbc": Way(_adbc, "adbc-driver-postgresql"),
-    "polars": Way(_polars, "polars"),
-    "duckdb": Way(_duckdb, "duckdb"),
-    "duckdb-scan": Way(_duckdb_scan, "duckdb"),
+    "pandas": FrameReader(_pandas, "pandas", True),
+    "connectorx": FrameReader(_connectorx, "connectorx"),
+    "adbc": FrameReader(_adbc, "adbc-driver-postgresql"),
+    "polars": FrameReader(_polars, "polars"),
+    "duckdb": FrameReader(_duckdb, "duckdb"),
+    "duckdb-scan": FrameReader(_duckdb_scan, "duckdb"),
 }
 
 

@@ -22,7 +22,7 @@ from dbdyno.bench.clients.failures import Failures, failures_of
 from dbdyno.bench.clients.job import Job, line
 from dbdyno.bench.clients.messages import SliceLine
 from dbdyno.bench.clients.process import ANSWER_S, START_S, ClientError, ClientLostError, ClientProcess, Stopped
-from dbdyno.bench.clients.reader import RECORD, Asked, Records, StreamError, refuse_lies
+from dbdyno.bench.clients.reader import RECORD, Records, SliceRequest, StreamError, refuse_lies
 from dbdyno.bench.clients.time_coverage import LEAST_AGAIN_NS, LEAST_NS, Accounted, busy_ns
 from dbdyno.bench.marked_processes import NAME, MarkUndo, new_mark
 
@@ -145,7 +145,7 @@ class ClientArm:
         """Run one slice."""
         process, job = self.start(), self.job
         count = None if job.arm.get("rate_per_s") else transactions
-        asked = Asked(number, job.sessions, len(job.drawer.statements()), len(job.drawer.scripts()), count)
+        asked = SliceRequest(number, job.sessions, len(job.drawer.statements()), len(job.drawer.scripts()), count)
         with self.held():
             process.refuse_unasked()
         asked.sent_ns = time.monotonic_ns()

@@ -106,7 +106,7 @@ def _shown(data: bytes) -> str:
     return f": {text!r}" if text and plain > len(text) * 3 // 4 else ""
 
 
-def refuse_lies(records: Records, end: stream.Record, asked: Asked) -> None:
+def refuse_lies(records: Records, end: stream.Record, asked: SliceRequest) -> None:
     """Raise `StreamError` if the operations of a slice cannot be true.
 
     Raises:
@@ -127,7 +127,7 @@ def refuse_lies(records: Records, end: stream.Record, asked: Asked) -> None:
     _refuse_strays(records)
 
 
-class Asked:
+class SliceRequest:
     """What was requested of a slice: the limits of what can be true of it."""
 
     def __init__(self, number: int, sessions: int, statements: int, scripts: int, transactions: int | None) -> None:
@@ -136,7 +136,7 @@ class Asked:
         self.sent_ns = self.heard_ns = 0
 
 
-def _lies(records: Records, asked: Asked) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+def _lies(records: Records, asked: SliceRequest) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     started, elapsed = records["started_ns"], records["elapsed_ns"]
     scripts = records["kind"] == stream.TRANSACTION
     yield f"names another slice than {asked.number}", records["slice"] != asked.number

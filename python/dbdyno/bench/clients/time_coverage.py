@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dbdyno.bench.clients.stream import TRANSACTION
 
 if TYPE_CHECKING:
-    from dbdyno.bench.clients.reader import Asked, Records
+    from dbdyno.bench.clients.reader import Records, SliceRequest
     from dbdyno.bench.clients.stream import Record
 
 LEAST_SHARE = 0.75
@@ -61,7 +61,7 @@ class Accounted:
         self.wall_ns = [0, 0]
         self.shortest_ns = SLICE_LEAST_NS
 
-    def add(self, records: Records, end: Record, asked: Asked, length_ns: int | None) -> None:
+    def add(self, records: Records, end: Record, asked: SliceRequest, length_ns: int | None) -> None:
         """Add a slice of a closed loop.
 
         Args:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import PlanError, TargetError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.engine.prepare import EngineArm, EngineReady
 from dbdyno.bench.protocol import Ready, Traits
 from dbdyno.bench.recorder import AgainError
@@ -183,7 +184,7 @@ class EngineBench(ABC):
     def _name(self, arm: int | None) -> str:
         return "" if arm is None else self.ready.arms[arm].arm.name
 
-    def _targets(self) -> dict[str, Any]:
+    def _targets(self) -> JsonObject:
         """Return the servers by address, each once."""
         return {arm.target.safe_dsn: arm.target for arm in self.ready.arms}
 
@@ -200,7 +201,7 @@ class EngineBench(ABC):
         slice_ns, turn_ns = run.manifest.slice_ns or how.slice_ns, run.manifest.turn_ns or how.turn_ns
         self.ready = self.ready.retimed(replace(how, slice_ns=slice_ns, turn_ns=turn_ns))
 
-    def _row(self, number: int, protocol: str, special: Mapping[str, str] | None = None) -> dict[str, Any]:
+    def _row(self, number: int, protocol: str, special: Mapping[str, str] | None = None) -> JsonObject:
         """Return what the manifest says of an arm; `special` describes a server that was started for it."""
         own, plan = self.ready.arms[number], self.ready.plan
         changes = {change.name: change.value for change in own.changes}

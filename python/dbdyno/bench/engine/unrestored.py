@@ -24,6 +24,7 @@ from typing import Any
 
 from dbdyno.base.errors import Error, TargetError
 from dbdyno.base.files import state_folder
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.shown_settings import shown_value
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.manifest import Process
@@ -49,7 +50,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Owed:
+class UnrestoredSettings:
     """Record of the settings to be restored on one server.
 
     Attributes:
@@ -92,14 +93,14 @@ def folder() -> Path:
     return state_folder() / "owed"
 
 
-def begun(target: str, server: str, settings: Mapping[str, Kept], run: str = "") -> Owed:
+def begun(target: str, server: str, settings: Mapping[str, Kept], run: str = "") -> UnrestoredSettings:
     """Return the record of a change that this process is about to make."""
-    return Owed(
+    return UnrestoredSettings(
         target, server, dict(settings), run, datetime.now(UTC).isoformat(timespec="seconds"), runner=this_process()
     )
 
 
-def write_new(record: Owed) -> Path:
+def write_new(record: UnrestoredSettings) -> Path:
     """Write a record to a new file and return its path; the file is synced to disk when this returns.
 
     Raises:
@@ -119,7 +120,7 @@ def write_new(record: Owed) -> Path:
     return path
 
 
-def write(path: Path, record: Owed) -> None:
+def write(path: Path, record: UnrestoredSettings) -> None:
     """Write a record, replacing the whole file."""
     write_json(path, to_json(record))
 
@@ -131,14 +132,14 @@ def forget(path: str | Path | None) -> None:
             Path(path).unlink()
 
 
-def read(path: Path | None) -> Owed | None:
+def read(path: Path | None) -> UnrestoredSettings | None:
     """Return the record in a file, or None if there is no file or it is not a valid record."""
     with contextlib.suppress(Error, KeyError, TypeError, ValueError, AttributeError):
         return None if path is None else from_json(read_json(path))
     return None
 
 
-def all_records() -> dict[Path, Owed]:
+def all_records() -> dict[Path, UnrestoredSettings]:
     """Return all valid records of this user by path."""
     found = {path: read(path) for path in sorted(folder().glob("*.json"))}
     return {path: record for path, record in found.items() if record is not None}
@@ -156,7 +157,7 @@ def is_marked(run: Path) -> bool:
     return (run / MARK).is_file()
 
 
-def to_json(record: Owed) -> dict[str, Any]:
+def to_json(record: UnrestoredSettings) -> JsonObject:
     """Return the record as plain values, with values that may be secret hidden."""
     plain = asdict(record)
     for name, kept in record.settings.items():
@@ -165,7 +166,7 @@ def to_json(record: Owed) -> dict[str, Any]:
     return plain
 
 
-def from_json(plain: Mapping[str, Any]) -> Owed:
+def from_json(plain: Mapping[str, Any]) -> UnrestoredSettings:
     """Return the record that `to_json` wrote.
 
     Raises:
@@ -177,7 +178,7 @@ def from_json(plain: Mapping[str, Any]) -> Owed:
         str(name): Kept(str(one["was"]), one["entry"], tuple(map(str, one["ours"])))
         for name, one in plain["settings"].items()
     }
-    record = replace(Owed(**{**plain, "settings": {}}), settings=settings)
+    record = replace(UnrestoredSettings(**{**plain, "settings": {}}), settings=settings)
     for name, kind in (
         ("target", str),
         ("server", str),

@@ -46,7 +46,7 @@ class FlowBench(QuietBench):
     """Bench of the engines of one run."""
 
     traits = Traits(
-        interrupted="the engines were ended", no_errors="an engine's flow ends in no SQLSTATE", foretold=False
+        interrupted="the engines were ended", no_errors="an engine's flow ends in no SQLSTATE", predictable=False
     )
     workload = "flow"
     engines: ClassVar[Mapping[str, Engine]] = ENGINES

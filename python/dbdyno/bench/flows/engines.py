@@ -1,7 +1,7 @@
 """Registry of the engines of data flows, one row each.
 
-Each is a persistent process: it is told its tables, then runs flows and times each itself, so that no time includes its
-start.
+Each is a persistent process: it receives its tables, then runs flows and times each itself, so that no time includes
+its start.
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dbdyno.base.core_types import FlashSpec
 from dbdyno.base.errors import PlanError, TargetError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.host.machine import FileSystem, file_system, host_facts
 from dbdyno.bench.host.probe import cache_mode
 
@@ -56,7 +56,7 @@ class FlashTarget:
             "destroy": self.destroy,
         }
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> JsonObject:
         """Return the target as parameters for the manifest."""
         return {**vars(self), "path": str(self.path)}
 

@@ -7,10 +7,12 @@ is created, and finds out what storage it is on.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.host.machine import FileSystem, file_system, host_facts
 
 FILE_NAME = "dbdyno-redo.log"
@@ -39,16 +41,16 @@ class LogArm:
     hand_over: bool = False
     keep: bool = False
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> JsonObject:
         """Return the arm as JSON values for the core."""
         return {**vars(self), "paths": [str(path) for path in self.paths]}
 
     @classmethod
-    def of(cls, spec: dict[str, Any]) -> LogArm:
+    def of(cls, spec: Mapping[str, Any]) -> LogArm:
         """Return the arm that `spec` describes."""
         return cls(**{**spec, "paths": tuple(map(Path, spec["paths"]))})
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> JsonObject:
         """Return the arm as parameters of a typed workload, without its name."""
         return {key: value for key, value in self.spec().items() if key != "name"}
 
@@ -73,9 +75,9 @@ def place(path: Path) -> FileSystem | None:
     return file_system(path.parent)
 
 
-def facts(arms: list[LogArm]) -> dict[str, Any]:
+def facts(arms: list[LogArm]) -> JsonObject:
     """Return facts about the machine and the storage of each path, for the manifest."""
-    found: dict[str, Any] = {**host_facts(), "settings": []}
+    found: JsonObject = {**host_facts(), "settings": []}
     paths = dict.fromkeys(path for arm in arms for path in arm.paths)
     for path in paths:
         disk = place(path)

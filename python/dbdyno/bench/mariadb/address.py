@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from dbdyno.base.errors import Error, TargetError
 from dbdyno.base.files import read_given
+from dbdyno.base.json_types import JsonObject
 
 PORT = 3306
 CONNECT_S = 10
@@ -85,7 +86,7 @@ def address(dsn: str, failure: type[Error] = TargetError) -> Address:
         # The unreadable part is not quoted: it may be a part of the password.
         message = "the connection string cannot be read: its port is no number, or a sign of the password is not quoted"
         raise failure(message, next_step=f"{_EXAMPLE}; the password in MYSQL_PWD") from error
-    given: dict[str, Any] = {"host": parts.hostname or "localhost", "port": port or PORT}
+    given: JsonObject = {"host": parts.hostname or "localhost", "port": port or PORT}
     if parts.username:
         given["user"] = unquote(parts.username)
     password = unquote(parts.password) if parts.password else os.environ.get("MYSQL_PWD")

@@ -1,7 +1,7 @@
 """The bench for a live MariaDB server, either embedded or named by a connection string.
 
 Every change to the server is claimed, recorded and registered with the guardian before it is made. If arms differ only
-in what a session can be told, they alternate in slices with their sessions open side by side; otherwise each turn puts
+in what a session can set, they alternate in slices with their sessions open side by side; otherwise each turn puts
 its arm's settings and SQL in effect and reads the settings back.
 """
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.check import Check
-from dbdyno.bench.mariadb.restore import OwedMariaDB
+from dbdyno.bench.mariadb.restore import UnrestoredMariaDB
 from dbdyno.bench.mariadb.session import row, rows
 from dbdyno.bench.postgres.leftovers import describe, restore_command, sources
 
@@ -64,7 +64,7 @@ def server_settings(target: MariaDB, connection: Any) -> Check:
 def left_by_runs(target: MariaDB, connection: Any) -> Check:
     """Check whether a killed run left a setting of this server changed."""
     name = "left by runs"
-    _, findings = OwedMariaDB(target).look_by(connection, sources())
+    _, findings = UnrestoredMariaDB(target).look_by(connection, sources())
     left = [one for one in findings if one.state == "ours"]
     if not left:
         return Check(name, True, "nothing", "no run left a setting of this server changed", "")

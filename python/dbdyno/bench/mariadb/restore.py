@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dbdyno.bench.engine.unrestored import Kept
 
 
-class OwedMariaDB:
+class UnrestoredMariaDB:
     """A MariaDB server on which runs may have left settings changed."""
 
     def __init__(self, target: MariaDB) -> None:
@@ -83,7 +83,7 @@ class OwedMariaDB:
 
 
 @contextlib.contextmanager
-def opened(target: str) -> Iterator[OwedMariaDB]:
+def opened(target: str) -> Iterator[UnrestoredMariaDB]:
     """Open the server of a connection string.
 
     Raises:
@@ -95,7 +95,7 @@ def opened(target: str) -> Iterator[OwedMariaDB]:
             where=target,
             next_step="name a server: --target mariadb://user@host/db",
         )
-    yield OwedMariaDB(MariaDB.open(target))
+    yield UnrestoredMariaDB(MariaDB.open(target))
 
 
 def refuse_left(target: MariaDB) -> None:
@@ -108,7 +108,7 @@ def refuse_left(target: MariaDB) -> None:
     """
     if target.owned:
         return
-    _, findings = OwedMariaDB(target).look(sources())
+    _, findings = UnrestoredMariaDB(target).look(sources())
     settle(findings)
     left = [one for one in findings if one.state == "ours" and one.source.record.state != "held"]
     if left:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from dbdyno.base.errors import TargetError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.host.machine import file_system, host_facts, server_is_here
 from dbdyno.bench.mariadb.address import Address, Parameters, address, driver, of_parameters, said
 from dbdyno.bench.mariadb.session import ANSWER_S, open_session, row, rows
@@ -158,12 +159,12 @@ class MariaDB:
                 return True
         return False
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return what the run's manifest says of the server and its machine; `settings` holds all non-default settings.
 
         Facts that this user may not see are missing.
         """
-        facts: dict[str, Any] = {"target": self.safe_dsn, "owned": self.owned}
+        facts: JsonObject = {"target": self.safe_dsn, "owned": self.owned}
         with contextlib.closing(self.connect()) as connection:
             for name, sql in _PROBES.items():
                 with contextlib.suppress(driver().Error):

@@ -27,7 +27,7 @@ from dbdyno.bench.mariadb.session import row, rows
 if TYPE_CHECKING:
     from dbdyno.bench.mariadb.server import MariaDB
 
-How = Literal["session", "global", "restart"]
+SettingMethod = Literal["session", "global", "restart"]
 
 NOT_OURS = {
     **dict.fromkeys(("port", "socket", "bind_address", "skip_networking"), "dbdyno could lose its way in"),
@@ -68,7 +68,7 @@ class Fact:
         return self.type.startswith(("INT", "BIGINT"))
 
     @property
-    def how(self) -> How | None:
+    def how(self) -> SettingMethod | None:
         """Return how it takes effect, or None if it cannot be set."""
         if self.read_only:
             return "restart" if self.has_option else None
@@ -96,7 +96,7 @@ class SettingChange:
 
     name: str
     value: str
-    how: How
+    how: SettingMethod
     before: str
     literal: str
     before_literal: str

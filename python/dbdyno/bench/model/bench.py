@@ -15,9 +15,10 @@ import contextlib
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import PlanError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.base.signals import Interrupted
 from dbdyno.bench.model.describe import describe_on_model
 from dbdyno.bench.passive_bench import QuietBench, arm_row
@@ -165,7 +166,7 @@ def _arm(plan: Plan, at: int, machine: Machine) -> dict[str, object]:
     return arm_row(plan, arm, target=machine.target, how=how, was=machine.values(list(arm.settings)))
 
 
-def _facts(machine: Machine, asked: list[str]) -> dict[str, Any]:
+def _facts(machine: Machine, asked: list[str]) -> JsonObject:
     """Return a summary of the machine, and every parameter with its source; those named in `asked` come first."""
     paths = {machine.path(name) for name in asked}
     rows = sorted(machine.parameters, key=lambda row: str(row["path"]) not in paths)

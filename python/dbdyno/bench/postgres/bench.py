@@ -1,7 +1,7 @@
 """The bench for a live PostgreSQL server, either embedded or named by a connection string.
 
 Every change to the server is claimed, recorded and registered with the guardian before it is made. If arms differ only
-in what a session can be told, they alternate in slices with their sessions open side by side; otherwise each turn puts
+in what a session can set, they alternate in slices with their sessions open side by side; otherwise each turn puts
 its arm's settings and SQL in effect and reads the settings back.
 """
 
@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.clients.arms import in_words, manifest_record, starts
 from dbdyno.bench.clients.load import Loads
 from dbdyno.bench.engine import arm_server
@@ -213,7 +214,7 @@ class PostgresBench(EngineBench):
 BENCH = PostgresBench
 
 
-def _facts(target: Postgres) -> dict[str, Any]:
+def _facts(target: Postgres) -> JsonObject:
     """Return the target's facts, with the settings `ASKED_FIRST` included even if they have their defaults."""
     facts = target.facts()
     known = {setting["name"] for setting in facts["settings"]}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine import unrestored
-from dbdyno.bench.engine.unrestored import Kept, Owed
+from dbdyno.bench.engine.unrestored import Kept, UnrestoredSettings
 from dbdyno.bench.postgres.setting_values import SettingFact, in_unit, same_value
 from dbdyno.bench.postgres.settings import read_facts
 from dbdyno.evidence.run import DEFAULT_FOLDER, Run, list_runs
@@ -34,7 +34,7 @@ State = Literal["ours", "back", "other"]
 class Source:
     """A record and its location: a record file (`path`), or the manifest of `run`."""
 
-    record: Owed
+    record: UnrestoredSettings
     path: Path | None = None
     run: Path | None = None
 
@@ -171,12 +171,12 @@ def _left(target: Postgres, left: list[Finding]) -> TargetError:
     )
 
 
-def restore_command(record: Owed) -> str:
+def restore_command(record: UnrestoredSettings) -> str:
     """Return the command with which the user restores a record's settings."""
     return f"dbdyno restore {record.run or '--all'} --target DSN"
 
 
-def describe(record: Owed) -> str:
+def describe(record: UnrestoredSettings) -> str:
     """Return a one-line description of a record, for the doctor."""
     how = {
         "held": "a run is at work",
@@ -187,9 +187,9 @@ def describe(record: Owed) -> str:
     return f"{record.names} on {record.target} (run {_name(record)}, since {record.since}): {how}{tried}"
 
 
-def _name(record: Owed) -> str:
+def _name(record: UnrestoredSettings) -> str:
     return Path(record.run).name or "unknown"
 
 
-def _run_of(record: Owed) -> Path | None:
+def _run_of(record: UnrestoredSettings) -> Path | None:
     return Path(record.run).resolve() if record.run else None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
 
 
-class OwedPostgres:
+class UnrestoredPostgres:
     """A PostgreSQL server on which runs may have left settings changed."""
 
     def __init__(self, target: Postgres) -> None:
@@ -47,11 +47,11 @@ class OwedPostgres:
 
 
 @contextlib.contextmanager
-def opened(target: str) -> Iterator[OwedPostgres]:
+def opened(target: str) -> Iterator[UnrestoredPostgres]:
     """Open the server of a connection string.
 
     Raises:
         TargetError: The server does not answer.
     """
     with open_target(target) as server:
-        yield OwedPostgres(server)
+        yield UnrestoredPostgres(server)

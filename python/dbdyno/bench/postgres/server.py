@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from dbdyno.base.errors import TargetError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.host.machine import host_facts, server_is_here
 from dbdyno.bench.postgres.data_folder import disk_facts
 from dbdyno.bench.postgres.login import login_failed
@@ -168,7 +169,7 @@ class Postgres:
         """Return all libpq parameters, including the password: for a pipe, never for a file."""
         return {**self._parameters, "application_name": CONTROL_NAME}
 
-    def conninfo(self) -> dict[str, Any]:
+    def conninfo(self) -> JsonObject:
         """Return the `connection` object of a load specification: concrete values, including the password.
 
         Raises:
@@ -277,12 +278,12 @@ class Postgres:
         }
         return next((reason for reason, holds in reasons.items() if holds), None)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return what the run's manifest says of the server and its machine; `settings` holds all non-default settings.
 
         Facts that this role may not see are missing.
         """
-        facts: dict[str, Any] = {"target": self.safe_dsn, "owned": self.owned}
+        facts: JsonObject = {"target": self.safe_dsn, "owned": self.owned}
         with contextlib.closing(self.connect(statement_timeout_ms=5000)) as conn:
             for name, sql in _PROBES.items():
                 value = _first(conn, sql)

@@ -2,7 +2,7 @@
 
 claim_servers           no other run may alter them; held until the guardian exits
 refuse_left_settings    values left by a killed run would be taken for the previous values
-settings_owed           previous values, stored in the manifest before the first change
+settings_to_restore     previous values, stored in the manifest before the first change
 read_back               in every turn, at its beginning and its end
 settled                 the manifest notes whether all settings are restored
 """
@@ -59,7 +59,7 @@ def refuse_left_settings(ready: Prepared, folder: Path) -> None:
         refuse_leftovers(target, folder)
 
 
-def settings_owed(ready: Prepared, run: Run) -> dict[str, object]:
+def settings_to_restore(ready: Prepared, run: Run) -> dict[str, object]:
     """Return what the manifest says of the settings that the run alters: enough to restore them."""
     from dbdyno.bench.engine import unrestored
     from dbdyno.bench.postgres.altered_settings import read_entries
@@ -89,7 +89,7 @@ def settled(run: Run, ready: Prepared, guardian: Guardian) -> Iterator[None]:
     from dbdyno.base.errors import Error
 
     claim_servers(ready, guardian, run.id)
-    run.save(**settings_owed(ready, run))
+    run.save(**settings_to_restore(ready, run))
     try:
         yield
     finally:

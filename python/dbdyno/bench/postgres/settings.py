@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-How = Literal["session", "connection", "reload", "restart"]
+SettingMethod = Literal["session", "connection", "reload", "restart"]
 
-HOW: dict[str, How] = {
+HOW: dict[str, SettingMethod] = {
     "user": "session",
     "superuser": "session",
     "backend": "connection",
@@ -79,7 +79,7 @@ class SettingChange:
 
     name: str
     value: str
-    how: How
+    how: SettingMethod
     context: str
     before: str
 

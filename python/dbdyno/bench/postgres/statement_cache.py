@@ -1,7 +1,7 @@
 """What a session keeps of statements: how many, and how much memory they use.
 
 PostgreSQL shows a session's memory to that session alone (`pg_backend_memory_contexts`), and its prepared statements,
-too; but any session can be told to write its memory to the server's log (`pg_log_backend_memory_contexts`, since 14).
+too; but any session can be asked to write its memory to the server's log (`pg_log_backend_memory_contexts`, since 14).
 It is therefore read where the log is ours: from an embedded server, whatever client runs its sessions.
 
 A statement that is parsed in advance (prepared, or the unnamed one of the extended protocol) is a context

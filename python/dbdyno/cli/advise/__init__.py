@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from dbdyno.base.errors import AdviceError
 from dbdyno.base.files import read_given
+from dbdyno.base.json_types import JsonObject
 from dbdyno.base.limits import Number
 from dbdyno.cli.output import folder_option, show_rows
 from dbdyno.cli.pages import page_options, show_page
@@ -177,7 +178,7 @@ def _text(path: Path) -> str:
         ) from error
 
 
-def _judged(facts: Facts, asked: tuple[Rule, ...], named_on: str) -> dict[str, Any]:
+def _judged(facts: Facts, asked: tuple[Rule, ...], named_on: str) -> JsonObject:
     """Return the model of the advice.
 
     Raises:

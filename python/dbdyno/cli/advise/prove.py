@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,7 +51,7 @@ def load_of(workload: str | None) -> Load | None:
     return Load(name, text)
 
 
-def write_plans(model: dict[str, Any], folder: Path, load: Load | None, force: bool) -> None:
+def write_plans(model: Mapping[str, Any], folder: Path, load: Load | None, force: bool) -> None:
     """Write a plan for each testable finding; report on stderr which findings cannot be tested and why.
 
     Raises:
@@ -106,7 +107,7 @@ def prove(text: str, where: str, target: str, out: Path, yes: bool, form: str | 
     end_with_verdict(analysis, "run")
 
 
-def plan_of(model: dict[str, Any], named: str, load: Load | None) -> str:
+def plan_of(model: Mapping[str, Any], named: str, load: Load | None) -> str:
     """Return the plan of the one finding with this rule or number.
 
     Raises:

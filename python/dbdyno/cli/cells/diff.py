@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dbdyno.cli.cells.options import by_option, mask_option
 from dbdyno.cli.output import FLAT, folder_option, form_of, show_rows, write_text
 from dbdyno.cli.pages import FORMATS, page_options, show_page
 
@@ -18,14 +19,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("before")
 @click.argument("after")
-@click.option("-m", "--mask", metavar="REGEX", help="Only metrics whose whole name matches.")
-@click.option(
-    "--by",
-    type=click.Choice(("cell", "object", "both")),
-    default="cell",
-    show_default=True,
-    help="Aggregate over objects, over cells, or over neither.",
-)
+@mask_option
+@by_option
 @click.option("--all", "everything", is_flag=True, help="Also show counters that did not change.")
 @folder_option
 @page_options

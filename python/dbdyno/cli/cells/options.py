@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from dbdyno.cells.ssh import Access
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+by_option = click.option(
+    "--by",
+    type=click.Choice(("cell", "object", "both")),
+    default="cell",
+    show_default=True,
+    help="Aggregate over objects, over cells, or over neither.",
+)
+mask_option = click.option("-m", "--mask", metavar="REGEX", help="Only metrics whose whole name matches.")
 
 
 def reach_options(function: F) -> F:
@@ -85,7 +94,7 @@ def way_options(function: F) -> F:
     return function
 
 
-def hosts_from(reach: dict[str, Any]) -> list[Host]:
+def hosts_from(reach: Mapping[str, Any]) -> list[Host]:
     """Return the cells given by `reach_options`."""
     from dbdyno.cells.hosts import hosts_of
 
@@ -93,7 +102,7 @@ def hosts_from(reach: dict[str, Any]) -> list[Host]:
     return hosts_of([*reach["hosts"], *groups], user=reach["user"])
 
 
-def access_of(reach: dict[str, Any]) -> Access:
+def access_of(reach: Mapping[str, Any]) -> Access:
     """Return how to reach the cells."""
     from dbdyno.cells.ssh import Access
 
@@ -123,7 +132,7 @@ def confirm() -> None:
 def pick_options(function: F) -> F:
     """Add --mask, --exclude, --object and --database; `pick_from` reads them."""
     options = (
-        click.option("-m", "--mask", metavar="REGEX", help="Only metrics whose whole name matches."),
+        mask_option,
         click.option("--exclude", metavar="REGEX", help="Leave out metrics whose whole name matches."),
         click.option("--object", "item", metavar="REGEX", help="Only objects whose whole name matches: 'CD_03_.*'."),
         click.option("--database", "databases", metavar="NAMES", help="Show only these databases."),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.cli.cells.options import access_of, confirm, hosts_from, reach_options
 from dbdyno.cli.output import heading
 
@@ -160,7 +161,7 @@ def _failed(answers: Sequence[Answer]) -> bool:
     return any(failure(answer) for answer in answers)
 
 
-def _rows(answers: Sequence[Answer]) -> list[dict[str, Any]]:
+def _rows(answers: Sequence[Answer]) -> list[TableRow]:
     from dbdyno.cells.commands import failure
     from dbdyno.cells.identity import shown
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,7 +138,7 @@ def _trust(shown: Sequence[HostKey], known_hosts: Path, accept_new: bool) -> Non
     raise click.exceptions.Exit(2)
 
 
-def _install(hosts: Sequence[Host], key: Path, reach: dict[str, Any]) -> list[Host]:
+def _install(hosts: Sequence[Host], key: Path, reach: Mapping[str, Any]) -> list[Host]:
     """Install the key on cells that do not have it yet, and return the cells on which that failed.
 
     Cells are reached with the key itself, then with other keys, then with the system's ssh. A cell that permits the

@@ -14,6 +14,7 @@ import click
 from dbdyno.base.errors import CellsError
 from dbdyno.cli.cells.options import (
     access_of,
+    by_option,
     hosts_from,
     pick_from,
     pick_options,
@@ -36,13 +37,7 @@ FIXED, CELL_WIDTH = 60, 15
 @click.command()
 @reach_options
 @pick_options
-@click.option(
-    "--by",
-    type=click.Choice(("cell", "object", "both")),
-    default="cell",
-    show_default=True,
-    help="Aggregate over objects, over cells, or over neither.",
-)
+@by_option
 @click.option("-d", "--desc", is_flag=True, help="Show the description of each metric, as the cells give it.")
 @click.option(
     "-c",

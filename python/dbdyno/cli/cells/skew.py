@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dbdyno.base.limits import Number
+from dbdyno.cli.cells.options import mask_option
 from dbdyno.cli.output import folder_option, form_of, show_rows, write_text
 from dbdyno.cli.pages import FORMATS, page_options, show_page
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("name", metavar="RUN")
-@click.option("-m", "--mask", metavar="REGEX", help="Only metrics whose whole name matches.")
+@mask_option
 @click.option(
     "--threshold",
     type=Number(0.01, 10),

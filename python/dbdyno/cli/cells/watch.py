@@ -12,6 +12,7 @@ import click
 from dbdyno.base.limits import Count
 from dbdyno.cli.cells.options import (
     access_of,
+    by_option,
     hosts_from,
     pick_from,
     pick_options,
@@ -32,13 +33,7 @@ if TYPE_CHECKING:
 @every_option
 @click.option("--for", "lasting", metavar="TIME", callback=seconds, help="Stop after this time.")
 @pick_options
-@click.option(
-    "--by",
-    type=click.Choice(("cell", "object", "both")),
-    default="cell",
-    show_default=True,
-    help="Aggregate over objects, over cells, or over neither.",
-)
+@by_option
 @click.option("--top", type=Count(), help="Show the top N lines: errors first, then what is farthest from its average.")
 @click.option(
     "--format",

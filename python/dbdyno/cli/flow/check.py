@@ -22,7 +22,7 @@ def command(query: Path, engines: str, pig: Path | None, tables: tuple[str, ...]
     """
     from dbdyno.flow.answers import answers, difference
     from dbdyno.flow.show import ENGINES
-    from dbdyno.flow.tables import given, text_of
+    from dbdyno.flow.tables import input_tables, text_of
 
     chosen = [one.strip() for one in engines.split(",") if one.strip()]
     odd = next((one for one in chosen if one not in ENGINES), None)
@@ -30,7 +30,7 @@ def command(query: Path, engines: str, pig: Path | None, tables: tuple[str, ...]
         raise click.UsageError(f"--engine {odd}: expected some of {', '.join(ENGINES)}")
     if pig is not None and "pig" not in chosen:
         chosen.append("pig")
-    found = list(answers(text_of(query).rstrip(";"), pig, chosen, given(tables)))
+    found = list(answers(text_of(query).rstrip(";"), pig, chosen, input_tables(tables)))
     differing = [said for one in found[1:] if (said := difference(found[0], one)) is not None]
     for said in differing:
         click.echo(f"DIFFERS: {said}.")

@@ -29,7 +29,7 @@ def command(script: Path, engine: str | None, tables: tuple[str, ...], form: str
     dbdyno flow show script.pig -o plans.svg
     """
     from dbdyno.flow.show import show
-    from dbdyno.flow.tables import given
+    from dbdyno.flow.tables import input_tables
 
     chosen = engine or ("pig" if script.suffix == ".pig" else "duckdb")
-    show_page(show(script, chosen, given(tables)), form, output)
+    show_page(show(script, chosen, input_tables(tables)), form, output)

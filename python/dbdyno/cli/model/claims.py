@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from dbdyno.base.limits import Count
-from dbdyno.base.visible import own
+from dbdyno.base.visible import unwrapped
 from dbdyno.cli.pages import page_options, show_page
 
 
@@ -49,7 +49,7 @@ def command(
 
     def on_progress(words: str) -> None:
         if shown:
-            own(sys.stderr).write(f"\r\x1b[K{words[:78]}")
+            unwrapped(sys.stderr).write(f"\r\x1b[K{words[:78]}")
             sys.stderr.flush()
 
     dice = SEED if seed is None else seed

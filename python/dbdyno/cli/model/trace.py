@@ -7,19 +7,11 @@ from pathlib import Path
 import click
 
 from dbdyno.base.errors import ModelError
-from dbdyno.cli.output import folder_option
+from dbdyno.cli.trace_folder import create_empty, run_to_folder
 
 
 @click.command("trace")
-@click.argument("run_name", metavar="RUN")
-@click.option(
-    "--out",
-    required=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="The folder for the trace files.",
-)
-@folder_option
+@run_to_folder
 def command(run_name: str, out: Path, folder: Path) -> None:
     """Write the waits and calls of the modelled RUN as Oracle trace files (event 10046) into DIR.
 
@@ -34,8 +26,6 @@ def command(run_name: str, out: Path, folder: Path) -> None:
     from dbdyno.model.trace_write import write_model_trace
 
     run = find_run(run_name, folder)
-    if out.exists() and any(out.iterdir()):
-        raise ModelError("is not empty", where=str(out), next_step="choose an empty or a new folder with --out")
-    out.mkdir(parents=True, exist_ok=True)
+    create_empty(out, ModelError)
     for file in write_model_trace(run, out):
         click.echo(f"{file.path}: {file.records} records")

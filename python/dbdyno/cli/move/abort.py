@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from dbdyno.base.errors import MoveError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cli.move.mariadb import is_mariadb
 from dbdyno.cli.move.options import job_argument
 
@@ -33,7 +33,7 @@ def command(job: Path) -> None:
         click.echo(_left(ledger.plan))
 
 
-def _left(plan: dict[str, Any]) -> str:
+def _left(plan: JsonObject) -> str:
     """Return a sentence about what to drop on the target, with its schema."""
     into = plan["into"]
     if is_mariadb(into["target"]):

@@ -13,8 +13,8 @@ import click
 from dbdyno.cli.move import options as shared
 
 if TYPE_CHECKING:
-    from dbdyno.move.loading.request import Into, Loaded, LoadedAll
-    from dbdyno.move.reading.run import How
+    from dbdyno.move.loading.request import Loaded, LoadedAll, LoadRequest
+    from dbdyno.move.reading.run import JobOptions
 
 IN_ONLY = ("mode", "key", "create", "defer_indexes", "rejects", "max_rejects")
 OUT_ONLY = (
@@ -31,7 +31,7 @@ OUT_ONLY = (
 OPTIONS = {"patterns": "tables", "as_text": "text"}
 
 
-def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
+def bring_in(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
     """Load the files and print the result."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.loading.dry_run import rehearse
@@ -40,7 +40,7 @@ def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]
     refuse(rest, OUT_ONLY, "is for the way out, where SOURCE is a connection string")
     if len(rest["tables"]) != 1:
         raise click.UsageError("name the table to load: --table, once")
-    goal = into(rest["tables"][0], rest)
+    goal = load_request(rest["tables"][0], rest)
     again, compare = level in ("source", "target"), level == "target"
     if rest["job"] is not None:
         _as_job(source, to, level, how, rest, goal)
@@ -55,7 +55,7 @@ def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]
         show(bring(Postgres.open(to, keep_first=True), path, goal, how, shared.say, read_again=again, compare=compare))
 
 
-def _as_job(source: str, to: str, level: str, how: How, rest: Mapping[str, Any], goal: Into) -> None:
+def _as_job(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any], goal: LoadRequest) -> None:
     """Load with a ledger, so that the load can be resumed after any interruption."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.loading.load_job import load
@@ -84,9 +84,9 @@ def given_file(source: str) -> contextlib.AbstractContextManager[Path]:
     return spooled(sys.stdin.buffer)
 
 
-def into(table: str, rest: Mapping[str, Any]) -> Into:
+def load_request(table: str, rest: Mapping[str, Any]) -> LoadRequest:
     """Return how rows go into a table, from the options."""
-    from dbdyno.move.loading.request import PARTITIONS, REJECTS_MOST, Into
+    from dbdyno.move.loading.request import PARTITIONS, REJECTS_MOST, LoadRequest
 
     mode, key = rest["mode"] or "insert", rest["key"]
     if (mode in ("update", "merge")) != (key is not None):
@@ -100,7 +100,7 @@ def into(table: str, rest: Mapping[str, Any]) -> Into:
     if rest["defer_indexes"] and mode == PARTITIONS:
         raise click.UsageError("--defer-indexes: new partitions get their indexes after their rows in any case")
     most = rest["max_rejects"] or REJECTS_MOST
-    return Into(table, mode, names(key), rest["create"], rest["defer_indexes"], rest["rejects"], most)
+    return LoadRequest(table, mode, names(key), rest["create"], rest["defer_indexes"], rest["rejects"], most)
 
 
 def show(loaded: Loaded | LoadedAll) -> None:

@@ -10,7 +10,7 @@ import click
 
 from dbdyno.cli.move import options as shared
 from dbdyno.cli.move.finish import finish
-from dbdyno.cli.move.load import OUT_ONLY, given_file, into, names, refuse, refuse_as_job, show
+from dbdyno.cli.move.load import OUT_ONLY, given_file, load_request, names, refuse, refuse_as_job, show
 from dbdyno.cli.move.plan import show_plan, show_target
 from dbdyno.cli.move.request import refuse_request
 from dbdyno.cli.move.transfer import target_of
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.engines.postgres.source import Request
     from dbdyno.move.ledger.folder import Ledger
-    from dbdyno.move.loading.request import Into
-    from dbdyno.move.reading.run import How, Plan
+    from dbdyno.move.loading.request import LoadRequest
+    from dbdyno.move.reading.run import JobOptions, Plan
 
 URLS = ("mariadb://", "mysql://")
 NOT_INTO = ("defer_indexes",)
@@ -55,7 +55,7 @@ def _request(rest: Mapping[str, Any]) -> Request:
     return request
 
 
-def take(source: str, folder: Path, level: str, how: How, rest: Mapping[str, Any]) -> None:
+def take(source: str, folder: Path, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
     """Copy tables of a MariaDB to Parquet files."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.job import begin, read_into, work
@@ -72,7 +72,7 @@ def take(source: str, folder: Path, level: str, how: How, rest: Mapping[str, Any
     finish(ledger, level, lambda proved: compare_again(ledger, proved, second))
 
 
-def write(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
+def write(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
     """Copy one table of a MariaDB to one Arrow file, or to stdout."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.single import write as write_one
@@ -85,7 +85,7 @@ def write(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -
         click.echo(line, err=to == "-")
 
 
-def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
+def bring_in(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
     """Load files into a table of a MariaDB."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.dry_run import rehearse
@@ -96,7 +96,7 @@ def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]
     if len(rest["tables"]) != 1:
         raise click.UsageError("name the table to load: --table, once")
     _refuse_into(rest)
-    goal = into(rest["tables"][0], rest)
+    goal = load_request(rest["tables"][0], rest)
     again, compare = level in ("source", "target"), level == "target"
     if rest["job"] is not None:
         refuse_as_job(source, rest)
@@ -111,14 +111,14 @@ def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]
         show(bring(MariaDB.open(to), path, goal, how, shared.say, read_again=again, compare=compare))
 
 
-def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
+def hand_on(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
     """Move rows from server to server, one of which is a MariaDB."""
     from dbdyno.move.engines.mariadb.transfer import move
 
     if is_mariadb(to):
         _refuse_into(rest)
     request = _request(rest)
-    goal = into(target_of(request, rest["into"]), rest)
+    goal = load_request(target_of(request, rest["into"]), rest)
     if rest["dry_run"]:
         _show_across(server(source), request, how, server(to), goal)
         return
@@ -138,7 +138,15 @@ def _refuse_into(rest: Mapping[str, Any]) -> None:
 
 
 def go_on(
-    job: Path, source: str, to: str | None, ledger: Ledger, how: How, level: str, *, restart: bool, as_of_now: bool
+    job: Path,
+    source: str,
+    to: str | None,
+    ledger: Ledger,
+    how: JobOptions,
+    level: str,
+    *,
+    restart: bool,
+    as_of_now: bool,
 ) -> None:
     """Resume a job of a MariaDB."""
     from dbdyno.bench.mariadb.server import MariaDB
@@ -167,13 +175,13 @@ def go_on(
 
 
 def _show_across(
-    source: Postgres | MariaDB, request: Request, how: How, target: Postgres | MariaDB, goal: Into
+    source: Postgres | MariaDB, request: Request, how: JobOptions, target: Postgres | MariaDB, goal: LoadRequest
 ) -> None:
     """Print what would be moved, and the table that it would become at the other server."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.dry_run import tables_of
 
-    def told(plan: Plan, place: int) -> None:
+    def show_result(plan: Plan, place: int) -> None:
         if not isinstance(target, MariaDB):
             show_target(plan, place, target, goal)
             return
@@ -181,12 +189,14 @@ def _show_across(
             click.echo(line)
 
     if isinstance(source, MariaDB):
-        _show_plan(source, request, how, told)
+        _show_plan(source, request, how, show_result)
     else:
-        show_plan(source, request, how, told)
+        show_plan(source, request, how, show_result)
 
 
-def _show_plan(target: MariaDB, request: Request, how: How, told: Callable[[Plan, int], None] | None = None) -> None:
+def _show_plan(
+    target: MariaDB, request: Request, how: JobOptions, show_result: Callable[[Plan, int], None] | None = None
+) -> None:
     import contextlib
 
     from dbdyno.move.engines.mariadb.job import aloud, plan_of
@@ -204,9 +214,9 @@ def _show_plan(target: MariaDB, request: Request, how: How, told: Callable[[Plan
         size = sum(chunk.bytes for chunk in chunks)
         name = f"{table.schema}.{table.name}" if table.schema else "the query"
         click.echo(f"{name}: {table.kind}, {size / 1e6:,.1f} MB, {counted(len(chunks), 'chunk')}")
-        for column in table.columns if told is None else ():
+        for column in table.columns if show_result is None else ():
             held = f"decimal({column.precision},{column.scale})" if column.kind == "decimal" else column.kind
             click.echo(f"  {column.name}: {column.mariadb_type} -> {held}{', in words' if column.cast else ''}")
-        if told is not None:
-            told(plan, place)
+        if show_result is not None:
+            show_result(plan, place)
         click.echo(f"  {select_sql(plan.tables, chunks[0])}")

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import click
 
 from dbdyno.base.errors import MoveError
-from dbdyno.base.visible import own
-from dbdyno.move.reading.run import MEMORY_BYTES, How
+from dbdyno.base.visible import unwrapped
+from dbdyno.move.reading.run import MEMORY_BYTES, JobOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
@@ -116,10 +116,10 @@ def in_options(command: F) -> F:
     return command
 
 
-def how(workers: int, memory: int, rate_limit: int | None, piece: int | None = None) -> How:
+def job_options(workers: int, memory: int, rate_limit: int | None, piece: int | None = None) -> JobOptions:
     """Return how a job works, with progress if stderr is a terminal."""
     shown = _Progress() if sys.stderr.isatty() else None
-    return How(workers, memory, rate_limit, piece, progress=shown)
+    return JobOptions(workers, memory, rate_limit, piece, progress=shown)
 
 
 @contextlib.contextmanager
@@ -159,6 +159,6 @@ class _Progress:
         whole = f" of {'about ' if share < 1 else ''}{expected / 1e6:,.0f}" if expected else ""
         left = f", {(expected - copied) / rate / 1e6:,.0f} s left" if share < 1 and expected and rate else ""
         end = "\n" if share >= 1 else ""
-        stream = own(sys.stderr)
+        stream = unwrapped(sys.stderr)
         stream.write(f"\r{share:4.0%}  {copied / 1e6:,.0f}{whole} MB  {rate:,.0f} MB/s{left}\x1b[K{end}")
         stream.flush()

@@ -14,13 +14,13 @@ from dbdyno.cli.move.load import IN_ONLY, names, refuse
 
 if TYPE_CHECKING:
     from dbdyno.move.ledger.folder import Ledger
-    from dbdyno.move.reading.run import How
+    from dbdyno.move.reading.run import JobOptions
 
 SCHEME = "oracle://"
 NOT_HERE = (*IN_ONLY, "patterns", "query", "where", "as_text", "hold", "into", "job", "partition_by", "dry_run")
 
 
-def take(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
+def take(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
     """Run a new job."""
     from dbdyno.move.engines.oracle.job import begin, work
     from dbdyno.move.engines.oracle.source import Address, safe
@@ -37,7 +37,9 @@ def take(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) ->
     finish(ledger, level)
 
 
-def go_on(job: Path, source: str, ledger: Ledger, how: How, level: str, *, restart: bool, as_of_now: bool) -> None:
+def go_on(
+    job: Path, source: str, ledger: Ledger, how: JobOptions, level: str, *, restart: bool, as_of_now: bool
+) -> None:
     """Resume a job, as of its SCN."""
     from dbdyno.move.engines.oracle.job import work
     from dbdyno.move.engines.oracle.source import Address

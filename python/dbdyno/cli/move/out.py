@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from dbdyno.cli.move.transfer import hand_on
 from dbdyno.move.spark.remote_jobs import is_place, reach
 
 if TYPE_CHECKING:
-    from dbdyno.move.reading.run import How
+    from dbdyno.move.reading.run import JobOptions
 
 
 _SERVER = re.compile(r"\w+://|\s*(host|hostaddr|port|user|dbname|service)\s*=")
@@ -95,7 +96,7 @@ def command(source: str, to: str, level: str, **rest: Any) -> None:
     """
     to = to.removeprefix("file://") if to.startswith("file:///") else to
     _refuse(source, to, rest)
-    how = shared.how(rest["workers"], rest["memory"], rest["rate_limit"], rest["piece"])
+    how = shared.job_options(rest["workers"], rest["memory"], rest["rate_limit"], rest["piece"])
     if _elsewhere(source, to, level, how, rest):
         return
     from_mariadb = mariadb.is_mariadb(source)
@@ -117,7 +118,7 @@ def command(source: str, to: str, level: str, **rest: Any) -> None:
     (mariadb.take if from_mariadb else _take)(source, Path(to), level, how, rest)
 
 
-def _refuse(source: str, to: str, rest: dict[str, Any]) -> None:
+def _refuse(source: str, to: str, rest: Mapping[str, Any]) -> None:
     """Raise an error for a source that does not exist, and for an engine that does not match it."""
     if "://" not in source and "=" not in source and source != "-" and not Path(source).exists():
         raise MoveError(
@@ -133,7 +134,7 @@ def _refuse(source: str, to: str, rest: dict[str, Any]) -> None:
         raise click.UsageError("--engine spark moves tables of a PostgreSQL into a folder of Parquet files")
 
 
-def _elsewhere(source: str, to: str, level: str, how: How, rest: dict[str, Any]) -> bool:
+def _elsewhere(source: str, to: str, level: str, how: JobOptions, rest: dict[str, Any]) -> bool:
     """Handle the variants that have little in common with the others; return False if it is none of them."""
     if source.startswith(move_wide.SCHEME):
         move_wide.take_rows(source, to, rest)
@@ -151,7 +152,7 @@ def _elsewhere(source: str, to: str, level: str, how: How, rest: dict[str, Any])
     return False
 
 
-def _write(source: str, to: str, level: str, how: How, rest: dict[str, Any]) -> None:
+def _write(source: str, to: str, level: str, how: JobOptions, rest: dict[str, Any]) -> None:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.engines.postgres.source import Request
     from dbdyno.move.reading.single import write
@@ -167,7 +168,7 @@ def _write(source: str, to: str, level: str, how: How, rest: dict[str, Any]) -> 
         click.echo(line, err=to == "-")
 
 
-def _take_away(source: str, to: str, level: str, how: How, rest: dict[str, Any]) -> None:
+def _take_away(source: str, to: str, level: str, how: JobOptions, rest: dict[str, Any]) -> None:
     """Copy to a folder on a Hadoop file system; the ledger is in --job."""
     refuse(rest, (*IN_ONLY, "into"), "is not for the way to a Hadoop file system")
     if Path(source).exists() or source == "-" or mariadb.is_mariadb(source):
@@ -180,7 +181,9 @@ def _take_away(source: str, to: str, level: str, how: How, rest: dict[str, Any])
     _take(source, folder, level, how, rest, place=to)
 
 
-def _take(source: str, folder: Path, level: str, how: How, rest: dict[str, Any], *, place: str | None = None) -> None:
+def _take(
+    source: str, folder: Path, level: str, how: JobOptions, rest: dict[str, Any], *, place: str | None = None
+) -> None:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.engines.postgres.snapshot_holder import held
     from dbdyno.move.engines.postgres.source import Request

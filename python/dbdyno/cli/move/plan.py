@@ -12,14 +12,16 @@ from dbdyno.base.errors import MoveError
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.engines.postgres.source import Request
-    from dbdyno.move.loading.request import Into
-    from dbdyno.move.reading.run import How, Plan
+    from dbdyno.move.loading.request import LoadRequest
+    from dbdyno.move.reading.run import JobOptions, Plan
 
 
-def show_plan(source: Postgres, request: Request, how: How, told: Callable[[Plan, int], None] | None = None) -> None:
+def show_plan(
+    source: Postgres, request: Request, how: JobOptions, show_result: Callable[[Plan, int], None] | None = None
+) -> None:
     """Print the chunks, the types and the first statement.
 
-    `told` prints, for a move to another server, what each table becomes there.
+    `show_result` prints, for a move to another server, what each table becomes there.
     """
     from dbdyno.move.engines.postgres.source import copy_sql, take
     from dbdyno.move.nouns import counted
@@ -36,15 +38,15 @@ def show_plan(source: Postgres, request: Request, how: How, told: Callable[[Plan
             name = f"{table.schema}.{table.name}" if table.schema else "the query"
             size = sum(chunk.bytes for chunk in chunks)
             click.echo(f"{name}: {table.kind}, {size / 1e6:,.1f} MB, {counted(len(chunks), 'chunk')}")
-            for column in table.columns if told is None else ():
+            for column in table.columns if show_result is None else ():
                 held = f"decimal({column.precision},{column.scale})" if column.kind == "decimal" else column.kind
                 click.echo(f"  {column.name}: {column.pg_type} -> {held}{', in words' if column.cast else ''}")
-            if told is not None:
-                told(plan, place)
+            if show_result is not None:
+                show_result(plan, place)
             click.echo(f"  {copy_sql(snapshot.conn, plan.tables, chunks[0])}")
 
 
-def show_target(plan: Plan, place: int, target: Postgres, into: Into) -> None:
+def show_target(plan: Plan, place: int, target: Postgres, into: LoadRequest) -> None:
     """Print the table of a PostgreSQL that would receive the rows, and what each column becomes."""
     from dbdyno.move.loading.dry_run import columns_of
     from dbdyno.move.loading.staged_rows import goals_of

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.ledger.folder import Ledger
     from dbdyno.move.loading.request import Loaded, LoadedAll
-    from dbdyno.move.reading.run import How
+    from dbdyno.move.reading.run import JobOptions
 
 LOAD = "load.json"
 """File in the folder of a job that loads into Cassandra."""
@@ -56,7 +56,7 @@ def command(
 
     if restart and as_of_now:
         raise click.UsageError("--restart and --as-of-now exclude each other")
-    how = shared.how(workers, memory, rate_limit)
+    how = shared.job_options(workers, memory, rate_limit)
     if (job / LOAD).is_file():
         resume_load(job, _given(source), to, level, how)
         return
@@ -95,7 +95,7 @@ def _given(source: str | None) -> str:
     return source
 
 
-def _files(to: str | None, ledger: Ledger, how: How, level: str, *, restart: bool) -> None:
+def _files(to: str | None, ledger: Ledger, how: JobOptions, level: str, *, restart: bool) -> None:
     if to is None:
         raise click.UsageError("the job goes into a server: --target, the connection string of the target")
     with shared.goes_on(ledger.folder):
@@ -112,7 +112,7 @@ def _files(to: str | None, ledger: Ledger, how: How, level: str, *, restart: boo
 
 
 def _across(
-    source: Postgres, to: str | None, ledger: Ledger, how: How, level: str, *, restart: bool, as_of_now: bool
+    source: Postgres, to: str | None, ledger: Ledger, how: JobOptions, level: str, *, restart: bool, as_of_now: bool
 ) -> None:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.loading.transfer import go_on

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.cli.move import options as shared
-from dbdyno.cli.move.load import into, names, refuse, show
+from dbdyno.cli.move.load import load_request, names, refuse, show
 from dbdyno.cli.move.plan import show_plan, show_target
 from dbdyno.cli.move.request import refuse_request
 
 if TYPE_CHECKING:
     from dbdyno.move.engines.postgres.source import Request
-    from dbdyno.move.reading.run import How
+    from dbdyno.move.reading.run import JobOptions
 
 NOT_HERE = ("as_text", "partition_by")
 
 
-def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
+def hand_on(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
     """Move tables, or the rows of a query, and print the result."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.engines.postgres.source import Request
@@ -32,11 +32,11 @@ def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any])
     refuse_request(request)
     table = target_of(request, rest["into"])
     if rest["dry_run"]:
-        there, asked = Postgres.open(to, keep_first=True), into(table, rest)
+        there, asked = Postgres.open(to, keep_first=True), load_request(table, rest)
         opened = Postgres.open(source, keep_first=True)
         show_plan(opened, request, how, lambda plan, place: show_target(plan, place, there, asked))
         return
-    goal = into(table, rest)
+    goal = load_request(table, rest)
     opened, target = Postgres.open(source, keep_first=True), Postgres.open(to, keep_first=True)
     show(move(opened, request, target, goal, shared.job_folder(rest), how, shared.say, hold=rest["hold"], level=level))
 

@@ -13,7 +13,7 @@ from dbdyno.cli.move import options as shared
 from dbdyno.cli.move.load import names, refuse
 
 if TYPE_CHECKING:
-    from dbdyno.move.reading.run import How
+    from dbdyno.move.reading.run import JobOptions
     from dbdyno.wide.address import Address
     from dbdyno.wide.load import State
 
@@ -25,7 +25,7 @@ NOT_IN = (
 NOT_OUT = (*NOT_IN, "query", "as_text", "key", "create", "job", "cluster", "static", "direct")
 
 
-def load_rows(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
+def load_rows(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
     """Move the rows of a query into a wide table."""
     from dbdyno.base.files import make_folder
     from dbdyno.bench.postgres.server import Postgres
@@ -72,7 +72,7 @@ def _ordered(query: str, shape: Any) -> str:
     return f"select * from (\n{text}\n) as q order by {order.as_string(None)}"  # noqa: S608 (a query is what it is)
 
 
-def resume_load(job: Path, source: str, to: str | None, level: str, how: How) -> None:
+def resume_load(job: Path, source: str, to: str | None, level: str, how: JobOptions) -> None:
     """Resume a load; its rows are read again only if they were not all in its files."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.ledger.folder import Ledger
@@ -96,7 +96,7 @@ def _refuse_level(level: str) -> None:
         raise click.UsageError("--verify counts or target: here the wide table is the target")
 
 
-def _load(state: State, where: Address, level: str, how: How) -> None:
+def _load(state: State, where: Address, level: str, how: JobOptions) -> None:
     from dbdyno.wide.compare import compare
     from dbdyno.wide.load import files_of, load
 

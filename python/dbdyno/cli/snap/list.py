@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.cli.output import format_options, show_rows
 from dbdyno.cli.snap.options import name_option, store_option
 
@@ -20,7 +20,7 @@ def command(store: Path, target: str | None, form: str | None, output: Path | No
     from dbdyno.cli.snap.options import tell_damage
     from dbdyno.snapshot.store.folder import Snapshot, Store
 
-    def row(one: Snapshot) -> dict[str, Any]:
+    def row(one: Snapshot) -> TableRow:
         unread = [name for name, record in one.views.items() if record.get("problem")]
         return {
             "number": one.number,

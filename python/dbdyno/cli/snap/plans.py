@@ -92,7 +92,7 @@ def command(
     dbdyno snap plans --from-server postgresql://admin@db1/app
     dbdyno snap plans --from-server postgresql://admin@db1/app --generic 8342006184126112
     """
-    from dbdyno.snapshot.plans.command import Asked, of_kept, of_logs, of_recordings, of_server
+    from dbdyno.snapshot.plans.command import PlanOptions, of_kept, of_logs, of_recordings, of_server
     from dbdyno.snapshot.store.folder import Store
 
     logs = (*logs, *more)
@@ -100,7 +100,7 @@ def command(
         raise click.UsageError("--generic needs --from-server DSN, and no --log")
     if sum(map(bool, (logs, runs, from_server))) > 1:
         raise click.UsageError("one of --log, --trace and --from-server")
-    asked = Asked(_moment(since, "--from"), _moment(until, "--to"), target, keep, redact, top)
+    asked = PlanOptions(_moment(since, "--from"), _moment(until, "--to"), target, keep, redact, top)
     holder, zone = Store(store), _zone(timezone)
     if generic is not None and from_server is not None:
         from dbdyno.snapshot.plans.server import generic as generic_plan

@@ -8,7 +8,7 @@ import click
 
 from dbdyno.cli.output import share_option
 from dbdyno.cli.snap.options import options_of, store_option, target_options
-from dbdyno.snapshot.store.records import Taken
+from dbdyno.snapshot.store.records import SnapshotManifest
 
 
 @click.command("take")
@@ -53,7 +53,7 @@ def command(
         raise click.exceptions.Exit(2)
 
 
-def tell_problems(manifest: Taken) -> int:
+def tell_problems(manifest: SnapshotManifest) -> int:
     """Print a line to stderr for each view that exists but was refused; return their number."""
     from dbdyno.snapshot.store.folder import Snapshot
 

@@ -26,7 +26,7 @@ from dbdyno.cli.snap.top_keys import Desk, split
 if TYPE_CHECKING:
     from dbdyno.snapshot.engines.live import Frame, Progress, Session
 
-    class Seen(Frame):
+    class TopFrame(Frame):
         """A frame with its time, all sessions, and commands in progress."""
 
         at: str
@@ -141,7 +141,7 @@ class _Watched:
             self.live.__exit__()
             raise
 
-    def frame(self) -> Seen:
+    def frame(self) -> TopFrame:
         """Return what happened since the last call."""
         from dbdyno.snapshot.engines.live import frame
 
@@ -170,7 +170,7 @@ class _Watched:
         self.live.__exit__()
 
 
-def shown(frame: Seen, desk: Desk) -> dict[str, object]:
+def shown(frame: TopFrame, desk: Desk) -> dict[str, object]:
     """Return a frame restricted to the desk's view, order and filter."""
     from dbdyno.snapshot.engines.live_sessions import ordered, tree
 
@@ -212,7 +212,7 @@ class _Session:
         self._desk = desk
         self._page = page
         self._watched: _Watched | None = source.open()
-        self._shown: Seen | str = ""
+        self._shown: TopFrame | str = ""
 
     def run(self, frames: int | None) -> None:
         """Refresh and respond to keys."""

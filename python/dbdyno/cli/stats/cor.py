@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from dbdyno.cli.stats.options import (
+    Input,
+    Output,
     Row,
     level_option,
     p_fields,
     reading_options,
-    show_parts,
     x_options,
     y_option,
 )
@@ -24,11 +23,8 @@ from dbdyno.cli.stats.options import (
 @click.option("--kendall", is_flag=True, help="Kendall's tau as well.")
 @level_option
 def command(
-    operands: tuple[str, ...],
-    where: str | None,
-    folder: Path,
-    form: str | None,
-    output: Path | None,
+    given: Input,
+    output: Output,
     xs: tuple[str, ...],
     y: str,
     kendall: bool,
@@ -42,7 +38,7 @@ def command(
     from dbdyno.cli.stats.read import pairs
     from dbdyno.stats.correlation import correlate
 
-    *columns, target = pairs(operands, folder, [*xs, y], where)
+    *columns, target = pairs(given, [*xs, y])
     rows: list[Row] = []
     for name, column in zip(xs, columns, strict=True):
         for c in correlate(column, target, level=level, tau=kendall):
@@ -63,4 +59,4 @@ def command(
                     "note": c.note,
                 }
             )
-    show_parts([("correlations", "", rows)], form, output)
+    output.show_parts([("correlations", "", rows)])

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from dbdyno.cli.stats.options import (
+    Input,
+    Output,
     Part,
     level_option,
     p_fields,
     reading_options,
-    show_parts,
     x_options,
     y_option,
 )
@@ -29,11 +29,8 @@ if TYPE_CHECKING:
 @click.option("--no-intercept", is_flag=True, help="Fit without an intercept.")
 @level_option
 def command(
-    operands: tuple[str, ...],
-    where: str | None,
-    folder: Path,
-    form: str | None,
-    output: Path | None,
+    given: Input,
+    output: Output,
     xs: tuple[str, ...],
     y: str,
     degree: int,
@@ -50,9 +47,9 @@ def command(
 
     if degree > 1 and len(xs) > 1:
         raise click.UsageError("--degree goes with one -x")
-    *columns, target = pairs(operands, folder, [*xs, y], where)
+    *columns, target = pairs(given, [*xs, y])
     fit = lm(target, *columns, names=xs, intercept=not no_intercept, degree=degree, level=level)
-    show_parts(fit_parts(fit), form, output, head={"y": y})
+    output.show_parts(fit_parts(fit), head={"y": y})
 
 
 def fit_parts(fit: LinearFit) -> list[Part]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.base.limits import Number
 from dbdyno.cli.output import FORMATS, folder_option, form_of, format_options, show_rows, write_text
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from dbdyno.stats.description import Group
 
 F = TypeVar("F", bound=Callable[..., Any])
-Row = dict[str, Any]
+Row = TableRow
 Part = tuple[str, str, list[Row]]
 """A part of an answer: its name in CSV and JSON, its title, its rows."""
 
@@ -45,40 +48,80 @@ engine_option = click.option(
 where_option = click.option("--where", metavar="EXPR", help="Only rows for which this SQL expression holds.")
 
 
+@dataclass(frozen=True)
+class Input:
+    """Operands of a command, the folder of runs, and the condition for the rows to read."""
+
+    operands: tuple[str, ...]
+    folder: Path
+    where: str | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """Format of an answer, and the file for it, if any."""
+
+    form: str | None
+    path: Path | None
+
+    @property
+    def is_screen(self) -> bool:
+        """Return True if the answer is a table on the screen."""
+        return self.form in (None, "table") and self.path is None
+
+    def show_parts(self, parts: Sequence[Part], *, head: Row | None = None) -> None:
+        """Write the parts of an answer.
+
+        As tables they are printed one below the other, in JSON they form one object, and in CSV or JSON lines there is
+        a column `part`. `head` are fields of the object besides the parts.
+        """
+        form = form_of(self.form, self.path, FORMATS)
+        shown = [part for part in parts if part[2]]
+        if form == "json":
+            whole = {**(head or {}), **{name: rows for name, _, rows in shown}}
+            _out(json.dumps(plain(whole, form), indent=1, ensure_ascii=False, allow_nan=False), self.path)
+        elif form in ("csv", "jsonl"):
+            rows = [{"part": name, **row} for name, _, rows in shown for row in plain(rows, form)]
+            if form == "csv":
+                names = list(dict.fromkeys(key for row in rows for key in row))
+                rows = [{name: row.get(name) for name in names} for row in rows]
+            show_rows(rows, form, self.path)
+        else:
+            _out("\n".join(_titled(title, rows) for _, title, rows in shown), self.path)
+
+    def show_list(self, rows: list[Row]) -> None:
+        """Write one list of rows, which in JSON is a list."""
+        if self.is_screen:
+            _out(table(rows).rstrip("\n"), None)
+        else:
+            show_rows(plain(rows, form_of(self.form, self.path, FORMATS)), self.form, self.path)
+
+
+def input_options(function: F) -> F:
+    """Add the operands, --where and --runs, which the function receives as an `Input`, its first argument."""
+
+    @functools.wraps(function)
+    def command(operands: tuple[str, ...], where: str | None, folder: Path, **rest: Any) -> Any:
+        return function(Input(operands, folder, where), **rest)
+
+    for add in (folder_option, where_option, operands_argument):
+        command = add(command)
+    return cast("F", command)
+
+
+def output_options(function: F) -> F:
+    """Add --format and -o, which the function receives as an `Output`, its argument `output`."""
+
+    @functools.wraps(function)
+    def command(*given: Any, form: str | None, output: Path | None, **rest: Any) -> Any:
+        return function(*given, output=Output(form, output), **rest)
+
+    return cast("F", format_options(command))
+
+
 def reading_options(function: F) -> F:
-    """Add the operands, --where, --runs, --format and -o."""
-    for add in (format_options, folder_option, where_option, operands_argument):
-        function = add(function)
-    return function
-
-
-def show_parts(parts: Sequence[Part], form: str | None, output: Path | None, *, head: Row | None = None) -> None:
-    """Write the parts of an answer.
-
-    As tables they are printed one below the other, in JSON they form one object, and in CSV or JSON lines there is a
-    column `part`. `head` are fields of the object besides the parts.
-    """
-    form = form_of(form, output, FORMATS)
-    shown = [part for part in parts if part[2]]
-    if form == "json":
-        whole = {**(head or {}), **{name: rows for name, _, rows in shown}}
-        _out(json.dumps(plain(whole, form), indent=1, ensure_ascii=False, allow_nan=False), output)
-    elif form in ("csv", "jsonl"):
-        rows = [{"part": name, **row} for name, _, rows in shown for row in plain(rows, form)]
-        if form == "csv":
-            names = list(dict.fromkeys(key for row in rows for key in row))
-            rows = [{name: row.get(name) for name in names} for row in rows]
-        show_rows(rows, form, output)
-    else:
-        _out("\n".join(_titled(title, rows) for _, title, rows in shown), output)
-
-
-def show_list(rows: list[Row], form: str | None, output: Path | None) -> None:
-    """Write one list of rows, which in JSON is a list."""
-    if form in (None, "table") and output is None:
-        _out(table(rows).rstrip("\n"), None)
-    else:
-        show_rows(plain(rows, form_of(form, output, FORMATS)), form, output)
+    """Add the options of `input_options` and of `output_options`."""
+    return input_options(output_options(function))
 
 
 def _out(text: str, output: Path | None) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from dbdyno.base.limits import Count
 from dbdyno.cli.stats.options import (
+    Input,
+    Output,
     Row,
     by_option,
     column_option,
     note_infinite,
     reading_options,
-    show_parts,
 )
 
 
@@ -29,11 +28,8 @@ from dbdyno.cli.stats.options import (
     help="Number of largest values to list, as whole rows.",
 )
 def command(
-    operands: tuple[str, ...],
-    where: str | None,
-    folder: Path,
-    form: str | None,
-    output: Path | None,
+    given: Input,
+    output: Output,
     column: str | None,
     by: str | None,
     longest: int,
@@ -48,7 +44,7 @@ def command(
     from dbdyno.cli.stats.read import describe_operands
     from dbdyno.cli.stats.source import largest_rows, resolve_all
 
-    found, used, _ = describe_operands(operands, folder, column=column, by=by, where=where, fences=True)
+    found, used, _ = describe_operands(given, column=column, by=by, fences=True)
     note_infinite(found.groups)
     counts: list[Row] = []
     for group in found.groups:
@@ -74,18 +70,15 @@ def command(
             }
         )
     rows: list[Row] = []
-    sources = resolve_all(operands, folder)
+    sources = resolve_all(given.operands, given.folder)
     for source in sources if longest else []:
-        names, values = largest_rows(source, used, longest, where)
+        names, values = largest_rows(source, used, longest, given.where)
         extra = {"operand": source.label} if len(sources) > 1 else {}
         rows += [{**extra, **dict(zip(names, row, strict=True))} for row in values]
     rows.sort(key=lambda row: row[used], reverse=True)
     rows = [{"rank": at, **row} for at, row in enumerate(rows[:longest], 1)]
-    show_parts(
-        [("outliers", f"Far out: {used}", counts), ("longest", "The longest", _text(rows))],
-        form,
-        output,
-        head={"column": used},
+    output.show_parts(
+        [("outliers", f"Far out: {used}", counts), ("longest", "The longest", _text(rows))], head={"column": used}
     )
 
 

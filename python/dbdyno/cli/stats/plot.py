@@ -8,16 +8,13 @@ from typing import Any
 import click
 
 from dbdyno.base.limits import Count
-from dbdyno.cli.output import folder_option
-from dbdyno.cli.stats.options import by_option, operands_argument, where_option
+from dbdyno.cli.stats.options import Input, by_option, input_options
 
 KINDS = ("scatter", "histogram", "density", "longest", "usl")
 
 
 @click.command("plot")
-@operands_argument
-@where_option
-@folder_option
+@input_options
 @click.option("-x", "x", metavar="COL", help="Column of x, or of the values.")
 @click.option("-y", "y", metavar="COL", help="Column of y, or of the values.")
 @by_option
@@ -31,9 +28,7 @@ KINDS = ("scatter", "histogram", "density", "longest", "usl")
     help="PNG, SVG or HTML by suffix; without it the figure is text.",
 )
 def command(
-    operands: tuple[str, ...],
-    where: str | None,
-    folder: Path,
+    given: Input,
     x: str | None,
     y: str | None,
     by: str | None,
@@ -55,11 +50,11 @@ def command(
             raise click.UsageError(f"--kind {kind} needs -x and -y")
         if by is not None:
             raise click.UsageError(f"--by does not go with --kind {kind}")
-        text, chart = _of_two(operands, folder, where, kind, x, y, log)
+        text, chart = _of_two(given, kind, x, y, log)
     else:
         if x is not None and y is not None:
             raise click.UsageError(f"--kind {kind} takes one column, with -x or -y")
-        text, chart = _of_one(operands, folder, where, kind, x or y, by, longest)
+        text, chart = _of_one(given, kind, x or y, by, longest)
     if output is None:
         click.echo(text())
         return
@@ -72,20 +67,12 @@ def command(
     click.echo(str(output))
 
 
-def _of_two(
-    operands: tuple[str, ...],
-    folder: Path,
-    where: str | None,
-    kind: str,
-    x: str,
-    y: str,
-    log: bool | None,
-) -> tuple[Any, Any]:
+def _of_two(given: Input, kind: str, x: str, y: str, log: bool | None) -> tuple[Any, Any]:
     from dbdyno.cli.stats import draw as stats_draw
     from dbdyno.cli.stats.read import pairs
     from dbdyno.stats import plots
 
-    a, b = pairs(operands, folder, [x, y], where)
+    a, b = pairs(given, [x, y])
     if kind == "scatter":
         from dbdyno.report.figures import scatter
 
@@ -100,23 +87,13 @@ def _of_two(
     return lambda: stats_draw.scaling(fitted, x, y), lambda: figure.draw(fitted, x, y)
 
 
-def _of_one(
-    operands: tuple[str, ...],
-    folder: Path,
-    where: str | None,
-    kind: str,
-    y: str | None,
-    by: str | None,
-    longest: int,
-) -> tuple[Any, Any]:
+def _of_one(given: Input, kind: str, y: str | None, by: str | None, longest: int) -> tuple[Any, Any]:
     from dbdyno.base.errors import StatsError
     from dbdyno.cli.stats import draw as stats_draw
     from dbdyno.cli.stats.read import describe_operands
     from dbdyno.stats import plots
 
-    found, column, _ = describe_operands(
-        operands, folder, column=y, by=by, where=where, longest=longest if kind == "longest" else 0
-    )
+    found, column, _ = describe_operands(given, column=y, by=by, longest=longest if kind == "longest" else 0)
     if not any(group.n for group in found.groups):
         raise StatsError("nothing to draw", next_step="look at --where")
     if kind == "histogram":

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import click
 
-from dbdyno.cli.output import format_options
-from dbdyno.cli.stats.options import level_option, p_fields, show_list
+from dbdyno.cli.stats.options import Output, level_option, output_options, p_fields
 
 
-class Whole(click.ParamType[int]):
+class WholeNumber(click.ParamType[int]):
     """A whole number, also as 1e6 or 1_000_000."""
 
     name = "whole number"
@@ -34,10 +32,10 @@ class Whole(click.ParamType[int]):
 
 @click.command("prob-r", context_settings={"ignore_unknown_options": True})
 @click.argument("r", type=float)
-@click.argument("n", type=Whole())
+@click.argument("n", type=WholeNumber())
 @level_option
-@format_options
-def command(r: float, n: int, level: float, form: str | None, output: Path | None) -> None:
+@output_options
+def command(r: float, n: int, level: float, output: Output) -> None:
     """Two-sided p of a correlation R over N independent pairs, and its interval.
 
     \b
@@ -48,4 +46,4 @@ def command(r: float, n: int, level: float, form: str | None, output: Path | Non
 
     low, high = fisher_interval(r, n, level) if -1 <= r <= 1 else (float("nan"),) * 2
     row = {"r": r, "n": n, **p_fields(prob_r_log10(r, n)), "low": low, "high": high, "note": NOTE}
-    show_list([row], form, output)
+    output.show_list([row])

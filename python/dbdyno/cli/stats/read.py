@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import StatsError
@@ -18,19 +17,18 @@ from dbdyno.cli.stats.source import (
 )
 
 if TYPE_CHECKING:
+    from dbdyno.cli.stats.options import Input
     from dbdyno.stats.description import Described
 
 NO_BLOCKS = "-"
 
 
 def describe_operands(
-    operands: Sequence[str],
-    folder: Path,
+    given: Input,
     *,
     column: str | None,
     by: str | None,
     block: str | None = NO_BLOCKS,
-    where: str | None,
     first: str | None = None,
     level: float = 0.95,
     longest: int = 0,
@@ -46,7 +44,7 @@ def describe_operands(
         StatsError: a column is missing or not numeric.
         EvidenceError: an operand cannot be read.
     """
-    sources = resolve_all(operands, folder)
+    sources, where = resolve_all(given.operands, given.folder), given.where
     options = {"level": level, "longest": longest, "fences": fences}
     if engine == "spark":
         return _by_spark(sources, column, by, block, where, first, options)
@@ -91,7 +89,7 @@ def _by_duckdb(
     block: str | None,
     where: str | None,
     first: str | None,
-    options: dict[str, Any],
+    options: Mapping[str, Any],
 ) -> Described:
     import numpy as np
 
@@ -156,7 +154,7 @@ def _by_spark(
     block: str | None,
     where: str | None,
     first: str | None,
-    options: dict[str, Any],
+    options: Mapping[str, Any],
 ) -> tuple[Described, str, str | None]:
     from dbdyno.stats.spark import describe_by_spark
 
@@ -183,7 +181,7 @@ def _by_spark(
     )
 
 
-def pairs(operands: Sequence[str], folder: Path, columns: Sequence[str], where: str | None) -> list[Any]:
+def pairs(given: Input, columns: Sequence[str]) -> list[Any]:
     """Return whole numeric columns over all operands, aligned by row.
 
     Raises:
@@ -194,7 +192,7 @@ def pairs(operands: Sequence[str], folder: Path, columns: Sequence[str], where: 
     from dbdyno.stats.arrays import column as as_column
 
     parts = [
-        [as_column(array).astype(np.float64) for array in take(s, columns, (), where).numbers]
-        for s in resolve_all(operands, folder)
+        [as_column(array).astype(np.float64) for array in take(s, columns, (), given.where).numbers]
+        for s in resolve_all(given.operands, given.folder)
     ]
     return [np.concatenate(same) for same in zip(*parts, strict=True)]

@@ -262,14 +262,14 @@ def _typed(known: dict[str, str]) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Taken:
+class SourceColumns:
     """Columns of a source: `numbers` as arrays, `words` as (indexes into names, names)."""
 
     numbers: list[Any]
     words: list[tuple[Any, list[str]]]
 
 
-def take(source: Source, numbers: Sequence[str], words: Sequence[str] = (), where: str | None = None) -> Taken:
+def take(source: Source, numbers: Sequence[str], words: Sequence[str] = (), where: str | None = None) -> SourceColumns:
     """Read columns of the rows for which `where` holds.
 
     Raises:
@@ -308,7 +308,7 @@ def take(source: Source, numbers: Sequence[str], words: Sequence[str] = (), wher
             ).fetchnumpy()
         except duckdb.Error as error:
             raise StatsError(_first(error), where=source.label, next_step="look at --where and the columns") from error
-    return Taken(
+    return SourceColumns(
         [found[f"n{at}"] for at in range(len(numbers))],
         [(found[f"c{at}"], names) for at, names in enumerate(lists)],
     )

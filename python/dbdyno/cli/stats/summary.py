@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from dbdyno.cli.stats.options import (
+    Input,
+    Output,
     Row,
     by_option,
     column_option,
@@ -15,7 +16,6 @@ from dbdyno.cli.stats.options import (
     level_option,
     note_infinite,
     reading_options,
-    show_list,
 )
 
 if TYPE_CHECKING:
@@ -29,11 +29,8 @@ if TYPE_CHECKING:
 @level_option
 @engine_option
 def command(
-    operands: tuple[str, ...],
-    where: str | None,
-    folder: Path,
-    form: str | None,
-    output: Path | None,
+    given: Input,
+    output: Output,
     column: str | None,
     by: str | None,
     level: float,
@@ -49,12 +46,12 @@ def command(
     """
     from dbdyno.cli.stats.read import describe_operands
 
-    found, used, _ = describe_operands(operands, folder, column=column, by=by, where=where, level=level, engine=engine)
+    found, used, _ = describe_operands(given, column=column, by=by, level=level, engine=engine)
     if found.approximate:
         click.echo(f"note: {found.approximate}", err=True)
     note_infinite(found.groups)
-    rows = summary_rows(found, used if by is None and len(operands) == 1 else None)
-    show_list(rows, form, output)
+    rows = summary_rows(found, used if by is None and len(given.operands) == 1 else None)
+    output.show_list(rows)
 
 
 def summary_rows(described: Described, name: str | None = None) -> list[Row]:

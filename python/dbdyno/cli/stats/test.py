@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dbdyno.base.limits import Count
 from dbdyno.cli.stats.options import (
+    Input,
+    Output,
     Part,
     Row,
     by_option,
@@ -19,7 +20,6 @@ from dbdyno.cli.stats.options import (
     note_infinite,
     p_fields,
     reading_options,
-    show_parts,
 )
 
 if TYPE_CHECKING:
@@ -55,11 +55,8 @@ class _Summary(click.ParamType[tuple[int, float, float]]):
 @level_option
 @engine_option
 def command(
-    operands: tuple[str, ...],
-    where: str | None,
-    folder: Path,
-    form: str | None,
-    output: Path | None,
+    given: Input,
+    output: Output,
     column: str | None,
     by: str | None,
     block: str | None,
@@ -81,20 +78,18 @@ def command(
     dbdyno stats test --from-summary 4000000,508.6763,176.145 4000000,542.3583,185.668
     """
     if from_summary:
-        _from_summary(operands, level, form, output)
+        _from_summary(given.operands, level, output)
         return
     from dbdyno.cli.stats.read import describe_operands
     from dbdyno.stats.group_tests import NOTE, compare_groups, compare_in_blocks
 
-    if by is None and len(operands) < 2:
+    if by is None and len(given.operands) < 2:
         raise click.UsageError("a test needs groups: name a column with --by, or two operands")
     found, used, blocks = describe_operands(
-        operands,
-        folder,
+        given,
         column=column,
         by=by,
         block=block,
-        where=where,
         first=base,
         level=level,
         longest=longest,
@@ -105,12 +100,12 @@ def command(
         raise click.UsageError(f"--base {base!r} is none of the groups: {', '.join(names)}")
     note_infinite(found.groups)
     tests = compare_groups(found)
-    lead = _block_rows(compare_in_blocks(found, randomised=_by_lot(operands, folder, by)), names)
+    lead = _block_rows(compare_in_blocks(found, randomised=_is_randomised(given, by)), names)
     if found.approximate:
         click.echo(f"note: {found.approximate}", err=True)
     if not lead:
         click.echo(f"note: {_no_blocks(blocks, len(names))}", err=True)
-    table = form in (None, "table") and output is None
+    table = output.is_screen
     if lead and table:
         click.echo(f"{lead[0]['answer']}\n")
         lead = [{k: v for k, v in row.items() if k != "answer"} for row in lead]
@@ -119,7 +114,7 @@ def command(
         ("tests", f"Over single values of {used} ({NOTE})", test_rows(tests)),
         *description_parts(found, table),
     ]
-    show_parts(parts, form, output, head={"column": used, "groups": names})
+    output.show_parts(parts, head={"column": used, "groups": names})
 
 
 def _block_rows(answers: list[BlockAnswer], names: list[str]) -> list[Row]:
@@ -152,14 +147,14 @@ def _no_blocks(column: str | None, groups: int) -> str:
     return f"column {column} holds fewer than two blocks of each group, or values not above 0"
 
 
-def _by_lot(operands: tuple[str, ...], folder: Path, by: str | None) -> bool:
+def _is_randomised(given: Input, by: str | None) -> bool:
     """Return True if the order of the groups was randomised: they are arms of one of our experiments."""
     from dbdyno.cli.stats.source import resolve
     from dbdyno.evidence.query import is_trace
 
-    if len(operands) > 1 or by != "arm":
+    if len(given.operands) > 1 or by != "arm":
         return False
-    run = resolve(operands[0], folder).run
+    run = resolve(given.operands[0], given.folder).run
     return run is not None and not is_trace(run)
 
 
@@ -224,7 +219,7 @@ def histogram_rows(found: Described, table: bool) -> list[Row]:
     return rows
 
 
-def _from_summary(operands: tuple[str, ...], level: float, form: str | None, output: Path | None) -> None:
+def _from_summary(operands: tuple[str, ...], level: float, output: Output) -> None:
     from dbdyno.stats.group_tests import from_summary
     from dbdyno.stats.tails import normal_log10_p
 
@@ -235,4 +230,4 @@ def _from_summary(operands: tuple[str, ...], level: float, form: str | None, out
     found = from_summary(first, second, level=level)
     rows = test_rows([found])
     rows[0]["log10_p_normal"] = normal_log10_p(found.statistic)
-    show_parts([("tests", "", rows)], form, output, head={"difference": found.effect_value})
+    output.show_parts([("tests", "", rows)], head={"difference": found.effect_value})

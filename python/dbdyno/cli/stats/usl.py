@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from dbdyno.cli.stats.options import Row, level_option, reading_options, show_parts, y_option
+from dbdyno.cli.stats.options import Input, Output, Row, level_option, reading_options, y_option
 
 
 @click.command("usl")
@@ -15,11 +13,8 @@ from dbdyno.cli.stats.options import Row, level_option, reading_options, show_pa
 @y_option
 @level_option
 def command(
-    operands: tuple[str, ...],
-    where: str | None,
-    folder: Path,
-    form: str | None,
-    output: Path | None,
+    given: Input,
+    output: Output,
     x: str,
     y: str,
     level: float,
@@ -32,7 +27,7 @@ def command(
     from dbdyno.cli.stats.read import pairs
     from dbdyno.stats.scalability import usl
 
-    load, throughput = pairs(operands, folder, [x, y], where)
+    load, throughput = pairs(given, [x, y])
     fit = usl(load, throughput, level=level)
     meanings = {
         "alpha": "contention: the share that queues",
@@ -59,4 +54,4 @@ def command(
         "r2": fit.r2,
         "note": fit.note,
     }
-    show_parts([("parameters", "", rows), ("fit", "Fit", [whole])], form, output, head={"x": x, "y": y})
+    output.show_parts([("parameters", "", rows), ("fit", "Fit", [whole])], head={"x": x, "y": y})

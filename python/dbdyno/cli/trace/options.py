@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dbdyno.base.limits import Count, Number
-from dbdyno.base.visible import own
+from dbdyno.base.visible import unwrapped
 
 if TYPE_CHECKING:
     from dbdyno.trace.job import Options, Progress
@@ -148,7 +148,7 @@ def progress() -> Iterator[Progress | None]:
         else:
             text = f"reading {done / total:4.0%}, {done / seconds / 1e6:.0f} MB/s"
         if text or written:
-            own(sys.stderr).write(f"\r{text:<40}" + ("\r" if not text else ""))
+            unwrapped(sys.stderr).write(f"\r{text:<40}" + ("\r" if not text else ""))
             sys.stderr.flush()
             written = bool(text)
 

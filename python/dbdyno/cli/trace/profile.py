@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.base.limits import Count
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.trace.options import (
@@ -92,7 +92,7 @@ def command(
     end_with(model["refused"], torn=model["torn"])
 
 
-def _recipe(text: str | None) -> dict[str, Any]:
+def _recipe(text: str | None) -> JsonObject:
     if text is None:
         return {}
     from dbdyno.trace.recipes import recipe

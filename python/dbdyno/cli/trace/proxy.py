@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,20 +81,20 @@ def command(
     psql "host=127.0.0.1 port=6543 dbname=app"
     dbdyno trace profile runs/now
     """
-    from dbdyno.trace.proxy.proxy_run import Wanted, proxying, server_of, spin_ns
+    from dbdyno.trace.proxy.proxy_run import ProxyOptions, proxying, server_of, spin_ns
     from dbdyno.trace.units import length_ns
 
     for_ns = length_ns(length, "--for") if length else None
     out = out or Path("runs") / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-wire"
-    wanted = Wanted(listen, server_of(to), for_ns, binds, tls_cert, tls_key, server_tls, server_ca, spin_ns(spin))
+    wanted = ProxyOptions(listen, server_of(to), for_ns, binds, tls_cert, tls_key, server_tls, server_ca, spin_ns(spin))
     _more_descriptors()
     with proxying(wanted, out) as it:
         click.echo(f"dbdyno: clients of {to} connect to {it.address}; Ctrl-C ends it", err=True)
         _wait(it)
-    told = it.told
-    click.echo(f"{out}: {told['calls']} calls of {told['sessions_all']} sessions")
+    report = it.report
+    click.echo(f"{out}: {report['calls']} calls of {report['sessions_all']} sessions")
     click.echo(f"next: dbdyno trace profile {out}", err=True)
-    if told["lost_track"]:
+    if report["lost_track"]:
         raise click.exceptions.Exit(2)
 
 
@@ -120,14 +121,14 @@ def _wait(it: Proxying) -> None:
         show_line()
 
 
-def line(told: dict[str, Any]) -> str:
+def line(report: Mapping[str, Any]) -> str:
     """Return a line with sessions, calls per second, their median, and the number of problems."""
-    if not told:
+    if not report:
         return "clients are awaited"
-    wrong = sum(told[key] for key in ("unreachable", "rubbish", "broken", "lost_track", "tls_refused"))
-    p50 = "-" if told["p50_ns"] is None else f"{told['p50_ns'] / 1e3:,.0f} us"
+    wrong = sum(report[key] for key in ("unreachable", "rubbish", "broken", "lost_track", "tls_refused"))
+    p50 = "-" if report["p50_ns"] is None else f"{report['p50_ns'] / 1e3:,.0f} us"
     said = (
-        f"{told['elapsed_ns'] / 1e9:.0f} s: {told['sessions']} sessions, {told['calls']:,} calls,"
-        f" {told['calls_per_s']:,.0f} calls/s, p50 {p50}"
+        f"{report['elapsed_ns'] / 1e9:.0f} s: {report['sessions']} sessions, {report['calls']:,} calls,"
+        f" {report['calls_per_s']:,.0f} calls/s, p50 {p50}"
     )
-    return f"{said}; {wrong} went wrong, the last: {told['last']}" if wrong else said
+    return f"{said}; {wrong} went wrong, the last: {report['last']}" if wrong else said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -80,14 +81,14 @@ def command(
     dbdyno trace profile runs/now
     """
     from dbdyno.trace.record.process import place_of
-    from dbdyno.trace.record.recording import Wanted, recording
+    from dbdyno.trace.record.recording import RecordingOptions, recording
     from dbdyno.trace.record.texts import texts_of
     from dbdyno.trace.units import length_ns
 
     for_ns = length_ns(length, "--for") if length else None
     out = out or Path("runs") / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-waits"
     place = place_of(dsn, pid, datadir)
-    wanted = Wanted(database, user, for_ns, cost_limit / 100, details, mode)
+    wanted = RecordingOptions(database, user, for_ns, cost_limit / 100, details, mode)
     texts = partial(texts_of, dsn) if dsn else None
     with recording(place, out, wanted, texts) as it:
         if it.instead:
@@ -95,9 +96,9 @@ def command(
         _wait(it)
     for warning in it.warnings:
         click.echo(f"dbdyno: {warning}", err=True)
-    click.echo(f"{out}: {it.told['calls']} calls, {it.told['waits']} waits of {it.told['sessions_all']} sessions")
+    click.echo(f"{out}: {it.report['calls']} calls, {it.report['waits']} waits of {it.report['sessions_all']} sessions")
     click.echo(f"next: dbdyno trace profile {out}", err=True)
-    if it.told.get("lost") or it.told.get("undecoded") or it.told.get("refused"):
+    if it.report.get("lost") or it.report.get("undecoded") or it.report.get("refused"):
         raise click.exceptions.Exit(2)
 
 
@@ -110,26 +111,26 @@ def _wait(it: Recording) -> None:
             time.sleep(_LOOK_S)
             if shows and time.monotonic() - shown_at >= _SHOWN_S:
                 shown_at = time.monotonic()
-                told = it.look()
-                if told.get("elapsed_ns") != before.get("elapsed_ns"):
-                    show_line(line(told, before))
-                before = told
+                report = it.look()
+                if report.get("elapsed_ns") != before.get("elapsed_ns"):
+                    show_line(line(report, before))
+                before = report
     if shows:
         show_line()
 
 
-def line(told: dict[str, Any], before: dict[str, Any]) -> str:
+def line(report: Mapping[str, Any], before: Mapping[str, Any]) -> str:
     """Return a line with sessions, notes per second, losses, and overhead."""
-    if not told:
+    if not report:
         return "the first notes are awaited"
-    over_s = (told["elapsed_ns"] - before.get("elapsed_ns", 0)) / 1e9
-    notes = told["notes"] - before.get("notes", 0)
+    over_s = (report["elapsed_ns"] - before.get("elapsed_ns", 0)) / 1e9
+    notes = report["notes"] - before.get("notes", 0)
     rate = notes / over_s if over_s > 0 else 0
-    cores = (told["probes_ns"] - before.get("probes_ns", 0)) / (over_s * 1e9) if over_s > 0 else 0
-    own = (told["own_cpu_ns"] - before.get("own_cpu_ns", 0)) / (over_s * 1e9) if over_s > 0 else 0
-    by = "watchpoints" if told.get("mode") == "watch" else "probes"
-    given_up = "".join(f"; {shed.partition(':')[0]}" for shed in told.get("shed", []))
+    cores = (report["probes_ns"] - before.get("probes_ns", 0)) / (over_s * 1e9) if over_s > 0 else 0
+    own = (report["own_cpu_ns"] - before.get("own_cpu_ns", 0)) / (over_s * 1e9) if over_s > 0 else 0
+    by = "watchpoints" if report.get("mode") == "watch" else "probes"
+    given_up = "".join(f"; {shed.partition(':')[0]}" for shed in report.get("shed", []))
     return (
-        f"{told['elapsed_ns'] / 1e9:.0f} s: {told['sessions']} sessions, {told['waits']:,} waits, {rate:,.0f} notes/s,"
-        f" {told['lost']:,} lost; {by} {cores:.1%}, recorder {own:.1%} of a core{given_up}"
+        f"{report['elapsed_ns'] / 1e9:.0f} s: {report['sessions']} sessions, {report['waits']:,} waits, {rate:,.0f}"
+        f" notes/s, {report['lost']:,} lost; {by} {cores:.1%}, recorder {own:.1%} of a core{given_up}"
     )

@@ -70,15 +70,15 @@ def command(
     connection = Postgres.open(dsn).conninfo()
     with replaying(run, connection, wanted) as it:
         _wait(it)
-    told = it.told
+    report = it.report
     if form == "json":
-        click.echo(json.dumps(told, indent=1))
+        click.echo(json.dumps(report, indent=1))
     else:
-        for sentence in sentences(told, wanted):
+        for sentence in sentences(report, wanted):
             click.echo(sentence)
-        for line in told["told"]:
+        for line in report["told"]:
             click.echo(f"  {line}")
-    if differences(told):
+    if differences(report):
         raise click.exceptions.Exit(1)
 
 

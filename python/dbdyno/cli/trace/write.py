@@ -8,20 +8,12 @@ from pathlib import Path
 import click
 
 from dbdyno.base.errors import TraceError
-from dbdyno.cli.output import folder_option
+from dbdyno.cli.trace_folder import create_empty, run_to_folder
 from dbdyno.evidence import find_run
 
 
 @click.command("write")
-@click.argument("run_name", metavar="RUN")
-@click.option(
-    "--out",
-    required=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="The folder for the trace files.",
-)
-@folder_option
+@run_to_folder
 def command(run_name: str, out: Path, folder: Path) -> None:
     """Write the imported RUN as trace files into DIR, one for each file that was read.
 
@@ -40,9 +32,7 @@ def command(run_name: str, out: Path, folder: Path) -> None:
             where=str(run.path),
             next_step=f"any Parquet reader reads it; here: dbdyno trace profile {run.path}",
         )
-    if out.exists() and any(out.iterdir()):
-        raise TraceError("is not empty", where=str(out), next_step="choose an empty or a new folder with --out")
-    out.mkdir(parents=True, exist_ok=True)
+    create_empty(out, TraceError)
     written = json.loads(_core.write_trace(run.path, out))
     for file in written.get("files", []):
         click.echo(f"{file.get('path')}: {file.get('records')} records")

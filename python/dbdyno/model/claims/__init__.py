@@ -11,10 +11,10 @@ import importlib
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from dbdyno.base.errors import ModelError
-from dbdyno.model.claims.base import Claim, Told, to_json
+from dbdyno.base.json_types import JsonObject
+from dbdyno.model.claims.base import Claim, ClaimResult, to_json
 from dbdyno.model.claims.bench import Bench, Kept
 from dbdyno.model.describe import SCHEMA
 
@@ -61,7 +61,7 @@ def hold(
     most: int | None = None,
     seed: int = SEED,
     on_progress: Callable[[str], None] = lambda _: None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Measure claims and return the page about them.
 
     A claim that cannot be measured gets an `error`; the others are measured anyway.
@@ -103,7 +103,7 @@ def _placed(on_progress: Callable[[str], None], place: str, words: str) -> None:
     on_progress(place + words)
 
 
-def _held(claim: Claim, replications: tuple[int, int], seed: int, on_progress: Callable[[str], None]) -> Told:
+def _held(claim: Claim, replications: tuple[int, int], seed: int, on_progress: Callable[[str], None]) -> ClaimResult:
     """Measure a claim, doubling the replications until its verdict is steady or the maximum is reached."""
     done = 0
     begun = time.monotonic()

@@ -124,7 +124,7 @@ class Measured(TypedDict):
     steady: bool
 
 
-class Told(TypedDict, total=False):
+class ClaimResult(TypedDict, total=False):
     """A claim with its measured quantities, or with the error that prevented the measurement."""
 
     claim: str
@@ -140,7 +140,7 @@ class Told(TypedDict, total=False):
     seconds: float
 
 
-def to_json(claim: Claim, parts: Sequence[Part]) -> Told:
+def to_json(claim: Claim, parts: Sequence[Part]) -> ClaimResult:
     """Return a claim with its measured quantities as plain data."""
     rows: list[Measured] = []
     for part in parts:

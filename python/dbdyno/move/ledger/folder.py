@@ -28,6 +28,7 @@ from typing import Any, TypedDict, cast
 from dbdyno.base.core_types import MoveRecord
 from dbdyno.base.errors import EvidenceError, MoveError
 from dbdyno.base.files import make_folder, make_inner_folder, write_whole
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.files import read_json
 from dbdyno.evidence.seal import is_own, seal
 
@@ -55,7 +56,7 @@ class Ledger:
     The manifest's plan is sealed: it is executed only if this user made it.
     """
 
-    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, manifest: JsonObject) -> None:
         self.folder = folder
         self.manifest = manifest
 
@@ -112,9 +113,9 @@ class Ledger:
         return cls(folder, manifest)
 
     @property
-    def plan(self) -> dict[str, Any]:
+    def plan(self) -> JsonObject:
         """Return the job's plan."""
-        plan: dict[str, Any] = self.manifest["plan"]
+        plan: JsonObject = self.manifest["plan"]
         return plan
 
     def refuse_foreign(self) -> None:
@@ -316,7 +317,7 @@ def files_of(chunk: Mapping[str, Any], record: Mapping[str, Any]) -> list[Filed]
     return [] if not chunk["file"] or partitioned else [cast("Filed", {**record, "file": chunk["file"]})]
 
 
-def _is_whole(manifest: dict[str, Any]) -> bool:
+def _is_whole(manifest: JsonObject) -> bool:
     """Return True if a manifest has every field that is read before its seal is checked."""
     plan, snapshots = manifest.get("plan"), manifest.get("snapshots")
     if not isinstance(plan, dict) or not isinstance(snapshots, list) or not isinstance(manifest.get("status"), str):

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.events import Engine, wait_class
 from dbdyno.evidence.seal import is_own
 from dbdyno.move.engines.postgres.source import application
@@ -25,7 +26,7 @@ SCHEMA = 1
 KIND = "move"
 REJECTS_SHOWN = 20
 KILLED = "ended without a note: killed, or its machine went down"
-Row = dict[str, Any]
+Row = JsonObject
 
 
 def account(folder: Path) -> Row:

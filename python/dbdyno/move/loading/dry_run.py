@@ -9,16 +9,18 @@ import psycopg
 
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.source import failure
-from dbdyno.move.engines.postgres.target import Goal, matched
+from dbdyno.move.engines.postgres.target import TargetTable, matched
 from dbdyno.move.loading.files import described, files_of, rejects_of
 from dbdyno.move.loading.load import reached
 from dbdyno.move.loading.methods import WAYS, Loading
-from dbdyno.move.loading.request import Into
+from dbdyno.move.loading.request import LoadRequest
 from dbdyno.move.nouns import counted
-from dbdyno.move.reading.run import How
+from dbdyno.move.reading.run import JobOptions
 
 
-def rehearse(target: Postgres, folder: Path, into: Into, how: How, *, read_again: bool, compare: bool) -> list[str]:
+def rehearse(
+    target: Postgres, folder: Path, into: LoadRequest, how: JobOptions, *, read_again: bool, compare: bool
+) -> list[str]:
     """Return lines that describe the files, the method of loading them, and what each column would become.
 
     Raises:
@@ -47,7 +49,7 @@ def sum_of(files: Sequence[Path], heads: Sequence[tuple[object, int | None]]) ->
     return f"{counted(len(files), 'file')}{told}, {size / 1e6:,.1f} MB"
 
 
-def columns_of(goal: Goal) -> list[str]:
+def columns_of(goal: TargetTable) -> list[str]:
     """Return one line per column with its incoming and its target type."""
     return [
         f"  {one.name}: {one.staged} -> {one.declared}"

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from dbdyno import _core
-from dbdyno.base.core_types import MoveCount, MoveRefused
+from dbdyno.base.core_types import FileColumn, MoveCount, MoveRefused
 from dbdyno.base.errors import MoveError
 from dbdyno.move.ledger.folder import INNER, Filed, Ledger
 from dbdyno.move.ledger.folder import files_of as parts_of
 from dbdyno.move.loading.pieces import CSV
 from dbdyno.move.loading.rejects import Rejects
-from dbdyno.move.loading.request import Into
+from dbdyno.move.loading.request import LoadRequest
 
 
 def files_of(folder: Path) -> tuple[list[Path], dict[str, Filed] | None]:
@@ -61,7 +61,7 @@ def files_of(folder: Path) -> tuple[list[Path], dict[str, Filed] | None]:
     return files, records
 
 
-def described(files: Sequence[Path]) -> list[tuple[list[dict[str, Any]], int | None]]:
+def described(files: Sequence[Path]) -> list[tuple[list[FileColumn], int | None]]:
     """Return the columns and the number of rows (None if unknown) of each file; all files must have the same columns.
 
     Raises:
@@ -79,7 +79,7 @@ def described(files: Sequence[Path]) -> list[tuple[list[dict[str, Any]], int | N
     return found
 
 
-def _describe(path: Path) -> tuple[list[dict[str, Any]], int | None]:
+def _describe(path: Path) -> tuple[list[FileColumn], int | None]:
     try:
         return _core.move_describe(path)
     except MoveError as error:
@@ -87,7 +87,7 @@ def _describe(path: Path) -> tuple[list[dict[str, Any]], int | None]:
         raise MoveError(error.message, where=error.where, next_step=step) from None
 
 
-def _header(path: Path) -> list[dict[str, Any]]:
+def _header(path: Path) -> list[FileColumn]:
     """Return the columns of a CSV from its header line; all are text, which the server parses by the table's types."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
@@ -122,7 +122,7 @@ def spooled(stream: IO[bytes]) -> Iterator[Path]:
             raise MoveError(message, where=where, next_step=error.next_step) from None
 
 
-def rejects_of(into: Into, files: Sequence[Path]) -> Rejects | None:
+def rejects_of(into: LoadRequest, files: Sequence[Path]) -> Rejects | None:
     """Return the collector of rejected rows, or None if rows are not to be rejected.
 
     Raises:

@@ -29,8 +29,8 @@ from dbdyno.move.loading.files import described, files_of, rejects_of
 from dbdyno.move.loading.methods import Loading
 from dbdyno.move.loading.pieces import CSV
 from dbdyno.move.loading.rejects import is_of_a_row
-from dbdyno.move.loading.request import Into, Loaded
-from dbdyno.move.reading.run import How, Say
+from dbdyno.move.loading.request import Loaded, LoadRequest
+from dbdyno.move.reading.run import JobOptions, Say
 
 DOUBLE = "23505"
 _UNKNOWN = "the rows were published: all of them are there, or none is"
@@ -38,13 +38,19 @@ _COUNT = "count the rows of the table before you run it again"
 
 
 def bring(
-    target: Postgres, folder: Path, into: Into, how: How, say: Say, *, read_again: bool = False, compare: bool = False
+    target: Postgres,
+    folder: Path,
+    into: LoadRequest,
+    how: JobOptions,
+    say: Say,
+    *,
+    read_again: bool = False,
+    compare: bool = False,
 ) -> Loaded:
     """Load one file or the files of a folder into a table.
 
     If the load fails, the table is unchanged, unless the error says otherwise: after a connection lost during the
-    commit
-    the outcome is unknown.
+    commit the outcome is unknown.
 
     Args:
         target: The PostgreSQL server to load into.
@@ -81,7 +87,7 @@ def bring(
     )
 
 
-def _refusal(error: psycopg.Error, into: Into) -> MoveError:
+def _refusal(error: psycopg.Error, into: LoadRequest) -> MoveError:
     """Return the server's error with the next step, which for an error of a single row is to reject such rows."""
     found = failure(error, into.table)
     if into.rejects is None and is_of_a_row(error) and error.sqlstate != DOUBLE:
@@ -91,7 +97,7 @@ def _refusal(error: psycopg.Error, into: Into) -> MoveError:
 
 
 @contextlib.contextmanager
-def reached(target: Postgres, into: Into) -> Iterator[psycopg.Connection[Any]]:
+def reached(target: Postgres, into: LoadRequest) -> Iterator[psycopg.Connection[Any]]:
     """Open a session that prepares and publishes, and close it on exit."""
     name = application(f"into {into.table}"[:40])
     with contextlib.closing(target.connect(application_name=name, statement_timeout_ms=0)) as conn:

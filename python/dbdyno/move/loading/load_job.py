@@ -19,12 +19,13 @@ from psycopg import sql
 from dbdyno import _core
 from dbdyno.base.core_types import MoveDone
 from dbdyno.base.errors import MoveError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres import partitions
 from dbdyno.move.engines.postgres.publish import publish
 from dbdyno.move.engines.postgres.source import Table, application
 from dbdyno.move.engines.postgres.staging import PREFIX, copy_in, put
-from dbdyno.move.engines.postgres.target import Goal, maker
+from dbdyno.move.engines.postgres.target import TargetTable, maker
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.next_steps import named
 from dbdyno.move.ledger.next_steps import refused as goes_on
@@ -32,7 +33,7 @@ from dbdyno.move.loading.files import described, files_of, refuse_other_than_rec
 from dbdyno.move.loading.methods import refuse_misread
 from dbdyno.move.loading.pieces import CSV, Piece, by_file, piece_at, pieces_of
 from dbdyno.move.loading.rejects import Rejects
-from dbdyno.move.loading.request import PARTITIONS, Into, Loaded
+from dbdyno.move.loading.request import PARTITIONS, Loaded, LoadRequest
 from dbdyno.move.loading.staged_rows import (
     PUBLISHING,
     asked_for,
@@ -47,13 +48,15 @@ from dbdyno.move.loading.staged_rows import (
 from dbdyno.move.loading.transfer import empty_unfinished, make_stages, reached_target
 from dbdyno.move.nouns import counted
 from dbdyno.move.reading.resume import refuse_ended
-from dbdyno.move.reading.run import ENDING_SQL, How, Plan, Say, new_id
+from dbdyno.move.reading.run import ENDING_SQL, JobOptions, Plan, Say, new_id
 from dbdyno.move.reading.splits import Chunk
 
 BEGUN = "job {}: staging {}, each unlogged beside the table; to end it from the database's side: {}"
 
 
-def load(target: Postgres, source: Path, into: Into, folder: Path, how: How, say: Say, level: str) -> Loaded:
+def load(
+    target: Postgres, source: Path, into: LoadRequest, folder: Path, how: JobOptions, say: Say, level: str
+) -> Loaded:
     """Start a new job and run it from the files to the commit; if it fails, the target table is unchanged.
 
     Raises:
@@ -78,7 +81,7 @@ def load(target: Postgres, source: Path, into: Into, folder: Path, how: How, say
         return _work(target, conn, ledger, plan, goal, how, level, say)
 
 
-def begun(plan: Plan, folder: Path, how: How) -> Ledger:
+def begun(plan: Plan, folder: Path, how: JobOptions) -> Ledger:
     """Create a new ledger for the plan.
 
     Raises:
@@ -91,7 +94,7 @@ def begun(plan: Plan, folder: Path, how: How) -> Ledger:
     return ledger
 
 
-def go_on(target: Postgres, ledger: Ledger, how: How, say: Say, level: str, *, restart: bool) -> Loaded | None:
+def go_on(target: Postgres, ledger: Ledger, how: JobOptions, say: Say, level: str, *, restart: bool) -> Loaded | None:
     """Resume a job; return None if it turns out to have been published already.
 
     Raises:
@@ -123,7 +126,7 @@ def go_on(target: Postgres, ledger: Ledger, how: How, say: Say, level: str, *, r
         return _work(target, conn, ledger, plan, goal, how, level, say)
 
 
-def plan_again(plan: Plan, into: Into, how: How, *, restart: bool) -> Plan:
+def plan_again(plan: Plan, into: LoadRequest, how: JobOptions, *, restart: bool) -> Plan:
     """Return the plan of a resumed job: unchanged, or with `restart` made anew from the files as they are now.
 
     Raises:
@@ -136,7 +139,7 @@ def plan_again(plan: Plan, into: Into, how: How, *, restart: bool) -> Plan:
     return replace(fresh, into=plan.into)
 
 
-def plan_of(source: Path, into: Into, target: str, job: str, workers: int) -> Plan:
+def plan_of(source: Path, into: LoadRequest, target: str, job: str, workers: int) -> Plan:
     """Return a plan with one chunk per piece of a file.
 
     Raises:
@@ -167,7 +170,7 @@ def plan_of(source: Path, into: Into, target: str, job: str, workers: int) -> Pl
     )
 
 
-def _look(path: Path) -> dict[str, Any]:
+def _look(path: Path) -> JsonObject:
     """Return path, size and modification time of a file; raise `MoveError` if it cannot be read."""
     try:
         found = path.stat()
@@ -176,7 +179,7 @@ def _look(path: Path) -> dict[str, Any]:
     return {"path": str(path.absolute()), "bytes": found.st_size, "modified_ns": found.st_mtime_ns}
 
 
-def files_in(plan: Plan) -> dict[str, Any]:
+def files_in(plan: Plan) -> JsonObject:
     """Return what the plan says about the files, or an empty dictionary if it loads none."""
     return dict(plan.files or {})
 
@@ -201,8 +204,8 @@ def _work(
     conn: psycopg.Connection[Any],
     ledger: Ledger,
     plan: Plan,
-    goal: Goal,
-    how: How,
+    goal: TargetTable,
+    how: JobOptions,
     level: str,
     say: Say,
 ) -> Loaded:
@@ -242,9 +245,9 @@ def _publish(
     conn: psycopg.Connection[Any],
     ledger: Ledger,
     plan: Plan,
-    goal: Goal,
+    goal: TargetTable,
     paths: Sequence[Path],
-    how: How,
+    how: JobOptions,
     level: str,
     say: Say,
 ) -> Loaded:
@@ -279,8 +282,8 @@ def _publish(
 def _into(
     conn: psycopg.Connection[Any],
     plan: Plan,
-    goal: Goal,
-    into: Into,
+    goal: TargetTable,
+    into: LoadRequest,
     rows: int,
     rejects: Rejects | None,
     *,

@@ -25,14 +25,14 @@ from dbdyno.move.engines.postgres.partitions import Node
 from dbdyno.move.engines.postgres.publish import publish
 from dbdyno.move.engines.postgres.source import Request, take
 from dbdyno.move.engines.postgres.staging import fill, stage_name, staging
-from dbdyno.move.engines.postgres.target import Goal, Heads, maker
+from dbdyno.move.engines.postgres.target import Heads, TargetTable, maker
 from dbdyno.move.ledger.folder import MODULUS, Filed
 from dbdyno.move.loading.files import refuse_other_than_records, refuse_unstaged, refused
 from dbdyno.move.loading.pieces import CSV
 from dbdyno.move.loading.rejects import Rejects
-from dbdyno.move.loading.request import PARTITIONS, Into, Loaded
+from dbdyno.move.loading.request import PARTITIONS, Loaded, LoadRequest
 from dbdyno.move.nouns import counted
-from dbdyno.move.reading.run import How, Say, job_of, new_id, plan_of
+from dbdyno.move.reading.run import JobOptions, Say, job_of, new_id, plan_of
 
 WORDS = {
     "straight": "one worker: straight into the table, in one transaction; rows are {}",
@@ -58,9 +58,9 @@ class Loading:
     conn: psycopg.Connection[Any]
     files: Sequence[Path]
     records: dict[str, Filed] | None
-    into: Into
-    how: How
-    goal: Goal
+    into: LoadRequest
+    how: JobOptions
+    goal: TargetTable
     heads: Heads
     say: Say
     publishing: bool = False
@@ -219,9 +219,9 @@ def refuse_misread(
     target: Postgres,
     conn: psycopg.Connection[Any],
     stage: sql.Identifier,
-    goal: Goal,
+    goal: TargetTable,
     done: Sequence[Mapping[str, Any]],
-    how: How,
+    how: JobOptions,
 ) -> None:
     """Read the staged rows again through this project's reader and compare their hash with that of the files.
 

@@ -15,8 +15,8 @@ from psycopg import sql
 
 from dbdyno.base.errors import MoveError
 from dbdyno.move.engines.postgres.source import Table
-from dbdyno.move.engines.postgres.target import Goal
-from dbdyno.move.loading.request import PARTITIONS, Into
+from dbdyno.move.engines.postgres.target import TargetTable
+from dbdyno.move.loading.request import PARTITIONS, LoadRequest
 
 EACH = "*"
 """As a target: each table's original name; `schema.*` means that name in the given schema."""
@@ -27,7 +27,7 @@ where contype = 'f' and conrelid = any(%(oids)s::oid[]) and confrelid = any(%(oi
 """
 
 
-def intos(tables: Sequence[Table], into: Into, quoted: Quoted | None = None) -> list[Into]:
+def intos(tables: Sequence[Table], into: LoadRequest, quoted: Quoted | None = None) -> list[LoadRequest]:
     """Return the target of each table; `quoted` writes names in the target's SQL syntax.
 
     Raises:
@@ -53,7 +53,7 @@ def _quoted(*names: str) -> str:
     return sql.Identifier(*names).as_string(None)
 
 
-def in_order(conn: psycopg.Connection[Any], goals: Sequence[Goal]) -> list[int]:
+def in_order(conn: psycopg.Connection[Any], goals: Sequence[TargetTable]) -> list[int]:
     """Return the indexes of the tables, those first that foreign keys of others reference.
 
     Tables in a cycle keep the given order: the server then reports which key has no row.
@@ -75,7 +75,7 @@ def ordered(refers: Mapping[int, set[int]]) -> list[int]:
     return order
 
 
-def empty(conn: psycopg.Connection[Any], goals: Sequence[Goal]) -> None:
+def empty(conn: psycopg.Connection[Any], goals: Sequence[TargetTable]) -> None:
     """Truncate all tables in one statement."""
     names = sql.SQL(", ").join(sql.Identifier(one.schema, one.name) for one in goals)
     conn.execute(sql.SQL("truncate {}").format(names))

@@ -18,6 +18,7 @@ from psycopg import sql
 
 from dbdyno.base.errors import MoveError
 from dbdyno.base.files import write_whole
+from dbdyno.base.json_types import TableRow
 from dbdyno.move.nouns import counted
 
 PIECES = 64
@@ -36,10 +37,10 @@ class Rejects:
     path: Path
     most: int
     files: Sequence[Path]
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[TableRow] = field(default_factory=list)
     places: list[tuple[int, int]] = field(default_factory=list)
     """File number and row number of each rejected row."""
-    earlier: Sequence[dict[str, Any]] = ()
+    earlier: Sequence[TableRow] = ()
     """Rejected rows of other tables published in the same transaction; same file, and counted towards the limit."""
     written: bool = False
 

@@ -18,7 +18,7 @@ PARTITIONS = "replace-partitions"
 
 
 @dataclass(frozen=True)
-class Into:
+class LoadRequest:
     """Target table, mode and options that the user asked for."""
 
     table: str

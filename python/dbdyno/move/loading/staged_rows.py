@@ -16,39 +16,39 @@ from psycopg import sql
 from dbdyno import _core
 from dbdyno.base.core_types import MoveRecord
 from dbdyno.base.errors import MoveError
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres import attach, partitions
 from dbdyno.move.engines.postgres.publish import Staged, publish
 from dbdyno.move.engines.postgres.source import application, session_settings
 from dbdyno.move.engines.postgres.staging import FILE, PREFIX, ROW
-from dbdyno.move.engines.postgres.target import Goal, maker, matched
+from dbdyno.move.engines.postgres.target import Heads, TargetTable, maker, matched
 from dbdyno.move.ledger.folder import MODULUS, Ledger
 from dbdyno.move.ledger.next_steps import refused
 from dbdyno.move.loading.publish_order import empty, in_order, intos
 from dbdyno.move.loading.rejects import Rejects
-from dbdyno.move.loading.request import PARTITIONS, Into, Loaded, LoadedAll
+from dbdyno.move.loading.request import PARTITIONS, Loaded, LoadedAll, LoadRequest
 from dbdyno.move.nouns import counted
 from dbdyno.move.proof.cost import sentence
 from dbdyno.move.proof.statement import total
-from dbdyno.move.reading.run import How, Plan, Say, new_id
+from dbdyno.move.reading.run import JobOptions, Plan, Say, new_id
 
-Heads = list[dict[str, Any]]
 PUBLISHING = "{} staged; publishing in one transaction"
 
 
-def asked_for(into: Into, target: str) -> dict[str, Any]:
+def asked_for(into: LoadRequest, target: str) -> JsonObject:
     """Return the plan's description of the target."""
     rejects = None if into.rejects is None else str(into.rejects.absolute())
     return {**asdict(into), "rejects": rejects, "target": target}
 
 
-def asked_of(plan: Plan) -> Into:
+def asked_of(plan: Plan) -> LoadRequest:
     """Return the load that was asked for, from a plan whose seal is valid."""
     given = dict(plan.into or {})
     for name in ("target", "server"):
         given.pop(name)
     rejects = None if given["rejects"] is None else Path(given["rejects"])
-    return Into(**{**given, "key": tuple(given["key"]), "rejects": rejects})
+    return LoadRequest(**{**given, "key": tuple(given["key"]), "rejects": rejects})
 
 
 def heads_of(conn: psycopg.Connection[Any], plan: Plan, table: int = 0) -> Heads:
@@ -76,7 +76,7 @@ def heads_of(conn: psycopg.Connection[Any], plan: Plan, table: int = 0) -> Heads
     ]
 
 
-def goals_of(conn: psycopg.Connection[Any], plan: Plan, into: Into) -> list[Goal]:
+def goals_of(conn: psycopg.Connection[Any], plan: Plan, into: LoadRequest) -> list[TargetTable]:
     """Return the target of each table of the plan.
 
     Raises:
@@ -86,7 +86,7 @@ def goals_of(conn: psycopg.Connection[Any], plan: Plan, into: Into) -> list[Goal
     return [matched(conn, one, heads_of(conn, plan, place)) for place, one in enumerate(each)]
 
 
-def stage_names(plan: Plan, goal: Goal, table: int = 0) -> tuple[sql.Identifier, dict[int, sql.Identifier]]:
+def stage_names(plan: Plan, goal: TargetTable, table: int = 0) -> tuple[sql.Identifier, dict[int, sql.Identifier]]:
     """Return the names of a table's parent staging table and of its children, one per chunk number."""
     stem = f"{PREFIX}{plan.id}"
     parent = stem if len(plan.tables) == 1 else f"{stem}_t{table}"
@@ -95,7 +95,13 @@ def stage_names(plan: Plan, goal: Goal, table: int = 0) -> tuple[sql.Identifier,
 
 
 def publish_staged(
-    target: Postgres, conn: psycopg.Connection[Any], ledger: Ledger, into: Into, how: How, level: str, say: Say
+    target: Postgres,
+    conn: psycopg.Connection[Any],
+    ledger: Ledger,
+    into: LoadRequest,
+    how: JobOptions,
+    level: str,
+    say: Say,
 ) -> Loaded | LoadedAll:
     """Verify the staged rows and publish them all in one transaction.
 
@@ -122,15 +128,15 @@ class _Arriving:
     conn: psycopg.Connection[Any]
     ledger: Ledger
     plan: Plan
-    into: Into
-    goals: Sequence[Goal]
+    into: LoadRequest
+    goals: Sequence[TargetTable]
     level: str
 
     def _records(self, place: int) -> dict[int, MoveRecord]:
         own = {chunk.number for chunk in self.plan.chunks if chunk.table == place}
         return {number: one for number, one in self.ledger.records().items() if number in own}
 
-    def look(self, place: int, how: How) -> None:
+    def look(self, place: int, how: JobOptions) -> None:
         """Check that a table's staged rows are complete and, if the level asks for it, unchanged.
 
         Raises:
@@ -202,7 +208,7 @@ class _Arriving:
         return replace(loaded, files=len(records), source="source", read_again=again, cost=told)
 
 
-def rejects_for(into: Into, plan: Plan, earlier: Sequence[dict[str, Any]] = ()) -> Rejects | None:
+def rejects_for(into: LoadRequest, plan: Plan, earlier: Sequence[TableRow] = ()) -> Rejects | None:
     """Return a collector that names rejected rows by their chunk and their position in it, or None."""
     if into.rejects is None:
         return None
@@ -210,7 +216,7 @@ def rejects_for(into: Into, plan: Plan, earlier: Sequence[dict[str, Any]] = ()) 
     return Rejects(into.rejects, into.rejects_most, chunks, earlier=tuple(earlier))
 
 
-def _placed(conn: psycopg.Connection[Any], plan: Plan, goal: Goal, table: int) -> sql.Identifier:
+def _placed(conn: psycopg.Connection[Any], plan: Plan, goal: TargetTable, table: int) -> sql.Identifier:
     """Return a copy of the staged rows with each row's position, by which bad rows are found; needs a transaction."""
     parent, children = stage_names(plan, goal, table)
     places = {chunk.number: place for place, chunk in enumerate(plan.chunks)}
@@ -224,7 +230,13 @@ def _placed(conn: psycopg.Connection[Any], plan: Plan, goal: Goal, table: int) -
 
 
 def by_partitions(
-    conn: psycopg.Connection[Any], goal: Goal, staged: Staged, into: Into, rejects: Rejects | None, *, compare: bool
+    conn: psycopg.Connection[Any],
+    goal: TargetTable,
+    staged: Staged,
+    into: LoadRequest,
+    rejects: Rejects | None,
+    *,
+    compare: bool,
 ) -> Loaded:
     """Publish the staged rows through a copy of the partition tree; must run inside a transaction."""
     names = [one.name for one in goal.columns if not one.generated]
@@ -237,7 +249,12 @@ def by_partitions(
 
 
 def _read_again(
-    target: Postgres, conn: psycopg.Connection[Any], parent: sql.Identifier, goal: Goal, wanted: str, how: How
+    target: Postgres,
+    conn: psycopg.Connection[Any],
+    parent: sql.Identifier,
+    goal: TargetTable,
+    wanted: str,
+    how: JobOptions,
 ) -> None:
     names = sql.SQL(", ").join(sql.Identifier(one.name) for one in goal.columns)
     text = sql.SQL("copy (select {} from {}) to stdout (format binary)")

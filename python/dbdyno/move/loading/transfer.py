@@ -9,14 +9,15 @@ the server whether it committed.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import psycopg
 from psycopg import sql
 
 from dbdyno import _core
+from dbdyno.base.core_types import MoveChunk
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres import partitions
@@ -31,25 +32,41 @@ from dbdyno.move.engines.postgres.source import (
     session_sql,
 )
 from dbdyno.move.engines.postgres.staging import FILE, ROW
-from dbdyno.move.engines.postgres.target import Goal
+from dbdyno.move.engines.postgres.target import TargetTable
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.loading.files import rejects_of
 from dbdyno.move.loading.load import reached
-from dbdyno.move.loading.request import PARTITIONS, Into, Loaded, LoadedAll
+from dbdyno.move.loading.request import PARTITIONS, Loaded, LoadedAll, LoadRequest
 from dbdyno.move.loading.staged_rows import asked_for, asked_of, goals_of, is_published, publish_staged, stage_names
 from dbdyno.move.proof.cost import cost_sql
 from dbdyno.move.reading.resume import refuse_ended, resume
-from dbdyno.move.reading.run import How, Make, Plan, Say, begin, new_id, work
+from dbdyno.move.reading.run import JobOptions, Make, Plan, Say, begin, new_id, work
 from dbdyno.move.reading.splits import Chunk
+
+Restarted = Callable[[Plan], None]
+"""Called with the new plan if all chunks are read again."""
+Read = Callable[[psycopg.Connection[Any], Sequence[TargetTable], Restarted, bool], None]
+"""Reads the missing chunks into the staging tables of a target, or all of them if the last argument is True."""
+
+
+class Target(Protocol):
+    """A server with an identity."""
+
+    @property
+    def safe_dsn(self) -> str:
+        """Return the address without a password."""
+
+    def identity(self, connection: Any, /) -> str:
+        """Return what identifies the server, whatever address reaches it."""
 
 
 def move(
     source: Postgres,
     request: Request,
     target: Postgres,
-    into: Into,
+    into: LoadRequest,
     folder: Path,
-    how: How,
+    how: JobOptions,
     say: Say,
     *,
     hold: int = 0,
@@ -97,7 +114,7 @@ def go_on(
     source: Postgres,
     target: Postgres,
     ledger: Ledger,
-    how: How,
+    how: JobOptions,
     say: Say,
     *,
     restart: bool,
@@ -119,42 +136,67 @@ def go_on(
     Raises:
         MoveError: The job cannot be resumed, or it failed again.
     """
+
+    def read(conn: psycopg.Connection[Any], goals: Sequence[TargetTable], restarted: Restarted, restart: bool) -> None:
+        make = _maker(target, conn, goals)
+        resume(
+            source, ledger, how, say, restart=restart, as_of_now=as_of_now, make=make, restarted=restarted
+        ).__exit__()
+
+    return resume_into(target, ledger, how, say, read, restart=restart, level=level)
+
+
+def resume_into(
+    target: Postgres, ledger: Ledger, how: JobOptions, say: Say, read: Read, *, restart: bool, level: str
+) -> Loaded | LoadedAll | None:
+    """Resume a job into a PostgreSQL; return None if it turns out to have been published already.
+
+    Args:
+        target: The server to write.
+        ledger: The job's ledger.
+        how: Number of workers, memory and other limits.
+        say: Called with each line for the user.
+        read: Reads the chunks that are missing.
+        restart: Read all chunks again from a new snapshot.
+        level: The level of verification.
+
+    Raises:
+        MoveError: The job cannot be resumed, or it failed again.
+    """
     ledger.refuse_foreign()
     refuse_ended(ledger)
     plan = Plan.from_json(ledger.plan)
     into = asked_of(plan)
     with reached_target(target, into) as conn:
-        if target.identity(conn) != (plan.into or {})["server"]:
-            raise MoveError(
-                "is another server than the job's",
-                where=target.safe_dsn,
-                next_step=f"name {(plan.into or {})['target']}",
-            )
+        refuse_other_server(target, conn, plan)
         if is_published(conn, ledger):
             ledger.manifest["status"] = "complete"
             ledger.save()
             return None
         goals = goals_of(conn, plan, into)
-
-        def restarted(fresh: Plan) -> None:
-            make_stages(conn, fresh, goals)
-
         restart = restart or not ledger.records()
         if not restart:
             empty_unfinished(conn, plan, goals, ledger)
-        make = _maker(target, conn, goals)
-        done = ledger.records()
-        if restart or len(done) < len(plan.chunks):
-            resume(
-                source, ledger, how, say, restart=restart, as_of_now=as_of_now, make=make, restarted=restarted
-            ).__exit__()
+        if restart or len(ledger.records()) < len(plan.chunks):
+            read(conn, goals, lambda fresh: make_stages(conn, fresh, goals), restart)
         else:
             ledger.attempt("resumed", how.workers, how.memory_bytes)
         return publish_staged(target, conn, ledger, into, how, level, say)
 
 
+def refuse_other_server(target: Target, conn: Any, plan: Plan) -> None:
+    """Check that the job began with this target.
+
+    Raises:
+        MoveError: The target is another server.
+    """
+    asked = plan.into or {}
+    if target.identity(conn) != asked["server"]:
+        raise MoveError("is another server than the job's", where=target.safe_dsn, next_step=f"name {asked['target']}")
+
+
 @contextlib.contextmanager
-def reached_target(target: Postgres, into: Into) -> Iterator[psycopg.Connection[Any]]:
+def reached_target(target: Postgres, into: LoadRequest) -> Iterator[psycopg.Connection[Any]]:
     """Connect to the target; a database error becomes a `MoveError` that names the table."""
     try:
         with reached(target, into) as conn:
@@ -163,7 +205,9 @@ def reached_target(target: Postgres, into: Into) -> Iterator[psycopg.Connection[
         raise failure(error, into.table) from None
 
 
-def make_stages(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal], *, placed: bool = False) -> None:
+def make_stages(
+    conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[TargetTable], *, placed: bool = False
+) -> None:
     """Create the staging tables, dropping existing ones; `placed` adds columns for each row's position."""
     with conn.transaction():
         for place, goal in enumerate(goals):
@@ -180,7 +224,7 @@ def make_stages(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal]
                 conn.execute(sql.SQL("create unlogged table {} () inherits ({})").format(child, parent))
 
 
-def empty_unfinished(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal], ledger: Ledger) -> None:
+def empty_unfinished(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[TargetTable], ledger: Ledger) -> None:
     """Empty the staging tables of unfinished chunks.
 
     Raises:
@@ -209,7 +253,7 @@ def _empty_unfinished(
             conn.execute(sql.SQL("truncate {}").format(child))
 
 
-def copies(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal]) -> dict[int, str]:
+def copies(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[TargetTable]) -> dict[int, str]:
     """Return the COPY statement that receives each chunk's rows, by chunk number."""
     made = {}
     for place, goal in enumerate(goals):
@@ -219,37 +263,52 @@ def copies(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal]) -> 
     return made
 
 
-def _maker(target: Postgres, conn: psycopg.Connection[Any], goals: Sequence[Goal]) -> Make:
+def receiver(target: Postgres, conn: psycopg.Connection[Any], plan: Plan) -> dict[str, object]:
+    """Return the core's specification of the target."""
+    return {
+        "connection": {**target.conninfo(), "application_name": application(plan.id)},
+        "session_sql": [session_settings(conn, lasting=True)],
+    }
+
+
+def forwarded(chunk: Chunk, text: str, into: str) -> MoveChunk:
+    """Return the core's specification of a chunk whose bytes are forwarded as they arrive."""
+    return {"number": chunk.number, "table": chunk.table, "sql": text, "path": None, "raw": True, "into": into}
+
+
+def job_of_postgres(
+    source: Postgres,
+    plan: Plan,
+    snapshot: Snapshot,
+    how: JobOptions,
+    target: Mapping[str, object],
+    chunks: Sequence[MoveChunk],
+    *,
+    rejects: bool = False,
+) -> _core.MoveJob:
+    """Return the core's job that reads a PostgreSQL and writes to a target as it goes."""
+    return _core.MoveJob(
+        {
+            "connection": {**source.conninfo(), "application_name": application(plan.id)},
+            "session_sql": session_sql(snapshot.conn, snapshot.id),
+            "target": target,
+            "tables": [{"columns": [one.spec() for one in table.columns]} for table in plan.tables],
+            "chunks": chunks,
+            "rejects": rejects,
+            "workers": how.workers,
+            "memory_bytes": how.memory_bytes,
+            "rate_bytes_per_s": how.rate_bytes_per_s,
+            "cost_sql": cost_sql(snapshot.conn.info.server_version),
+        }
+    )
+
+
+def _maker(target: Postgres, conn: psycopg.Connection[Any], goals: Sequence[TargetTable]) -> Make:
     def make(
-        source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: How, folder: Path | None
+        source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: JobOptions, folder: Path | None
     ) -> _core.MoveJob:
         copy = copies(conn, plan, goals)
-        name = application(plan.id)
-        return _core.MoveJob(
-            {
-                "connection": {**source.conninfo(), "application_name": name},
-                "session_sql": session_sql(snapshot.conn, snapshot.id),
-                "target": {
-                    "connection": {**target.conninfo(), "application_name": name},
-                    "session_sql": [session_settings(conn, lasting=True)],
-                },
-                "tables": [{"columns": [one.spec() for one in table.columns]} for table in plan.tables],
-                "chunks": [
-                    {
-                        "number": chunk.number,
-                        "table": chunk.table,
-                        "sql": copy_sql(snapshot.conn, plan.tables, chunk),
-                        "path": None,
-                        "raw": True,
-                        "into": copy[chunk.number],
-                    }
-                    for chunk in chunks
-                ],
-                "workers": how.workers,
-                "memory_bytes": how.memory_bytes,
-                "rate_bytes_per_s": how.rate_bytes_per_s,
-                "cost_sql": cost_sql(snapshot.conn.info.server_version),
-            }
-        )
+        each = [forwarded(one, copy_sql(snapshot.conn, plan.tables, one), copy[one.number]) for one in chunks]
+        return job_of_postgres(source, plan, snapshot, how, receiver(target, conn, plan), each)
 
     return make

@@ -22,6 +22,7 @@ from typing import Any
 import psycopg
 
 from dbdyno.base.core_types import MoveDone
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.engine.usage import Used, used
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.nouns import counted
@@ -47,7 +48,7 @@ def cost_sql(server_version: int) -> str:
     return COST_SQL.format(LATER_SQL if server_version >= BY_SESSION_SINCE else "").strip()
 
 
-Row = dict[str, Any]
+Row = JsonObject
 """Cost of a session: `process`, `worker`, `chunks`, `rows`, `bytes`, `busy_ns`, `looks`, `waits`, engine counters."""
 
 

@@ -21,7 +21,7 @@ from dbdyno.move.engines.postgres.source import Snapshot
 from dbdyno.move.ledger.folder import MODULUS, Ledger, files_of
 from dbdyno.move.nouns import counted
 from dbdyno.move.proof.cost import sentence
-from dbdyno.move.reading.run import How, Plan, events, job_of
+from dbdyno.move.reading.run import JobOptions, Plan, events, job_of
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def _brought(ledger: Ledger) -> Iterator[Callable[[str], Path]]:
         yield bring
 
 
-def check_source(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, proved: Proved) -> Proved:
+def check_source(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: JobOptions, proved: Proved) -> Proved:
     """Read the source again in the same snapshot and add the result to `proved`.
 
     Raises:

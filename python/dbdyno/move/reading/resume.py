@@ -16,13 +16,13 @@ from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.source import Request, Snapshot, SnapshotGone, Table, take
 from dbdyno.move.ledger.folder import Ledger
-from dbdyno.move.reading.run import How, Make, Plan, Say, across, handed, plan_of, work
+from dbdyno.move.reading.run import JobOptions, Make, Plan, Say, across, handed, plan_of, work
 
 
 def resume(
     target: Postgres,
     ledger: Ledger,
-    how: How,
+    how: JobOptions,
     say: Say,
     *,
     restart: bool,
@@ -63,7 +63,7 @@ def resume(
             next_step="--restart reads all again, exact; --as-of-now reads only the missing chunks as they are now,"
             " which is the same only where the table has not changed since",
         )
-    snapshot = take(target, wish_of(plan, snapshot_names(plan)), plan.id)
+    snapshot = take(target, original_request(plan, snapshot_names(plan)), plan.id)
     anew = restart or not done
     _finish(target, ledger, plan, snapshot, how, say, make, restarted, restart=anew, as_of_now=as_of_now)
     return snapshot
@@ -89,7 +89,7 @@ def _held(target: Postgres, ledger: Ledger, plan: Plan) -> Snapshot | None:
     if not name:
         return None
     try:
-        return take(target, wish_of(plan, snapshot_names(plan)), plan.id, str(name))
+        return take(target, original_request(plan, snapshot_names(plan)), plan.id, str(name))
     except SnapshotGone:
         return None
 
@@ -99,7 +99,7 @@ def _finish(
     ledger: Ledger,
     plan: Plan,
     snapshot: Snapshot,
-    how: How,
+    how: JobOptions,
     say: Say,
     make: Make | None,
     restarted: Callable[[Plan], None] | None,
@@ -138,7 +138,7 @@ def _finish(
         raise
 
 
-def wish_of(plan: Plan, names: list[str]) -> Request:
+def original_request(plan: Plan, names: list[str]) -> Request:
     """Return what the user asked for when the job began."""
     first = plan.tables[0]
     return Request(

@@ -15,6 +15,7 @@ import psycopg
 from dbdyno import _core
 from dbdyno.base.core_types import MoveChunk, MoveDone, MoveEvent, MoveFailed, MoveSpec
 from dbdyno.base.errors import MoveError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.columns import Column
 from dbdyno.move.engines.postgres.source import Request, Snapshot, Table, application, copy_sql, session_sql, take
@@ -29,7 +30,7 @@ WATCH_S = 5.0
 ENDING_SQL = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = '{}'"
 """SQL that cancels a job from the database's side."""
 END_S = 5.0
-"""How long to wait for workers to stop, in seconds."""
+"""JobOptions long to wait for workers to stop, in seconds."""
 MEMORY_BYTES = 256 << 20
 NEXT = {
     "server": "look at the server's log; then `dbdyno move resume`",
@@ -42,7 +43,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class How:
+class JobOptions:
     """Limits and options of a job: workers, memory, rate, piece size, compression and progress."""
 
     workers: int = 2
@@ -53,7 +54,7 @@ class How:
     progress: Show | None = None
 
 
-Make = Callable[["Postgres", "Plan", Sequence[Chunk], Snapshot, How, "Path | None"], _core.MoveJob]
+Make = Callable[["Postgres", "Plan", Sequence[Chunk], Snapshot, JobOptions, "Path | None"], _core.MoveJob]
 """Builds the core's job for some chunks."""
 
 
@@ -79,7 +80,7 @@ class Plan:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, given: dict[str, Any]) -> Plan:
+    def from_json(cls, given: JsonObject) -> Plan:
         """Return the plan from a manifest whose seal is valid."""
         tables = tuple(
             Table(
@@ -101,7 +102,7 @@ class Plan:
         )
 
 
-def plan_of(target: Postgres, snapshot: Snapshot, job: str, how: How) -> Plan:
+def plan_of(target: Postgres, snapshot: Snapshot, job: str, how: JobOptions) -> Plan:
     """Return a plan with the tables of a snapshot, cut into pieces."""
     several = len(snapshot.tables) > 1
     prefixes = [f"{quote(f'{one.schema}.{one.name}', safe=' ')}/" if several else "" for one in snapshot.tables]
@@ -137,7 +138,7 @@ def begin(
     target: Postgres,
     request: Request,
     folder: Path,
-    how: How,
+    how: JobOptions,
     say: Say,
     *,
     into: Mapping[str, Any] | None = None,
@@ -199,7 +200,9 @@ def _a(noun: str) -> str:
     return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}"
 
 
-def work(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Say, make: Make | None = None) -> None:
+def work(
+    target: Postgres, ledger: Ledger, snapshot: Snapshot, how: JobOptions, say: Say, make: Make | None = None
+) -> None:
     """Read all unfinished chunks; a job that fails can be resumed.
 
     A column with a value that its Arrow type cannot hold is switched to text, and its table is read again in the same
@@ -234,7 +237,7 @@ def work(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Sa
 
 
 def _run(
-    target: Postgres, plan: Plan, left: Sequence[Chunk], ledger: Ledger, snapshot: Snapshot, how: How, make: Make
+    target: Postgres, plan: Plan, left: Sequence[Chunk], ledger: Ledger, snapshot: Snapshot, how: JobOptions, make: Make
 ) -> MoveFailed | None:
     """Run the workers on the chunks and return the first failure, or None."""
     size = {chunk.number: chunk.bytes for chunk in plan.chunks}
@@ -309,7 +312,7 @@ def job_of(
     plan: Plan,
     chunks: Sequence[Chunk],
     snapshot: Snapshot,
-    how: How,
+    how: JobOptions,
     folder: Path | None,
     single: Mapping[str, Any] | None = None,
 ) -> _core.MoveJob:
@@ -325,7 +328,7 @@ def job_spec(
     plan: Plan,
     chunks: Sequence[Chunk],
     snapshot: Snapshot,
-    how: How,
+    how: JobOptions,
     folder: Path | None,
     single: Mapping[str, Any] | None = None,
 ) -> MoveSpec:

@@ -8,27 +8,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import psycopg
 
 from dbdyno import _core
 from dbdyno.base.core_types import MoveDone, MoveFailed
 from dbdyno.base.errors import MoveError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.source import Request, Snapshot, application, take
 from dbdyno.move.ledger.folder import MODULUS
 from dbdyno.move.nouns import counted
 from dbdyno.move.proof.cost import Watch, sentence
 from dbdyno.move.reading.progress import ChunkProgress
-from dbdyno.move.reading.run import NEXT, How, Plan, Say, aloud, events, job_of, lost, new_id, plan_of
+from dbdyno.move.reading.run import NEXT, JobOptions, Plan, Say, aloud, events, job_of, lost, new_id, plan_of
 
 FORMS = {".arrow": "arrow", ".csv": "csv"}
 STDOUT = "-"
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenFile:
     """Result of writing one file."""
 
     rows: int
@@ -50,7 +50,9 @@ class Written:
         return lines if self.cost is None else [*lines, self.cost]
 
 
-def write(target: Postgres, request: Request, to: str, how: How, say: Say, *, read_again: bool = False) -> Written:
+def write(
+    target: Postgres, request: Request, to: str, how: JobOptions, say: Say, *, read_again: bool = False
+) -> WrittenFile:
     """Write one table to a file or to stdout.
 
     Args:
@@ -87,11 +89,11 @@ def write(target: Postgres, request: Request, to: str, how: How, say: Say, *, re
         if read_again and path is not None and found is not None and _core.move_read_back(path) != (rows, found):
             raise MoveError("holds other rows than were written", where=to, next_step="look at the disk; move it again")
         again = read_again and path is not None and found is not None
-        return Written(rows, snapshot.taken_at, found, again, sentence(watch.sessions(done)))
+        return WrittenFile(rows, snapshot.taken_at, found, again, sentence(watch.sessions(done)))
 
 
 def _run(
-    target: Postgres, plan: Plan, snapshot: Snapshot, how: How, single: dict[str, Any], watch: Watch
+    target: Postgres, plan: Plan, snapshot: Snapshot, how: JobOptions, single: JsonObject, watch: Watch
 ) -> tuple[list[MoveDone], MoveFailed | None]:
     done: list[MoveDone] = []
     failed: MoveFailed | None = None

@@ -26,7 +26,7 @@ from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.source import Snapshot
 from dbdyno.move.ledger.folder import Ledger
-from dbdyno.move.reading.run import How, Make, Plan, Say, job_spec, work
+from dbdyno.move.reading.run import JobOptions, Make, Plan, Say, job_spec, work
 from dbdyno.move.reading.splits import Chunk
 from dbdyno.move.spark.remote_jobs import settled
 
@@ -165,7 +165,7 @@ def maker(context: Any, place: str | None) -> Make:
     """Return a builder of Spark jobs; `place` is the folder on a Hadoop file system for the files, or None."""
 
     def make(
-        target: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: How, folder: Path | None
+        target: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: JobOptions, folder: Path | None
     ) -> Any:
         # Files on a Hadoop file system have paths relative to its folder.
         here = None if folder is None else folder.absolute() if place is None else Path()
@@ -187,7 +187,7 @@ def run(
     target: Postgres,
     ledger: Ledger,
     snapshot: Snapshot,
-    how: How,
+    how: JobOptions,
     say: Say,
     master: str,
     opened: Callable[[str, str], Any] = session,

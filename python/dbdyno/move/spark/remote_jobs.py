@@ -14,7 +14,7 @@ from dbdyno.base.core_types import MoveEvent
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.source import Snapshot
 from dbdyno.move.ledger.folder import Ledger, files_of
-from dbdyno.move.reading.run import How, Make, Plan, Say, job_of, work
+from dbdyno.move.reading.run import JobOptions, Make, Plan, Say, job_of, work
 from dbdyno.move.reading.splits import Chunk
 from dbdyno.move.spark.files import Hadoop, settle
 
@@ -59,7 +59,7 @@ def settled(ledger: Ledger, settings: Mapping[str, str] | None = None) -> None:
     ledger.save()
 
 
-def work_away(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Say) -> None:
+def work_away(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: JobOptions, say: Say) -> None:
     """Read all unfinished chunks and upload each file; a job that fails can be resumed.
 
     Raises:
@@ -94,7 +94,12 @@ def uploading(there: Hadoop) -> Iterator[Make]:
     with tempfile.TemporaryDirectory(prefix="dbdyno-move-") as place:
 
         def make(
-            target: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: How, folder: Path | None
+            target: Postgres,
+            plan: Plan,
+            chunks: Sequence[Chunk],
+            snapshot: Snapshot,
+            how: JobOptions,
+            folder: Path | None,
         ) -> Any:
             for chunk in chunks:
                 (Path(place) / chunk.file).parent.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, theme
@@ -118,11 +119,11 @@ def ratio_ground(analysis: Analysis) -> list[Any]:
     return [*ground, line.encode(y=alt.Y("one:Q"))]
 
 
-def placed(**pixels: int | str) -> dict[str, Any]:
+def placed(**pixels: int | str) -> JsonObject:
     """Return encodings `x`, `y` at fixed positions in the frame: in pixels from its corner, or `width`."""
     import altair as alt
 
-    channel: dict[str, Any] = {"x": alt.XValue, "y": alt.YValue}
+    channel: JsonObject = {"x": alt.XValue, "y": alt.YValue}
     return {name: channel[name](value) for name, value in pixels.items()}
 
 

@@ -7,9 +7,10 @@ for a time in which a cell had no new data or its service restarted: no line cro
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
@@ -62,7 +63,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE, *, family: str = "")
     return theme.finish(stacked, figure.title, figure.how_to_read, look)
 
 
-def steps_of(panel: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def steps_of(panel: Mapping[str, Any]) -> Iterator[TableRow]:
     """Yield the steps of a panel that have a value, one row each; `run` numbers groups of adjacent steps."""
     unit = panel.get("unit")
     for at, own in enumerate(reading.entries(panel, "cells")):
@@ -98,7 +99,7 @@ def _below(ends: tuple[float, float], look: theme.Look) -> dict[str, object]:
     return {"title": "time since the recording began", **axes.labelled(ticks, axes.seconds_label)}
 
 
-def _lines(panel: dict[str, Any], ends: tuple[float, float], look: theme.Look, is_last: bool) -> Any:
+def _lines(panel: TableRow, ends: tuple[float, float], look: theme.Look, is_last: bool) -> Any:
     import altair as alt
 
     steps = list(steps_of(panel))
@@ -150,7 +151,7 @@ def corners(steps: list[dict[str, object]]) -> list[dict[str, object]]:
     return corners
 
 
-def _raster(panel: dict[str, Any], ends: tuple[float, float], look: theme.Look, is_last: bool) -> Any:
+def _raster(panel: TableRow, ends: tuple[float, float], look: theme.Look, is_last: bool) -> Any:
     import altair as alt
 
     steps = list(steps_of(panel))

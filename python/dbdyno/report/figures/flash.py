@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
@@ -73,7 +74,7 @@ def _rates(phases: list[_Phase], across: base.Channel, look: theme.Look) -> Any:
     return views.layer(drawn, width=look.plot, height=look.height(110))
 
 
-def _latency(times: list[dict[str, Any]], across: base.Channel, look: theme.Look) -> Any:
+def _latency(times: list[TableRow], across: base.Channel, look: theme.Look) -> Any:
     import altair as alt
 
     values = [one[name] for one in times for name, *_ in LINES if one[name] > 0]

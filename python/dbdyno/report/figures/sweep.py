@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypedDict
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
@@ -35,7 +36,7 @@ class _Panel(NamedTuple):
     what: str
     upright: base.Channel
     names: list[str]
-    laws: list[dict[str, Any]] = []  # noqa: RUF012 - a default that nobody changes
+    laws: list[TableRow] = []  # noqa: RUF012 - a default that nobody changes
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
@@ -89,7 +90,7 @@ def _points(sweep: Mapping[str, object]) -> list[_Point]:
     return found
 
 
-def _laws(sweep: Mapping[str, object]) -> list[dict[str, Any]]:
+def _laws(sweep: Mapping[str, object]) -> list[TableRow]:
     """Return points of the laws fitted to curves, each with the name of its curve."""
     found = []
     for curve in reading.entries(sweep, "curves"):

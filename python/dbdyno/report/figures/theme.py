@@ -12,6 +12,8 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
+from dbdyno.base.json_types import JsonObject
+
 INK, SOFT, FAINT, GRID, PAPER = "#1b2430", "#52606d", "#98a4b0", "#e4e8ed", "#fffffe"
 BAND = "#7b8ea3"
 BASELINE = "#5b7089"
@@ -135,7 +137,7 @@ def finish(chart: Any, title: str, how_to_read: str, look: Look) -> Any:
     return chart
 
 
-def fitted(spec: dict[str, Any]) -> dict[str, object]:
+def fitted(spec: JsonObject) -> dict[str, object]:
     """Return a chart's specification with the titles of axes and panels broken into lines that fit its width.
 
     A browser clips what extends beyond the drawing. The width of a line is estimated from the font size: fonts differ,

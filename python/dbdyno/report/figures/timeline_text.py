@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.report import console
@@ -54,7 +55,7 @@ def _letter(name: object) -> tuple[str, str]:
     return _LETTERS.get(str(name or "other").lower(), _LETTERS["other"])
 
 
-def _rows(model: Mapping[str, Any], session: dict[str, Any], width: int) -> list[Text]:
+def _rows(model: Mapping[str, Any], session: Mapping[str, Any], width: int) -> list[Text]:
     """Return one line per interval: a bar as long as the interval, made of the classes' letters."""
     every = fmt.number(model.get("every_ns")) or 1e9
     order = [str(entry.get("class")) for entry in reading.entries(model, "classes")]
@@ -87,7 +88,7 @@ def _bar(classes: dict[str, float], order: list[str], every: float, room: int) -
     return words
 
 
-def _strips(model: Mapping[str, Any], sessions: list[dict[str, Any]], width: int) -> list[Text]:
+def _strips(model: Mapping[str, Any], sessions: list[TableRow], width: int) -> list[Text]:
     """Return one line per session: in each interval the letter of the class with most time."""
     first = min((entry["bin"] for row in sessions for entry in row["bins"]), default=0)
     last = max((entry["bin"] for row in sessions for entry in row["bins"]), default=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
@@ -47,12 +48,12 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(plot, FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _boxes(nodes: list[dict[str, Any]], whole: float, width: int) -> list[dict[str, Any]]:
+def _boxes(nodes: list[TableRow], whole: float, width: int) -> list[TableRow]:
     """Return a box for each node, from the left end of its parent, siblings side by side.
 
     The part of a parent that is its exclusive time is not covered by children.
     """
-    boxes: list[dict[str, Any]] = []
+    boxes: list[TableRow] = []
     reached: list[float] = []
     for at, node in enumerate(nodes):
         level = int(node.get("level") or 0)

@@ -7,7 +7,10 @@ Data are stored once, by name, as Altair does.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from dbdyno.base.json_types import JsonObject
 
 
 class View:
@@ -18,21 +21,21 @@ class View:
         self.title: Any = more.pop("title", None)
         self.background: str | None = None
         self.padding: dict[str, int] | None = None
-        self.config: dict[str, Any] = {}
+        self.config: JsonObject = {}
 
     def resolve_scale(self, **channels: str) -> View:
         """Set whether the parts share the scale of a channel, `shared` or `independent`, and return the view."""
         self._more["resolve"] = {"scale": channels}
         return self
 
-    def to_dict(self, validate: bool = True, context: dict[str, Any] | None = None) -> dict[str, object]:
+    def to_dict(self, validate: bool = True, context: JsonObject | None = None) -> dict[str, object]:
         """Return Vega-Lite's specification; a part of another view gets that view's `context`.
 
         Raises:
             altair.utils.schemapi.SchemaValidationError: with `validate`, if the result is not valid Vega-Lite.
         """
-        shared: dict[str, Any] = {"datasets": {}, "top_level": False} if context is None else context
-        spec: dict[str, Any] = {
+        shared: JsonObject = {"datasets": {}, "top_level": False} if context is None else context
+        spec: JsonObject = {
             self._how: [part.to_dict(validate=False, context=shared) for part in self._parts],
             **{name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in self._more.items()},
         }
@@ -40,7 +43,7 @@ class View:
             spec["title"] = self.title
         return spec if context is not None else self._whole(spec, shared["datasets"], validate)
 
-    def _whole(self, spec: dict[str, Any], datasets: dict[str, Any], validate: bool) -> dict[str, Any]:
+    def _whole(self, spec: Mapping[str, Any], datasets: Mapping[str, Any], validate: bool) -> JsonObject:
         """Return the specification with the keys that only the top level has."""
         import altair as alt
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
@@ -52,7 +53,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     size = 40 if len(points) <= 300 else 12
     chart = alt.Chart(base.data(points[TIPS_MOST:]))
     top = alt.Chart(base.data(points[:TIPS_MOST]))
-    look_of: dict[str, Any] = {
+    look_of: TableRow = {
         "filled": True,
         "size": size,
         "opacity": 0.75,

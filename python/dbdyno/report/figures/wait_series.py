@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
@@ -67,7 +68,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(both, FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _counts(rows: list[dict[str, Any]], start: int, every: float, x: Any, look: theme.Look) -> Any:
+def _counts(rows: list[TableRow], start: int, every: float, x: Any, look: theme.Look) -> Any:
     import altair as alt
 
     bars = [

@@ -7,6 +7,26 @@ engine has a folder with one file per family of rules (`objects`, `load`, `serve
 """
 
 from dbdyno.snapshot.causes.change import Cause, Change
-from dbdyno.snapshot.causes.what_happened import ENGINES, Told, causes, change_of, cut_of, happened, told_once, within
+from dbdyno.snapshot.causes.what_happened import (
+    ENGINES,
+    ReportedCause,
+    causes,
+    change_of,
+    cut_of,
+    happened,
+    reported_causes,
+    within,
+)
 
-__all__ = ["ENGINES", "Cause", "Change", "Told", "causes", "change_of", "cut_of", "happened", "told_once", "within"]
+__all__ = [
+    "ENGINES",
+    "Cause",
+    "Change",
+    "ReportedCause",
+    "causes",
+    "change_of",
+    "cut_of",
+    "happened",
+    "reported_causes",
+    "within",
+]

@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.reading.ends import relation
 from dbdyno.snapshot.reading.interval import Interval
@@ -341,6 +342,6 @@ class Change(ABC):
         )
 
 
-def rates(row: dict[str, Any], seconds: float) -> Rates:
+def rates(row: TableRow, seconds: float) -> Rates:
     """Return the counts of a row as rates per second; a missing count is 0."""
     return {name: float(value or 0) / seconds for name, value in row.items()}

@@ -114,7 +114,7 @@ def _score(change: Change, cause: Cause) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReportedCause:
     """A cause as reported: with the share that no earlier cause explains, and other causes of the same statements."""
 
     cause: Cause
@@ -127,13 +127,13 @@ class Told:
         return "; ".join(filter(None, (self.cause.evidence, *(f"also: {one}" for one in self.also))))
 
 
-def told_once(change: Change, ranked: Sequence[Cause]) -> list[Told]:
+def reported_causes(change: Change, ranked: Sequence[Cause]) -> list[ReportedCause]:
     """Return the causes with shares that add up to at most 1.
 
     What two causes explain together counts for the first. A cause that explains nothing more than earlier ones is
     reported as part of the one with which it shares most statements.
     """
-    found: list[Told] = []
+    found: list[ReportedCause] = []
     seen: frozenset[Key] = frozenset()
     for one in ranked:
         rest = one.statements - seen
@@ -141,7 +141,7 @@ def told_once(change: Change, ranked: Sequence[Cause]) -> list[Told]:
             at = max(range(len(found)), key=lambda at: len(found[at].cause.statements & one.statements))
             found[at] = replace(found[at], also=(*found[at].also, one.words))
             continue
-        found.append(Told(one, change.share(rest) if one.statements else None))
+        found.append(ReportedCause(one, change.share(rest) if one.statements else None))
         seen |= one.statements
     return found
 
@@ -149,11 +149,12 @@ def told_once(change: Change, ranked: Sequence[Cause]) -> list[Told]:
 def happened(change: Change, about: str = "") -> Part:
     """Return the section with the first `MOST` causes and the part of the change that they leave unexplained."""
     ranked = causes(change)
-    told = told_once(change, ranked)
+    reported = reported_causes(change, ranked)
     rows: list[Row] = [
-        {"what": one.cause.words, "share": one.share, "evidence": one.evidence, "when": one.cause.when} for one in told
+        {"what": one.cause.words, "share": one.share, "evidence": one.evidence, "when": one.cause.when}
+        for one in reported
     ]
-    every = frozenset[Key]().union(*(one.cause.statements for one in told[:MOST]))
+    every = frozenset[Key]().union(*(one.cause.statements for one in reported[:MOST]))
     notes = [budget(change, ranked)]
     known = change.share(every)
     if known is not None and ranked and 1 - known >= LEAST_UNEXPLAINED:
@@ -162,15 +163,15 @@ def happened(change: Change, about: str = "") -> Part:
         notes.append(f"{three(change.slept_ms)} ms a second of statements that sleep are left out: no database time")
     notes += change.remarks()
     made = section("happened", "What happened", [table("", _SHOWN, rows, top=MOST)], about=about, notes=notes)
-    made["why"] = explained(change, told, about, budget(change, ranked)).as_dict()
+    made["why"] = explained(change, reported, about, budget(change, ranked)).as_dict()
     return made
 
 
-def explained(change: Change, told: Sequence[Told], about: str, withheld: str) -> Why:
+def explained(change: Change, reported: Sequence[ReportedCause], about: str, withheld: str) -> Why:
     """Return the first causes in the shape that runs and traces use, for the added statement time per second."""
     if not change.both(change.view):
         return Why(about, "ratio", None, withheld=withheld)
-    named = [one for one in told if one.cause.code != "setting" or one.share][:CAUSES_MOST]
+    named = [one for one in reported if one.cause.code != "setting" or one.share][:CAUSES_MOST]
     reasons = tuple(
         Reason(
             one.cause.code,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.registry import engine
 from dbdyno.snapshot.engines.view import Options, Verdict, View
 from dbdyno.snapshot.model import Part
@@ -49,7 +50,7 @@ class Collector(Protocol):
         """Return when the last snapshot's counters were read, in ns since 1970 by the server's clock."""
         ...
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return what the last snapshot knows of the server, as plain JSON values."""
         ...
 

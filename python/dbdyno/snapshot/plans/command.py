@@ -31,7 +31,7 @@ END_US = 1 << 62
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlanOptions:
     """Options of the user; times are in microseconds since 1970."""
 
     since_us: int | None = None
@@ -43,7 +43,7 @@ class Asked:
 
 
 def of_logs(
-    store: Store, paths: Sequence[Path], asked: Asked, *, prefix: str | None = None, zone: ZoneInfo | None = None
+    store: Store, paths: Sequence[Path], asked: PlanOptions, *, prefix: str | None = None, zone: ZoneInfo | None = None
 ) -> dict[str, object]:
     """Return the page of log files; for a folder, of the files in it.
 
@@ -54,7 +54,7 @@ def of_logs(
     return of_sources(store, logs(paths, said), asked, prefix=prefix, zone=zone, said=said)
 
 
-def of_recordings(store: Store, runs: Sequence[Path], asked: Asked) -> dict[str, object]:
+def of_recordings(store: Store, runs: Sequence[Path], asked: PlanOptions) -> dict[str, object]:
     """Return the page of runs of `dbdyno trace record`.
 
     Raises:
@@ -71,7 +71,7 @@ def of_recordings(store: Store, runs: Sequence[Path], asked: Asked) -> dict[str,
 def of_sources(
     store: Store,
     sources: Iterable[Source],
-    asked: Asked,
+    asked: PlanOptions,
     *,
     prefix: str | None = None,
     zone: ZoneInfo | None = None,
@@ -84,7 +84,7 @@ def of_sources(
 
 
 def _page(
-    store: Store, gathered: Gathered, found: Sequence[LogFile], asked: Asked, said: Sequence[str] = ()
+    store: Store, gathered: Gathered, found: Sequence[LogFile], asked: PlanOptions, said: Sequence[str] = ()
 ) -> dict[str, object]:
     """Return the page of what was gathered, and store it if the store has snapshots of the target."""
     last = _last(store, asked.target)
@@ -104,7 +104,7 @@ def _page(
 def of_server(
     store: Store,
     dsn: str,
-    asked: Asked,
+    asked: PlanOptions,
     *,
     most: int,
     prefix: str | None = None,
@@ -126,7 +126,7 @@ def of_server(
         return of_sources(store, [log.source], chosen, prefix=prefix or log.prefix, zone=zone, said=log.notes)
 
 
-def of_kept(store: Store, asked: Asked) -> dict[str, object]:
+def of_kept(store: Store, asked: PlanOptions) -> dict[str, object]:
     """Return the page of stored plans.
 
     Raises:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.snapshot.store.folder import Snapshot
 from dbdyno.snapshot.store.parquet import literal
 
@@ -21,7 +21,7 @@ OURS = (
 
 
 def changed(
-    before: Snapshot, after: Snapshot, query: Callable[[str], list[dict[str, Any]]]
+    before: Snapshot, after: Snapshot, query: Callable[[str], list[TableRow]]
 ) -> list[tuple[str, str | None, str | None]]:
     """Return the name, old value and new value of changed settings, by name; empty if a snapshot cannot be read.
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError, SnapshotError
+from dbdyno.base.json_types import TableRow
 from dbdyno.snapshot.engines.registry import engine
 from dbdyno.snapshot.engines.view import OK, WORDS, Verdict
 from dbdyno.snapshot.reading import clock
@@ -110,7 +111,7 @@ class Ends:
         """Return the two SQL relations with a view's rows as stored."""
         return relation(self.before, view), relation(self.after, view)
 
-    def query(self, sql: str, *views: str) -> list[dict[str, Any]]:
+    def query(self, sql: str, *views: str) -> list[TableRow]:
         """Return the rows of a query as dicts.
 
         Raises:

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from dbdyno.base.errors import EvidenceError, SnapshotError
+from dbdyno.base.json_types import TableRow
 from dbdyno.evidence.memory import in_memory
 from dbdyno.snapshot.engines.view import LOSSES, Column
 from dbdyno.snapshot.reading import clock
@@ -132,7 +133,7 @@ class Interval(Ends):
             self._make(view)
         return quoted(view)
 
-    def query(self, sql: str, *views: str) -> list[dict[str, Any]]:
+    def query(self, sql: str, *views: str) -> list[TableRow]:
         """Return the rows of a query over the differences of `views`, which it names as tables.
 
         Raises:

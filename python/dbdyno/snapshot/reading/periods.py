@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.base.files import make_inner_folder
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.manifest import DAMAGED, Section
 from dbdyno.snapshot.reading.sums.index import between
@@ -81,7 +81,7 @@ def keep_baseline(store: Store, name: str, part: Period) -> dict[str, object]:
     return kept
 
 
-def baselines(store: Store) -> list[dict[str, Any]]:
+def baselines(store: Store) -> list[TableRow]:
     """Return all baselines of a store, by name.
 
     Raises:
@@ -90,7 +90,7 @@ def baselines(store: Store) -> list[dict[str, Any]]:
     return [_baseline(path) for path in sorted((store.folder / "baselines").glob("*.json"))]
 
 
-def _baseline(path: Path) -> dict[str, Any]:
+def _baseline(path: Path) -> JsonObject:
     found = read_json(path, Section)
     if not isinstance(found, dict) or found.get("name") != path.stem:
         raise EvidenceError("is no baseline of that name", where=str(path), next_step=DAMAGED)

@@ -173,5 +173,5 @@ def spans_of(one: Interval, view: str, *, hourly: bool) -> list[Span]:
     return [[(part["number"], part["elapsed_ns"] / 1e9) for part in group] for _, group in groups]
 
 
-def _lost(part: dict[str, Any], scopes: tuple[Any, ...]) -> bool:
+def _lost(part: Mapping[str, Any], scopes: tuple[Any, ...]) -> bool:
     return any(scope in scopes and word in LOSSES for scope, _, word, *_ in part["verdicts"])

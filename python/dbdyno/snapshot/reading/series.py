@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.metric import Metric
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.sums.chain import Chain
@@ -67,7 +67,7 @@ def _add(found: Series, measured: Sequence[tuple[Metric, float | None]], seconds
         values.extend([None] * (len(found.at_us) - len(values)))
 
 
-def figures(interval: Interval) -> dict[str, Any]:
+def figures(interval: Interval) -> JsonObject:
     """Return the key `series` of a report; empty if the interval has only two snapshots."""
     if len(interval.chain) <= 2:
         return {}

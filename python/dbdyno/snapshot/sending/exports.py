@@ -14,9 +14,9 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dbdyno.base.errors import Error
+from dbdyno.base.json_types import TableRow
 from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot.sending.alerts import last_metrics
 from dbdyno.snapshot.store.folder import Snapshot, Store
@@ -156,7 +156,7 @@ def _raw(one: Snapshot, tables: bool) -> Iterator[Sample]:
                 yield Sample(name, (("target", one.target),), float(row["value"]), is_counter, one.at_ns)
 
 
-def _rows(one: Snapshot, view: str, names: list[str]) -> list[dict[str, Any]]:
+def _rows(one: Snapshot, view: str, names: list[str]) -> list[TableRow]:
     """Return rows of a view; empty if it was not read or lacks one of these columns."""
     here = {c.name for c in one.columns(view)}
     if not names or not set(names) <= here or one.problem(view) is not None:

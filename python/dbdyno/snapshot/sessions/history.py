@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import SnapshotError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.events import CLASSES, ON_CPU, wait_class
 from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.reading.clock import elapsed_ns
@@ -120,7 +121,7 @@ class History:
         """Return the number of values seen of a dimension."""
         return len(self._values(dimension)) if self.looks else 0
 
-    def over_time(self) -> dict[str, Any] | None:
+    def over_time(self) -> JsonObject | None:
         """Return average active sessions by wait class in time buckets, or None if there were too few looks to draw.
 
         The result has `at_us` (the beginning of each bucket), `width_us`, and `classes` with a value per bucket, which

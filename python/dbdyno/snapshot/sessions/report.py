@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.model import Lack, Part, Table, columns, lacking, section, table
 from dbdyno.snapshot.reading.events_table import clock
 from dbdyno.snapshot.reading.long_timeline import drawable, happenings
@@ -38,7 +39,7 @@ def activity(interval: Interval, top: int) -> Part:
     return _section(history, IN_REPORT, top)
 
 
-def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) -> dict[str, Any]:
+def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) -> JsonObject:
     """Return the page of `dbdyno snap sessions`: one dimension, of the sessions that `where` selects."""
     from dbdyno.snapshot.report import SCHEMA, facts_of, worst
     from dbdyno.snapshot.sessions.blocking import section as blocking

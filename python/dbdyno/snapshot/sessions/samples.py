@@ -86,7 +86,7 @@ def _rows(view: View) -> Iterable[Sequence[Any]]:
     return view.rows
 
 
-class Seen:
+class SampleBuffer:
     """What a thread's looks have seen; `take` may be called by another thread.
 
     Who blocks whom is queried at most once per second.

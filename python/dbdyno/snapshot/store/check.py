@@ -78,7 +78,7 @@ def repair(store: Store, faults: list[Fault]) -> list[Fault]:
         SnapshotError: The store is in use.
     """
     stay = []
-    with locks.moving(store.folder), locks.alone(store.folder):
+    with locks.moving(store.folder), locks.exclusive_lock(store.folder):
         for fault in faults:
             path = store.folder / fault.where
             if fault.repair == "set aside" and path.name == manifest.NAME:

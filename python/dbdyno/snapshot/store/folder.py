@@ -28,11 +28,12 @@ from typing import Any
 
 from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.base.files import make_folder, make_inner_folder
+from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.view import Column, View
 from dbdyno.snapshot.store import locks, manifest
 from dbdyno.snapshot.store.integrity import CHANGED, damage
 from dbdyno.snapshot.store.parquet import Writer, literal
-from dbdyno.snapshot.store.records import Taken, ViewRecord
+from dbdyno.snapshot.store.records import SnapshotManifest, ViewRecord
 
 DEFAULT_STORE = Path("snaps")
 
@@ -49,7 +50,7 @@ class Snapshot:
     """A complete snapshot: its `manifest` as written, and `store`, the folder of the whole store."""
 
     store: Path
-    manifest: Taken
+    manifest: SnapshotManifest
 
     @property
     def number(self) -> int:
@@ -82,9 +83,9 @@ class Snapshot:
         return str(self.manifest.get("note") or "")
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return facts that the engine reported about itself."""
-        facts: dict[str, Any] = self.manifest["facts"]
+        facts: JsonObject = self.manifest["facts"]
         return facts
 
     @property
@@ -162,7 +163,7 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.damaged: dict[int, EvidenceError] = {}
-        self._shapes: dict[str, Any] = {}
+        self._shapes: JsonObject = {}
 
     def __iter__(self) -> Iterator[Snapshot]:
         """Yield all complete snapshots, by number."""
@@ -247,7 +248,7 @@ class Store:
                 before = self._try(before.number) if before is not None else None  # it may have been packed meanwhile
                 with Writer(folder) as writer:
                     records = {view.name: writer.write(view, before) for view in views}
-                made: Taken = {
+                made: SnapshotManifest = {
                     "number": number,
                     "engine": engine,
                     "target": target,

@@ -35,7 +35,7 @@ def adding(store: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def alone(store: Path) -> Iterator[None]:
+def exclusive_lock(store: Path) -> Iterator[None]:
     """Hold the store's exclusive lock while files are moved.
 
     Raises:

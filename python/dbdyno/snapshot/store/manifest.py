@@ -18,9 +18,10 @@ from typing import Any, cast
 
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.files import make_inner_folder
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.files import read_json, write_whole
 from dbdyno.evidence.manifest import DAMAGED, Section
-from dbdyno.snapshot.store.records import Taken
+from dbdyno.snapshot.store.records import SnapshotManifest
 
 SCHEMA = 3
 READABLE = (1, 2, 3)
@@ -42,7 +43,7 @@ def path_of(store: Path, number: int) -> Path:
     return store / f"{number:06d}" / NAME
 
 
-def write(store: Path, manifest: Taken) -> None:
+def write(store: Path, manifest: SnapshotManifest) -> None:
     """Write a complete manifest of the present schema, with its columns first.
 
     Raises:
@@ -50,9 +51,7 @@ def write(store: Path, manifest: Taken) -> None:
     """
     views = manifest["views"]
     shape = {view: _shared(record) for view, record in views.items()}
-    records: dict[str, Any] = {
-        view: {k: v for k, v in record.items() if k not in SHARED} for view, record in views.items()
-    }
+    records: JsonObject = {view: {k: v for k, v in record.items() if k not in SHARED} for view, record in views.items()}
     for view, record in records.items():
         if "pack" in manifest and record.get("file") == _in_pack(manifest["pack"], view):
             record["file"] = PACKED
@@ -61,7 +60,7 @@ def write(store: Path, manifest: Taken) -> None:
     write_whole(path_of(store, manifest["number"]), _text(kept) + "\n")
 
 
-def read(store: Path, number: int, shapes: dict[str, object]) -> Taken:
+def read(store: Path, number: int, shapes: dict[str, object]) -> SnapshotManifest:
     """Return the manifest of a number, with its columns; `shapes` is a cache of columns by digest.
 
     Raises:
@@ -88,7 +87,7 @@ def read(store: Path, number: int, shapes: dict[str, object]) -> Taken:
         if isinstance(record, dict) and record.get("file") == PACKED:
             record["file"] = _in_pack(found.get("pack"), view)
         _check_view(view, record, path)
-    return cast("Taken", found)
+    return cast("SnapshotManifest", found)
 
 
 def _in_pack(pack: object, view: str) -> str:
@@ -107,12 +106,12 @@ def intact(store: Path, number: int) -> str | None:
     return None
 
 
-def checksum(manifest: dict[str, Any]) -> str:
+def checksum(manifest: Mapping[str, Any]) -> str:
     """Return the checksum of a manifest, computed without its own checksum."""
     return _digest(_text({key: value for key, value in manifest.items() if key != "sum"}))
 
 
-def _put_shape(store: Path, shape: dict[str, Any]) -> str:
+def _put_shape(store: Path, shape: Mapping[str, Any]) -> str:
     """Write the columns unless they are stored already, and return their digest; a damaged file is rewritten."""
     text = _text(shape)
     digest = _digest(text)
@@ -130,7 +129,7 @@ def _put_shape(store: Path, shape: dict[str, Any]) -> str:
     return digest
 
 
-def _with_shape(store: Path, found: dict[str, Any], path: Path, shapes: dict[str, Any]) -> None:
+def _with_shape(store: Path, found: JsonObject, path: Path, shapes: JsonObject) -> None:
     digest = found.get("shape")
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
         raise EvidenceError("names no columns of its views", where=str(path), next_step=DAMAGED)

@@ -28,7 +28,7 @@ from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.store.integrity import SUMS
 from dbdyno.snapshot.store.locks import PACKS
 from dbdyno.snapshot.store.parquet import file_sum, literal
-from dbdyno.snapshot.store.records import Taken, ViewRecord
+from dbdyno.snapshot.store.records import SnapshotManifest, ViewRecord
 
 GROUP = 60
 """Number of snapshots in a pack."""
@@ -51,7 +51,7 @@ def pack_full(store: Store, target: str, *, group: int = GROUP) -> int:
             loose.insert(0, one)
         del loose[-1:]
         while len(loose) >= group:
-            with locks.alone(store.folder):
+            with locks.exclusive_lock(store.folder):
                 pack(store, loose[:group])
             del loose[:group]
             made += 1
@@ -192,7 +192,7 @@ def _point(
             views[view].pop("digest", None)
     cost = merged_cost(one.manifest["cost"], [each.manifest["cost"] for each in dropped])
     pruned = int(one.manifest.get("pruned", 0)) + sum(1 + int(each.manifest.get("pruned", 0)) for each in dropped)
-    made: Taken = {**one.manifest, "views": views, "cost": cost, "pack": name}
+    made: SnapshotManifest = {**one.manifest, "views": views, "cost": cost, "pack": name}
     if pruned:
         made["pruned"], made["merged"] = pruned, [each.number for each in dropped]
     manifest.write(store.folder, made)

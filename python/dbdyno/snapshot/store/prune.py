@@ -111,12 +111,12 @@ def carry_out(store: Store, asked: Plan, tell: Callable[[str], None] = lambda _:
         for group in _groups([*stays[:-1], *last], before, packed):
             dropped = {number: [_sampled(store, each) for each in before[number]] for number in group}
             for part in _of_size(store, group, dropped):
-                with locks.alone(store.folder):
+                with locks.exclusive_lock(store.folder):
                     pack(store, [store.open(number) for number in part], dropped, tidy=False)  # tidied at the end
                     for each in (each for number in part for each in dropped[number]):
                         _drop(store, each)
             tell(f"packed {group[0]} to {group[-1]}")
-        with locks.alone(store.folder):
+        with locks.exclusive_lock(store.folder):
             for one in chain:
                 if one.number in go:
                     _drop(store, one)

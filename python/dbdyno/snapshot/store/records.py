@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import TypedDict
+
+from dbdyno.base.json_types import JsonObject
 
 ViewRecord = TypedDict(
     "ViewRecord",
@@ -28,7 +30,7 @@ ViewRecord = TypedDict(
 """
 
 
-class Taken(TypedDict, total=False):
+class SnapshotManifest(TypedDict, total=False):
     """Content of a manifest.
 
     `merged` are the numbers of pruned snapshots whose samples are in this one; `pruned` is how many there were in
@@ -42,8 +44,8 @@ class Taken(TypedDict, total=False):
     at: str
     at_ns: int
     note: str | None
-    facts: dict[str, Any]
-    cost: dict[str, Any]
+    facts: JsonObject
+    cost: JsonObject
     views: dict[str, ViewRecord]
     shape: str
     sum: str

@@ -166,14 +166,14 @@ def _seconds(text: str, where: str) -> float:
     return float(match[1]) * _SECONDS[match[2] or ""]
 
 
-Told = Callable[[Target, Store, Snapshot | Error], None]
+OnSnapshot = Callable[[Target, Store, Snapshot | Error], None]
 """Callback in the target's own thread, for each snapshot and each failure."""
 
 
 class Fleet:
     """Watcher of targets until `stop` is set or a given time is over."""
 
-    def __init__(self, folder: Path, targets: list[Target], tell: Told, *, stop: threading.Event) -> None:
+    def __init__(self, folder: Path, targets: list[Target], tell: OnSnapshot, *, stop: threading.Event) -> None:
         self.status = {one.name: Status(one.name, next_s=one.every_s) for one in targets}
         self._folder, self._targets, self._tell, self._stop = folder, targets, tell, stop
         self._lock = threading.Lock()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
 
 from dbdyno.base.errors import SnapshotError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.protocol import Collector, offered
 from dbdyno.snapshot.engines.registry import engine_of
 from dbdyno.snapshot.engines.view import Options, View
@@ -40,7 +40,7 @@ def take(
         collector.wanted_texts = statements_of(sampled[0])
     views = collector.collect(before)
     collected = time.perf_counter()
-    cost: dict[str, Any] = {
+    cost: JsonObject = {
         "collect_s": collected - started,
         "collect_cpu_s": time.process_time() - cpu,
     }

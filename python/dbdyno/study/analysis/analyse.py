@@ -37,7 +37,7 @@ SOURCES = {
     "flash": "dbdyno.study.analysis.probe.flash",
 }
 """Module that reads each kind of evidence."""
-ARMS_TOLD = 3
+ARMS_REPORTED = 3
 """Largest number of arms for which metrics other than the headline have sentences; beyond, only the table has them."""
 
 
@@ -264,7 +264,7 @@ def judged(
 def _sentences(verdict: Verdict) -> list[str]:
     """Return the sentences under the headline; for many arms only one per arm."""
     own = [arm.sentence for arm in verdict.arms]
-    said = list(verdict.sentences) if len(own) <= ARMS_TOLD else own
+    said = list(verdict.sentences) if len(own) <= ARMS_REPORTED else own
     return [sentence for sentence in said if sentence != verdict.headline]
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import Block, Run
 from dbdyno.study.analysis.contract.rows import MethodRow, Overhead
@@ -136,7 +135,7 @@ def _rate(run: Run, block: Block, arm: str, quad: int, *, watched: bool) -> floa
     return next((throughput(row) for row in rows if row["arm"] == arm), float("nan"))
 
 
-def engine(run: Run) -> dict[str, Any]:
+def engine(run: Run) -> JsonObject:
     """Return the facts and settings of the engine; of the first, if arms have several."""
     facts = dict(next(iter(run.manifest.targets.values()), {}))
     settings = facts.pop("settings", [])

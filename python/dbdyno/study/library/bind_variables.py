@@ -54,7 +54,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         # the processor, so other work on the machine changes it half as much as the mean or the throughput.
         Judge(headline="p50", accept=["work"], factor="statement_mode" if len(ways) > 1 else None),
         plans_counted=timed,
-        caches_told=True,
+        caches_recorded=True,
     )
 
 

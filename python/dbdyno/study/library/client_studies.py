@@ -23,7 +23,7 @@ def client_plan(
     judge: Judge,
     *,
     plans_counted: bool = False,
-    caches_told: bool = False,
+    caches_recorded: bool = False,
 ) -> Plan:
     """Return a sweep over every combination of the factors' levels; a factor with one level has no curve.
 
@@ -36,7 +36,7 @@ def client_plan(
         schedule: Schedule of the plan.
         judge: Rules of the verdict.
         plans_counted: True if the server counts statements and their plans.
-        caches_told: True to record what a session caches of its statements.
+        caches_recorded: True to record what a session caches of its statements.
     """
     name, made = table
     return Plan(
@@ -52,7 +52,7 @@ def client_plan(
             teardown=[f"drop schema if exists {SCHEMA} cascade"],
         ),
         schedule=schedule,
-        watch=Watch(overhead_blocks=0, statements=plans_counted, statement_cache=caches_told),
+        watch=Watch(overhead_blocks=0, statements=plans_counted, statement_cache=caches_recorded),
         embedded_settings={"pg_stat_statements.track_planning": "on"} if plans_counted else {},
         judge=judge,
     )

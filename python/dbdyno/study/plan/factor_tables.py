@@ -19,11 +19,12 @@ levels = [{name = "join", scripts = ["join.sql"]}, {name = "exists", scripts = [
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.dsn import names_a_secret
+from dbdyno.base.json_types import JsonObject
 from dbdyno.study.plan import keys, network
 from dbdyno.study.plan.factors import Level, combined, with_level
 from dbdyno.study.plan.plan import Arm
@@ -105,7 +106,7 @@ def _level(reader: Reading, arm: Arm, at: int) -> Level:
 class _Factor:
     """A `[[factor]]` table: its name and its levels."""
 
-    def __init__(self, reader: Reading, table: dict[str, Any], at: int) -> None:
+    def __init__(self, reader: Reading, table: Mapping[str, Any], at: int) -> None:
         self.reader, self.at = reader, at
         own = {key: value for key, value in table.items() if key != "name"}
         if len(own) != 1:
@@ -181,5 +182,5 @@ class _Factor:
         if self.kind == "fetch_size":
             return Level("1 row" if value == 1 else f"{word} rows", fetch_size=int(value), levels=levels)
         given = value if self.kind == "parameters" else word
-        own: dict[str, Any] = {self.kind: {self.key: given}}
+        own: JsonObject = {self.kind: {self.key: given}}
         return Level(f"{self.name} {word}", **own, levels=levels)

@@ -10,9 +10,9 @@ import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from dbdyno.base.errors import PlanError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.study.plan.plan import Arm, Plan, Script, Server, Value
 
 ARMS_MOST = 64
@@ -54,7 +54,7 @@ class Level:
 
 def with_level(arm: Arm, level: Level) -> Arm:
     """Return the arm with the values of the level; what the level does not set is unchanged."""
-    merged: dict[str, Any] = {name: {**getattr(arm, name), **getattr(level, name)} for name in _DICTS}
+    merged: JsonObject = {name: {**getattr(arm, name), **getattr(level, name)} for name in _DICTS}
     own = {name: value for name in _OWN if (value := getattr(level, name))}
     return replace(arm, **merged, **own)
 

@@ -6,6 +6,7 @@ import difflib
 import math
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,6 +14,7 @@ from typing import Any, NoReturn
 from dbdyno.base.dsn import without_secrets
 from dbdyno.base.errors import PlanError
 from dbdyno.base.files import read_given, toml_tables
+from dbdyno.base.json_types import JsonObject
 from dbdyno.study.plan import keys, network, replay
 from dbdyno.study.plan.conditions import near, resolved
 from dbdyno.study.plan.durations import duration_ns
@@ -77,7 +79,7 @@ class _Reader:
         self.text = text
         self.path = path
 
-    def plan(self, tables: dict[str, Any]) -> Plan:
+    def plan(self, tables: JsonObject) -> Plan:
         if isinstance(tables.get("target"), str):
             tables = {**tables, "target": {"dsn": tables["target"]}}
         own = ("arm", "factor")
@@ -106,7 +108,7 @@ class _Reader:
             self.fail(f"the plan has no factor {asked!r}", "verdict", "factor", 0, known)
         return replace(self.assemble(head, parts, arms), factors=factors, kind="sweep" if factors else "experiment")
 
-    def assemble(self, head: dict[str, Any], parts: dict[str, dict[str, Any]], arms: list[Arm]) -> Plan:
+    def assemble(self, head: JsonObject, parts: dict[str, JsonObject], arms: list[Arm]) -> Plan:
         schedule, verdict, load = parts["schedule"], parts["verdict"], parts["load"]
         for why, table, key, at in replay.unfit(parts, arms):
             self.fail(why, table, key, at)
@@ -173,7 +175,7 @@ class _Reader:
             self.fail(f"a command runs on this host, not on {without_secrets(name)}", "target", "dsn", 0)
         return COMMANDS if has_command else beside(self.path, name)
 
-    def workload(self, table: dict[str, Any], arms: list[Arm]) -> Workload:
+    def workload(self, table: JsonObject, arms: list[Arm]) -> Workload:
         table = dict(table)
         if "latency_limit" in table:
             table["latency_limit_ns"] = table.pop("latency_limit")
@@ -205,7 +207,7 @@ class _Reader:
             )
         return Workload(**{"scripts": [], **table})
 
-    def replay(self, table: dict[str, Any]) -> dict[str, Any]:
+    def replay(self, table: Mapping[str, Any]) -> JsonObject:
         """Return the path of a captured run relative to the plan, and a placeholder script; check the speed."""
         from dbdyno.base.errors import TraceError
         from dbdyno.trace.proxy.replay import speed_of
@@ -249,7 +251,7 @@ class _Reader:
                 self.fail(f"no arm is named {arm.against!r}", "arm", "against", at)
         return arms
 
-    def arm_values(self, own: dict[str, Any], where: str, at: int) -> dict[str, Any]:
+    def arm_values(self, own: JsonObject, where: str, at: int) -> JsonObject:
         """Return an arm's values as `Arm` has them: one protocol, and the client's program relative to the plan."""
         if "statement_mode" in own:
             if "protocol" in own:
@@ -264,7 +266,7 @@ class _Reader:
             own["client"] = [str(self.path.parent.absolute() / client[0]), *client[1:]]
         return own
 
-    def check(self, table: dict[str, Any], allowed: tuple[Key, ...], where: str, at: int) -> dict[str, Any]:
+    def check(self, table: JsonObject, allowed: tuple[Key, ...], where: str, at: int) -> JsonObject:
         """Return the table's values in the form of the plan; fail at the first wrong one."""
         by_name = {key.name: key for key in allowed}
         values = {}
@@ -317,7 +319,7 @@ class _Reader:
             return {k: _word(v) for k, v in value.items()}
         if key.type == "server":
             own = self.check(value, keys.SERVER, where, at)
-            folders: dict[str, Any] = {
+            folders: JsonObject = {
                 name: str(self.path.parent / own[name]) for name in ("bindir", "workdir") if name in own
             }
             return Server(**{**own, **folders})

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.study.plan.durations import duration_ns
 from dbdyno.study.plan.key import Key
 
@@ -39,7 +40,7 @@ _UNITS = {"kbit": 10**3, "Mbit": 10**6, "Gbit": 10**9}
 _RATE_LEAST, _RATE_MOST = 8_000, 100 * 10**9
 
 
-def read(reader: Reading, table: dict[str, Any], where: str, at: int) -> dict[str, str]:
+def read(reader: Reading, table: JsonObject, where: str, at: int) -> dict[str, str]:
     """Return the words of the table after checking them; fail through the reader of the plan."""
     reader.check(table, KEYS, where, at)
     rate = table.get(RATE)

@@ -6,6 +6,7 @@ live engine runs scripts made from it (`typed_workloads.py`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -305,9 +306,9 @@ def plan_from_dict(value: dict[str, object]) -> Plan:
         return _plan_from_dict(value)
 
 
-def _plan_from_dict(value: dict[str, Any]) -> Plan:
+def _plan_from_dict(value: Mapping[str, Any]) -> Plan:
 
-    def scripts(items: list[dict[str, Any]] | None) -> list[Script] | None:
+    def scripts(items: list[Mapping[str, Any]] | None) -> list[Script] | None:
         return None if items is None else [Script(**item) for item in items]
 
     value = dict(value)
@@ -325,6 +326,6 @@ def _plan_from_dict(value: dict[str, Any]) -> Plan:
     )
 
 
-def _arm_from(value: dict[str, Any], scripts: list[Script] | None) -> Arm:
+def _arm_from(value: Mapping[str, Any], scripts: list[Script] | None) -> Arm:
     server = value.get("server")
     return Arm(**{**value, "scripts": scripts, "server": None if server is None else Server(**server)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn, Protocol
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.study.plan.key import Key
 
 
@@ -13,7 +14,7 @@ class Reading(Protocol):
     arms_most: int
     """Largest number of arms that the plan's factors may make."""
 
-    def check(self, table: dict[str, object], allowed: tuple[Key, ...], where: str, at: int) -> dict[str, Any]:
+    def check(self, table: dict[str, object], allowed: tuple[Key, ...], where: str, at: int) -> JsonObject:
         """Return the table's values in the form of the plan; fail at the first wrong one."""
         ...
 
@@ -21,7 +22,7 @@ class Reading(Protocol):
         """Return one value in the form of the plan."""
         ...
 
-    def arm_values(self, own: dict[str, object], where: str, at: int) -> dict[str, Any]:
+    def arm_values(self, own: dict[str, object], where: str, at: int) -> JsonObject:
         """Return an arm's values as `Arm` has them."""
         ...
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dbdyno.base.json_types import JsonObject
 from dbdyno.study.plan import keys, network
 from dbdyno.study.plan.key import Key
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _SCALAR = {"type": ["string", "number", "boolean"]}
 _TEXTS = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
-_TYPES: dict[str, dict[str, Any]] = {
+_TYPES: dict[str, JsonObject] = {
     "str": {"type": "string"},
     "int": {"type": "integer"},
     "float": {"type": "number"},
@@ -24,7 +23,7 @@ _TYPES: dict[str, dict[str, Any]] = {
 }
 
 
-def plan_schema() -> dict[str, Any]:
+def plan_schema() -> JsonObject:
     """Return the schema of a plan: its tables, their keys, types, limits and meanings."""
     arm = _object(keys.ARM)
     top = _object(keys.TOP)
@@ -39,8 +38,8 @@ def plan_schema() -> dict[str, Any]:
     return {"$schema": DRAFT, "title": "dbdyno plan", **top}
 
 
-def _object(own: tuple[Key, ...], meaning: str = "") -> dict[str, Any]:
-    made: dict[str, Any] = {"type": "object", "additionalProperties": False}
+def _object(own: tuple[Key, ...], meaning: str = "") -> JsonObject:
+    made: JsonObject = {"type": "object", "additionalProperties": False}
     if meaning:
         made["description"] = meaning
     made["properties"] = {key.name: _key(key) for key in own}
@@ -49,8 +48,8 @@ def _object(own: tuple[Key, ...], meaning: str = "") -> dict[str, Any]:
     return made
 
 
-def _key(key: Key) -> dict[str, Any]:
-    made: dict[str, Any] = {"description": " ".join(key.meaning.split())} if key.meaning else {}
+def _key(key: Key) -> JsonObject:
+    made: JsonObject = {"description": " ".join(key.meaning.split())} if key.meaning else {}
     if key.choices:
         return made | {"enum": list(key.choices)}
     if key.type == "scripts":

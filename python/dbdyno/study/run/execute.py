@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base import visible
 from dbdyno.base.errors import Error, EvidenceError, PlanError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.base.signals import Interrupted, Stopping
 from dbdyno.base.version import VERSION
 from dbdyno.bench.clients.process import ClientLostError
@@ -264,7 +265,7 @@ def ending(run: Run) -> Iterator[None]:
     run.save(status="complete", ended="all blocks run")
 
 
-def manifest(bench: Bench, ready: Ready) -> dict[str, Any]:
+def manifest(bench: Bench, ready: Ready) -> JsonObject:
     """Return the initial manifest of a run on any bench."""
     plan, how, facts = ready.plan, ready.timing, bench.facts()
     return {
@@ -336,8 +337,8 @@ def _carry_out(
     whole = {block.index for block in run.blocks()}
     again = whole and bench.traits.warms_up_again
     todo = [block for block in ready.blocks if block.index not in whole or (again and block.kind == "warmup")]
-    foretold = bench.traits.foretold and ready.timing.turn_ns is not None  # else the turns have no fixed length
-    seconds = ready.seconds() * len(todo) / len(ready.blocks) or None if foretold else None
+    predictable = bench.traits.predictable and ready.timing.turn_ns is not None  # else the turns have no fixed length
+    seconds = ready.seconds() * len(todo) / len(ready.blocks) or None if predictable else None
     progress.begin(run.id, len(ready.blocks), len(ready.blocks) - len(todo), seconds)
     try:
         with ending(run), held(bench):

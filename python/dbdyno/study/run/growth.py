@@ -8,6 +8,7 @@ transactions do not follow each other; there a slice has to hold 5 arrivals.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dbdyno.bench.protocol import Ready
@@ -17,7 +18,7 @@ TOLERANCE = 0.2
 """Relative error of the predicted time of the blocks after the warm-up, if the machine does not change."""
 
 
-def operation_ns(ready: Ready, report: dict[str, Any]) -> list[float]:
+def operation_ns(ready: Ready, report: Mapping[str, Any]) -> list[float]:
     """Return the duration of a transaction of each arm in a block [ns]; 0 if the arm has a rate or it is unknown."""
     found = [0.0] * len(ready.plan.arms)
     for arm in report["arms"]:

@@ -6,8 +6,8 @@ import sys
 import time
 from typing import Protocol, TextIO
 
-from dbdyno.base.visible import own
 from dbdyno.base.visible import text as visible_text
+from dbdyno.base.visible import unwrapped
 
 
 class Progress(Protocol):
@@ -100,7 +100,7 @@ class Terminal(Lines):
             TextColumn("block {task.completed}/{task.total}"),
             BarColumn(),
             TextColumn("{task.description}"),
-            console=Console(file=own(stream)),
+            console=Console(file=unwrapped(stream)),
             transient=True,
         )
         self.task = self.bar.add_task("starting", total=None)

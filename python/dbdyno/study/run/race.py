@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.stats.metrics import metric_named
-from dbdyno.stats.sequential import Apart, Race
+from dbdyno.stats.sequential import ArmRatio, Race
 from dbdyno.study.analysis.measured.measures import QUANTILES, expected_of, operation_of, part_of, summaries, throughput
 from dbdyno.study.run.runner import Runner
 
@@ -62,7 +62,7 @@ class RaceRunner(Runner):
         rows = dict(_rows(self.run, index))
         for arm, share in failing(rows).items():
             if arm in self.race.alive and len(self.race.alive) > 1:
-                self.race.leave(arm)
+                self.race.drop_arm(arm)
                 self.failed[self.names[arm]] = share
                 self.progress.note(f"{self.names[arm]} leaves: {100 * share:.3g} % of its transactions failed")
         for one in self.race.see(numbers(rows, self.headline())):
@@ -116,7 +116,7 @@ def numbers(rows: Mapping[int, Summary], headline: str) -> dict[int, float]:
     return found
 
 
-def _json(apart: Apart) -> dict[str, object]:
+def _json(apart: ArmRatio) -> dict[str, object]:
     """Return the values for JSON: None for anything infinite or unknown."""
     return {name: value if math.isfinite(value) else None for name, value in asdict(apart).items()}
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dbdyno.base.json_types import JsonObject
 
 if TYPE_CHECKING:
     from dbdyno.study.plan.plan import Plan
@@ -13,9 +15,9 @@ SHOWN_MOST = 4
 """Largest number of arms whose rates are shown."""
 
 
-def joined(reports: Sequence[dict[str, Any]]) -> dict[str, object]:
+def joined(reports: Sequence[JsonObject]) -> dict[str, object]:
     """Return one report of a block's pieces: sums, and the largest lag."""
-    whole: dict[str, Any] = {}
+    whole: JsonObject = {}
     apart = ("arms", "lines", "started_ns", "ended_ns")
     for report in reports:
         _add(whole, {key: value for key, value in report.items() if key not in apart})
@@ -24,14 +26,14 @@ def joined(reports: Sequence[dict[str, Any]]) -> dict[str, object]:
     return {**whole, "arms": _by_arm([arm for report in reports for arm in report["arms"]])} if reports else {}
 
 
-def _by_arm(rows: Sequence[dict[str, Any]]) -> list[dict[str, object]]:
-    arms: dict[int, dict[str, Any]] = {}
+def _by_arm(rows: Sequence[JsonObject]) -> list[dict[str, object]]:
+    arms: dict[int, JsonObject] = {}
     for row in rows:
         _add(arms.setdefault(row["arm"], {"arm": row["arm"]}), {k: v for k, v in row.items() if k != "arm"})
     return list(arms.values())
 
 
-def _add(known: dict[str, Any], more: dict[str, Any]) -> None:
+def _add(known: JsonObject, more: JsonObject) -> None:
     for key, value in more.items():
         if key not in known or known[key] is None:
             known[key] = value
@@ -41,7 +43,7 @@ def _add(known: dict[str, Any], more: dict[str, Any]) -> None:
             known[key] += value
 
 
-def rates(plan: Plan, report: dict[str, Any], turns: Sequence[Turn]) -> dict[str, float]:
+def rates(plan: Plan, report: JsonObject, turns: Sequence[Turn]) -> dict[str, float]:
     """Return successful transactions per second by arm.
 
     They refer to the time in which its sessions were busy; in an open loop, to the time in which arrivals were due. The
@@ -59,12 +61,12 @@ def rates(plan: Plan, report: dict[str, Any], turns: Sequence[Turn]) -> dict[str
     return found if len(found) <= SHOWN_MOST else {}
 
 
-def begun(report: dict[str, Any]) -> set[int]:
+def begun(report: JsonObject) -> set[int]:
     """Return the arms of which at least one transaction was started."""
     return {arm["arm"] for arm in report.get("arms", []) if arm["transactions"]}
 
 
-def hopeless(report: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
+def hopeless(report: JsonObject) -> Iterator[tuple[int, int, str]]:
     """Yield the arms of which every transaction failed: arm, number of transactions, first error message."""
     for arm in report.get("arms", []):
         tried = arm["transactions"]

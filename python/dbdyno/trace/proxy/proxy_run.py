@@ -2,7 +2,7 @@
 
     with proxying(Wanted("127.0.0.1:6543", server_of("db:5432")), Path("runs/now")) as it:
         ...                      # clients connect to it.address
-    it.told["calls"]             # what was seen
+    it.report["calls"]             # what was seen
 
 The folder appears when it is complete, as for a recording. Passwords pass through without being read.
 """
@@ -34,7 +34,7 @@ _SPIN_MOST_NS = 10_000_000
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ProxyOptions:
     """Address to listen on, server to connect to, and what to keep."""
 
     listen: str
@@ -50,10 +50,10 @@ class Wanted:
 
 @dataclass
 class Proxying:
-    """A running proxy; `told` is the core's report about it, while it runs and at the end."""
+    """A running proxy; `report` is the core's report about it, while it runs and at the end."""
 
     proxy: Any
-    told: dict[str, Any] = field(default_factory=dict)
+    report: dict[str, Any] = field(default_factory=dict)
 
     @property
     def address(self) -> str:
@@ -64,8 +64,8 @@ class Proxying:
         """Return the current report."""
         found = json.loads(self.proxy.progress())
         if found:
-            self.told = found
-        return self.told
+            self.report = found
+        return self.report
 
     def is_over(self) -> bool:
         """Return True if it ended without being stopped: its time is over, or it failed."""
@@ -101,7 +101,7 @@ def spin_ns(text: str) -> int | None:
 
 
 @contextlib.contextmanager
-def proxying(wanted: Wanted, out: Path) -> Iterator[Proxying]:
+def proxying(wanted: ProxyOptions, out: Path) -> Iterator[Proxying]:
     """Forward clients until the block ends; then the run is in `out`.
 
     Raises:
@@ -121,52 +121,53 @@ def proxying(wanted: Wanted, out: Path) -> Iterator[Proxying]:
         try:
             yield made
         finally:
-            made.told = json.loads(made.proxy.finish())
-        if not made.told.get("sessions_all"):
+            made.report = json.loads(made.proxy.finish())
+        if not made.report.get("sessions_all"):
             raise TraceError(
-                "no client came: nothing was recorded" + (f" ({made.told['last']})" if made.told.get("last") else ""),
+                "no client came: nothing was recorded"
+                + (f" ({made.report['last']})" if made.report.get("last") else ""),
                 next_step="give clients the address that --listen names as their server's",
             )
-        Run(aside, manifest_of(made.told, wanted, started)).save(status="complete")
+        Run(aside, manifest_of(made.report, wanted, started)).save(status="complete")
 
 
-def manifest_of(told: dict[str, Any], wanted: Wanted, started: str) -> dict[str, Any]:
+def manifest_of(report: dict[str, Any], wanted: ProxyOptions, started: str) -> dict[str, Any]:
     """Return the manifest of the proxy's evidence for the core's report."""
-    version = str(told.get("version", "")).partition(" ")[0]
+    version = str(report.get("version", "")).partition(" ")[0]
     return {
         "schema": SCHEMA,
         "kind": KIND,
         "format": FORMAT,
         "status": "complete",
-        "title": f"the clients' side of PostgreSQL {version}, {told['elapsed_ns'] / 1e9:.0f} s".replace("  ", " "),
+        "title": f"the clients' side of PostgreSQL {version}, {report['elapsed_ns'] / 1e9:.0f} s".replace("  ", " "),
         "started_at": started,
         "tool_version": VERSION,
         "files": [
             {
                 "file": 0,
-                "path": str(told.get("server", "")),
+                "path": str(report.get("server", "")),
                 "bytes": 0,
                 "lines": 0,
                 "facts": {"version": f"PostgreSQL {version}"},
             }
         ],
-        "totals": {"account": {"calls": told.get("calls"), "waits": told.get("waits")}, "proxy": told},
-        "unread": {"not the protocol": told["lost_track"]} if told.get("lost_track") else {},
-        "warnings": warnings_of(told, wanted),
+        "totals": {"account": {"calls": report.get("calls"), "waits": report.get("waits")}, "proxy": report},
+        "unread": {"not the protocol": report["lost_track"]} if report.get("lost_track") else {},
+        "warnings": warnings_of(report, wanted),
         "refused": [],
         "options": {"for_ns": wanted.for_ns, "binds": wanted.binds, "server_tls": wanted.server_tls},
     }
 
 
-def warnings_of(told: dict[str, Any], wanted: Wanted) -> list[str]:
+def warnings_of(report: dict[str, Any], wanted: ProxyOptions) -> list[str]:
     """Return the warnings about the evidence, as sentences."""
     found = [
         "Times are the clients' side, seen on the wire: a call lasts from its message to the end of its answer, network"
         " and server together; the server's CPU and waits are not in it (trace join puts a recording of it beside)."
     ]
     for key, words in _TROUBLES.items():
-        if told.get(key):
-            found.append(f"{words.format(told[key])} The last: {told['last']}.")
+        if report.get(key):
+            found.append(f"{words.format(report[key])} The last: {report['last']}.")
     if wanted.binds:
         found.append("Messages are kept with their values (--binds): the run holds what clients sent.")
     return found

@@ -2,7 +2,7 @@
 
 with replaying(Path("runs/now"), connection, Wanted(speed=1.0)) as it:
     ...
-it.told["rows_differ"]
+it.report["rows_differ"]
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Wanted:
 
 @dataclass
 class Replaying:
-    """A running replay; `told` is its result when it is over."""
+    """A running replay; `report` is its result when it is over."""
 
     player: Any
-    told: dict[str, Any] = field(default_factory=dict)
+    report: dict[str, Any] = field(default_factory=dict)
 
     def look(self) -> dict[str, Any]:
         """Return its progress."""
@@ -99,12 +99,12 @@ def replaying(folder: Path, connection: Mapping[str, Any], wanted: Wanted) -> It
     finally:
         if not made.is_over():
             made.stop()
-        made.told = json.loads(made.player.finish())
+        made.report = json.loads(made.player.finish())
 
 
-def differences(told: Mapping[str, Any]) -> int:
+def differences(report: Mapping[str, Any]) -> int:
     """Return the number of answers that differ from the capture, plus round trips left out and sessions cut off."""
-    return sum(int(told[key]) for key in (*_DIFFERING, "left_out", "broken"))
+    return sum(int(report[key]) for key in (*_DIFFERING, "left_out", "broken"))
 
 
 _DIFFERING = {
@@ -116,71 +116,73 @@ _DIFFERING = {
 }
 
 
-def sentences(told: Mapping[str, Any], wanted: Wanted) -> list[str]:
+def sentences(report: Mapping[str, Any], wanted: Wanted) -> list[str]:
     """Return sentences about the result, the answer first."""
-    then_s, now_s = told["then_ns"] / 1e9, told["elapsed_ns"] / 1e9
-    found = [_headline(told)]
+    then_s, now_s = report["then_ns"] / 1e9, report["elapsed_ns"] / 1e9
+    found = [_headline(report)]
     pace = "without think time" if wanted.speed == FASTEST else f"at {wanted.speed:g} times its speed"
     found.append(
-        f"{told['turns']:,} of {told['turns_all']:,} round trips of {told['sessions']:,} sessions {pace}:"
+        f"{report['turns']:,} of {report['turns_all']:,} round trips of {report['sessions']:,} sessions {pace}:"
         f" {now_s:.2f} s, {then_s:.2f} s then."
     )
-    if told["outside"]:
-        first = f"; {told['set_up']:,} of them set sessions up and were done first" if told["set_up"] else ""
+    if report["outside"]:
+        first = f"; {report['set_up']:,} of them set sessions up and were done first" if report["set_up"] else ""
         found.append(
-            f"{told['outside']:,} round trips of transactions that did not begin in this part were left out{first}."
+            f"{report['outside']:,} round trips of transactions that did not begin in this part were left out{first}."
         )
-    if told["stopped"]:
-        found.append(_cut(told, wanted))
-    if told["fails_now"] and not wanted.writes:
+    if report["stopped"]:
+        found.append(_cut(report, wanted))
+    if report["fails_now"] and not wanted.writes:
         found.append("Sessions were read-only, so whatever writes failed: --writes lets them write to a copy.")
-    if told["ids"]:
+    if report["ids"]:
         found.append(
-            f"{told['ids']:,} generated keys are others now; {told['mapped']:,} values that were sent were replaced by"
-            " them."
+            f"{report['ids']:,} generated keys are others now; {report['mapped']:,} values that were sent were replaced"
+            " by them."
         )
-    if told["early"]:
+    if report["early"]:
         found.append(
-            f"{told['early']:,} of these keys had been sent as numbers before they were given: something that is no key"
-            " has the same numbers, and there, too, they were replaced. Look at the sums of such columns in the copy,"
-            " or capture against a copy whose sequences begin elsewhere."
+            f"{report['early']:,} of these keys had been sent as numbers before they were given: something that is no"
+            " key has the same numbers, and there, too, they were replaced. Look at the sums of such columns in the"
+            " copy, or capture against a copy whose sequences begin elsewhere."
         )
     if wanted.order:
-        late = told["out_of_order"]
+        late = report["out_of_order"]
         but = f", but {late:,} waits for one took too long and timed out" if late else ""
-        found.append(f"{told['commits']:,} commits kept their order{but}.")
-    if wanted.speed != FASTEST and told["late_ns"] > 100_000_000:
+        found.append(f"{report['commits']:,} commits kept their order{but}.")
+    if wanted.speed != FASTEST and report["late_ns"] > 100_000_000:
         found.append(
-            f"The replay fell up to {told['late_ns'] / 1e9:.2f} s behind the capture's clock: the server answered more"
-            " slowly than then."
+            f"The replay fell up to {report['late_ns'] / 1e9:.2f} s behind the capture's clock: the server answered"
+            " more slowly than then."
         )
     return found
 
 
-def _cut(told: Mapping[str, Any], wanted: Wanted) -> str:
+def _cut(report: Mapping[str, Any], wanted: Wanted) -> str:
     """Return a sentence about the state that an incomplete replay leaves, and the next step."""
     if not wanted.writes:
         return "Sessions were read-only: the database is as it was, and the replay can begin again."
     return (
-        f"The database has what the {told['turns']:,} round trips wrote; transactions that were open are rolled back. A"
-        " replay does not go on where it stopped: restore the copy, then begin again (--to ends one at a time of your"
+        f"The database has what the {report['turns']:,} round trips wrote; transactions that were open are rolled back."
+        " A replay does not go on where it stopped: restore the copy, then begin again (--to ends one at a time of your"
         " choice)."
     )
 
 
-def _headline(told: Mapping[str, Any]) -> str:
-    parts = [words.format(told[key]) for key, words in _DIFFERING.items() if told[key]]
-    if told["left_out"]:
-        parts.append(f"{told['left_out']:,} round trips were not kept whole (or were never answered) and were left out")
-    if told["broken"]:
-        parts.append(f"{told['broken']:,} sessions could not go on")
-    if told["stopped"]:
+def _headline(report: Mapping[str, Any]) -> str:
+    parts = [words.format(report[key]) for key, words in _DIFFERING.items() if report[key]]
+    if report["left_out"]:
+        parts.append(
+            f"{report['left_out']:,} round trips were not kept whole (or were never answered) and were left out"
+        )
+    if report["broken"]:
+        parts.append(f"{report['broken']:,} sessions could not go on")
+    if report["stopped"]:
         parts.append("it was stopped before its end")
-    if not parts and told["early"]:
+    if not parts and report["early"]:
         return (
-            f"The same numbers of rows and errors in {told['same']:,} statements, but values may differ: numbers that"
+            f"The same numbers of rows and errors in {report['same']:,} statements, but values may differ: numbers that"
             " are no keys may have been replaced as keys."
         )
     if not parts:
-        return f"Same answers: {told['same']:,} statements ended as then, with the same numbers of rows."
-    return f"The answers differ from the capture's: {'; '.join(parts)}. {told['same']:,} statements ended as then."
+        return f"Same answers: {report['same']:,} statements ended as then, with the same numbers of rows."
+    return f"The answers differ from the capture's: {'; '.join(parts)}. {report['same']:,} statements ended as then."

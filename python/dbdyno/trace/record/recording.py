@@ -2,7 +2,7 @@
 
     with recording(place, Path("runs/now")) as it:
         ...                      # the server works
-    it.told["waits"]             # what was recorded
+    it.report["waits"]             # what was recorded
 
 The folder appears when it is complete. A recording that is killed at any moment leaves neither an incomplete folder
 that looks like a run nor a probe in the server.
@@ -20,6 +20,7 @@ from typing import Any
 
 from dbdyno import _core
 from dbdyno.base.errors import TraceError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.base.version import VERSION
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
@@ -34,7 +35,7 @@ UNDECODED = "changes of a wait that the code does not tell"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RecordingOptions:
     """What to record: database and user, duration, overhead limit, with bind values or not, and how.
 
     `cost_limit` is a share of a backend's time (0: no limit). `mode` is `sites` (probes), `watch` (watchpoints), or
@@ -51,17 +52,17 @@ class Wanted:
 
 @dataclass
 class Recording:
-    """A recording; `told` is the core's report about it, during the recording and at the end."""
+    """A recording; `report` is the core's report about it, during the recording and at the end."""
 
     recorder: Any
-    told: dict[str, Any] = field(default_factory=dict)
+    report: JsonObject = field(default_factory=dict)
 
-    def look(self) -> dict[str, Any]:
+    def look(self) -> JsonObject:
         """Return the current report."""
         found = json.loads(self.recorder.progress())
         if found:
-            self.told = found
-        return self.told
+            self.report = found
+        return self.report
 
     def is_over(self) -> bool:
         """Return True if it ended without being stopped: its time is over, it exceeded the cost limit, or it failed."""
@@ -76,7 +77,7 @@ class Recording:
     @property
     def warnings(self) -> list[str]:
         """Return the warnings about the recording, as sentences."""
-        return warnings_of(self.told)
+        return warnings_of(self.report)
 
 
 Texts = Callable[[Sequence[str]], Mapping[str, str]]
@@ -84,7 +85,9 @@ Texts = Callable[[Sequence[str]], Mapping[str, str]]
 
 
 @contextlib.contextmanager
-def recording(place: Place, out: Path, wanted: Wanted | None = None, texts: Texts | None = None) -> Iterator[Recording]:
+def recording(
+    place: Place, out: Path, wanted: RecordingOptions | None = None, texts: Texts | None = None
+) -> Iterator[Recording]:
     """Record until the block ends; then the run is in `out`.
 
     `texts` is called for statement texts that could not be read in time.
@@ -92,7 +95,7 @@ def recording(place: Place, out: Path, wanted: Wanted | None = None, texts: Text
     Raises:
         TraceError: the recording cannot be made, or there was no session to record.
     """
-    wanted = wanted or Wanted()
+    wanted = wanted or RecordingOptions()
     with cleaned_up(), in_place(out) as aside:
         started = datetime.now(UTC).isoformat()
         request = {
@@ -110,27 +113,27 @@ def recording(place: Place, out: Path, wanted: Wanted | None = None, texts: Text
         try:
             yield made
         finally:
-            made.told = json.loads(made.recorder.finish())
-        if not made.told.get("sessions_all"):
+            made.report = json.loads(made.recorder.finish())
+        if not made.report.get("sessions_all"):
             raise TraceError(
                 "no session was there to record",
                 next_step="check --database and --user, or record while sessions are connected",
             )
-        _complete_texts(aside, made.told, texts)
-        whole = Run(aside, manifest_of(made.told, wanted, started))
+        _complete_texts(aside, made.report, texts)
+        whole = Run(aside, manifest_of(made.report, wanted, started))
         whole.save(status="complete")
 
 
-def _complete_texts(folder: Path, told: dict[str, Any], texts: Texts | None) -> None:
+def _complete_texts(folder: Path, report: JsonObject, texts: Texts | None) -> None:
     """Add missing texts to the run if `texts` knows them, and count those still missing."""
-    without: list[tuple[str, int, int]] = told.pop("textless", None) or []
+    without: list[tuple[str, int, int]] = report.pop("textless", None) or []
     found = texts([key for key, _, _ in without]) if texts and without else {}
     if found:
         from dbdyno.trace.record.texts import put
 
         put(folder, found)
     left = [(calls, ns) for key, calls, ns in without if key not in found]
-    told["textless"] = {
+    report["textless"] = {
         "statements": len(left),
         "calls": sum(calls for calls, _ in left),
         "elapsed_ns": sum(ns for _, ns in left),
@@ -138,10 +141,10 @@ def _complete_texts(folder: Path, told: dict[str, Any], texts: Texts | None) -> 
     }
 
 
-def manifest_of(told: dict[str, Any], wanted: Wanted, started: str) -> dict[str, Any]:
+def manifest_of(report: JsonObject, wanted: RecordingOptions, started: str) -> JsonObject:
     """Return the manifest of a recording for the core's report."""
-    version = str(told.get("version", ""))
-    title = f"PostgreSQL {version.partition(' ')[0]}, {told['elapsed_ns'] / 1e9:.0f} s"
+    version = str(report.get("version", ""))
+    title = f"PostgreSQL {version.partition(' ')[0]}, {report['elapsed_ns'] / 1e9:.0f} s"
     return {
         "schema": SCHEMA,
         "kind": KIND,
@@ -153,15 +156,15 @@ def manifest_of(told: dict[str, Any], wanted: Wanted, started: str) -> dict[str,
         "files": [
             {
                 "file": 0,
-                "path": str(told.get("program", "")),
+                "path": str(report.get("program", "")),
                 "bytes": 0,
                 "lines": 0,
                 "facts": {"version": f"PostgreSQL {version.partition(' ')[0]}"},
             }
         ],
-        "totals": {"account": {"calls": told.get("calls"), "waits": told.get("waits")}, "recorder": told},
-        "unread": {what: told[key] for what, key in ((LOST, "gaps"), (UNDECODED, "undecoded")) if told.get(key)},
-        "warnings": warnings_of(told),
+        "totals": {"account": {"calls": report.get("calls"), "waits": report.get("waits")}, "recorder": report},
+        "unread": {what: report[key] for what, key in ((LOST, "gaps"), (UNDECODED, "undecoded")) if report.get(key)},
+        "warnings": warnings_of(report),
         "refused": [],
         "options": {
             "database": wanted.database,
@@ -169,64 +172,64 @@ def manifest_of(told: dict[str, Any], wanted: Wanted, started: str) -> dict[str,
             "for_ns": wanted.for_ns,
             "cost_limit": wanted.cost_limit,
             "details": wanted.details,
-            "mode": told.get("mode"),
+            "mode": report.get("mode"),
         },
     }
 
 
-def warnings_of(told: dict[str, Any]) -> list[str]:
+def warnings_of(report: JsonObject) -> list[str]:
     """Return the warnings about a recording, as sentences."""
     found = []
-    if told.get("lost"):
+    if report.get("lost"):
         found.append(
-            f"The kernel lost {told['lost']:,} notes in {told['gaps']:,} gaps: what the sessions did there is"
+            f"The kernel lost {report['lost']:,} notes in {report['gaps']:,} gaps: what the sessions did there is"
             " 'unobserved'."
         )
-    for missing, said in zip(told.get("unrecorded", []), told.get("shed", []), strict=False):
+    for missing, said in zip(report.get("unrecorded", []), report.get("shed", []), strict=False):
         since = datetime.fromtimestamp(missing["from_ns"] / 1e9, UTC)
         found.append(
             f"{missing['what'][0].upper()}{missing['what'][1:]} were not recorded from {since:%H:%M:%S} UTC on"
             f" (none shown does not mean none): {said.partition(': ')[2]}. --cost-limit sets the limit, 0 lifts it."
         )
-    if told.get("stopped"):
-        hint = " --cost-limit sets the limit, 0 lifts it." if "the limit" in told["stopped"] else ""
-        found.append(f"The recording {told['stopped']}.{hint}")
-    if told.get("mode") == "watch":
-        return found + _of_watchpoints(told)
-    if told.get("without_fields"):
+    if report.get("stopped"):
+        hint = " --cost-limit sets the limit, 0 lifts it." if "the limit" in report["stopped"] else ""
+        found.append(f"The recording {report['stopped']}.{hint}")
+    if report.get("mode") == "watch":
+        return found + _of_watchpoints(report)
+    if report.get("without_fields"):
         found.append(
-            f"Calls have neither texts nor rows: probes with fields are not allowed here ({told['without_fields']})."
+            f"Calls have neither texts nor rows: probes with fields are not allowed here ({report['without_fields']})."
         )
-    if told.get("trap_ns"):
+    if report.get("trap_ns"):
         found.append(
-            f"A probe costs {told['trap_ns'] / 1e3:.2f} us of CPU here, {told['stepped_ns'] / 1e3:.2f} us where the"
-            f" kernel must step over an instruction ({told['sites_stepped']} of {told['sites']} places); a wait has"
+            f"A probe costs {report['trap_ns'] / 1e3:.2f} us of CPU here, {report['stepped_ns'] / 1e3:.2f} us where the"
+            f" kernel must step over an instruction ({report['sites_stepped']} of {report['sites']} places); a wait has"
             " one of them in its time (p2 of a wait is its time without it)."
         )
     return found
 
 
-def _of_watchpoints(told: dict[str, Any]) -> list[str]:
+def _of_watchpoints(report: JsonObject) -> list[str]:
     found = []
-    if told.get("undecoded"):
+    if report.get("undecoded"):
         found.append(
-            f"{told['undecoded']:,} changes of a wait could not be decoded from the code that made them: the time until"
-            " the next is 'unobserved'."
+            f"{report['undecoded']:,} changes of a wait could not be decoded from the code that made them: the time"
+            " until the next is 'unobserved'."
         )
-    for why, count in told.get("refused", {}).items():
+    for why, count in report.get("refused", {}).items():
         found.append(f"{count:,} watchpoints could not be set, and what they would have shown is missing: {why}.")
-    if not told.get("with_calls") and not told.get("shed"):
+    if not report.get("with_calls") and not report.get("shed"):
         found.append(
             "Calls are what lies between two waits for the client: the server's code does not say where it takes up"
             " statements."
         )
-    if told.get("unnamed_calls"):
+    if report.get("unnamed_calls"):
         found.append(
-            f"{told['unnamed_calls']:,} calls ({told['unnamed_ns'] / 1e9:.3f} s) have no statement: the server gave no"
-            " query id, and the next statement came before the text was read (next: compute_query_id = on, or --mode"
+            f"{report['unnamed_calls']:,} calls ({report['unnamed_ns'] / 1e9:.3f} s) have no statement: the server gave"
+            " no query id, and the next statement came before the text was read (next: compute_query_id = on, or --mode"
             " sites)."
         )
-    textless = told.get("textless") or {}
+    textless = report.get("textless") or {}
     if textless.get("statements"):
         found.append(
             f"{textless['statements']:,} statements ({textless['calls']:,} calls,"
@@ -234,10 +237,10 @@ def _of_watchpoints(told: dict[str, Any]) -> list[str]:
             " another had come, before a look at its session (next: name the server by --target of a role that may read"
             " pg_stat_statements there, or --mode sites)."
         )
-    if told.get("trap_ns"):
+    if report.get("trap_ns"):
         found.append(
-            f"A note of a watchpoint costs {told['trap_ns'] / 1e3:.2f} us of CPU here, one of a call"
-            f" {told['call_trap_ns'] / 1e3:.2f} us; a wait has one of them in its time (p2 of a wait is its time"
+            f"A note of a watchpoint costs {report['trap_ns'] / 1e3:.2f} us of CPU here, one of a call"
+            f" {report['call_trap_ns'] / 1e3:.2f} us; a wait has one of them in its time (p2 of a wait is its time"
             " without it). Rows and SQLSTATEs are missing; the first milliseconds of new processes are 'unobserved'."
         )
     return found

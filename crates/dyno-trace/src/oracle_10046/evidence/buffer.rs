@@ -1,4 +1,4 @@
-//! Rows on their way into a table, column by column.
+//! Rows to be written into a table, column by column.
 
 use std::hash::Hasher;
 
@@ -30,25 +30,25 @@ impl Hasher for NumberHasher {
     }
 }
 
-/// Where calls and waits have the number of their session.
+/// Index of the column with the session's number, in calls and waits.
 pub const SESSION: usize = 2;
-/// Where they have their start [ns].
+/// Index of the column with the start [ns], in calls and waits.
 pub const STARTED_NS: usize = 6;
 
-/// No number yet, and the absence of a word.
+/// Number that stands for an unknown or missing word.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Words of one column in one stretch of rows: numbers from elsewhere become numbers into a list.
+/// Words of one column in a stretch of rows: maps foreign numbers to numbers into a list.
 #[derive(Debug, Default)]
 struct Known {
-    /// By the number from elsewhere; such numbers are small, since they count names.
+    /// Local number by foreign number; foreign numbers are small, since they count names.
     numbers: Vec<u32>,
-    /// Which of them are known.
+    /// Foreign numbers that are known.
     ids: Vec<u32>,
 }
 
 impl Known {
-    /// The number of the word that `id` stands for; `word` tells it at first sight.
+    /// Returns the local number of `id`; `word` is called for its text at the first use.
     #[inline]
     fn number(&mut self, id: u32, list: &mut Vec<String>, word: impl FnOnce(u32) -> String) -> u32 {
         match self.numbers.get(id as usize) {
@@ -77,7 +77,7 @@ impl Known {
     }
 }
 
-/// Rows of a table that wait to be written.
+/// Rows of a table that are still to be written.
 #[derive(Debug)]
 pub struct Buffer {
     values: Vec<Values>,
@@ -100,19 +100,19 @@ fn empty(kind: Kind) -> Values {
 }
 
 impl Buffer {
-    /// An empty buffer for a table.
+    /// Returns an empty buffer for a table.
     pub fn new(columns: &[Column]) -> Self {
         let values: Vec<Values> = columns.iter().map(|column| empty(column.kind)).collect();
         let known = values.iter().map(|_| Known::default()).collect();
         Self { values, known, rows: 0 }
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Moves the starts of a session's rows, from the row at `from` on; of calls and waits.
+    /// Shifts the starts of a session's rows, from the row at `from` on; for calls and waits.
     pub fn shift(&mut self, session: u32, from: usize, by_ns: i64) {
         let (before, after) = self.values.split_at_mut(STARTED_NS);
         if let (Values::U32(sessions), Values::I64(starts)) = (&before[SESSION], &mut after[0]) {
@@ -122,24 +122,24 @@ impl Buffer {
         }
     }
 
-    /// Begins a row; all its columns have to follow in their order.
+    /// Begins a row; all its columns must follow in their order.
     pub fn row(&mut self) -> Row<'_> {
         self.rows += 1;
         Row { columns: self.values.iter_mut().zip(&mut self.known) }
     }
 
-    /// Begins several rows; all their columns have to follow in their order.
+    /// Begins several rows; all their columns must follow in their order.
     pub fn stretch<'a, R>(&'a mut self, rows: &'a [R]) -> Stretch<'a, R> {
         self.rows += rows.len();
         Stretch { columns: self.values.iter_mut().zip(&mut self.known), rows }
     }
 
-    /// The columns so far, which may still change.
+    /// Returns the columns so far, which may still be changed.
     pub fn values(&mut self) -> &mut [Values] {
         &mut self.values
     }
 
-    /// Hands the columns on; the buffer is empty again and keeps its room.
+    /// Passes the columns on; the buffer is empty afterwards and keeps its memory.
     pub fn drain<T>(&mut self, to: impl FnOnce(&mut [Values]) -> T) -> T {
         let done = to(&mut self.values);
         self.values.iter_mut().for_each(Values::clear);
@@ -156,7 +156,7 @@ pub struct Stretch<'a, R> {
 }
 
 impl<R> Stretch<'_, R> {
-    /// The next column: whole numbers.
+    /// Fills the next column with whole numbers.
     #[inline(always)]
     pub fn i64(mut self, value: impl Fn(&R) -> i64) -> Self {
         if let Some((Values::I64(values), _)) = self.columns.next() {
@@ -165,7 +165,7 @@ impl<R> Stretch<'_, R> {
         self
     }
 
-    /// The next column: whole numbers without sign.
+    /// Fills the next column with unsigned whole numbers.
     #[inline(always)]
     pub fn u64(mut self, value: impl Fn(&R) -> u64) -> Self {
         if let Some((Values::U64(values), _)) = self.columns.next() {
@@ -174,7 +174,7 @@ impl<R> Stretch<'_, R> {
         self
     }
 
-    /// The next column: small whole numbers.
+    /// Fills the next column with small whole numbers.
     #[inline(always)]
     pub fn u32(mut self, value: impl Fn(&R) -> u32) -> Self {
         if let Some((Values::U32(values), _)) = self.columns.next() {
@@ -183,7 +183,7 @@ impl<R> Stretch<'_, R> {
         self
     }
 
-    /// The next column: tiny whole numbers, 255 for the absence of one.
+    /// Fills the next column with tiny whole numbers; 255 is missing.
     #[inline(always)]
     pub fn u8(mut self, value: impl Fn(&R) -> u8) -> Self {
         if let Some((Values::U8(values), _)) = self.columns.next() {
@@ -192,7 +192,7 @@ impl<R> Stretch<'_, R> {
         self
     }
 
-    /// The next column: flags.
+    /// Fills the next column with flags.
     #[inline(always)]
     pub fn bool(mut self, value: impl Fn(&R) -> bool) -> Self {
         if let Some((Values::Bool(values), _)) = self.columns.next() {
@@ -201,7 +201,7 @@ impl<R> Stretch<'_, R> {
         self
     }
 
-    /// The next column: words, by their numbers; `u32::MAX` for the absence of one.
+    /// Fills the next column with words, by their numbers; `u32::MAX` is missing.
     #[inline(always)]
     pub fn words(mut self, id: impl Fn(&R) -> u32, word: impl Fn(u32) -> String) -> Self {
         if let Some((Values::Words(numbers, list), known)) = self.columns.next() {
@@ -217,7 +217,7 @@ pub struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// The next column: a whole number, or its absence.
+    /// Fills the next column with a whole number or [`NONE`].
     pub fn i64(mut self, value: i64) -> Self {
         if let Some((Values::I64(values), _)) = self.columns.next() {
             values.push(value);
@@ -225,7 +225,7 @@ impl Row<'_> {
         self
     }
 
-    /// The next column: a whole number without sign.
+    /// Fills the next column with an unsigned whole number.
     pub fn u64(mut self, value: u64) -> Self {
         if let Some((Values::U64(values), _)) = self.columns.next() {
             values.push(value);
@@ -233,7 +233,7 @@ impl Row<'_> {
         self
     }
 
-    /// The next column: a small whole number.
+    /// Fills the next column with a small whole number.
     pub fn u32(mut self, value: u32) -> Self {
         if let Some((Values::U32(values), _)) = self.columns.next() {
             values.push(value);
@@ -241,7 +241,7 @@ impl Row<'_> {
         self
     }
 
-    /// The next column: a tiny whole number, or 255 for its absence.
+    /// Fills the next column with a tiny whole number; 255 is missing.
     pub fn u8(mut self, value: u8) -> Self {
         if let Some((Values::U8(values), _)) = self.columns.next() {
             values.push(value);
@@ -249,7 +249,7 @@ impl Row<'_> {
         self
     }
 
-    /// The next column: a flag.
+    /// Fills the next column with a flag.
     pub fn bool(mut self, value: bool) -> Self {
         if let Some((Values::Bool(values), _)) = self.columns.next() {
             values.push(value);
@@ -257,7 +257,7 @@ impl Row<'_> {
         self
     }
 
-    /// The next column: a text, or its absence.
+    /// Fills the next column with a text or NULL.
     pub fn text(mut self, text: Option<&str>) -> Self {
         if let Some((Values::Text(texts), _)) = self.columns.next() {
             texts.push(text);
@@ -265,7 +265,7 @@ impl Row<'_> {
         self
     }
 
-    /// The next column: bytes as text.
+    /// Fills the next column with bytes as text.
     pub fn bytes(mut self, bytes: &[u8]) -> Self {
         if let Some((Values::Text(texts), _)) = self.columns.next() {
             texts.push_bytes(bytes);
@@ -273,7 +273,7 @@ impl Row<'_> {
         self
     }
 
-    /// The next column: a word, or its absence (`u32::MAX`).
+    /// Fills the next column with a word; `u32::MAX` is missing.
     pub fn word(mut self, id: u32, word: impl FnOnce(u32) -> String) -> Self {
         if let Some((Values::Words(numbers, list), known)) = self.columns.next() {
             numbers.push(known.number(id, list, word));
@@ -282,7 +282,7 @@ impl Row<'_> {
     }
 }
 
-/// A number of a sum that is wider than a column; at the end of the range it stays there.
+/// Returns a sum as `i64`, limited to its range.
 pub fn narrow(value: i128) -> i64 {
     value.clamp(i128::from(NONE + 1), i128::from(i64::MAX)) as i64
 }

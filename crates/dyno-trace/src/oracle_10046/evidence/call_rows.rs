@@ -1,28 +1,27 @@
-//! Calls on their way into `calls/`.
+//! Buffer of calls to be written into `calls/`.
 
-use dyno_evidence::table::Values;
+use dyno_evidence::table::{Column, Values};
 
 use super::super::events::KINDS;
 use super::super::record::NONE;
 use super::super::rows::CallRow;
 use super::buffer::Buffer;
+use super::late_rows::{LateRow, LateRows};
 use super::{row_id, tables};
 
-/// Rows that stay in the cache until their columns are filled.
-const STRETCH: usize = 64;
-/// Columns that later rows may still change.
+/// Index of the first column that later rows may still change.
 const DEPTH: usize = 14;
 const PARENT: usize = 15;
 const ORPHAN: usize = 22;
 
-/// A call and its parent's id, as far as it was found; [`NONE`] for none.
+/// A call and the id of its parent if found, else [`NONE`].
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+pub struct Kept {
     row: CallRow,
     parent: i64,
 }
 
-/// What words stand for.
+/// Texts for the numbers in rows.
 pub struct Names<'a> {
     /// Name of the arm.
     pub arm: &'a str,
@@ -30,7 +29,7 @@ pub struct Names<'a> {
     pub lob_calls: &'a [String],
     /// Types of LOBs.
     pub lob_types: &'a [String],
-    /// Key of a statement.
+    /// Returns the key of a statement.
     pub statement: &'a dyn Fn(u32) -> String,
 }
 
@@ -48,42 +47,22 @@ impl Names<'_> {
     }
 }
 
-/// Calls that wait for their parents.
-pub struct Calls {
-    file: u32,
-    recent: Vec<Kept>,
-    columns: Buffer,
-}
+/// Calls whose parents are still to come.
+pub type Calls = LateRows<Kept>;
 
 impl Calls {
-    /// No calls yet.
-    pub fn new(file: u32) -> Self {
-        Self { file, recent: Vec::with_capacity(STRETCH), columns: Buffer::new(&tables::CALLS) }
-    }
-
-    /// Number of calls that wait.
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.columns.rows() + self.recent.len()
-    }
-
-    /// Adds a call; the numbers of its session and context begin at `base`.
+    /// Adds a call; `base` is added to the numbers of its session and context.
     #[inline]
     pub fn push(&mut self, row: &CallRow, base: u32, names: &Names<'_>) {
-        self.recent.push(Kept { row: *row, parent: NONE }); // copied once
-        if let Some(Kept { row, .. }) = self.recent.last_mut() {
-            row.session += base;
-            row.context += base;
-        }
-        if self.recent.len() == STRETCH {
-            self.settle(names);
-        }
+        let kept = self.add(Kept { row: *row, parent: NONE }, names);
+        kept.row.session += base;
+        kept.row.context += base;
     }
 
-    /// Sets the parent of one that waits.
+    /// Sets the parent of a buffered call.
     pub fn adopt(&mut self, at: usize, parent: u64) {
-        let (settled, parent) = (self.columns.rows(), row_id(self.file, parent));
-        if let Some(kept) = at.checked_sub(settled).and_then(|at| self.recent.get_mut(at)) {
+        let parent = row_id(self.file, parent);
+        if let Some(kept) = self.recent(at) {
             kept.parent = parent;
         } else if let Values::I64(parents) = &mut self.columns.values()[PARENT]
             && let Some(place) = parents.get_mut(at)
@@ -92,42 +71,37 @@ impl Calls {
         }
     }
 
-    /// Moves the starts of a session's calls, from the one at `from` on.
-    pub fn shift(&mut self, session: u32, from: usize, by_ns: i64) {
-        let settled = self.columns.rows();
-        self.columns.shift(session, from, by_ns);
-        for kept in self.recent.iter_mut().skip(from.saturating_sub(settled)) {
-            if kept.row.session == session {
-                kept.row.started_ns = kept.row.started_ns.saturating_add(by_ns);
-            }
-        }
-    }
-
-    /// Hands the columns of all that wait to `write`.
+    /// Passes the columns of all buffered calls to `write`.
     pub fn drain<T>(&mut self, names: &Names<'_>, write: impl FnOnce(&mut [Values]) -> T) -> T {
-        self.settle(names);
-        let (before, after) = self.columns.values().split_at_mut(ORPHAN);
-        if let (Values::U8(depths), Values::I64(parents), Values::Bool(orphans)) =
-            (&before[DEPTH], &before[PARENT], &mut after[0])
-        {
-            for ((orphan, depth), parent) in orphans.iter_mut().zip(depths).zip(parents) {
-                *orphan = *depth > 0 && *parent == NONE;
-            }
-        }
-        self.columns.drain(write)
+        self.drain_with(names, mark_orphans, write)
     }
+}
 
-    /// Fills the columns from the recent rows, in the order of the table.
-    fn settle(&mut self, names: &Names<'_>) {
-        dyno_cpu::run(Settle { rows: self, names });
+/// Marks the recursive calls without a parent.
+fn mark_orphans(columns: &mut [Values]) {
+    let (before, after) = columns.split_at_mut(ORPHAN);
+    if let (Values::U8(depths), Values::I64(parents), Values::Bool(orphans)) =
+        (&before[DEPTH], &before[PARENT], &mut after[0])
+    {
+        for ((orphan, depth), parent) in orphans.iter_mut().zip(depths).zip(parents) {
+            *orphan = *depth > 0 && *parent == NONE;
+        }
+    }
+}
+
+impl LateRow for Kept {
+    type Names<'a> = Names<'a>;
+    const COLUMNS: &'static [Column] = &tables::CALLS;
+
+    fn session_and_start(&mut self) -> (u32, &mut i64) {
+        (self.row.session, &mut self.row.started_ns)
     }
 
     #[inline(always)]
-    fn fill(&mut self, names: &Names<'_>) {
-        let file = self.file;
+    fn fill(rows: &[Self], columns: &mut Buffer, file: u32, names: &Names<'_>) {
         let lob_type = |at: u16| u32::from(at).wrapping_sub(1);
-        self.columns
-            .stretch(&self.recent)
+        columns
+            .stretch(rows)
             .words(|_| 0, |_| names.arm.to_owned())
             .u32(|_| file)
             .u32(|k| k.row.session)
@@ -163,22 +137,6 @@ impl Calls {
             .i64(|k| k.row.place.line)
             .i64(|k| k.row.place.byte_offset)
             .i64(|k| k.row.tim);
-        self.recent.clear();
-    }
-}
-
-/// Recent rows on their way into the columns.
-struct Settle<'s, 'a> {
-    rows: &'s mut Calls,
-    names: &'s Names<'a>,
-}
-
-impl dyno_cpu::Work for Settle<'_, '_> {
-    type Done = ();
-
-    #[inline(always)]
-    fn run(self) {
-        self.rows.fill(self.names);
     }
 }
 

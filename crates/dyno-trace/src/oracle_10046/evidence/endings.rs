@@ -1,4 +1,4 @@
-//! The end of a file: what only the whole of it tells.
+//! Last rows of a file: those that need all of it.
 
 use dyno_evidence::EvidenceError;
 
@@ -9,7 +9,10 @@ use super::super::session::Session;
 use super::folder::Small;
 use super::{Evidence, narrow};
 
-/// Writes what is left of a file's rows and the rows about the file itself; `path` is as given.
+/// Writes the remaining rows of a file and the rows about the file itself; `path` is the path as given.
+///
+/// # Errors
+/// A part cannot be written.
 pub fn finish(reader: &mut Reader<Evidence>, path: &str) -> Result<(), EvidenceError> {
     let (file, base) = (reader.sink.options.file, reader.sink.options.base);
     let records: u64 = reader.tally.records.iter().sum();

@@ -1,7 +1,7 @@
-//! The folder of an import: parts of the large tables by file, one part for each small table.
+//! Folder of an import: parts of the large tables by file, one part for each small table.
 //!
-//! Files of few rows share parts, [`TOGETHER`] neighbours each: thousands of small files would make
-//! thousands of parts, and every question would open them all.
+//! Files with few rows share parts, [`TOGETHER`] neighbours each: thousands of small files would make thousands of
+//! parts, and every query would open them all.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use dyno_evidence::table::{Column, Table, Values};
 
 use super::tables;
 
-/// The tables that have one part for all files.
+/// Tables that have one part for all files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Small {
@@ -41,7 +41,7 @@ pub enum Small {
 }
 
 impl Small {
-    /// All of them, in the order of their numbers.
+    /// All small tables in the order of their numbers.
     pub const ALL: [Self; 11] = [
         Self::Statements,
         Self::Cursors,
@@ -56,7 +56,7 @@ impl Small {
         Self::Files,
     ];
 
-    /// Name of the table, which is its file's.
+    /// Returns the name of the table, which is also that of its file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Statements => "statements",
@@ -73,7 +73,7 @@ impl Small {
         }
     }
 
-    /// Its columns.
+    /// Returns the columns of the table.
     pub fn columns(self) -> &'static [Column] {
         match self {
             Self::Statements => &tables::STATEMENTS,
@@ -91,53 +91,65 @@ impl Small {
     }
 }
 
-/// So many files, neighbours by their numbers, share the parts of their few rows.
+/// Number of neighbouring files that share the parts of their few rows.
 pub const TOGETHER: u32 = 64;
 
-/// Name of the part that a file shares with its neighbours.
+/// Returns the name of the part that a file shares with its neighbours.
 pub fn shared_part(file: u32) -> String {
     format!("g{:06}", file / TOGETHER)
 }
 
-/// The parts that neighbours share, and how many of them are done.
+/// Parts shared by neighbours, and the number of files that are finished.
 #[derive(Default)]
 struct Shared {
     tables: HashMap<&'static str, Table>,
     done: u32,
 }
 
-/// The folder of an import while it is written.
+/// Folder of an import while it is written.
 pub struct Folder {
     dir: PathBuf,
     small: Vec<Mutex<Table>>,
-    /// By the number of the neighbourhood.
+    /// Shared parts by the number of the neighbourhood.
     shared: Mutex<HashMap<u32, Shared>>,
 }
 
 impl Folder {
-    /// Opens the parts of the small tables in a folder, which is made where it is missing.
+    /// Opens the parts of the small tables in a folder, which is created if missing.
+    ///
+    /// # Errors
+    /// A part cannot be created.
     pub fn create(dir: &Path) -> Result<Self, EvidenceError> {
         let open = |table: &Small| Table::create(dir, table.name(), table.columns()).map(Mutex::new);
         let small = Small::ALL.iter().map(open).collect::<Result<_, _>>()?;
         Ok(Self { dir: dir.to_owned(), small, shared: Mutex::default() })
     }
 
-    /// Where it is.
+    /// Returns the path.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
     /// Appends rows to a small table.
+    ///
+    /// # Errors
+    /// A part cannot be written.
     pub fn write(&self, table: Small, values: &mut [Values]) -> Result<(), EvidenceError> {
         self.small[table as usize].lock().unwrap_or_else(PoisonError::into_inner).write(values)
     }
 
     /// Opens a part of a large table: `<folder>/f<file>-<number>`.
+    ///
+    /// # Errors
+    /// A part cannot be created.
     pub fn part(&self, table: &str, columns: &[Column], file: u32, number: u32) -> Result<Table, EvidenceError> {
         Table::create(&self.dir.join(table), &format!("f{file:06}-{number:06}"), columns)
     }
 
-    /// Writes all that a file has of a large table, into the part that it shares with its neighbours.
+    /// Writes all rows of a file's large table into the part that it shares with its neighbours.
+    ///
+    /// # Errors
+    /// A part cannot be written.
     pub fn share(
         &self,
         table: &'static str,
@@ -153,7 +165,10 @@ impl Folder {
         tables.get_mut(table).map_or(Ok(()), |part| part.write(values))
     }
 
-    /// A file is through: with the last of its neighbours their shared parts are put in place.
+    /// Marks a file as finished; after the last of its neighbours their shared parts are renamed into place.
+    ///
+    /// # Errors
+    /// A part cannot be written.
     pub fn done(&self, file: u32) -> Result<(), EvidenceError> {
         let whole = {
             let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -167,7 +182,10 @@ impl Folder {
         whole.map_or(Ok(()), Shared::finish)
     }
 
-    /// Puts the small tables and what is shared in place.
+    /// Renames the small tables and the shared parts into place.
+    ///
+    /// # Errors
+    /// A part cannot be written.
     pub fn finish(self) -> Result<(), EvidenceError> {
         for (_, shared) in self.shared.into_inner().unwrap_or_else(PoisonError::into_inner) {
             shared.finish()?;

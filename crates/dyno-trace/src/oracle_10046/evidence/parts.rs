@@ -1,4 +1,4 @@
-//! The large tables of one file: calls and waits that wait for their links, and links that were late.
+//! Large tables of one file: calls and waits, buffered for their links, and late links.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use dyno_evidence::table::{Column, Table, Values};
 use super::folder::Folder;
 use super::{FLUSH_ROWS, row_id, tables};
 
-/// Rows after which the next part begins.
+/// Number of rows after which the next part begins.
 const PART_ROWS: u64 = 1 << 22;
 
-/// The parts of a large table that one file fills.
+/// Parts of a large table filled by one file.
 pub struct Parts {
     folder: Arc<Folder>,
     name: &'static str,
@@ -22,12 +22,15 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// No part yet.
+    /// Returns the parts, none of which is open yet.
     pub fn new(folder: Arc<Folder>, name: &'static str, columns: &'static [Column], file: u32) -> Self {
         Self { folder, name, columns, file, number: 0, open: None }
     }
 
     /// Appends rows.
+    ///
+    /// # Errors
+    /// A part cannot be written.
     pub fn write(&mut self, values: &mut [Values]) -> Result<(), EvidenceError> {
         let mut table = match self.open.take() {
             Some(table) => table,
@@ -43,7 +46,10 @@ impl Parts {
         Ok(())
     }
 
-    /// Appends the file's last rows. If they are its only ones, they go where its neighbours' are.
+    /// Appends the file's last rows; if they are its only ones, they go into the part shared with its neighbours.
+    ///
+    /// # Errors
+    /// A part cannot be written.
     pub fn write_last(&mut self, values: &mut [Values]) -> Result<(), EvidenceError> {
         if self.open.is_none() && self.number == 0 {
             return self.folder.share(self.name, self.columns, self.file, values);
@@ -51,13 +57,16 @@ impl Parts {
         self.write(values)
     }
 
-    /// Puts the last part in place.
+    /// Renames the last part into place.
+    ///
+    /// # Errors
+    /// A part cannot be written.
     pub fn finish(&mut self) -> Result<(), EvidenceError> {
         self.open.take().map_or(Ok(()), |table| table.finish().map(drop))
     }
 }
 
-/// Parents and owners that came after their rows had been written.
+/// Parents and owners that became known after their rows had been written.
 pub struct Links {
     parts: Parts,
     kinds: Vec<u32>,
@@ -65,23 +74,26 @@ pub struct Links {
     parents: Vec<i64>,
 }
 
-/// What a link links.
+/// Kind of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Linked {
-    /// A call to its parent.
+    /// From a call to its parent.
     Call,
-    /// A wait to its owner.
+    /// From a wait to its owner.
     Wait,
 }
 
 impl Links {
-    /// No links yet.
+    /// Returns an empty list of links.
     pub fn new(folder: Arc<Folder>, file: u32) -> Self {
         let parts = Parts::new(folder, "links", &tables::LINKS, file);
         Self { parts, kinds: Vec::new(), ids: Vec::new(), parents: Vec::new() }
     }
 
     /// Adds a link between running numbers of the file.
+    ///
+    /// # Errors
+    /// A part cannot be written.
     pub fn push(&mut self, kind: Linked, number: u64, parent: u64) -> Result<(), EvidenceError> {
         self.kinds.push(kind as u32);
         self.ids.push(row_id(self.parts.file, number));
@@ -102,7 +114,10 @@ impl Links {
         if last { self.parts.write_last(&mut values) } else { self.parts.write(&mut values) }
     }
 
-    /// Writes what is left and puts the part in place.
+    /// Writes the remaining links and renames the part into place.
+    ///
+    /// # Errors
+    /// A part cannot be written.
     pub fn finish(&mut self) -> Result<(), EvidenceError> {
         self.flush(true)?;
         self.parts.finish()

@@ -1,25 +1,25 @@
-//! The text of a STAT line taken apart: the operation, its partitions, its figures.
+//! Parser of the text of a STAT line: the operation, its partitions, its figures.
 //!
-//! `TABLE ACCESS FULL T (cr=4 pr=0 pw=0 str=1 time=26 us cost=2 size=3 card=1)`. 9i writes `r` and
-//! `w` for `pr` and `pw`; 23.26 puts the unit behind `dw`. A figure that is no number is missing.
+//! `TABLE ACCESS FULL T (cr=4 pr=0 pw=0 str=1 time=26 us cost=2 size=3 card=1)`. 9i writes `r` and `w` for `pr` and
+//! `pw`; 23.26 puts the unit behind `dw`. A figure that is not a number counts as missing.
 
 use dyno_evidence::NONE;
 
 /// Names of the figures, in the order of [`PlanText::figures`].
 pub const FIGURES: [&str; 10] = ["cr", "pr", "pw", "str", "time", "cost", "size", "card", "dr", "dw"];
 
-/// A STAT line's text.
+/// Parsed text of a STAT line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanText<'a> {
-    /// The operation with the object's name, without partitions and figures.
+    /// Operation with the object's name, without partitions and figures.
     pub operation: &'a [u8],
-    /// `1 28` of `PARTITION: 1 28`.
+    /// Partitions: `1 28` of `PARTITION: 1 28`.
     pub partition: Option<&'a [u8]>,
-    /// The figures by [`FIGURES`]; [`NONE`] where missing.
+    /// Figures in the order of [`FIGURES`]; [`NONE`] if missing.
     pub figures: [i64; FIGURES.len()],
 }
 
-/// Takes the text of a STAT line apart.
+/// Parses the text of a STAT line.
 pub fn plan_text(text: &[u8]) -> PlanText<'_> {
     let mut figures = [NONE; FIGURES.len()];
     let bracket = memchr::memrchr(b'(', text).filter(|at| text[at + 1..].starts_with(b"cr="));

@@ -1,4 +1,4 @@
-//! The rarer records of one file on their way into the small tables.
+//! Buffer of the rarer records of one file, to be written into the small tables.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use super::buffer::Buffer;
 use super::folder::{Folder, Small};
 use super::plan_text::plan_text;
 
-/// Rows of a small table that are written at once.
+/// Number of rows of a small table that are written at once.
 const SMALL_ROWS: usize = 1 << 14;
 
-/// A `***` line that may still wait for its record.
+/// A `***` line whose record may be still to come.
 #[derive(Debug)]
 struct StampRow {
     at: Belongs,
-    /// `None`: a line of a header in mid-file.
+    /// Kind of the stamp; `None` for a header line in the middle of the file.
     kind: Option<StampKind>,
     value: Vec<u8>,
     zone: i64,
@@ -31,7 +31,7 @@ struct StampRow {
     residual_ns: i64,
 }
 
-/// Rows of the small tables.
+/// Buffered rows of the small tables.
 pub struct SmallRows {
     folder: Arc<Folder>,
     registry: Registry,
@@ -40,11 +40,11 @@ pub struct SmallRows {
     keep_binds: bool,
     buffers: Vec<Buffer>,
     stamps: Vec<StampRow>,
-    /// The latest plain stamp, while it waits for its record.
+    /// Row of the latest plain stamp until its record is read.
     waiting: Option<usize>,
 }
 
-/// The word for a stamp's kind.
+/// Returns the word for a stamp's kind.
 pub fn stamp_word(kind: StampKind) -> &'static str {
     match kind {
         StampKind::Clock => "clock",
@@ -67,7 +67,7 @@ pub fn stamp_word(kind: StampKind) -> &'static str {
 }
 
 impl SmallRows {
-    /// No rows yet.
+    /// Returns empty buffers.
     pub fn new(folder: Arc<Folder>, registry: Registry, options: &FileOptions) -> Self {
         Self {
             folder,
@@ -81,12 +81,15 @@ impl SmallRows {
         }
     }
 
-    /// The buffer of a table.
+    /// Returns the buffer of a table.
     pub fn buffer(&mut self, table: Small) -> &mut Buffer {
         &mut self.buffers[table as usize]
     }
 
-    /// Writes the tables that have many rows.
+    /// Writes the tables with many buffered rows.
+    ///
+    /// # Errors
+    /// A part cannot be written.
     pub fn flush_full(&mut self) -> Result<(), EvidenceError> {
         if self.stamps.len() >= SMALL_ROWS {
             self.settle_stamps();
@@ -95,6 +98,9 @@ impl SmallRows {
     }
 
     /// Writes everything.
+    ///
+    /// # Errors
+    /// A part cannot be written.
     pub fn flush_all(&mut self) -> Result<(), EvidenceError> {
         self.settle_stamps();
         self.flush(1)

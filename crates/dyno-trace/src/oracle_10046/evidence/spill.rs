@@ -1,5 +1,5 @@
-//! Running numbers of rows put aside in a file, so that a call with millions of calls inside does
-//! not hold millions of numbers in memory until it ends.
+//! Running numbers of rows spilled to a file, so that a call with millions of calls inside does not keep millions of
+//! numbers in memory until it ends.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use dyno_evidence::EvidenceError;
 use dyno_evidence::private::{aside_of, create_file};
 
-/// Marks a number that stands for several: below it, the place in the file.
+/// Marks a number that stands for several; the other bits are the offset in the file.
 const MARK: u64 = 1 << 63;
 
-/// Numbers put aside. The file is gone when this is dropped.
+/// Spilled numbers; the file is removed when this is dropped.
 #[derive(Debug, Default)]
 pub struct Spill {
     path: PathBuf,
@@ -20,12 +20,12 @@ pub struct Spill {
 }
 
 impl Spill {
-    /// Nothing yet; the file would be `<dir>/f<number>.spill.<random>.tmp`.
+    /// Returns an empty spill, whose file would be `<dir>/f<number>.spill.<random>.tmp`.
     pub fn new(dir: &Path, number: u32) -> Self {
         Self { path: aside_of(&dir.join(format!("f{number:06}.spill"))), file: None, end: 0 }
     }
 
-    /// Whether a number stands for several that were put aside.
+    /// Returns true if a number stands for several spilled ones.
     #[inline]
     pub fn holds(item: u64) -> bool {
         item & MARK != 0
@@ -44,7 +44,10 @@ impl Spill {
         self.file.as_mut().ok_or_else(|| EvidenceError::Io { path: path.clone(), source: missing })
     }
 
-    /// Puts numbers aside under one.
+    /// Spills numbers and returns the one that stands for them.
+    ///
+    /// # Errors
+    /// The file cannot be written.
     pub fn put(&mut self, items: &[u64]) -> Result<u64, EvidenceError> {
         let mut bytes = Vec::with_capacity(8 * (items.len() + 1));
         bytes.extend_from_slice(&(items.len() as u64).to_le_bytes());
@@ -59,7 +62,10 @@ impl Spill {
         Ok(at | MARK)
     }
 
-    /// Hands out the numbers that were put aside under `item`, in their order.
+    /// Calls `take` with the numbers behind `item`, in their order.
+    ///
+    /// # Errors
+    /// The file cannot be read.
     pub fn each(&mut self, item: u64, mut take: impl FnMut(u64)) -> Result<(), EvidenceError> {
         let mut open = vec![item];
         while let Some(item) = open.pop() {

@@ -1,34 +1,33 @@
-//! Waits on their way into `waits/`.
+//! Buffer of waits to be written into `waits/`.
 
-use dyno_evidence::table::Values;
+use dyno_evidence::table::{Column, Values};
 
 use super::super::events::{IDLE, Names as ParameterNames, OTHER, class_name};
 use super::super::record::NONE;
 use super::super::rows::{Owner, WaitRow};
 use super::buffer::Buffer;
+use super::late_rows::{LateRow, LateRows};
 use super::{row_id, tables};
 
-/// Rows that stay in the cache until their columns are filled.
-const STRETCH: usize = 64;
-/// Columns that later rows may still change.
+/// Index of the first column that later rows may still change.
 const CALL: usize = 14;
 const DEPTH: usize = 15;
 
 /// A wait with its parameters and the owner found so far.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+pub struct Kept {
     row: WaitRow,
-    /// The first three parameters; [`NONE`] for none.
+    /// First three parameters; [`NONE`] if missing.
     values: [i64; 3],
     /// Number of the parameters' names.
     names: u32,
-    /// Id of its owner; [`NONE`] for none.
+    /// Id of its owner; [`NONE`] without one.
     owner: i64,
-    /// Depth of its owner; 255 for none.
+    /// Depth of its owner; 255 without one.
     depth: u8,
 }
 
-/// What words stand for.
+/// Texts for the numbers in rows.
 pub struct Names<'a> {
     /// Name of the arm.
     pub arm: &'a str,
@@ -36,7 +35,7 @@ pub struct Names<'a> {
     pub events: &'a [(String, u8)],
     /// Names of parameters.
     pub parameters: &'a ParameterNames,
-    /// Key of a statement.
+    /// Returns the key of a statement.
     pub statement: &'a dyn Fn(u32) -> String,
 }
 
@@ -55,43 +54,23 @@ impl Names<'_> {
     }
 }
 
-/// Waits that wait for their owners.
-pub struct Waits {
-    file: u32,
-    recent: Vec<Kept>,
-    columns: Buffer,
-}
+/// Waits whose owners are still to come.
+pub type Waits = LateRows<Kept>;
 
 impl Waits {
-    /// No waits yet.
-    pub fn new(file: u32) -> Self {
-        Self { file, recent: Vec::with_capacity(STRETCH), columns: Buffer::new(&tables::WAITS) }
-    }
-
-    /// Number of those that wait.
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.columns.rows() + self.recent.len()
-    }
-
-    /// Adds a wait with its first parameters and the number of all their names; the numbers of its session and
-    /// context begin at `base`.
+    /// Adds a wait with its first parameters and the number of their names; `base` is added to the numbers of its
+    /// session and context.
     #[inline]
     pub fn push(&mut self, row: &WaitRow, base: u32, values: [i64; 3], names: u32, words: &Names<'_>) {
-        self.recent.push(Kept { row: *row, values, names, owner: NONE, depth: u8::MAX }); // copied once
-        if let Some(Kept { row, .. }) = self.recent.last_mut() {
-            row.session += base;
-            row.context += base;
-        }
-        if self.recent.len() == STRETCH {
-            self.settle(words);
-        }
+        let kept = self.add(Kept { row: *row, values, names, owner: NONE, depth: u8::MAX }, words);
+        kept.row.session += base;
+        kept.row.context += base;
     }
 
-    /// Sets the owner of one.
+    /// Sets the owner of a buffered wait.
     pub fn own(&mut self, at: usize, owner: Owner) {
-        let (settled, id) = (self.columns.rows(), row_id(self.file, owner.number));
-        if let Some(kept) = at.checked_sub(settled).and_then(|at| self.recent.get_mut(at)) {
+        let id = row_id(self.file, owner.number);
+        if let Some(kept) = self.recent(at) {
             kept.owner = id;
             kept.depth = owner.depth;
         } else if let [Values::I64(calls), Values::U8(depths)] = &mut self.columns.values()[CALL..=DEPTH]
@@ -102,33 +81,24 @@ impl Waits {
         }
     }
 
-    /// Moves the starts of a session's waits, from the one at `from` on.
-    pub fn shift(&mut self, session: u32, from: usize, by_ns: i64) {
-        let settled = self.columns.rows();
-        self.columns.shift(session, from, by_ns);
-        for kept in self.recent.iter_mut().skip(from.saturating_sub(settled)) {
-            if kept.row.session == session {
-                kept.row.started_ns = kept.row.started_ns.saturating_add(by_ns);
-            }
-        }
-    }
-
-    /// Hands the columns of all that wait to `write`.
+    /// Passes the columns of all buffered waits to `write`.
     pub fn drain<T>(&mut self, names: &Names<'_>, write: impl FnOnce(&mut [Values]) -> T) -> T {
-        self.settle(names);
-        self.columns.drain(write)
+        self.drain_with(names, |_| (), write)
     }
+}
 
-    /// Fills the columns from the recent rows, in the order of the table.
-    fn settle(&mut self, names: &Names<'_>) {
-        dyno_cpu::run(Settle { rows: self, names });
+impl LateRow for Kept {
+    type Names<'a> = Names<'a>;
+    const COLUMNS: &'static [Column] = &tables::WAITS;
+
+    fn session_and_start(&mut self) -> (u32, &mut i64) {
+        (self.row.session, &mut self.row.started_ns)
     }
 
     #[inline(always)]
-    fn fill(&mut self, names: &Names<'_>) {
-        let file = self.file;
-        self.columns
-            .stretch(&self.recent)
+    fn fill(rows: &[Self], columns: &mut Buffer, file: u32, names: &Names<'_>) {
+        columns
+            .stretch(rows)
             .words(|_| 0, |_| names.arm.to_owned())
             .u32(|_| file)
             .u32(|k| k.row.session)
@@ -153,22 +123,6 @@ impl Waits {
             .i64(|k| k.row.place.byte_offset)
             .i64(|k| k.row.tim)
             .words(|_| 0, |_| "exact".to_owned());
-        self.recent.clear();
-    }
-}
-
-/// Recent rows on their way into the columns.
-struct Settle<'s, 'a> {
-    rows: &'s mut Waits,
-    names: &'s Names<'a>,
-}
-
-impl dyno_cpu::Work for Settle<'_, '_> {
-    type Done = ();
-
-    #[inline(always)]
-    fn run(self) {
-        self.rows.fill(self.names);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a job is asked for, from JSON.
+//! Options of a job, from JSON.
 
 use serde_json::Value as Json;
 
@@ -7,20 +7,20 @@ use super::super::profile::{BY_MAX, Request};
 use super::super::reader::Reading;
 use super::JobError;
 
-/// What is read, and how.
+/// What to read, and how.
 #[derive(Clone, Debug)]
 pub struct JobOptions {
     /// Files, directories and patterns, each with its arm.
     pub files: Vec<(String, String)>,
-    /// A message from the client that takes so long is think time.
+    /// Shortest message from the client that counts as think time [ns].
     pub think_time_ns: i64,
-    /// Whether binds are kept.
+    /// True if bind values are kept.
     pub binds: bool,
-    /// Threads; as many as there are processors where it is not said.
+    /// Number of threads; the number of processors if not set.
     pub threads: Option<usize>,
-    /// Nanoseconds of a unit of time; as the header and the stamps tell where it is not said.
+    /// Unit of time [ns]; determined from header and stamps if not set.
     pub tim_unit_ns: Option<i64>,
-    /// Bytes lexed at a time.
+    /// Number of bytes lexed at a time.
     pub chunk_bytes: Option<usize>,
 }
 
@@ -29,8 +29,11 @@ pub(super) fn wrong(what: &str) -> JobError {
 }
 
 impl JobOptions {
-    /// From JSON: `files` (paths, or `{"path", "arm"}`), `think_time_ns`, `binds`, `threads`,
+    /// Reads options from JSON: `files` (paths, or `{"path", "arm"}`), `think_time_ns`, `binds`, `threads`,
     /// `tim_unit_ns`.
+    ///
+    /// # Errors
+    /// The JSON is invalid, or a value is not allowed.
     pub fn from_json(text: &str) -> Result<Self, JobError> {
         let json: Json = serde_json::from_str(text).map_err(|e| JobError::Options(e.to_string()))?;
         let files = json["files"].as_array().ok_or_else(|| wrong("files: a list of paths is needed"))?;
@@ -51,7 +54,7 @@ impl JobOptions {
         })
     }
 
-    /// These files, all else as usual.
+    /// Returns default options for these files.
     pub fn of<P: AsRef<str>>(paths: &[P]) -> Self {
         Self {
             files: paths.iter().map(|path| (path.as_ref().to_owned(), String::new())).collect(),
@@ -74,7 +77,10 @@ impl JobOptions {
     }
 }
 
-/// What a profile is asked for, from JSON: `by`, `where`, `from_ns`, `to_ns`, `depth`, `top`.
+/// Reads the request of a profile from JSON: `by`, `where`, `from_ns`, `to_ns`, `depth`, `top`.
+///
+/// # Errors
+/// The JSON is invalid, or a value is not allowed.
 pub fn request_from_json(text: &str) -> Result<Request, JobError> {
     let json: Json = serde_json::from_str(text).map_err(|e| JobError::Options(e.to_string()))?;
     let mut request = Request::default();

@@ -1,5 +1,5 @@
-//! Binds: a head line, lines of attributes, a value that may run over several lines. A bind ends
-//! where the next one or any record begins.
+//! Binds: a head line, lines of attributes, a value that may span several lines. A bind ends where the next one or any
+//! record begins.
 
 use super::classes::{Class, class};
 use super::fields::Faults;
@@ -7,16 +7,16 @@ use super::numbers;
 use super::texts::Lines;
 use crate::oracle_10046::record::{Bind, NONE, Reason, Text};
 
-/// A bind, where the line behind it begins, and the number of its lines.
+/// A bind, the start of the line after it, and the number of its lines.
 pub(super) struct Found {
     pub bind: Option<Bind>,
     pub next: usize,
     pub lines: u32,
 }
 
-/// The bind that begins at `start` with its first line (or with a further line, where a stamp stood
-/// in between: its number is `NONE`), and where the next line begins. `None`: more bytes are
-/// needed. `keep`: take it apart; else only find its end.
+/// Returns the bind that begins at `start` with its first line (or with a further line, if a stamp interrupted it: its
+/// number is then `NONE`), and the start of the next line; `None` if more bytes are needed. `keep`: parse it; otherwise
+/// only find its end.
 pub(super) fn bind(bytes: &[u8], start: usize, closed: bool, keep: bool, faults: &mut Faults) -> Option<Found> {
     let mut lines = Lines::new(bytes, start, closed);
     let (_, first_end, mut next) = lines.next()?;
@@ -82,14 +82,14 @@ pub(super) fn bind(bytes: &[u8], start: usize, closed: bool, keep: bool, faults:
     Some(Found { bind: Some(bind), next, lines: count })
 }
 
-/// Where the value begins, if the line `start..end` has one.
+/// Returns where the value begins, if the line `start..end` has one.
 fn start_of_value(bytes: &[u8], start: usize, end: usize) -> Option<usize> {
     let line = &bytes[start..end];
     let text = line.trim_ascii_start();
     text.starts_with(b"value=").then(|| start + (line.len() - text.len()) + b"value=".len())
 }
 
-/// Whether the string that begins in `value` goes on in the next line.
+/// Returns true if the string that begins in `value` continues in the next line.
 fn is_open(value: &[u8]) -> bool {
     value.first() == Some(&b'"') && (value.len() == 1 || value.last() != Some(&b'"'))
 }
@@ -98,12 +98,12 @@ fn is_indented(line: &[u8]) -> bool {
     line.first() == Some(&b' ') && !line.trim_ascii().is_empty()
 }
 
-/// Whether an empty value is followed by the next bind's head on the same line.
+/// Returns true if an empty value is followed by the next bind's head on the same line.
 fn glued(value: &[u8]) -> bool {
     value.starts_with(b"  Bind#") && class(value) == Class::Bind
 }
 
-/// Whether a line belongs to the value above it: hex pairs, or a dump of memory.
+/// Returns true if a line belongs to the value above it: hex pairs, or a memory dump.
 fn continues(line: &[u8]) -> bool {
     if line.starts_with(b"Dump of memory from ") || line.starts_with(b"  Repeat ") {
         return true;
@@ -118,7 +118,7 @@ fn continues(line: &[u8]) -> bool {
     }
 }
 
-/// The number in ` Bind#3` or `bind 3: ...`; `NONE` for the rest of an interrupted bind.
+/// Returns the number in ` Bind#3` or `bind 3: ...`; `NONE` for the rest of an interrupted bind.
 fn number(head: &[u8], faults: &mut Faults) -> i64 {
     let text = head.trim_ascii_start();
     let rest = text.strip_prefix(b"Bind#").or_else(|| text.strip_prefix(b"bind "));
@@ -127,7 +127,7 @@ fn number(head: &[u8], faults: &mut Faults) -> i64 {
     faults.number(&rest[..digits])
 }
 
-/// The number behind the first of `names` that stands in `head`; `NONE` without any.
+/// Returns the number behind the first of `names` found in `head`; `NONE` without any.
 fn attribute(head: &[u8], names: &[&[u8]], faults: &mut Faults) -> i64 {
     for name in names {
         let Some(at) = memchr::memmem::find(head, name) else { continue };

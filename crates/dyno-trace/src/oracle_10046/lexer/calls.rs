@@ -1,10 +1,10 @@
-//! Calls: PARSE, EXEC, FETCH, UNMAP, SORT UNMAP, CLOSE, the LOB calls and RPC EXEC.
+//! Lexer of calls: PARSE, EXEC, FETCH, UNMAP, SORT UNMAP, CLOSE, the LOB calls and RPC EXEC.
 
 use super::fields::{Faults, Fields, digits_end};
 use super::numbers::{Memo, forward, short};
 use crate::oracle_10046::record::{Call, CallKind, NONE, Reason, Text};
 
-/// A call with nothing known.
+/// A call without any value.
 pub(super) const EMPTY: Call = Call {
     cursor: 0,
     c: NONE,
@@ -25,10 +25,10 @@ pub(super) const EMPTY: Call = Call {
     close_type: 255,
 };
 
-/// Longest line that the quick way takes; longer ones are odd enough for the careful way.
+/// Longest line for the fast path [bytes]; longer ones are unusual enough for the careful path.
 const WINDOW: usize = 288;
 
-/// Passes `literal` at `at`.
+/// Skips `literal` at `at`.
 macro_rules! expect {
     ($bytes:expr, $at:expr, $literal:literal) => {
         if $bytes.get($at..$at + $literal.len()) != Some($literal.as_slice()) {
@@ -38,7 +38,7 @@ macro_rules! expect {
     };
 }
 
-/// A number of up to 18 digits as a signed one.
+/// Reads a number of up to 18 digits as a signed one.
 macro_rules! number {
     ($bytes:expr, $at:expr, $way:ident) => {{
         let (value, end) = $way($bytes, $at)?;
@@ -47,7 +47,7 @@ macro_rules! number {
     }};
 }
 
-/// A number below 255.
+/// Reads a number below 255.
 macro_rules! small {
     ($bytes:expr, $at:expr) => {{
         let (value, end) = short($bytes, $at)?;
@@ -59,8 +59,8 @@ macro_rules! small {
     }};
 }
 
-/// A call whose fields stand in the order in which every known version writes them. `rest` begins
-/// with the line, whose LF is at `stop`. `None`: read it the careful way.
+/// Reads a call whose fields are in the order in which every known version writes them. `rest` begins with the line,
+/// whose LF is at `stop`. `None`: use the careful path.
 #[inline(always)]
 pub(super) fn quick(rest: &[u8], stop: usize, memo: &mut Memo) -> Option<Call> {
     let line: &[u8; WINDOW] = rest.first_chunk()?;
@@ -111,11 +111,10 @@ pub(super) fn quick(rest: &[u8], stop: usize, memo: &mut Memo) -> Option<Call> {
     (start == at).then_some(call)
 }
 
-/// What the careful way found: the record if it can be used, and what was wrong.
+/// Result of the careful path: the record if it is usable, and its faults.
 pub(super) type Careful<T> = (Option<T>, Faults);
 
-/// A call by its fields' names. It can be used when it has an end and a length, and a depth where
-/// its kind has one.
+/// Reads a call by its fields' names. It is usable if it has an end, a length, and a depth where its kind has one.
 pub(super) fn careful(line: &[u8], kind: CallKind, digits_at: usize) -> Careful<Call> {
     let mut faults = Faults::default();
     let digits_end = digits_end(line, digits_at);
@@ -163,8 +162,7 @@ fn set(call: &mut Call, faults: &mut Faults, name: &[u8], value: &[u8]) {
     }
 }
 
-/// A LOB call; `base` is where the line begins in the batch. It has neither cursor nor depth: its
-/// depth is 0.
+/// Reads a LOB call; `base` is where the line begins in the batch. It has neither cursor nor depth: its depth is 0.
 pub(super) fn lob(line: &[u8], letters: usize, base: usize) -> Careful<Call> {
     let mut faults = Faults::default();
     let mut call = Call { kind: CallKind::Lob, dep: 0, ..EMPTY };
@@ -184,7 +182,7 @@ pub(super) fn lob(line: &[u8], letters: usize, base: usize) -> Careful<Call> {
     (usable.then_some(call), faults)
 }
 
-/// `RPC EXEC:c=1,e=2`: no cursor, no depth, no clock.
+/// Reads `RPC EXEC:c=1,e=2`: no cursor, no depth, no clock.
 pub(super) fn rpc(line: &[u8]) -> Careful<Call> {
     let mut faults = Faults::default();
     let mut call = Call { kind: CallKind::Rpc, dep: 0, ..EMPTY };

@@ -1,11 +1,11 @@
-//! What a line is: decided on its first bytes, without looking at the rest.
+//! Classes of lines, determined by their first bytes.
 
 use crate::oracle_10046::record::CallKind;
 
-/// The class of a line.
+/// Class of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// A call with a cursor; the number of bytes before the cursor's digits.
+    /// A call with a cursor; with the number of bytes before the cursor's digits.
     Call(CallKind, usize),
     /// WAIT.
     Wait,
@@ -21,7 +21,7 @@ pub(super) enum Class {
     Error,
     /// XCTEND.
     Xct,
-    /// A LOB call; the length of its name.
+    /// A LOB call; with the length of its name.
     Lob(usize),
     /// RPC EXEC.
     Rpc,
@@ -33,25 +33,25 @@ pub(super) enum Class {
     Separator,
     /// The first line of a bind.
     Bind,
-    /// A further line of a bind, or what stands between BINDS and the first bind.
+    /// A further line of a bind, or a line between BINDS and the first bind.
     BindRest,
-    /// Nothing but blanks.
+    /// Only blanks.
     Blank,
-    /// The first line of a header.
+    /// First line of a header.
     HeaderStart,
-    /// Anything else.
+    /// Any other line.
     Other,
 }
 
 impl Class {
-    /// Whether the line begins a record that tells where time went or what ran: no such line is
-    /// part of a bind's value, nor of a text whose end is lost.
+    /// Returns true if the line begins a record of time or of a statement: no such line is part of a bind's value, or
+    /// of a text whose end is lost.
     pub(super) fn is_record(self) -> bool {
         !matches!(self, Class::Bind | Class::BindRest | Class::Blank | Class::HeaderStart | Class::Other)
     }
 }
 
-/// Keywords that stand before `#` and a cursor number.
+/// Keywords before `#` and a cursor number.
 const KEYWORDS: [(&[u8], Class); 12] = [
     (b"WAIT #", Class::Wait),
     (b"FETCH #", Class::Call(CallKind::Fetch, 7)),
@@ -67,12 +67,12 @@ const KEYWORDS: [(&[u8], Class); 12] = [
     (b"SORT UNMAP #", Class::Call(CallKind::SortUnmap, 12)),
 ];
 
-/// Whether a digit follows the first `len` bytes.
+/// Returns true if a digit follows the first `len` bytes.
 fn digit_at(line: &[u8], len: usize) -> bool {
     line.get(len).is_some_and(u8::is_ascii_digit)
 }
 
-/// The class of a line, given without its line end.
+/// Returns the class of a line without its line end.
 pub(super) fn class(line: &[u8]) -> Class {
     match line.first() {
         None => Class::Blank,
@@ -120,7 +120,7 @@ fn capital(line: &[u8]) -> Class {
     found.map_or(Class::Other, |(_, class)| class)
 }
 
-/// Lines that begin with a blank: binds and their parts.
+/// Returns the class of a line that begins with a blank: binds and their parts.
 fn indented(line: &[u8]) -> Class {
     let text = line.trim_ascii_start();
     if text.is_empty() {
@@ -142,7 +142,7 @@ fn indented(line: &[u8]) -> Class {
     if rests.into_iter().any(|rest| text.starts_with(rest)) { Class::BindRest } else { Class::Other }
 }
 
-/// `Bind#12` since 10g, `bind 12: ...` before.
+/// Returns true for `Bind#12` (since 10g) or `bind 12: ...` (before).
 fn is_bind_head(text: &[u8]) -> bool {
     if let Some(rest) = text.strip_prefix(b"Bind#") {
         let rest = rest.trim_ascii_end();
@@ -155,7 +155,7 @@ fn is_bind_head(text: &[u8]) -> bool {
     digits > 0 && rest.get(digits) == Some(&b':')
 }
 
-/// Whether a line is the end of a record whose beginning is lost: fields of a call (`dep=0,og=4,tim=12`,
+/// Returns true if a line is the end of a record whose beginning is lost: fields of a call (`dep=0,og=4,tim=12`,
 /// perhaps without the last ones), or anything up to the clock of a wait or call.
 pub(super) fn is_fragment(line: &[u8]) -> bool {
     const FIELDS: [&[u8]; 13] =
@@ -180,7 +180,7 @@ pub(super) fn is_fragment(line: &[u8]) -> bool {
         && others > 0
 }
 
-/// Where a second record begins inside a line that could not be read: two lines glued together.
+/// Returns where a second record begins inside an unreadable line: two lines were joined.
 pub(super) fn second_record(line: &[u8]) -> Option<usize> {
     let by_cursor = memchr::memchr_iter(b'#', line).filter_map(|hash| {
         let head = &line[..=hash];
@@ -197,9 +197,8 @@ pub(super) fn second_record(line: &[u8]) -> Option<usize> {
     by_cursor.take(1).chain(by_text).chain(zeros).min()
 }
 
-/// Where the first record begins whose line begins at `from` or later, behind a line end. Only
-/// lines count that hardly occur in the text of a statement; whether one does is for the caller to
-/// find out.
+/// Returns where the first record begins whose line begins at `from` or later, after a line end. Only lines that hardly
+/// occur in a statement's text count; the caller must check that it is not part of one.
 pub(in crate::oracle_10046) fn record_start(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {
@@ -212,7 +211,7 @@ pub(in crate::oracle_10046) fn record_start(bytes: &[u8], from: usize) -> Option
     }
 }
 
-/// Whether a line begins a record that only event 10046 writes.
+/// Returns true if a line begins a record that only event 10046 writes.
 pub(in crate::oracle_10046) fn is_record_line(line: &[u8]) -> bool {
     class(line).is_record() && !matches!(class(line), Class::Stamp | Class::Separator)
 }

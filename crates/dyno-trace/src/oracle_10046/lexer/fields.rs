@@ -1,4 +1,4 @@
-//! The careful way through a line: `name=value` after `name=value`, in any order.
+//! Careful path through a line: `name=value` pairs in any order.
 
 use super::numbers;
 use crate::oracle_10046::record::{NONE, Reason};
@@ -18,7 +18,7 @@ pub(super) struct Field<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of `line` from `at` on, parted by `separator` (blanks around it do not count).
+    /// Returns the fields of `line` from `at` on, separated by `separator` (blanks around it are ignored).
     pub(super) fn new(line: &'a [u8], at: usize, separator: u8) -> Self {
         Fields { line, at, separator }
     }
@@ -27,7 +27,7 @@ impl<'a> Fields<'a> {
 impl<'a> Iterator for Fields<'a> {
     type Item = Field<'a>;
 
-    /// A piece without `=` comes out with its text as the name and an empty value.
+    /// Returns the next field; a piece without `=` has its text as the name and an empty value.
     fn next(&mut self) -> Option<Field<'a>> {
         let line = self.line;
         while line.get(self.at).is_some_and(|b| *b == self.separator || *b == b' ') {
@@ -63,27 +63,27 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// What was wrong with a line, the first fault first; `None` for a line that is whole.
+/// Faults of a line, the first one kept; `None` for an intact line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Faults(pub(super) Option<Reason>);
 
 impl Faults {
-    /// Notes a fault.
+    /// Records a fault.
     pub(super) fn note(&mut self, reason: Reason) {
         self.0.get_or_insert(reason);
     }
 
-    /// The number, or `NONE` with the fault noted.
+    /// Returns the number, or `NONE` with the fault recorded.
     pub(super) fn number(&mut self, value: &[u8]) -> i64 {
         self.take(numbers::signed(value), NONE)
     }
 
-    /// The clock, or `NONE` with the fault noted.
+    /// Returns the clock, or `NONE` with the fault recorded.
     pub(super) fn clock(&mut self, value: &[u8]) -> i64 {
         self.take(numbers::clock(value), NONE)
     }
 
-    /// A number below 255, or 255 with the fault noted.
+    /// Returns a number below 255, or 255 with the fault recorded.
     pub(super) fn small(&mut self, value: &[u8]) -> u8 {
         let number = numbers::unsigned(value).and_then(|number| match number {
             0..=254 => Ok(number as u8),
@@ -92,12 +92,12 @@ impl Faults {
         self.take(number, 255)
     }
 
-    /// The cursor number.
+    /// Returns the cursor number.
     pub(super) fn cursor(&mut self, value: &[u8]) -> u64 {
         self.take(numbers::unsigned(value), 0)
     }
 
-    /// The value, or `missing` with the fault noted.
+    /// Returns the value, or `missing` with the fault recorded.
     pub(super) fn take<T>(&mut self, value: Result<T, Reason>, missing: T) -> T {
         value.unwrap_or_else(|reason| {
             self.note(reason);
@@ -106,7 +106,7 @@ impl Faults {
     }
 }
 
-/// The digits from `at` on: where they end.
+/// Returns the end of the digits that begin at `at`.
 pub(super) fn digits_end(line: &[u8], at: usize) -> usize {
     let rest = line.get(at..).unwrap_or_default();
     at + rest.iter().take_while(|byte| byte.is_ascii_digit()).count()

@@ -1,10 +1,10 @@
-//! The quick way through STAT lines and the heads of statements, which come in their hundreds of
-//! thousands where recursive calls are traced; and past binds that nobody wants.
+//! Fast path for STAT lines and the heads of statements, of which there are hundreds of thousands if recursive calls
+//! are traced, and for skipping binds.
 
 use super::numbers::{Memo, forward, short};
 use crate::oracle_10046::record::{Cursor, NONE, Stat, Text};
 
-/// Passes `literal` at `at`.
+/// Skips `literal` at `at`.
 macro_rules! expect {
     ($bytes:expr, $at:expr, $literal:literal) => {
         if $bytes.get($at..$at + $literal.len()) != Some($literal.as_slice()) {
@@ -14,7 +14,7 @@ macro_rules! expect {
     };
 }
 
-/// Passes `literal` and a number.
+/// Skips `literal` and reads a number.
 macro_rules! field {
     ($bytes:expr, $at:expr, $literal:literal, $way:ident) => {{
         expect!($bytes, $at, $literal);
@@ -24,8 +24,8 @@ macro_rules! field {
     }};
 }
 
-/// A STAT line with its fields in order. `rest` begins with the line, whose LF is at `stop`; `base`
-/// is where it begins in the batch.
+/// Reads a STAT line with its fields in order. `rest` begins with the line, whose LF is at `stop`; `base` is where it
+/// begins in the batch.
 pub(super) fn stat(rest: &[u8], stop: usize, base: usize, memo: &mut Memo) -> Option<Stat> {
     let mut at = 0;
     expect!(rest, at, b"STAT #");
@@ -47,7 +47,7 @@ pub(super) fn stat(rest: &[u8], stop: usize, base: usize, memo: &mut Memo) -> Op
     Some(Stat { cursor, id, cnt, pid, pos, obj: if negative { -obj } else { obj }, op: text(base, at, close) })
 }
 
-/// The head line of PARSING IN CURSOR as 11g and later write it.
+/// Reads the head line of PARSING IN CURSOR as 11g and later write it.
 pub(super) fn cursor(line: &[u8], base: usize) -> Option<Cursor> {
     let mut at = 0;
     expect!(line, at, b"PARSING IN CURSOR #");
@@ -89,7 +89,7 @@ fn text(base: usize, start: usize, end: usize) -> Text {
     Text { start: (base + start) as u32, len: (end - start) as u32 }
 }
 
-/// Behind the line that begins at `at`, if it begins with `start`.
+/// Returns the position behind the line that begins at `at`, if it begins with `start`.
 #[inline]
 fn past(bytes: &[u8], at: usize, start: &[u8]) -> Option<usize> {
     let rest = bytes.get(at..)?;
@@ -99,9 +99,8 @@ fn past(bytes: &[u8], at: usize, start: &[u8]) -> Option<usize> {
     Some(at + memchr::memchr(b'\n', rest)? + 1)
 }
 
-/// Passes binds of the usual five lines, one after the other, as long as each with the beginning of
-/// the next line is at most `cap` bytes and that line is sure to begin something else. Gives how
-/// many bytes were passed and the number of lines.
+/// Skips binds of the usual five lines, one after the other, as long as each with the beginning of the next line has at
+/// most `cap` bytes and that line certainly begins something else. Returns the number of bytes and of lines skipped.
 pub(super) fn pass_binds(bytes: &[u8], cap: usize) -> Option<(usize, u32)> {
     let (mut at, mut lines) = (0, 0);
     while let Some(next) = pass_bind(bytes, at).filter(|next| next - at + 32 <= cap) {

@@ -1,6 +1,6 @@
-//! Bytes to records. A [`Lexer`] is fed a file chunk by chunk and gives a [`Batch`] for each chunk
-//! with the records that are whole by then; the rest waits for the next chunk. The records are the
-//! same however the file is cut.
+//! Lexer from bytes to records. A [`Lexer`] receives a file chunk by chunk and returns for each chunk a [`Batch`] with
+//! the records that are complete by then; the rest is kept for the next chunk. The records do not depend on how the
+//! file is cut.
 //!
 //! ```
 //! use dyno_trace::oracle_10046::lexer::{Lexer, Options};
@@ -15,13 +15,11 @@
 //! assert!(last.records.is_empty() && last.unread.is_empty());
 //! ```
 //!
-//! Lines are read the quick way first, which expects the fields where every known version writes
-//! them, and the careful way where that fails: by name, with salvage and an account of what was
-//! wrong. A line that is no record is [`Record::Other`](super::record::Record::Other); none stops a
-//! read.
+//! Lines are read on the fast path first, which expects the fields where every known version writes them, and on the
+//! careful path if that fails: by name, keeping what is usable and recording the faults. A line that is no record is
+//! [`Record::Other`](super::record::Record::Other); none stops a read.
 //!
-//! Limits: a line or a text is held in memory up to [`Options::cap`] bytes; what is longer is
-//! counted and skipped.
+//! Limits: a line or a text is held in memory up to [`Options::cap`] bytes; the rest is counted and skipped.
 
 // The quick way through a line is one piece for the processor: calls between its parts cost a
 // third.
@@ -47,17 +45,17 @@ pub(super) use scan::scan;
 pub(super) use state::State;
 
 use super::record::Batch;
-/// Bytes from which on a record that is not whole is looked at less often.
+/// Size from which on an incomplete record is examined less often [bytes].
 const LARGE: usize = 64 * 1024;
 
-/// How to read.
+/// Options of a lexer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whether binds become records. They hold personal data, so they are passed over by default.
+    /// True if binds become records; by default they are skipped, since they contain personal data.
     pub binds: bool,
-    /// Longest line or text in bytes, between 16 and 1 GiB.
+    /// Longest line or text [bytes], between 16 and 1 GiB.
     pub cap: usize,
-    /// Reads every line the careful way. Slow, with the same result: for tests.
+    /// True to read every line on the careful path: slow, with the same result; for tests.
     pub careful: bool,
 }
 
@@ -67,14 +65,14 @@ impl Default for Options {
     }
 }
 
-/// Takes one file chunk by chunk.
+/// Lexer of one file, chunk by chunk.
 #[derive(Debug)]
 pub struct Lexer {
     options: Options,
     state: State,
-    /// What begins a record that is not yet whole.
+    /// Beginning of a record that is not yet complete.
     tail: Vec<u8>,
-    /// Bytes of `tail` below which another look at it is useless.
+    /// Size of `tail` below which it is not worth examining again [bytes].
     patience: usize,
     file: u32,
     offset: u64,
@@ -82,21 +80,21 @@ pub struct Lexer {
 }
 
 impl Lexer {
-    /// A lexer at the beginning of a file.
+    /// Returns a lexer at the beginning of a file.
     pub fn new(options: Options) -> Self {
         // Places in a batch have 32 bits.
         let options = Options { cap: options.cap.clamp(16, 1 << 30), ..options };
         Lexer { options, state: State::default(), tail: Vec::new(), patience: 0, file: 0, offset: 0, line: 1 }
     }
 
-    /// The same for file number `file`.
+    /// Sets the number of the file.
     #[must_use]
     pub fn of_file(mut self, file: u32) -> Self {
         self.file = file;
         self
     }
 
-    /// The next chunk of the file, at most 1 GiB. `into` lends its memory: what it held is gone.
+    /// Lexes the next chunk of the file, at most 1 GiB. `into` lends its memory; its content is discarded.
     pub fn push(&mut self, chunk: &[u8], mut into: Batch) -> Batch {
         self.begin(&mut into);
         into.bytes.extend_from_slice(chunk);
@@ -104,15 +102,15 @@ impl Lexer {
         into
     }
 
-    /// The end of the file.
+    /// Lexes the end of the file.
     pub fn finish(&mut self, mut into: Batch) -> Batch {
         self.begin(&mut into);
         self.lex(&mut into, true);
         into
     }
 
-    /// Empties `batch` and puts the bytes into it that wait from the last chunk; the caller appends
-    /// the next chunk to `batch.bytes` and calls [`Lexer::lex`].
+    /// Empties `batch` and puts the bytes kept from the last chunk into it; the caller appends the next chunk to
+    /// `batch.bytes` and calls [`Lexer::lex`].
     pub fn begin(&mut self, batch: &mut Batch) {
         batch.records.clear();
         batch.unread.clear();
@@ -122,7 +120,7 @@ impl Lexer {
         batch.lines = 0;
     }
 
-    /// Lexes `batch.bytes` as far as its records are whole; `last`: the file ends with it.
+    /// Lexes `batch.bytes` as far as its records are complete; `last`: the file ends with it.
     pub fn lex(&mut self, batch: &mut Batch, last: bool) {
         batch.file = self.file;
         batch.offset = self.offset;

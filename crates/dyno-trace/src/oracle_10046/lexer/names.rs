@@ -1,17 +1,17 @@
-//! Names of events that stand in line after line: they are compared with what they were, not looked through again.
+//! Cache of event names that recur line after line: a known name is compared instead of scanned.
 
-/// How many are known at a time.
+/// Number of names in the cache.
 const SLOTS: usize = 16;
-/// Bytes that are compared: a name and what stands behind it. Longer ones are looked through.
+/// Length compared [bytes]: a name and the bytes after it. Longer names are scanned.
 const BYTES: usize = 64;
 const WORDS: usize = BYTES / 8;
-/// What stands behind a name.
+/// Bytes that follow a name.
 pub(super) const BEHIND: &[u8; 6] = b"' ela=";
 const QUOTES: u64 = 0x2727_2727_2727_2727;
 const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// A hash of an event's name: equal names, equal hashes.
+/// Returns a hash of an event's name: equal names have equal hashes.
 #[inline]
 pub(super) fn hash(name: &[u8]) -> u32 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -32,24 +32,24 @@ pub(super) fn hash(name: &[u8]) -> u32 {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
-    /// The name with [`BEHIND`], and ones where it has bytes.
+    /// The name with [`BEHIND`], and a mask of ones where it has bytes.
     words: [u64; WORDS],
     masks: [u64; WORDS],
-    /// Words that hold any of it; 0: nothing is known here.
+    /// Number of words in use; 0 if the slot is empty.
     used: usize,
     name: Name,
 }
 
-/// A name that was met.
+/// A known name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Name {
     pub len: usize,
     pub hash: u32,
-    /// Its place among the names of the batch.
+    /// Number of the name in the batch.
     pub number: u32,
 }
 
-/// The names met last.
+/// Cache of the latest names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NameMemo {
     known: [Known; SLOTS],
@@ -62,14 +62,14 @@ fn word(bytes: &[u8; BYTES], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// Whether a quote is among the eight bytes.
+/// Returns true if a quote is among the eight bytes.
 #[inline(always)]
 fn has_quote(word: u64) -> bool {
     let other = word ^ QUOTES;
     other.wrapping_sub(LOW) & !other & HIGH != 0
 }
 
-/// Where a name that begins so is kept: by its first and its third word, as long as the name goes so far.
+/// Returns the slot of a name: computed from its first and its third word, as far as the name extends.
 #[inline(always)]
 fn slot(bytes: &[u8; BYTES]) -> usize {
     let (first, second) = (word(bytes, 0), word(bytes, 1));
@@ -79,7 +79,7 @@ fn slot(bytes: &[u8; BYTES]) -> usize {
 }
 
 impl NameMemo {
-    /// The name at `at` in `rest`, if it is known and followed by [`BEHIND`].
+    /// Returns the name at `at` in `rest`, if it is known and followed by [`BEHIND`].
     #[inline(always)]
     pub(super) fn find(&self, rest: &[u8], at: usize) -> Option<Name> {
         let bytes: &[u8; BYTES] = rest.get(at..)?.first_chunk()?;
@@ -91,7 +91,7 @@ impl NameMemo {
         (other == 0).then_some(known.name)
     }
 
-    /// Remembers the name of `len` bytes at `at`, behind which [`BEHIND`] stands, under the next number.
+    /// Adds the name of `len` bytes at `at`, which is followed by [`BEHIND`], under the next number.
     pub(super) fn learn(&mut self, rest: &[u8], at: usize, len: usize, number: u32) -> Name {
         let name = Name { len, hash: hash(&rest[at..at + len]), number };
         let whole = len + BEHIND.len();

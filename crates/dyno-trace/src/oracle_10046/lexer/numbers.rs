@@ -1,17 +1,17 @@
-//! Whole numbers out of bytes: eight digits at a time where the line is as expected, digit by
-//! digit with every check where it is not. Both ways give the same number or the first gives up.
+//! Parsers of whole numbers: eight digits at a time if the line is as expected, digit by digit with every check
+//! otherwise. Both give the same number, or the first one returns `None`.
 
 use crate::oracle_10046::record::Reason;
 
 /// Powers of ten up to eight digits.
 const POW10: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
-/// High bit of each byte.
+/// Mask of the high bit of each byte.
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// Eight digits, the first in the lowest byte, each as its value 0 to 9.
+/// Returns the value of eight digits, the first in the lowest byte, each as its value 0 to 9.
 ///
-/// Neighbours are joined in pairs, pairs in fours, fours in eights (the usual way of SWAR parsers).
+/// Neighbours are joined in pairs, pairs in fours, fours in eights (the usual method of SWAR parsers).
 #[inline(always)]
 fn eight(digits: u64) -> u64 {
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00ff_00ff_00ff_00ff;
@@ -19,15 +19,15 @@ fn eight(digits: u64) -> u64 {
     fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff
 }
 
-/// The word at `at`, lowest byte first.
+/// Returns the word at `at`, lowest byte first.
 #[inline(always)]
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
     let slice = bytes.get(at..at + 8)?;
     Some(u64::from_le_bytes(slice.try_into().ok()?))
 }
 
-/// A number of 1 to 19 digits at `at`, and where it ends. `None` where there is no digit, where
-/// there are more, or where fewer than eight bytes follow: the careful way decides then.
+/// Reads a number of 1 to 19 digits at `at`; returns it and where it ends. `None` if there is no digit, if there are
+/// more, or if fewer than eight bytes follow: the careful path decides then.
 #[inline(always)]
 pub(super) fn forward(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let mut value = 0_u64;
@@ -53,7 +53,7 @@ pub(super) fn forward(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     }
 }
 
-/// A number that mostly has one digit: that digit is looked at first.
+/// Reads a number that usually has one digit: that case is tried first.
 #[inline(always)]
 pub(super) fn short(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let first = bytes.get(at)?.wrapping_sub(b'0');
@@ -64,7 +64,7 @@ pub(super) fn short(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     forward(bytes, at)
 }
 
-/// A number of 1 to 18 digits that ends before `end`, and where it starts.
+/// Reads a number of 1 to 18 digits that ends before `end`; returns it and where it starts.
 #[inline(always)]
 pub(super) fn backward(bytes: &[u8], end: usize) -> Option<(u64, usize)> {
     let mut value = 0_u64;
@@ -93,8 +93,8 @@ pub(super) fn backward(bytes: &[u8], end: usize) -> Option<(u64, usize)> {
     }
 }
 
-/// Numbers that stand in line after line are only compared with what they were, not read again:
-/// cursors, and the upper digits of the clock.
+/// Cache of numbers that recur line after line and are compared instead of parsed: cursors, and the upper digits of the
+/// clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Memo {
     cursor_text: u128,
@@ -107,7 +107,7 @@ pub(super) struct Memo {
 }
 
 impl Memo {
-    /// [`forward`] for a cursor number.
+    /// Reads a cursor number as [`forward`] does.
     #[inline(always)]
     pub(super) fn cursor(&mut self, bytes: &[u8], at: usize) -> Option<(u64, usize)> {
         let text = u128::from_le_bytes(bytes.get(at..at + 16)?.try_into().ok()?);
@@ -125,7 +125,7 @@ impl Memo {
         Some((cursor, end))
     }
 
-    /// [`backward`] for the clock.
+    /// Reads the clock as [`backward`] does.
     #[inline(always)]
     pub(super) fn clock(&mut self, bytes: &[u8], end: usize) -> Option<(u64, usize)> {
         let text = word(bytes, end.checked_sub(16)?)?;
@@ -145,7 +145,7 @@ impl Memo {
     }
 }
 
-/// The whole of `text` as a number without sign.
+/// Parses all of `text` as an unsigned number.
 pub(super) fn unsigned(text: &[u8]) -> Result<u64, Reason> {
     if text.is_empty() {
         return Err(Reason::Torn);
@@ -163,7 +163,7 @@ pub(super) fn unsigned(text: &[u8]) -> Result<u64, Reason> {
     if fits { Ok(value) } else { Err(Reason::TooLarge) }
 }
 
-/// The whole of `text` as a number with or without sign.
+/// Parses all of `text` as a number with or without sign.
 pub(super) fn signed(text: &[u8]) -> Result<i64, Reason> {
     if let Some(rest) = text.strip_prefix(b"-") {
         let value = unsigned(rest)?;
@@ -173,7 +173,7 @@ pub(super) fn signed(text: &[u8]) -> Result<i64, Reason> {
     i64::try_from(unsigned(text)?).map_err(|_| Reason::TooLarge)
 }
 
-/// The whole of `text` as a number that stands for itself in 64 bits: up to 2^64-1, or negative.
+/// Parses all of `text` as a number of 64 bits: up to 2^64-1, or negative.
 pub(in crate::oracle_10046) fn bits(text: &[u8]) -> Result<i64, Reason> {
     if text.first() == Some(&b'-') {
         let value = unsigned(&text[1..])?;
@@ -182,7 +182,7 @@ pub(in crate::oracle_10046) fn bits(text: &[u8]) -> Result<i64, Reason> {
     unsigned(text).map(|value| value as i64)
 }
 
-/// The trace's own clock: microseconds, or seconds with six decimals as some tools rewrite it.
+/// Parses the trace's own clock: microseconds, or seconds with six decimals as some tools rewrite it.
 pub(super) fn clock(text: &[u8]) -> Result<i64, Reason> {
     let Some(point) = text.iter().position(|byte| *byte == b'.') else {
         return signed(text);

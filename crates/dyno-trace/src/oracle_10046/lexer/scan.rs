@@ -1,5 +1,4 @@
-//! The loop over a batch: which kind of line is it, which part of the crate reads it, what becomes
-//! of lines that cannot be read.
+//! Main loop over a batch: finds the class of each line, calls its parser, and handles lines that cannot be read.
 
 use super::calls::Careful;
 use super::classes::{Class, class, is_fragment, second_record};
@@ -11,9 +10,8 @@ use super::texts::End;
 use super::{Options, binds, calls, heads, singles, stamps, texts, waits};
 use crate::oracle_10046::record::{Batch, Cursor, Placed, Reason, Record, Stamp, StampKind, Text, Unread};
 
-/// Lexes `batch.bytes` until `until` is reached or passed, or until a record needs
-/// more bytes than there are (`last`: there are no more). Gives the place up to which it came, and
-/// leaves the number of lines in `batch.lines`.
+/// Lexes `batch.bytes` until `until` is reached or passed, or until a record needs more bytes than there are (`last`:
+/// there are no more). Returns the position reached, and leaves the number of lines in `batch.lines`.
 pub(in crate::oracle_10046) fn scan(
     options: Options,
     state: &mut State,
@@ -81,7 +79,7 @@ impl dyno_cpu::Work for &mut Scan<'_> {
     }
 }
 
-/// A line: where it begins, ends without its line end, and where the next one begins.
+/// A line: its start, its end without the line end, and the start of the next one.
 #[derive(Clone, Copy)]
 struct Line {
     start: usize,
@@ -89,7 +87,7 @@ struct Line {
     next: usize,
 }
 
-/// Whether the loop can go on, or needs more bytes.
+/// Next step of the loop: go on, or wait for more bytes.
 #[derive(PartialEq)]
 enum Step {
     On,
@@ -97,8 +95,8 @@ enum Step {
 }
 
 impl Scan<'_> {
-    /// Reads a line the quick way, if it is as expected. Its end is looked for first, so that the
-    /// processor can begin with the next line while it is still at this one.
+    /// Reads a line on the fast path; returns false if it is not as expected. Its end is found first, so that the
+    /// processor can begin with the next line in parallel.
     #[inline(always)]
     fn quick(&mut self, rest: &[u8]) -> bool {
         if !matches!(rest[0], b'W' | b'F' | b'E' | b'P' | b'C' | b'S') {
@@ -117,7 +115,7 @@ impl Scan<'_> {
         record.is_some_and(|record| self.took(record, stop))
     }
 
-    /// Keeps the record of the line that ends `stop` bytes on and goes on behind it, but for one that is too long.
+    /// Keeps the record of the line that ends `stop` bytes on and moves behind it, unless the line is too long.
     #[inline(always)]
     fn took(&mut self, record: Record, stop: usize) -> bool {
         if stop >= self.options.cap {
@@ -131,7 +129,7 @@ impl Scan<'_> {
         true
     }
 
-    /// Passes over binds that are not wanted.
+    /// Skips unwanted binds; returns true if any were skipped.
     fn pass_binds(&mut self, rest: &[u8]) -> bool {
         if self.options.binds {
             return false;
@@ -156,13 +154,13 @@ impl Scan<'_> {
         self.read(line)
     }
 
-    /// The bytes that a record beginning here may use, and whether there can be no more of them.
+    /// Returns the bytes that a record beginning here may use, and true if no more can follow.
     fn window(&self) -> (&[u8], bool) {
         let most = self.at.saturating_add(self.options.cap);
         if most <= self.bytes.len() { (&self.bytes[..most], true) } else { (self.bytes, self.last) }
     }
 
-    /// The line that begins here, if its end is known.
+    /// Returns the line that begins here, if its end is known.
     fn line(&self) -> Option<Line> {
         let (bytes, _) = self.window();
         let start = self.at;
@@ -177,7 +175,7 @@ impl Scan<'_> {
         Some(Line { start, end, next })
     }
 
-    /// No line end so far: wait for more, or give the line up.
+    /// Handles a line without an end so far: waits for more, or skips the line.
     fn no_line_end(&mut self) -> Step {
         let (bytes, closed) = self.window();
         if !closed {
@@ -194,7 +192,7 @@ impl Scan<'_> {
         Step::On
     }
 
-    /// Passes over the rest of a line that was too long; whether its end was found.
+    /// Skips the rest of a line that was too long; returns true if its end was found.
     fn skip_line(&mut self) -> bool {
         if let Some(found) = memchr::memchr(b'\n', &self.bytes[self.at..]) {
             self.at += found + 1;
@@ -206,7 +204,7 @@ impl Scan<'_> {
         false
     }
 
-    /// Passes over a run of NULs.
+    /// Skips a run of NULs.
     fn zeros(&mut self) {
         let start = self.at;
         let count = self.bytes[start..].iter().take_while(|byte| **byte == 0).count();
@@ -218,7 +216,7 @@ impl Scan<'_> {
         self.at += count;
     }
 
-    /// Counts what could not be read; of a long stretch the beginning is kept as the sample.
+    /// Counts an unreadable stretch; the beginning of a long one is kept as the sample.
     fn count(&mut self, reason: Reason, start: usize, end: usize) {
         let text = text(start, end.min(start + 256));
         self.unread.push(Unread { reason, at: start as u32, line: self.line, text });
@@ -228,7 +226,7 @@ impl Scan<'_> {
         self.records.push(Placed { at: at as u32, line: self.line, record });
     }
 
-    /// Reads the line, and what belongs to it.
+    /// Reads the line and all lines that belong to it.
     fn read(&mut self, line: Line) -> Step {
         let bytes = &self.bytes[line.start..line.end];
         let class = class(bytes);
@@ -282,14 +280,14 @@ impl Scan<'_> {
         Step::On
     }
 
-    /// Goes on behind the line.
+    /// Moves behind the line.
     fn pass(&mut self, line: Line) {
         self.line += u32::from(line.next > line.end && self.bytes[line.next - 1] == b'\n');
         self.at = line.next;
     }
 
-    /// A record of one line. One that is not whole may have another glued to it: then the line is
-    /// taken apart there and its second part read as a line of its own.
+    /// Handles a record of one line. A torn one may have another record joined to it: the line is then split there and
+    /// its second part read as a line of its own.
     fn single<T>(&mut self, line: Line, found: Careful<T>, make: impl Fn(T) -> Record) {
         self.state.header = false;
         let (record, Faults(fault)) = found;
@@ -311,13 +309,13 @@ impl Scan<'_> {
         self.pass(line);
     }
 
-    /// A fault in the file's last line, which has no line end, is the file's end cut off.
+    /// Returns the reason; a fault in a last line without a line end means that the file is cut off.
     fn reason(&self, reason: Reason, line: Line) -> Reason {
         let cut = reason == Reason::Torn && line.next == self.bytes.len() && line.end == line.next;
         if cut { Reason::Truncated } else { reason }
     }
 
-    /// A line that holds two records, the second from `second` on: reads the first.
+    /// Reads the first record of a line that holds two, the second from `second` on.
     fn glued(&mut self, line: Line, second: usize) {
         if self.bytes[second] != 0 {
             // The second part may come out in a later batch: the sample is the first.
@@ -326,7 +324,7 @@ impl Scan<'_> {
         self.read(Line { start: line.start, end: second, next: second });
     }
 
-    /// PARSING IN CURSOR or PARSE ERROR with the text behind it.
+    /// Reads PARSING IN CURSOR or PARSE ERROR and the text behind it.
     fn cursor(&mut self, line: Line, found: Careful<Cursor>, parse_error: bool) -> Step {
         let (cursor, Faults(fault)) = found;
         if fault.is_some()
@@ -373,7 +371,7 @@ impl Scan<'_> {
         Step::On
     }
 
-    /// A text without its end: what there is, without its last line end.
+    /// Returns a text whose end is missing, as far as it goes, without its last line end.
     fn lost_text(&self, line: Line, next: usize) -> Text {
         let mut end = next;
         while end > line.next && matches!(self.bytes[end - 1], b'\n' | b'\r') {
@@ -382,7 +380,7 @@ impl Scan<'_> {
         text(line.next, end.max(line.next))
     }
 
-    /// A bind, or the rest of one that was interrupted.
+    /// Reads a bind, or the rest of one that was interrupted.
     fn bind(&mut self) -> Step {
         let (bytes, closed) = self.window();
         let mut faults = Faults::default();

@@ -5,7 +5,7 @@ use super::calls::Careful;
 use super::fields::{Faults, Field, Fields, digits_end};
 use crate::oracle_10046::record::{Cursor, Failure, NONE, Reason, Stat, Text, Xct};
 
-/// STAT; `base` is where the line begins in the batch. It can be used when it has all its fields.
+/// Reads STAT; `base` is where the line begins in the batch. It is usable if it has all its fields.
 pub(super) fn stat(line: &[u8], base: usize) -> Careful<Stat> {
     let mut faults = Faults::default();
     let end = digits_end(line, 6);
@@ -43,7 +43,7 @@ pub(super) fn stat(line: &[u8], base: usize) -> Careful<Stat> {
     (faults.0.is_none().then_some(stat), faults)
 }
 
-/// ERROR.
+/// Reads ERROR.
 pub(super) fn error(line: &[u8]) -> Careful<Failure> {
     let mut faults = Faults::default();
     let end = digits_end(line, 7);
@@ -63,7 +63,7 @@ pub(super) fn error(line: &[u8]) -> Careful<Failure> {
     (faults.0.is_none().then_some(failure), faults)
 }
 
-/// XCTEND.
+/// Reads XCTEND.
 pub(super) fn xct(line: &[u8]) -> Careful<Xct> {
     let mut faults = Faults::default();
     let (mut rollback, mut read_only, mut tim) = (None, None, NONE);
@@ -94,7 +94,7 @@ pub(super) fn xct(line: &[u8]) -> Careful<Xct> {
     }
 }
 
-/// The cursor number of `BINDS #1:`.
+/// Returns the cursor number of `BINDS #1:`.
 pub(super) fn binds(line: &[u8]) -> Careful<u64> {
     let mut faults = Faults::default();
     let end = digits_end(line, 7);
@@ -105,8 +105,8 @@ pub(super) fn binds(line: &[u8]) -> Careful<u64> {
     (faults.0.is_none().then_some(cursor), faults)
 }
 
-/// The head line of PARSING IN CURSOR (`parse_error` false) or PARSE ERROR. It can be used, torn or
-/// not, when the cursor's number is whole.
+/// Reads the head line of PARSING IN CURSOR (`parse_error` false) or PARSE ERROR. It is usable, torn or not, if the
+/// cursor's number is intact.
 pub(super) fn cursor(line: &[u8], base: usize, parse_error: bool) -> Careful<Cursor> {
     let mut faults = Faults::default();
     let digits = if parse_error { "PARSE ERROR #".len() } else { "PARSING IN CURSOR #".len() };

@@ -1,18 +1,18 @@
-//! The `***` lines and APPNAME: wall-clock stamps, changes of context, boundaries of pieces.
+//! Lexer of `***` lines and APPNAME: wall-clock stamps, changes of context, boundaries of pieces.
 
 use crate::oracle_10046::record::{NONE, Stamp, StampKind, Text};
 
-/// A moment as a stamp writes it.
+/// A parsed time stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Moment {
     wall_ns: i64,
     zone: i64,
     digits: u8,
-    /// Bytes it takes.
+    /// Length in the line [bytes].
     len: usize,
 }
 
-/// The keys that stand before `:(value)`.
+/// Keys before `:(value)`.
 const KEYS: [(&[u8], StampKind); 9] = [
     (b"SESSION ID", StampKind::Session),
     (b"CLIENT ID", StampKind::Client),
@@ -25,7 +25,7 @@ const KEYS: [(&[u8], StampKind); 9] = [
     (b"CONNECTION ID", StampKind::Connection),
 ];
 
-/// The boundaries of trace pieces, as they begin; the older ones say DUMP.
+/// First words of the boundaries of trace pieces; the older ones say DUMP.
 const PIECES: [(&[u8], StampKind); 4] = [
     (b"TRACE CONTINUED FROM FILE ", StampKind::ContinuedFrom),
     (b"TRACE CONTINUES IN FILE ", StampKind::ContinuesIn),
@@ -33,7 +33,7 @@ const PIECES: [(&[u8], StampKind); 4] = [
     (b"TRACE DUMP CONTINUES IN FILE ", StampKind::ContinuesIn),
 ];
 
-/// A `*** ` line; `base` is where it begins in the batch.
+/// Reads a `*** ` line; `base` is where it begins in the batch.
 pub(super) fn stamp(line: &[u8], base: usize) -> Stamp {
     let text = |start: usize, end: usize| Text { start: (base + start) as u32, len: (end - start) as u32 };
     let mut stamp = Stamp {
@@ -83,7 +83,7 @@ pub(super) fn stamp(line: &[u8], base: usize) -> Stamp {
     stamp
 }
 
-/// `KEY:(value) moment`; the value may hold brackets, so it ends at the last one before the moment.
+/// Reads `KEY:(value) moment`; the value may contain brackets, so it ends at the last one before the moment.
 fn keyed(line: &[u8], body: &[u8], stamp: &mut Stamp, text: &dyn Fn(usize, usize) -> Text) {
     for (key, kind) in KEYS {
         let Some(rest) = body.strip_prefix(key).and_then(|rest| rest.strip_prefix(b":(")) else {
@@ -111,8 +111,8 @@ fn set(stamp: &mut Stamp, moment: Moment) {
     stamp.digits = moment.digits;
 }
 
-/// `2017-01-18 12:24:14.701` to 12.1, `2024-03-26T18:41:01.013083-07:00` since 12.2, with the zone
-/// missing in some; 8.0 and before wrote `1999.07.12.13.45.22.000`.
+/// Reads `2017-01-18 12:24:14.701` (up to 12.1), `2024-03-26T18:41:01.013083-07:00` (since 12.2, with the zone missing
+/// in some) or `1999.07.12.13.45.22.000` (8.0 and before).
 fn moment(text: &[u8]) -> Option<Moment> {
     let number = |at: usize, len: usize| -> Option<i64> {
         let digits = text.get(at..at + len)?;
@@ -148,7 +148,7 @@ fn moment(text: &[u8]) -> Option<Moment> {
     })
 }
 
-/// `+02:00` or `-07:00` in minutes.
+/// Returns the offset of `+02:00` or `-07:00` [min].
 fn zone(text: &[u8]) -> Option<i64> {
     let text: &[u8; 6] = text.first_chunk()?;
     let [sign, h1, h2, b':', m1, m2] = text else {
@@ -168,8 +168,8 @@ fn value(digits: &[u8]) -> i64 {
     digits.iter().fold(0, |sum, digit| sum * 10 + i64::from(digit.wrapping_sub(b'0')))
 }
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar: years are counted from March, so that
-/// the leap day is a year's last.
+/// Returns the days from 1970-01-01 to a date of the Gregorian calendar; years begin in March, so that the leap day is
+/// a year's last day.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let months = (month + 9) % 12;

@@ -1,30 +1,29 @@
-//! Parts that run over several lines: the text of a statement behind PARSING IN CURSOR, and the one
-//! behind PARSE ERROR.
+//! Texts of several lines: the statement behind PARSING IN CURSOR, and the one behind PARSE ERROR.
 //!
-//! A text may hold any line, also one that looks like a record or like its own end. The length in
-//! the head is the first guess, and right for nearly all; then comes the length less one (a NUL
-//! counted); then, in files with CR LF, the length without the CRs; a scan for the end comes last.
+//! A text may contain any line, even one that looks like a record or like its own end. The length in the head is tried
+//! first, and is nearly always right; then the length less one (a NUL was counted); then, in files with CR LF, the
+//! length without the CRs; the last resort is a scan for the end.
 
 use super::classes::class;
 
-/// Lines of END OF STMT that are tried against the length in a file with CR LF.
+/// Number of END OF STMT lines that are checked against the length in a file with CR LF.
 const TRIES: usize = 16;
-/// How far behind a line that looks like a record the end is still looked for in such a file.
+/// Distance behind a line that looks like a record within which such a file is searched for the end [bytes].
 const PATIENCE: usize = 64 * 1024;
 
-/// Where a text ends.
+/// End of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// The text is `..text`; the next record begins at `next`.
     Found { text: usize, next: usize },
-    /// No end: another record begins at `next`, or the file ends there.
+    /// There is no end: another record begins at `next`, or the file ends there.
     Lost { next: usize },
     /// More bytes are needed.
     More,
 }
 
-/// The lines of `bytes` from `at`: start, end without the line's end, next line; the last one only
-/// if it is `closed`, that is if no more bytes can follow.
+/// Iterator over the lines of `bytes` from `at`: start, end without the line end, next line; the last one only if
+/// `closed`, which means that no more bytes can follow.
 pub(super) struct Lines<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -54,7 +53,7 @@ impl Iterator for Lines<'_> {
     }
 }
 
-/// Behind the line END OF STMT that begins at `at`.
+/// Returns the position behind the line END OF STMT that begins at `at`.
 fn marker(bytes: &[u8], at: usize, closed: bool) -> Option<usize> {
     let rest = bytes.get(at..)?.strip_prefix(b"END OF STMT")?;
     match rest {
@@ -65,8 +64,8 @@ fn marker(bytes: &[u8], at: usize, closed: bool) -> Option<usize> {
     }
 }
 
-/// The end of a statement's text that begins at `start` and should have `len` bytes. `crlf`: the
-/// file's lines end in CR LF.
+/// Returns the end of a statement's text that begins at `start` and should have `len` bytes. `crlf`: the file's lines
+/// end in CR LF.
 pub(super) fn statement(bytes: &[u8], start: usize, len: i64, crlf: bool, closed: bool) -> End {
     let guess = usize::try_from(len).ok().and_then(|len| start.checked_add(len));
     if let Some(guess) = guess {
@@ -89,7 +88,7 @@ pub(super) fn statement(bytes: &[u8], start: usize, len: i64, crlf: bool, closed
     scan(bytes, start, len, crlf, closed)
 }
 
-/// The first line END OF STMT; in files with CR LF the first one that fits the length without CRs.
+/// Returns the first line END OF STMT; in files with CR LF the first one that fits the length without CRs.
 fn scan(bytes: &[u8], start: usize, len: i64, crlf: bool, closed: bool) -> End {
     let len = len.max(-1);
     let mut first = None;
@@ -136,8 +135,8 @@ fn scan(bytes: &[u8], start: usize, len: i64, crlf: bool, closed: bool) -> End {
     }
 }
 
-/// The end of the text behind PARSE ERROR, which has no marker: `len` bytes, or one less, if the
-/// line ends there; else all lines up to the next record.
+/// Returns the end of the text behind PARSE ERROR, which has no marker: `len` bytes, or one less, if the line ends
+/// there; otherwise all lines up to the next record.
 pub(super) fn parse_error(bytes: &[u8], start: usize, len: i64, crlf: bool, closed: bool) -> End {
     let guess = usize::try_from(len).ok().and_then(|len| start.checked_add(len));
     if let Some(guess) = guess.filter(|_| !crlf) {

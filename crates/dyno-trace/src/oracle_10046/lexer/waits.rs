@@ -1,5 +1,5 @@
-//! WAIT lines. The name ends at `' ela=`; clock and object stand at the right end; what is left
-//! between are the parameters, whose names may hold blanks, signs, or nothing.
+//! Lexer of WAIT lines. The name ends at `' ela=`; clock and object are at the right end; between them are the
+//! parameters, whose names may contain blanks or signs, or be empty.
 
 use super::calls::Careful;
 use super::fields::{Faults, digits_end};
@@ -7,8 +7,8 @@ use super::names::{BEHIND, Name, NameMemo, hash};
 use super::numbers::{self, Memo, backward, forward};
 use crate::oracle_10046::record::{NONE, NameNumber, Reason, Text, Wait};
 
-/// A WAIT line as 10g and later write it, and where its LF is. `rest` begins with the line; `base` is where it begins
-/// in the batch. `None`: read it the careful way.
+/// Reads a WAIT line as 10g and later write it; returns it and the position of its LF. `rest` begins with the line;
+/// `base` is where it begins in the batch. `None`: use the careful path.
 #[inline(always)]
 pub(super) fn quick(
     rest: &[u8],
@@ -63,7 +63,7 @@ pub(super) fn quick(
     Some((wait, stop))
 }
 
-/// A name that is not known yet; it must end in this line.
+/// Reads a name that is not known yet; it must end in this line.
 #[cold]
 fn new_name(rest: &[u8], at: usize, names: &mut NameMemo, numbered: &mut u32) -> Option<Name> {
     let line = &rest[..memchr::memchr(b'\n', rest)?];
@@ -75,7 +75,7 @@ fn new_name(rest: &[u8], at: usize, names: &mut NameMemo, numbered: &mut u32) ->
     Some(names.learn(rest, at, len, *numbered - 1))
 }
 
-/// The object number that ends at `end`, and where the parameters before it end.
+/// Returns the object number that ends at `end`, and the end of the parameters before it.
 #[inline(always)]
 fn object_before(line: &[u8], parameters_at: usize, end: usize) -> Option<(i64, usize)> {
     // Most waits are for no object.
@@ -102,8 +102,8 @@ fn text(base: usize, start: usize, end: usize) -> Text {
     Text { start: (base + start) as u32, len: (end - start) as u32 }
 }
 
-/// A WAIT line of any version, whole or torn. It can be used when its name and its time are whole,
-/// and its clock where the version writes one.
+/// Reads a WAIT line of any version, intact or torn. It is usable if its name and its time are intact, and its clock
+/// where the version writes one.
 pub(super) fn careful(line: &[u8], base: usize) -> Careful<Wait> {
     let mut faults = Faults::default();
     let cursor_end = digits_end(line, 6);
@@ -159,7 +159,7 @@ fn body(line: &[u8], base: usize, cursor_end: usize, cursor: u64, faults: &mut F
     })
 }
 
-/// The value behind the last `name` in `rest`, if no blank follows it, and where the name begins.
+/// Returns the value behind the last `name` in `rest`, if no blank follows it, and where the name begins.
 fn last_field<'a>(rest: &'a [u8], name: &[u8]) -> (Option<&'a [u8]>, usize) {
     match memchr::memmem::rfind(rest, name) {
         Some(at) if !rest[at + name.len()..].contains(&b' ') => (Some(&rest[at + name.len()..]), at),
@@ -172,7 +172,7 @@ fn is_number(value: &[u8]) -> bool {
     !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
-/// ` p1=1 p2=2 p3=3`: the parameters as 8i and 9i write them, which have no clock on the line.
+/// Returns true for ` p1=1 p2=2 p3=3`: the parameters as 8i and 9i write them, which have no clock on the line.
 fn is_old(parameters: &[u8]) -> bool {
     let mut pieces = parameters.split(|byte| *byte == b' ').skip(1);
     let names: [&[u8]; 3] = [b"p1=", b"p2=", b"p3="];

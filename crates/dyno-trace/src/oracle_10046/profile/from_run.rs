@@ -1,4 +1,4 @@
-//! A profile from an import: its rows feed the same sums as a trace's.
+//! Profile of an import: its rows are summed in the same way as a trace's.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::super::writer::parts_of;
 use super::run_tables::{accounts, each, files, late_owners, unread};
 use super::{Item, NONE, Profile, Request, Summing, What, profile_json};
 
-/// What the numbers of one file of the run stand for.
+/// Names for the numbers in one file of the run.
 struct Names {
     sessions: HashMap<u32, u32>,
     contexts: HashMap<u32, u32>,
@@ -21,15 +21,15 @@ struct Names {
     statements: HashMap<String, u32>,
 }
 
-/// Kind and depth of the calls of a file by running number, for waits that ask for their owner's.
+/// Kind and depth of the calls of a file by running number, for waits that need those of their owner.
 type Owners = Vec<(u16, u8)>;
 
 struct Run<'a> {
     dir: &'a Path,
     request: &'a Request,
-    /// Texts by key, where statements are asked for.
+    /// Texts by key, if statements are requested.
     texts: HashMap<String, String>,
-    /// Owners of waits that were found late.
+    /// Owners of waits that were linked late.
     late: HashMap<i64, i64>,
 }
 
@@ -236,7 +236,7 @@ impl Run<'_> {
     }
 }
 
-/// The class of an event is the one that the run has: whose engine it is of does not matter here.
+/// Reads the class of each event from the run, whatever its engine.
 fn learn_classes(
     names: &Names,
     summing: &mut Summing,
@@ -288,7 +288,10 @@ fn blank() -> CallRow {
     }
 }
 
-/// The profile of an import, as JSON: that of its traces.
+/// Returns the profile of an import as JSON, the same as that of its traces.
+///
+/// # Errors
+/// A table of the import cannot be read.
 pub fn profile_run(run: &Path, request: &Request) -> Result<String, EvidenceError> {
     let files = files(run)?;
     let needs = |needed: bool| if needed { files.as_slice() } else { &[] };

@@ -1,4 +1,4 @@
-//! What a profile adds up: waits, and of each call its own CPU and what neither CPU nor waits explain.
+//! Items of a profile: waits, and for each call its own CPU time and its unexplained time.
 
 use super::super::events::{CPU, IDLE, KINDS, OTHER, class_name, class_number};
 use super::super::filter::{Field, Fields, Value};
@@ -6,43 +6,43 @@ use super::super::rows::{Context, NO_STATEMENT};
 
 /// Name of the line for CPU.
 pub const CPU_NAME: &str = "CPU";
-/// Name of the line for time within calls that nothing explains.
+/// Name of the line for unexplained time within calls.
 pub const UNACCOUNTED: &str = "unaccounted-for within calls";
-/// Name of the line for time between calls that nothing explains.
+/// Name of the line for unexplained time between calls.
 pub const BETWEEN: &str = "unaccounted-for between calls";
 /// Name of the line for long messages from the client.
 pub const THINK: &str = "think time";
 
-/// What an item is.
+/// Kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// A wait on the event of this number.
     Wait(u32),
-    /// Think time: a wait, too.
+    /// Think time, which is a wait, too.
     Think,
-    /// A call's own CPU.
+    /// A call's own CPU time.
     Cpu,
-    /// A call's own time that nothing explains.
+    /// A call's own unexplained time.
     Unaccounted,
 }
 
-/// No object, no rows.
+/// Stands for no object or no rows.
 pub const NONE: i64 = super::super::record::NONE;
 
-/// A stretch of time with all it can be grouped by. Numbers are those of the file's [`Dictionary`].
+/// A span of time with the values it can be grouped by. Numbers are those of the file's [`Dictionary`].
 #[derive(Clone, Copy, Debug)]
 pub struct Item {
-    /// What it is.
+    /// Kind of the item.
     pub what: What,
-    /// How long it took; negative where two accounts both claim it.
+    /// Duration [ns]; negative if two accounts both claim the time.
     pub duration_ns: i64,
-    /// The wait's duration, or that of the call it belongs to.
+    /// Duration of the wait, or of the call the item belongs to [ns].
     pub elapsed_ns: i64,
-    /// When it began.
+    /// Start [ns].
     pub started_ns: i64,
-    /// Kind of the call or the wait's owner; `u16::MAX` for none.
+    /// Kind of the call or of the wait's owner; `u16::MAX` for none.
     pub kind: u16,
-    /// Depth of the call or the wait's owner; 255 for none.
+    /// Depth of the call or of the wait's owner; 255 for none.
     pub depth: u8,
     /// Statement.
     pub statement: u32,
@@ -58,7 +58,7 @@ pub struct Item {
     pub rows: i64,
 }
 
-/// What the numbers of items stand for.
+/// Names for the numbers in items.
 #[derive(Clone, Debug, Default)]
 pub struct Dictionary {
     /// Path of the file as given.
@@ -71,7 +71,7 @@ pub struct Dictionary {
     pub contexts: Vec<Context>,
     /// Sessions: SESSION ID, or the process.
     pub sessions: Vec<String>,
-    /// Statements by number: key, folded text's number in `forces`; sparse, behind a lookup.
+    /// Statements by number: key, and the normalized text's number in `forces`; sparse, so behind a lookup.
     pub statements: std::collections::HashMap<u32, (String, u32)>,
     /// Texts with literals replaced.
     pub forces: Vec<String>,
@@ -87,7 +87,7 @@ impl Dictionary {
         }
     }
 
-    /// Name of the class of an item.
+    /// Returns the name of an item's class.
     pub fn class(&self, what: What) -> &'static str {
         let number = match what {
             What::Wait(number) => self.events.get(number as usize).map_or(OTHER, |(_, class)| *class),
@@ -98,7 +98,7 @@ impl Dictionary {
         class_name(number)
     }
 
-    /// Name of a call's kind.
+    /// Returns the name of a call's kind.
     pub fn kind(&self, kind: u16) -> &str {
         let kind = usize::from(kind);
         KINDS
@@ -127,7 +127,7 @@ impl Dictionary {
         }
     }
 
-    /// A field of an item.
+    /// Returns the value of an item's field.
     pub fn value(&self, item: &Item, field: Field) -> Value<'_> {
         let number = |value: i64| if value == NONE { Value::Missing } else { Value::Number(value) };
         match field {
@@ -157,8 +157,8 @@ impl Dictionary {
         }
     }
 
-    /// A number that two items share exactly if they have the same value of a field, so that items
-    /// can be told apart without looking at texts.
+    /// Returns a number that two items share exactly if they have the same value of a field, so that they can be
+    /// compared without their texts.
     pub fn code(&self, item: &Item, field: Field) -> i64 {
         match field {
             Field::Event => match item.what {
@@ -184,7 +184,7 @@ impl Dictionary {
     }
 }
 
-/// An item with what its numbers stand for, as filters see it.
+/// An item with its dictionary, as filters see it.
 pub struct Seen<'a>(pub &'a Item, pub &'a Dictionary);
 
 impl Fields for Seen<'_> {

@@ -1,8 +1,8 @@
-//! One line of a profile: how often, how long, how skewed.
+//! One line of a profile: count, time and distribution.
 
 use dyno_stats::histogram::LogHistogram;
 
-/// Number of decades: below 1 us, then by powers of ten up to the largest number.
+/// Number of decades: below 1 µs, then by powers of ten up to the largest number.
 pub const DECADES: usize = 18;
 
 /// Powers of ten that a u64 can hold.
@@ -16,12 +16,12 @@ const POW10: [u64; 20] = {
     powers
 };
 
-/// Durations of one kind. A duration may be negative: time that two accounts both claim.
+/// Durations of one kind. A duration may be negative: time claimed by two accounts.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
-    /// Count and sum by decade.
+    /// Count and sum [ns] by decade.
     pub decades: [(u64, i128); DECADES],
-    /// The negative ones.
+    /// Negative durations.
     pub negative: Negative,
     histogram: LogHistogram,
 }
@@ -29,13 +29,13 @@ pub struct Line {
 /// Negative durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Negative {
-    /// How many.
+    /// Number of durations.
     pub count: u64,
-    /// Their sum.
+    /// Sum [ns].
     pub total_ns: i128,
-    /// The least.
+    /// Smallest [ns].
     pub min_ns: i64,
-    /// The one nearest to 0.
+    /// The one nearest to 0 [ns].
     pub max_ns: i64,
 }
 
@@ -45,8 +45,8 @@ impl Default for Negative {
     }
 }
 
-/// 0 below 1000, one more for every power of ten. The number of bits tells the number of digits, or
-/// one more (1233 / 4096 is the decimal logarithm of 2); a table tells which.
+/// Returns 0 below 1000, and one more for every power of ten. The number of bits gives the number of digits or one more
+/// (1233 / 4096 is the decimal logarithm of 2); a table decides.
 #[inline]
 fn decade(value: u64) -> usize {
     let value = value | 1; // 0 as 1; no power of ten lies between the two.
@@ -54,14 +54,14 @@ fn decade(value: u64) -> usize {
     (most - usize::from(value < POW10[most])).saturating_sub(2)
 }
 
-/// Lowest value of a decade and the lowest beyond it, ns.
+/// Returns the lowest value of a decade and of the next one [ns].
 pub fn bounds_of(decade: usize) -> (i64, i64) {
     let power = |n: usize| 10i64.checked_pow(n as u32 + 2).unwrap_or(i64::MAX);
     (if decade == 0 { 0 } else { power(decade) }, power(decade + 1))
 }
 
 impl Line {
-    /// Takes a duration in.
+    /// Adds a duration.
     #[inline]
     pub fn record(&mut self, value_ns: i64) {
         if value_ns >= 0 {
@@ -77,28 +77,28 @@ impl Line {
         }
     }
 
-    /// How many.
+    /// Returns the number of durations.
     pub fn count(&self) -> u64 {
         self.histogram.count() + self.negative.count
     }
 
-    /// Their sum, with its sign.
+    /// Returns the sum, with its sign [ns].
     pub fn total_ns(&self) -> i128 {
         self.decades.iter().map(|(_, sum)| sum).sum::<i128>() + self.negative.total_ns
     }
 
-    /// The least; the largest i64 where there is none.
+    /// Returns the smallest duration [ns]; the largest i64 if there is none.
     pub fn min_ns(&self) -> i64 {
         let low = self.histogram.min().map_or(i64::MAX, |low| low as i64);
         low.min(self.negative.min_ns)
     }
 
-    /// The longest; the least i64 where there is none.
+    /// Returns the longest duration [ns]; the smallest i64 if there is none.
     pub fn max_ns(&self) -> i64 {
         self.histogram.max().map_or(self.negative.max_ns, |high| high as i64)
     }
 
-    /// Takes in another line's durations.
+    /// Adds another line's durations.
     pub fn merge(&mut self, other: &Self) {
         for (own, theirs) in self.decades.iter_mut().zip(&other.decades) {
             own.0 += theirs.0;
@@ -111,7 +111,7 @@ impl Line {
         self.histogram.merge(&other.histogram);
     }
 
-    /// The nearest-rank quantile, to 0.4 %; `None` where it falls among the negative ones.
+    /// Returns the nearest-rank quantile to 0.4 %; `None` if it falls among the negative durations.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let rank = ((q * self.count() as f64).ceil() as u64).max(1);
         let rank = rank.checked_sub(self.negative.count).filter(|rank| *rank > 0)?;

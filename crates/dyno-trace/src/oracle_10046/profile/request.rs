@@ -1,21 +1,21 @@
-//! What a profile is asked for.
+//! Request for a profile.
 
 use super::super::filter::{Field, Filter};
 
-/// What is asked.
+/// Request for a profile.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Fields to group by; the event where nothing is named.
+    /// Fields to group by; the event if none is named.
     pub by: Vec<Field>,
-    /// Which items count.
+    /// Filter that selects items.
     pub filter: Option<Filter>,
-    /// Only what began at this time or later.
+    /// Only items that began at this time or later [ns].
     pub from_ns: Option<i64>,
-    /// Only what began before this time.
+    /// Only items that began before this time [ns].
     pub to_ns: Option<i64>,
-    /// Only calls up to this depth, and waits of theirs.
+    /// Only calls up to this depth, and their waits.
     pub depth: Option<u8>,
-    /// The largest lines; the others are summed up.
+    /// Number of the largest lines to return; the others are summed up.
     pub top: Option<usize>,
 }
 
@@ -26,7 +26,7 @@ impl Default for Request {
 }
 
 impl Request {
-    /// Whether some items do not count.
+    /// Returns true if some items are left out.
     pub fn leaves_out(&self) -> bool {
         self.filter.is_some() || self.from_ns.is_some() || self.to_ns.is_some() || self.depth.is_some()
     }
@@ -35,17 +35,17 @@ impl Request {
         self.by.iter().any(|field| is(*field)) || self.filter.as_ref().is_some_and(|filter| filter.uses(is))
     }
 
-    /// Whether statements have to be told apart.
+    /// Returns true if statements must be distinguished.
     pub fn needs_statements(&self) -> bool {
         self.uses(|field| matches!(field, Field::Statement | Field::Force))
     }
 
-    /// Whether a wait has to wait for its owner.
+    /// Returns true if a wait's owner must be known.
     pub(super) fn needs_owners(&self) -> bool {
         self.depth.is_some() || self.uses(Field::is_owners)
     }
 
-    /// Whether it matters when an item began.
+    /// Returns true if the start of an item matters.
     pub(super) fn needs_times(&self) -> bool {
         self.from_ns.is_some()
             || self.to_ns.is_some()

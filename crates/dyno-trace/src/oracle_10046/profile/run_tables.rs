@@ -1,4 +1,4 @@
-//! The small tables of an import, as a profile needs them.
+//! Readers of the small tables of an import for a profile.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What stands in a trace as a name, as a number: events, kinds of calls, types of LOBs.
+//! Numbers for names in a trace: events, kinds of calls, types of LOBs.
 
 use super::super::events::{KINDS, kind_of};
 use super::super::record::{Batch, Call, CallKind, Wait};
@@ -6,9 +6,9 @@ use super::super::rows::{Named, Sink};
 use super::super::statements::hash64;
 use super::Reader;
 
-/// No event is known yet.
+/// Marks an event that is not known yet.
 pub(super) const NO_EVENT: u32 = u32::MAX;
-/// The most names of LOB calls that are told apart.
+/// Largest number of distinct names of LOB calls.
 const LOB_CALLS_MAX: u32 = 1 << 15;
 
 impl<S: Sink> Reader<S> {
@@ -40,7 +40,7 @@ impl<S: Sink> Reader<S> {
         number.min(LOB_CALLS_MAX) as u16 + 1
     }
 
-    /// The event of a wait; its name is looked at once per batch.
+    /// Returns the number of a wait's event; its name is looked up once per batch.
     #[inline]
     pub(super) fn event_of(&mut self, batch: &Batch, wait: &Wait) -> u32 {
         let at = wait.nam_number.0 as usize;

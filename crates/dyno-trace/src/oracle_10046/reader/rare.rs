@@ -72,7 +72,7 @@ impl<S: Sink> Reader<S> {
         self.sink.statement(new, cursor, at);
     }
 
-    /// An ERROR's `tim` is in another unit in 9i and 10g: it is not used as a clock.
+    /// Handles an ERROR, whose `tim` is in another unit in 9i and 10g and is not used as a clock.
     fn failure(&mut self, place: Place, failure: &Failure) {
         let mut at = self.belongs(place, failure.cursor, NONE);
         let session = &mut self.sessions[self.current];

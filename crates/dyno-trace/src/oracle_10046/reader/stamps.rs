@@ -1,4 +1,4 @@
-//! What `***` lines and the header change: the session, its attributes, its clock.
+//! Effects of `***` lines and the header: changes of session, attributes, clock.
 
 use super::super::clock::{TICK_NS, TimUnit};
 use super::super::record::{Batch, NONE, Stamp, StampKind};
@@ -7,8 +7,8 @@ use super::super::session::Session;
 use super::{CENTISECOND_NS, HEADER_LINES_MAX, MICROSECOND_NS, Reader};
 
 impl<S: Sink> Reader<S> {
-    /// The unit that the stamps tell, where it is another than the times are taken for and nobody said
-    /// so: centiseconds in a file without a version (8i), ticks of 1.024 us up to 9i.
+    /// Returns the unit according to the stamps, if it differs from the one in use and the user set none: centiseconds
+    /// in a file without a version (8i), ticks of 1.024 µs up to 9i.
     pub fn other_unit_ns(&self) -> Option<i64> {
         if self.reading.unit_ns.is_some() || self.unit_ns != MICROSECOND_NS {
             return None;
@@ -80,7 +80,7 @@ impl<S: Sink> Reader<S> {
         }
     }
 
-    /// `APPNAME mod='x' mh=n act='y' ah=n`: module and action up to 9i.
+    /// Parses `APPNAME mod='x' mh=n act='y' ah=n`: module and action up to 9i.
     fn appname(&mut self, line: &str) {
         let between = |from: &str, to: &str| {
             let at = line.find(from)? + from.len();
@@ -95,7 +95,7 @@ impl<S: Sink> Reader<S> {
         }
     }
 
-    /// A block of trcsess: what follows belongs to this process.
+    /// Switches to a process at the beginning of a block of trcsess.
     fn go_to_process(&mut self, process: &str) {
         let current = &mut self.sessions[self.current];
         if current.process == process {
@@ -110,7 +110,7 @@ impl<S: Sink> Reader<S> {
         self.switch(found, process, "");
     }
 
-    /// SESSION ID: names the session that has no name yet, else goes to the one of that name.
+    /// Handles SESSION ID: names the session if it has no name yet, else switches to the one of that name.
     fn go_to_session(&mut self, name: &str) {
         let current = &mut self.sessions[self.current];
         if current.name != name {
@@ -132,8 +132,8 @@ impl<S: Sink> Reader<S> {
         }
     }
 
-    /// Goes to a session, which is made if it was not found. A stamp that waits for its record goes
-    /// along, since the record is the new session's.
+    /// Switches to a session, which is created if it was not found. A stamp without its record moves along, since the
+    /// record belongs to the new session.
     fn switch(&mut self, found: Option<usize>, process: &str, name: &str) {
         let stamp = self.sessions[self.current].clock.take_stamp();
         self.current = found.unwrap_or(self.sessions.len());

@@ -1,4 +1,4 @@
-//! Rows of the tables as lines of a trace.
+//! Conversion of rows of the tables to lines of a trace.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -10,16 +10,16 @@ use super::super::clock::cpu_unit_ns;
 use super::super::record::NONE;
 use super::moment::moment;
 
-/// How this file's version writes.
+/// Style of this file's version.
 #[derive(Clone, Debug)]
 pub struct Style {
-    /// Nanoseconds of a unit of its times.
+    /// Unit of its times [ns].
     pub unit_ns: i64,
-    /// Whether a blank stands behind `ela=`: up to 23.25.
+    /// True if a blank follows `ela=`: up to 23.25.
     pub blank_ela: bool,
 }
 
-/// `name=value` for all that are there, with commas between.
+/// Writes `name=value` for each field that is present, separated by commas.
 fn listed(text: &mut String, fields: &[(&str, i64)]) {
     let mut comma = text.ends_with(':') || text.ends_with(' ');
     for (name, value) in fields.iter().filter(|(_, value)| *value != NONE) {
@@ -28,7 +28,7 @@ fn listed(text: &mut String, fields: &[(&str, i64)]) {
     }
 }
 
-/// ` name=value` for all that are there.
+/// Writes ` name=value` for each field that is present.
 fn spaced(text: &mut String, fields: &[(&str, i64)]) {
     for (name, value) in fields.iter().filter(|(_, value)| *value != NONE) {
         let _ = write!(text, " {name}={value}");
@@ -65,7 +65,10 @@ pub const CALLS: [&str; 18] = [
     "session",
 ];
 
-/// PARSE, EXEC, FETCH, CLOSE, LOB calls and their kin.
+/// Returns lines of PARSE, EXEC, FETCH, CLOSE, LOB calls and their like.
+///
+/// # Errors
+/// A column of the batch is missing.
 pub fn calls(rows: &Rows, style: &Style) -> Result<Vec<String>, EvidenceError> {
     let ((kinds, words), (types, type_words)) = (rows.words("kind")?, rows.words("lob_type")?);
     let cursors = rows.u64s("cursor")?;
@@ -119,7 +122,10 @@ pub fn calls(rows: &Rows, style: &Style) -> Result<Vec<String>, EvidenceError> {
 /// Columns that [`waits`] needs.
 pub const WAITS: [&str; 9] = ["cursor", "event", "elapsed_ns", "parameters", "p1", "p2", "p3", "object_id", "tim"];
 
-/// WAIT.
+/// Returns lines of WAIT.
+///
+/// # Errors
+/// A column of the batch is missing.
 pub fn waits(rows: &Rows, style: &Style) -> Result<Vec<String>, EvidenceError> {
     let ((events, event_words), (names, name_words)) = (rows.words("event")?, rows.words("parameters")?);
     let (cursors, elapsed) = (rows.u64s("cursor")?, rows.i64s("elapsed_ns")?);
@@ -158,7 +164,10 @@ pub const CURSORS: [&str; 12] = [
     "error",
 ];
 
-/// PARSING IN CURSOR and PARSE ERROR with their texts.
+/// Returns lines of PARSING IN CURSOR and PARSE ERROR with their texts.
+///
+/// # Errors
+/// A column of the batch is missing.
 pub fn cursors(rows: &Rows, texts: &HashMap<String, String>) -> Result<Vec<String>, EvidenceError> {
     let ((statements, keys), numbers) = (rows.words("statement")?, rows.u64s("cursor")?);
     let (len, depth) = (rows.i64s("length")?, rows.u8s("depth")?);
@@ -200,7 +209,10 @@ pub fn cursors(rows: &Rows, texts: &HashMap<String, String>) -> Result<Vec<Strin
 /// Columns that [`plans`] needs.
 pub const PLANS: [&str; 7] = ["cursor", "id", "rows", "parent", "position", "object_id", "text"];
 
-/// STAT.
+/// Returns lines of STAT.
+///
+/// # Errors
+/// A column of the batch is missing.
 pub fn plans(rows: &Rows) -> Result<Vec<String>, EvidenceError> {
     let (cursors, texts) = (rows.u64s("cursor")?, rows.texts("text")?);
     let (id, cnt, pid) = (rows.i64s("id")?, rows.i64s("rows")?, rows.i64s("parent")?);
@@ -217,7 +229,10 @@ pub fn plans(rows: &Rows) -> Result<Vec<String>, EvidenceError> {
 /// Columns that [`errors`] needs.
 pub const ERRORS: [&str; 3] = ["cursor", "error", "tim"];
 
-/// ERROR.
+/// Returns lines of ERROR.
+///
+/// # Errors
+/// A column of the batch is missing.
 pub fn errors(rows: &Rows) -> Result<Vec<String>, EvidenceError> {
     let (cursors, errors, tims) = (rows.u64s("cursor")?, rows.i64s("error")?, rows.i64s("tim")?);
     let line = |at: usize| {
@@ -231,7 +246,10 @@ pub fn errors(rows: &Rows) -> Result<Vec<String>, EvidenceError> {
 /// Columns that [`transactions`] needs.
 pub const TRANSACTIONS: [&str; 3] = ["rollback", "read_only", "tim"];
 
-/// XCTEND.
+/// Returns lines of XCTEND.
+///
+/// # Errors
+/// A column of the batch is missing.
 pub fn transactions(rows: &Rows) -> Result<Vec<String>, EvidenceError> {
     let (rollback, read_only) = (rows.bools("rollback")?, rows.bools("read_only")?);
     let tims = rows.i64s("tim")?;
@@ -249,7 +267,10 @@ pub fn transactions(rows: &Rows) -> Result<Vec<String>, EvidenceError> {
 /// Columns that [`binds`] needs.
 pub const BINDS: [&str; 4] = ["cursor", "number", "value", "head"];
 
-/// BINDS sections.
+/// Returns lines of BINDS sections.
+///
+/// # Errors
+/// A column of the batch is missing.
 pub fn binds(rows: &Rows) -> Result<Vec<String>, EvidenceError> {
     let (cursors, numbers) = (rows.u64s("cursor")?, rows.i64s("number")?);
     let (values, heads) = (rows.texts("value")?, rows.texts("head")?);
@@ -268,7 +289,10 @@ pub fn binds(rows: &Rows) -> Result<Vec<String>, EvidenceError> {
 /// Columns that [`stamps`] needs.
 pub const STAMPS: [&str; 6] = ["kind", "value", "wall_ns", "zone_min", "digits", "container"];
 
-/// `***` lines, APPNAME, and headers in mid-file.
+/// Returns `***` lines, APPNAME, and headers in the middle of a file.
+///
+/// # Errors
+/// A column of the batch is missing.
 pub fn stamps(rows: &Rows) -> Result<Vec<String>, EvidenceError> {
     let ((kinds, words), values) = (rows.words("kind")?, rows.texts("value")?);
     let (walls, zones, digits) = (rows.i64s("wall_ns")?, rows.i64s("zone_min")?, rows.u8s("digits")?);

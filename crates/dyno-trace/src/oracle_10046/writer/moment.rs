@@ -1,11 +1,11 @@
-//! Moments as stamps write them.
+//! Time stamps in the format of a trace.
 
 use std::fmt::Write;
 
 use super::super::record::NONE;
 
-/// Year, month and day of a number of days since 1970-01-01; years are counted from March, so that
-/// the leap day is a year's last.
+/// Returns year, month and day of a number of days since 1970-01-01; years begin in March, so that the leap day is a
+/// year's last day.
 fn date(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -18,8 +18,8 @@ fn date(days: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
-/// `2024-03-26T18:41:01.013083-07:00`, or `2017-01-18 12:24:14.701` where there is no zone; empty
-/// where there is no moment. `zone_min` is [`NONE`] without a zone.
+/// Returns `2024-03-26T18:41:01.013083-07:00`, or `2017-01-18 12:24:14.701` without a zone; empty if there is no time.
+/// `zone_min` is [`NONE`] without a zone.
 pub fn moment(wall_ns: i64, zone_min: i64, digits: u8) -> String {
     if wall_ns == NONE {
         return String::new();

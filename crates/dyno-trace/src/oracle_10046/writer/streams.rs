@@ -1,4 +1,4 @@
-//! The rows of one file from all tables, in the order of the file, a batch of each in memory.
+//! Merging of one file's rows from all tables, in the order of the file, with a batch of each in memory.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -8,19 +8,19 @@ use dyno_evidence::table::{Rows, TableRows, read_table};
 
 use super::super::evidence::shared_part;
 
-/// A piece of text and where it stood: line, then byte.
+/// A piece of text and its position: line, then byte.
 #[derive(Debug)]
 pub struct Piece {
     line: i64,
     byte_offset: i64,
-    /// The text, with its line end.
+    /// Text with its line end.
     pub text: String,
 }
 
-/// Turns a batch into the texts of its rows.
+/// Function from a batch to the texts of its rows.
 pub type Render<'a> = Box<dyn Fn(&Rows) -> Result<Vec<String>, EvidenceError> + 'a>;
 
-/// The rows of one table that belong to one file.
+/// Rows of one table that belong to one file.
 pub struct Stream<'a> {
     parts: VecDeque<PathBuf>,
     open: Option<TableRows>,
@@ -31,7 +31,7 @@ pub struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    /// The rows of `file` in these parts, which are in order.
+    /// Returns the rows of `file` in these parts, which must be in order.
     pub fn new(parts: Vec<PathBuf>, columns: &[&'static str], file: u32, render: Render<'a>) -> Self {
         let mut columns = columns.to_vec();
         columns.extend(["file", "line", "byte_offset"]);
@@ -39,7 +39,7 @@ impl<'a> Stream<'a> {
         Self { parts, open: None, columns, file, render, waiting }
     }
 
-    /// Place of the next row; `None` behind the last.
+    /// Returns the position of the next row; `None` behind the last.
     fn next_place(&mut self) -> Result<Option<(i64, i64)>, EvidenceError> {
         while self.waiting.is_empty() {
             let Some(rows) = self.next_batch()? else { return Ok(None) };
@@ -72,7 +72,10 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// The next piece of all streams in the order of the file; `None` at its end.
+/// Returns the next piece of all streams in the order of the file; `None` at its end.
+///
+/// # Errors
+/// A part cannot be read.
 pub fn next_piece(streams: &mut [Stream<'_>]) -> Result<Option<Piece>, EvidenceError> {
     let mut first: Option<((i64, i64), usize)> = None;
     for (number, stream) in streams.iter_mut().enumerate() {
@@ -85,7 +88,10 @@ pub fn next_piece(streams: &mut [Stream<'_>]) -> Result<Option<Piece>, EvidenceE
     Ok(first.and_then(|(_, number)| streams[number].waiting.pop_front()))
 }
 
-/// The parts of a large table that hold a file's rows, in order, and perhaps those of its neighbours.
+/// Returns the parts of a large table that hold a file's rows, in order; they may hold its neighbours', too.
+///
+/// # Errors
+/// The folder of the table cannot be read.
 pub fn parts_of(run: &Path, table: &str, file: u32) -> Result<Vec<PathBuf>, EvidenceError> {
     let dir = run.join(table);
     if !dir.is_dir() {

@@ -28,10 +28,11 @@ from dbdyno.advise.facts import Facts, Lack
 from dbdyno.advise.kinds import PLACES, Column, Database, Index, Key, Server, Session, Setting, Table
 from dbdyno.advise.placement import Segment
 from dbdyno.base.dsn import sql_without_secrets
+from dbdyno.base.json_types import TableRow
 
 _ELSEWHERE = Lack("MariaDB has no such evidence")
 _OFF = Lack("performance_schema is off", "performance_schema = ON in the server's configuration, and a restart")
-_ROW = dict[str, Any]
+_ROW = TableRow
 
 
 def read(dsn: str) -> Facts:

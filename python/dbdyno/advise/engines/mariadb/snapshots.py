@@ -6,7 +6,7 @@ tables, no column statistics and no sampled sessions: rules that need these are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dbdyno.advise.engines.mariadb.parts import Digest, FileIo, Status
@@ -15,6 +15,7 @@ from dbdyno.advise.engines.mariadb.read import version_number
 from dbdyno.advise.facts import Facts, Lack
 from dbdyno.advise.kinds import PLACES, Column, Database, Index, Key, Load, Server, Session, Setting, Table
 from dbdyno.advise.placement import Segment
+from dbdyno.base.json_types import TableRow
 from dbdyno.snapshot.engines.mariadb.texts import OWN
 from dbdyno.snapshot.engines.mariadb.views import OTHER, STATEMENTS
 from dbdyno.snapshot.reading.interval import Interval
@@ -113,7 +114,7 @@ def _database(interval: Interval, files: Sequence[FileIo]) -> Database:
     return Database("all", reads, 0, read_ms, 0, 0, 0, None, None, None, None, interval.seconds, True)
 
 
-def _whole(row: dict[str, Any]) -> dict[str, Any]:
+def _whole(row: Mapping[str, Any]) -> TableRow:
     """Return a row with counts as int: sums in the database are wider than 64 bits and arrive as decimals."""
     return {
         name: value if isinstance(value, str | float) or value is None else int(value) for name, value in row.items()

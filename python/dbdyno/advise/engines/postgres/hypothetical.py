@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.advise.kinds import Hypothetical
+from dbdyno.base.json_types import JsonObject
 
 if TYPE_CHECKING:
     import psycopg
@@ -65,7 +66,7 @@ def _asked(connection: Connection, home: str, table: str, column: str) -> Hypoth
             connection.execute(f"select {home}.hypopg_reset()")
 
 
-def _planned(connection: Connection, lookup: str) -> dict[str, Any]:
+def _planned(connection: Connection, lookup: str) -> JsonObject:
     """Return the plan for an unknown value.
 
     The statement is prepared anew each time, because a cached plan does not consider a new index.
@@ -74,11 +75,11 @@ def _planned(connection: Connection, lookup: str) -> dict[str, Any]:
     row = connection.execute("explain (format json) execute dbdyno_lookup (null)").fetchone()
     connection.execute("deallocate dbdyno_lookup")
     assert row is not None
-    plan: dict[str, Any] = row[0][0]["Plan"]
+    plan: JsonObject = row[0][0]["Plan"]
     return plan
 
 
-def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _nodes(plan: JsonObject) -> Iterator[JsonObject]:
     yield plan
     for one in plan.get("Plans", ()):
         yield from _nodes(one)

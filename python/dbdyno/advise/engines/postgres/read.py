@@ -6,7 +6,7 @@ If a query fails, only its kind of evidence is missing, with the server's messag
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, LiteralString
 
@@ -158,7 +158,7 @@ def _rows(connection: Connection, kind: type, sql: LiteralString) -> tuple[list[
         return [], Lack(f"{PLACES[kind]}: {said}", _STEPS.get(error.sqlstate or "", ""))
 
 
-def made(kind: type, row: dict[str, Any]) -> Any:
+def made(kind: type, row: Mapping[str, Any]) -> Any:
     """Return a row of evidence for a row of a query; lists become tuples, decimals numbers, and secrets are removed."""
     names = {one.name for one in fields(kind)}
     if kind is Setting:

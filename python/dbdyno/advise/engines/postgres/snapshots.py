@@ -37,6 +37,7 @@ from dbdyno.advise.kinds import (
 )
 from dbdyno.advise.placement import Segment
 from dbdyno.base.errors import AdviceError
+from dbdyno.base.json_types import TableRow
 from dbdyno.snapshot.engines.postgres.facts import is_ours
 from dbdyno.snapshot.engines.postgres.parts import present, relation_name, setting, several_databases
 from dbdyno.snapshot.plans.estimates import Estimated, estimated
@@ -122,7 +123,7 @@ def _settings(interval: Interval) -> list[dict[str, object]]:
     )
 
 
-def _databases(interval: Interval) -> list[dict[str, Any]]:
+def _databases(interval: Interval) -> list[TableRow]:
     has = interval.columns("pg_stat_database")
     timed = setting(interval, "track_io_timing") == "on"
     return interval.query(
@@ -191,7 +192,7 @@ def _columns(interval: Interval) -> list[dict[str, object]]:
     )
 
 
-def _statements(interval: Interval) -> list[dict[str, Any]]:
+def _statements(interval: Interval) -> list[TableRow]:
     has = interval.columns("pg_stat_statements")
     timed = setting(interval, "track_io_timing") == "on" and "temp_blk_write_time" in has
     jit = [f"jit_{name}_time" for name in ("generation", "inlining", "optimization", "emission")]
@@ -214,7 +215,7 @@ def _statements(interval: Interval) -> list[dict[str, Any]]:
     return [row for row in found if not is_ours(row["text"])]
 
 
-def _checkpoints(interval: Interval) -> list[dict[str, Any]]:
+def _checkpoints(interval: Interval) -> list[TableRow]:
     view = "pg_stat_checkpointer" if interval.has("pg_stat_checkpointer") else "pg_stat_bgwriter"
     names = ("num_timed", "num_requested", "write_time", "sync_time")
     if view == "pg_stat_bgwriter":
@@ -250,7 +251,7 @@ def _io(interval: Interval) -> list[dict[str, object]]:
     )
 
 
-def _slots(interval: Interval) -> list[dict[str, Any]]:
+def _slots(interval: Interval) -> list[TableRow]:
     has = interval.columns("pg_replication_slots")
     at = int(interval.after.facts.get("wal_bytes") or 0)
     status = "coalesce(wal_status, '')" if "wal_status" in has else "''"

@@ -8,8 +8,8 @@ from typing import Any
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.move.engines.mariadb.sql import quoted
-from dbdyno.move.engines.mariadb.target import Field, Goal
-from dbdyno.move.loading.request import Into
+from dbdyno.move.engines.mariadb.target import Field, TargetTable
+from dbdyno.move.loading.request import LoadRequest
 from dbdyno.move.nouns import counted
 
 KEYS_SQL = """
@@ -18,7 +18,9 @@ where table_schema = %s and table_name = %s and non_unique = 0 order by index_na
 """
 
 
-def refuse_other(conn: Any, goal: Goal, stages: Sequence[str], into: Into, *, of_new: int, adds: bool) -> None:
+def refuse_other(
+    conn: Any, goal: TargetTable, stages: Sequence[str], into: LoadRequest, *, of_new: int, adds: bool
+) -> None:
     """Refuse the load if a staged row is not in the target table with exactly the same values.
 
     Rows are matched by the key of `into`, else by a unique key of the table; without one, both sides are compared as
@@ -63,7 +65,7 @@ def refuse_other(conn: Any, goal: Goal, stages: Sequence[str], into: Into, *, of
             _refuse(abs(there - of_new))
 
 
-def _unique(conn: Any, goal: Goal, given: Sequence[Field]) -> Sequence[str]:
+def _unique(conn: Any, goal: TargetTable, given: Sequence[Field]) -> Sequence[str]:
     """Return the columns of a unique key that has no nullable column and is fully loaded; empty if there is none."""
     names = {one.name for one in given}
     found: dict[str, list[tuple[str, str]]] = {}
@@ -75,7 +77,7 @@ def _unique(conn: Any, goal: Goal, given: Sequence[Field]) -> Sequence[str]:
     return ()
 
 
-def _as_sets(conn: Any, goal: Goal, stages: Sequence[str], given: Sequence[Field]) -> None:
+def _as_sets(conn: Any, goal: TargetTable, stages: Sequence[str], given: Sequence[Field]) -> None:
     """Compare staged rows with the table's rows as multisets (a row may occur more than once)."""
     came = ", ".join(one.plain(one.value()) for one in given)
     stands = ", ".join(one.plain(f"t.{quoted(one.name)}") for one in given)

@@ -25,6 +25,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.move.engines.mariadb.sql import quoted
 from dbdyno.move.engines.postgres.columns import DIGITS_MOST, Column
 
@@ -142,7 +143,7 @@ def _decimal(precision: int, scale: int) -> Column:
     return Column("", "text", pg_type, cast=True)
 
 
-def shown(field: Any) -> dict[str, Any]:
+def shown(field: Any) -> JsonObject:
     """Return a result column's description from the driver's packet as a row of information_schema.columns."""
     code, unsigned, binary = field.type_code, bool(field.flags & UNSIGNED), field.charsetnr == BINARY
     kind = _CODES.get(code, "text")

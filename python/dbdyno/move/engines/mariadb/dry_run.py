@@ -13,13 +13,13 @@ from dbdyno.move.engines.mariadb.staged_rows import heads_of, intos_of
 from dbdyno.move.engines.mariadb.target import Heads, database_of, is_there, matched, type_of
 from dbdyno.move.loading.dry_run import sum_of
 from dbdyno.move.loading.files import described, files_of, rejects_of
-from dbdyno.move.loading.request import Into
+from dbdyno.move.loading.request import LoadRequest
 from dbdyno.move.reading.run import Plan
 
 WAY = "staged, then added in one transaction"
 
 
-def rehearse(target: MariaDB, folder: Path, into: Into) -> list[str]:
+def rehearse(target: MariaDB, folder: Path, into: LoadRequest) -> list[str]:
     """Return lines that describe the files of a folder and what each column would become.
 
     Raises:
@@ -33,7 +33,7 @@ def rehearse(target: MariaDB, folder: Path, into: Into) -> list[str]:
     return [f"{name}: {into.mode} of {sum_of(files, heads)}; {WAY}", *columns]
 
 
-def tables_of(target: MariaDB, plan: Plan, into: Into) -> list[list[str]]:
+def tables_of(target: MariaDB, plan: Plan, into: LoadRequest) -> list[list[str]]:
     """Return, for each table of a plan, lines that name its target and what each column would become.
 
     Raises:
@@ -46,7 +46,7 @@ def tables_of(target: MariaDB, plan: Plan, into: Into) -> list[list[str]]:
     return found
 
 
-def _columns(target: MariaDB, into: Into, heads: Heads) -> tuple[str, list[str]]:
+def _columns(target: MariaDB, into: LoadRequest, heads: Heads) -> tuple[str, list[str]]:
     """Return the target table's name, and one line per column with its incoming and its target type."""
     with reached(target, "rehearses") as conn:
         if into.create:

@@ -3,7 +3,7 @@
 A MariaDB snapshot belongs to the session that took it. For all workers to see the same data, nobody may commit while
 their snapshots are taken, so the job holds `FLUSH TABLES WITH READ LOCK` until every worker has begun (milliseconds,
 once running statements have ended). Where the server does not allow this lock, there is one worker, and the user is
-told. Snapshots end with their workers: a chunk that is read later is read from a different snapshot.
+informed. Snapshots end with their workers: a chunk that is read later is read from a different snapshot.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from urllib.parse import quote
 from dbdyno import _core
 from dbdyno.base.core_types import MoveDone, MoveFailed
 from dbdyno.base.errors import MoveError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import row, rows
@@ -30,7 +31,7 @@ from dbdyno.move.engines.postgres.source import Request, application
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.next_steps import named
 from dbdyno.move.reading.progress import ChunkProgress
-from dbdyno.move.reading.run import LOOK_S, NEXT, How, Plan, Say, across, new_id
+from dbdyno.move.reading.run import LOOK_S, NEXT, JobOptions, Plan, Say, across, new_id
 from dbdyno.move.reading.splits import Chunk
 
 BEGIN_S = 60.0
@@ -40,7 +41,7 @@ AGAIN = 1_000_000
 DENIED = (1227, 1044, 1045)
 NOT_YET = {"id": "", "at": "before its first snapshot"}
 
-Pieces = Callable[[Plan, Sequence[Chunk]], dict[str, Any]]
+Pieces = Callable[[Plan, Sequence[Chunk]], JsonObject]
 """Builds the part of a `MoveJob` specification besides the source: the chunks, and where their rows go."""
 
 
@@ -53,7 +54,7 @@ class Running:
     at: str
 
 
-def plan_of(target: MariaDB, conn: Any, request: Request, job: str, how: How) -> Plan:
+def plan_of(target: MariaDB, conn: Any, request: Request, job: str, how: JobOptions) -> Plan:
     """Return a plan with the tables as they are now, cut into key ranges.
 
     Raises:
@@ -71,7 +72,7 @@ def plan_of(target: MariaDB, conn: Any, request: Request, job: str, how: How) ->
 
 
 def begin(
-    target: MariaDB, request: Request, folder: Path, how: How, say: Say, into: Mapping[str, Any] | None = None
+    target: MariaDB, request: Request, folder: Path, how: JobOptions, say: Say, into: Mapping[str, Any] | None = None
 ) -> Ledger:
     """Create a new job's ledger and write its plan to disk; nothing is read yet.
 
@@ -113,7 +114,7 @@ def aloud(plan: Plan) -> list[str]:
 
 
 @contextlib.contextmanager
-def started(target: MariaDB, plan: Plan, given: Mapping[str, Any], how: How, say: Say) -> Iterator[Running]:
+def started(target: MariaDB, plan: Plan, given: Mapping[str, Any], how: JobOptions, say: Say) -> Iterator[Running]:
     """Start workers whose snapshots all show the same instant, and stop them on exit.
 
     Args:
@@ -193,8 +194,8 @@ def read_into(folder: Path, *, again: bool = False) -> Pieces:
         again: Read each chunk a second time in the same snapshot, for verification, without writing it.
     """
 
-    def pieces(plan: Plan, chunks: Sequence[Chunk]) -> dict[str, Any]:
-        each: list[dict[str, Any]] = [
+    def pieces(plan: Plan, chunks: Sequence[Chunk]) -> JsonObject:
+        each: list[JsonObject] = [
             {
                 "number": chunk.number,
                 "table": chunk.table,
@@ -210,7 +211,7 @@ def read_into(folder: Path, *, again: bool = False) -> Pieces:
     return pieces
 
 
-def specs(plan: Plan) -> list[dict[str, Any]]:
+def specs(plan: Plan) -> list[JsonObject]:
     """Return the plan's tables in the form the Rust core takes them."""
     return [
         {
@@ -222,7 +223,7 @@ def specs(plan: Plan) -> list[dict[str, Any]]:
 
 
 def work(
-    target: MariaDB, ledger: Ledger, how: How, say: Say, pieces: Pieces, *, completes: bool = True
+    target: MariaDB, ledger: Ledger, how: JobOptions, say: Say, pieces: Pieces, *, completes: bool = True
 ) -> dict[int, MoveDone]:
     """Read all unfinished chunks; a job that fails can be resumed.
 
@@ -259,7 +260,7 @@ def work(
 
 
 def _run(
-    target: MariaDB, ledger: Ledger, plan: Plan, left: Sequence[Chunk], how: How, say: Say, pieces: Pieces
+    target: MariaDB, ledger: Ledger, plan: Plan, left: Sequence[Chunk], how: JobOptions, say: Say, pieces: Pieces
 ) -> tuple[MoveFailed | None, dict[int, MoveDone]]:
     files = {chunk.number: chunk.file for chunk in left}
     size = {chunk.number: chunk.bytes for chunk in plan.chunks}
@@ -321,7 +322,7 @@ def failed_job(failed: MoveFailed) -> MoveError:
 def resume(
     target: MariaDB,
     ledger: Ledger,
-    how: How,
+    how: JobOptions,
     say: Say,
     pieces: Pieces,
     *,
@@ -363,7 +364,7 @@ def resume(
         if target.identity(conn) != plan.server:
             raise MoveError("is another server than the job's", where=target.safe_dsn, next_step=f"name {plan.source}")
         if restart or not done:
-            fresh = plan_of(target, conn, _wish_of(plan), plan.id, how)
+            fresh = plan_of(target, conn, _original_request(plan), plan.id, how)
             fresh = fresh if plan.into is None else across(fresh, plan.into)
             with ledger.held():
                 ledger.sweep()
@@ -381,7 +382,7 @@ def resume(
     return work(target, ledger, how, say, pieces, completes=completes)
 
 
-def _wish_of(plan: Plan) -> Request:
+def _original_request(plan: Plan) -> Request:
     from dbdyno.move.engines.mariadb.sql import quoted
 
     first = plan.tables[0]

@@ -21,8 +21,8 @@ from dbdyno.move.engines.mariadb.source import SESSION, failure
 from dbdyno.move.engines.mariadb.target import (
     WRITING,
     Field,
-    Goal,
     Heads,
+    TargetTable,
     database_of,
     drop,
     drop_stages,
@@ -42,9 +42,9 @@ from dbdyno.move.loading.files import (
     rejects_of,
 )
 from dbdyno.move.loading.pieces import CSV, Piece, as_they_are
-from dbdyno.move.loading.request import Into, Loaded
+from dbdyno.move.loading.request import Loaded, LoadRequest
 from dbdyno.move.reading.progress import FileProgress
-from dbdyno.move.reading.run import LOOK_S, NEXT, How, Say, new_id
+from dbdyno.move.reading.run import LOOK_S, NEXT, JobOptions, Say, new_id
 
 KINDS = {
     "tinyint(1)": "bool",
@@ -64,7 +64,14 @@ KINDS = {
 
 
 def bring(
-    target: MariaDB, folder: Path, into: Into, how: How, say: Say, *, read_again: bool = False, compare: bool = False
+    target: MariaDB,
+    folder: Path,
+    into: LoadRequest,
+    how: JobOptions,
+    say: Say,
+    *,
+    read_again: bool = False,
+    compare: bool = False,
 ) -> Loaded:
     """Load one file or the files of a folder into a table; if the load fails, the table is unchanged.
 
@@ -148,7 +155,7 @@ def reached(target: MariaDB, job: str) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def made(conn: Any, target: MariaDB, into: Into, heads: Heads) -> Iterator[Goal]:
+def made(conn: Any, target: MariaDB, into: LoadRequest, heads: Heads) -> Iterator[TargetTable]:
     """Find or create the target table, and drop it again if it was created here and the load fails."""
     goal = matched(conn, database_of(target), into, heads)
     try:
@@ -161,7 +168,7 @@ def made(conn: Any, target: MariaDB, into: Into, heads: Heads) -> Iterator[Goal]
 
 
 @contextlib.contextmanager
-def staged(conn: Any, goal: Goal, job: str, numbers: Sequence[int], *, placed: bool) -> Iterator[None]:
+def staged(conn: Any, goal: TargetTable, job: str, numbers: Sequence[int], *, placed: bool) -> Iterator[None]:
     """Create the job's staging tables, and drop them on exit."""
     make_stages(conn, goal, job, numbers, placed=placed)
     try:
@@ -173,10 +180,10 @@ def staged(conn: Any, goal: Goal, job: str, numbers: Sequence[int], *, placed: b
 
 def put(
     target: MariaDB,
-    goal: Goal,
+    goal: TargetTable,
     pieces: Mapping[int, Piece],
     stages: Mapping[int, int],
-    how: How,
+    how: JobOptions,
     job: str,
     record: Callable[[MoveDone], None],
     *,
@@ -269,7 +276,9 @@ def finished(
     return sorted(done, key=lambda one: int(one["number"]))
 
 
-def read_staged(target: MariaDB, goal: Goal, job: str, numbers: Sequence[int], how: How, total: int) -> None:
+def read_staged(
+    target: MariaDB, goal: TargetTable, job: str, numbers: Sequence[int], how: JobOptions, total: int
+) -> None:
     """Read the staged rows again through this project's reader and compare their hash with `total`.
 
     Raises:

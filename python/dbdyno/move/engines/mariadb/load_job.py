@@ -16,23 +16,25 @@ from dbdyno.base.core_types import MoveDone
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.move.engines.mariadb.load import made, put, reached
 from dbdyno.move.engines.mariadb.staged_rows import drop_all, heads_of, publish_staged
-from dbdyno.move.engines.mariadb.target import Goal, make_stages
+from dbdyno.move.engines.mariadb.target import TargetTable, make_stages
 from dbdyno.move.engines.mariadb.transfer import taken_up
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.next_steps import named
 from dbdyno.move.loading.files import files_of, refuse_other_than_records, rejects_of
 from dbdyno.move.loading.load_job import begun, files_in, piece_of, plan_again, plan_of, refuse_changed
 from dbdyno.move.loading.pieces import by_file
-from dbdyno.move.loading.request import Into, Loaded
+from dbdyno.move.loading.request import Loaded, LoadRequest
 from dbdyno.move.loading.staged_rows import asked_of
 from dbdyno.move.nouns import counted
 from dbdyno.move.reading.resume import refuse_ended
-from dbdyno.move.reading.run import How, Plan, Say, new_id
+from dbdyno.move.reading.run import JobOptions, Plan, Say, new_id
 
 BEGUN = "job {}: staging {}, each in a table beside the target; KILL of one of its sessions ends it"
 
 
-def load(target: MariaDB, source: Path, into: Into, folder: Path, how: How, say: Say, level: str) -> Loaded:
+def load(
+    target: MariaDB, source: Path, into: LoadRequest, folder: Path, how: JobOptions, say: Say, level: str
+) -> Loaded:
     """Start a new job and run it from the files to the commit; if it fails, the target table is unchanged.
 
     Raises:
@@ -53,7 +55,7 @@ def load(target: MariaDB, source: Path, into: Into, folder: Path, how: How, say:
         return _work(target, conn, ledger, plan, [goal], how, level, say)
 
 
-def go_on(target: MariaDB, ledger: Ledger, how: How, say: Say, level: str, *, restart: bool) -> Loaded | None:
+def go_on(target: MariaDB, ledger: Ledger, how: JobOptions, say: Say, level: str, *, restart: bool) -> Loaded | None:
     """Resume a job; return None if it turns out to have been published already.
 
     Raises:
@@ -78,7 +80,14 @@ def go_on(target: MariaDB, ledger: Ledger, how: How, say: Say, level: str, *, re
 
 
 def _work(
-    target: MariaDB, conn: Any, ledger: Ledger, plan: Plan, goals: Sequence[Goal], how: How, level: str, say: Say
+    target: MariaDB,
+    conn: Any,
+    ledger: Ledger,
+    plan: Plan,
+    goals: Sequence[TargetTable],
+    how: JobOptions,
+    level: str,
+    say: Say,
 ) -> Loaded:
     """Load the pieces that are not staged yet, then publish all; after a `MoveError` the job can be resumed."""
     into, paths = asked_of(plan), [Path(one["path"]) for one in files_in(plan)["each"]]

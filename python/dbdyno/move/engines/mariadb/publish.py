@@ -12,11 +12,11 @@ from dbdyno.bench.mariadb.session import rows
 from dbdyno.move.engines.mariadb.checks import refuse_other
 from dbdyno.move.engines.mariadb.rejects import Halves, Run, whole
 from dbdyno.move.engines.mariadb.sql import quoted
-from dbdyno.move.engines.mariadb.target import Field, Goal
+from dbdyno.move.engines.mariadb.target import Field, TargetTable
 from dbdyno.move.engines.postgres.merging import Merged
 from dbdyno.move.loading.publish_order import ordered
 from dbdyno.move.loading.rejects import Rejects
-from dbdyno.move.loading.request import Into, Rounded
+from dbdyno.move.loading.request import LoadRequest, Rounded
 from dbdyno.move.nouns import counted
 
 NOT_NULL = 1048
@@ -36,9 +36,9 @@ where referenced_table_name is not null and (table_schema, table_name) in %s
 class Part:
     """One target table, and the staging tables that hold its rows."""
 
-    goal: Goal
+    goal: TargetTable
     numbers: Sequence[int]
-    into: Into
+    into: LoadRequest
     staged: int
     """Number of rows in the staging tables."""
 
@@ -120,7 +120,7 @@ def _publish(conn: Any, job: str, part: Part, rejects: Rejects | None, *, compar
     return Published(merged, differs, _rejected(rejects) - before)
 
 
-def _refuse_nulls_of_a_trigger(conn: Any, goal: Goal, stages: Sequence[str], said: str) -> None:
+def _refuse_nulls_of_a_trigger(conn: Any, goal: TargetTable, stages: Sequence[str], said: str) -> None:
     """Raise `MoveError` if a column is reported as NULL, no staged row has NULL there, and the table has triggers."""
     named = [one for one in goal.given() if f"'{one.name}'" in said]
     triggers = [str(name) for (name,) in rows(conn, TRIGGERS_SQL, [goal.schema, goal.name])]
@@ -137,9 +137,9 @@ def _refuse_nulls_of_a_trigger(conn: Any, goal: Goal, stages: Sequence[str], sai
 
 def _insert(
     conn: Any,
-    goal: Goal,
+    goal: TargetTable,
     stages: Sequence[str],
-    into: Into,
+    into: LoadRequest,
     staged: int,
     run: Run,
     rejects: Rejects | None,
@@ -163,9 +163,9 @@ def _rejected(rejects: Rejects | None) -> int:
 
 def _merge(
     conn: Any,
-    goal: Goal,
+    goal: TargetTable,
     stages: Sequence[str],
-    into: Into,
+    into: LoadRequest,
     staged: int,
     run: Run,
     rejects: Rejects | None,
@@ -217,7 +217,7 @@ def _refuse_doubles(conn: Any, stages: Sequence[str], keys: Sequence[Field], no_
         )
 
 
-def _rounded(conn: Any, goal: Goal, stages: Sequence[str]) -> list[Rounded]:
+def _rounded(conn: Any, goal: TargetTable, stages: Sequence[str]) -> list[Rounded]:
     """Return, per column, how many values the table stores differently from the staged ones, with an example."""
     found = []
     for one in goal.given():

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.move.engines.postgres.staging import FILE, ROW
@@ -94,7 +95,7 @@ class Halves:
         rows(self.conn, f"delete s from {stage} s where {where}")
         return 0
 
-    def _values(self, stage: str, where: str) -> dict[str, Any] | None:
+    def _values(self, stage: str, where: str) -> TableRow | None:
         with self.conn.cursor() as cursor:
             cursor.execute(f"select s.* from {stage} s where {where}")
             row = cursor.fetchone()

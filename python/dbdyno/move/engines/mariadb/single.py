@@ -18,11 +18,13 @@ from dbdyno.move.engines.postgres.source import Request
 from dbdyno.move.ledger.folder import MODULUS
 from dbdyno.move.proof.cost import sentence
 from dbdyno.move.reading.progress import ChunkProgress
-from dbdyno.move.reading.run import LOOK_S, NEXT, How, Plan, Say, new_id
-from dbdyno.move.reading.single import FORMS, STDOUT, Written
+from dbdyno.move.reading.run import LOOK_S, NEXT, JobOptions, Plan, Say, new_id
+from dbdyno.move.reading.single import FORMS, STDOUT, WrittenFile
 
 
-def write(target: MariaDB, request: Request, to: str, how: How, say: Say, *, read_again: bool = False) -> Written:
+def write(
+    target: MariaDB, request: Request, to: str, how: JobOptions, say: Say, *, read_again: bool = False
+) -> WrittenFile:
     """Write one table to a file or to stdout.
 
     Args:
@@ -60,11 +62,11 @@ def write(target: MariaDB, request: Request, to: str, how: How, say: Say, *, rea
     again = read_again and path is not None
     if again and _core.move_read_back(Path(to)) != (count, found):
         raise MoveError("holds other rows than were written", where=to, next_step="look at the disk; move it again")
-    return Written(count, at, found, again, sentence(sessions_of(done)))
+    return WrittenFile(count, at, found, again, sentence(sessions_of(done)))
 
 
 def _run(
-    target: MariaDB, plan: Plan, how: How, say: Say, path: Path | None, form: str
+    target: MariaDB, plan: Plan, how: JobOptions, say: Say, path: Path | None, form: str
 ) -> tuple[list[MoveDone], MoveFailed | None, str]:
     given = {
         "tables": specs(plan),

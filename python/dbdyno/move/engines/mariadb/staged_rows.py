@@ -15,18 +15,18 @@ from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.move.engines.mariadb.load import read_staged
 from dbdyno.move.engines.mariadb.publish import Part, Published, publish
 from dbdyno.move.engines.mariadb.sql import quoted
-from dbdyno.move.engines.mariadb.target import Goal, Heads, drop_stages, make_stages, matched, staged_rows
+from dbdyno.move.engines.mariadb.target import Heads, TargetTable, drop_stages, make_stages, matched, staged_rows
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.next_steps import after_refusal
 from dbdyno.move.loading.files import refuse_unstaged, refused, rejects_of
 from dbdyno.move.loading.publish_order import intos
 from dbdyno.move.loading.rejects import Rejects
-from dbdyno.move.loading.request import Into, Loaded, LoadedAll
+from dbdyno.move.loading.request import Loaded, LoadedAll, LoadRequest
 from dbdyno.move.loading.staged_rows import PUBLISHING, rejects_for
 from dbdyno.move.nouns import counted
 from dbdyno.move.proof.cost import sentence
 from dbdyno.move.proof.statement import total
-from dbdyno.move.reading.run import How, Plan, Say
+from dbdyno.move.reading.run import JobOptions, Plan, Say
 from dbdyno.move.reading.splits import Chunk
 
 STAGED = {
@@ -67,7 +67,7 @@ def heads_of(plan: Plan, table: int) -> Heads:
     ]
 
 
-def intos_of(plan: Plan, into: Into) -> list[Into]:
+def intos_of(plan: Plan, into: LoadRequest) -> list[LoadRequest]:
     """Return the target of each table of the plan.
 
     Raises:
@@ -76,7 +76,7 @@ def intos_of(plan: Plan, into: Into) -> list[Into]:
     return intos(plan.tables, into, quoted)
 
 
-def goals_of(conn: Any, database: str, plan: Plan, into: Into) -> list[Goal]:
+def goals_of(conn: Any, database: str, plan: Plan, into: LoadRequest) -> list[TargetTable]:
     """Return the existing target table of each table of the plan.
 
     Raises:
@@ -91,7 +91,7 @@ def numbers_of(plan: Plan, table: int) -> list[int]:
     return [chunk.number for chunk in plan.chunks if chunk.table == table]
 
 
-def stage_anew(conn: Any, database: str, plan: Plan, into: Into, chunks: Sequence[Chunk]) -> list[Goal]:
+def stage_anew(conn: Any, database: str, plan: Plan, into: LoadRequest, chunks: Sequence[Chunk]) -> list[TargetTable]:
     """Create empty staging tables for the chunks, dropping what an interrupted worker left in them."""
     goals = goals_of(conn, database, plan, into)
     for place, goal in enumerate(goals):
@@ -100,12 +100,12 @@ def stage_anew(conn: Any, database: str, plan: Plan, into: Into, chunks: Sequenc
     return goals
 
 
-def place_of(into: Into, plan: Plan, number: int) -> int | None:
+def place_of(into: LoadRequest, plan: Plan, number: int) -> int | None:
     """Return the chunk's index in the plan, which is staged with each row; None if rows are not rejected."""
     return None if into.rejects is None else [one.number for one in plan.chunks].index(number)
 
 
-def drop_all(conn: Any, plan: Plan, goals: Sequence[Goal]) -> None:
+def drop_all(conn: Any, plan: Plan, goals: Sequence[TargetTable]) -> None:
     """Drop all staging tables of the job."""
     for place, goal in enumerate(goals):
         drop_stages(conn, goal, plan.id, numbers_of(plan, place))
@@ -118,7 +118,14 @@ def complete(ledger: Ledger) -> None:
 
 
 def publish_staged(
-    target: MariaDB, conn: Any, ledger: Ledger, goals: Sequence[Goal], into: Into, how: How, level: str, say: Say
+    target: MariaDB,
+    conn: Any,
+    ledger: Ledger,
+    goals: Sequence[TargetTable],
+    into: LoadRequest,
+    how: JobOptions,
+    level: str,
+    say: Say,
 ) -> Loaded | LoadedAll:
     """Verify the staged rows and publish them all in one transaction.
 
@@ -159,11 +166,11 @@ class _Arriving:
     conn: Any
     ledger: Ledger
     plan: Plan
-    into: Into
-    goals: Sequence[Goal]
+    into: LoadRequest
+    goals: Sequence[TargetTable]
     level: str
 
-    def publish(self, how: How) -> Loaded | LoadedAll:
+    def publish(self, how: JobOptions) -> Loaded | LoadedAll:
         """Publish all tables."""
         rejects = self._rejects()
         parts = [self._part(place, how) for place in range(len(self.goals))]
@@ -190,7 +197,7 @@ class _Arriving:
                 refused(rejects, place if files is None else chunk.relation, records[chunk.number]["refused"])
         return rejects
 
-    def _part(self, place: int, how: How) -> Part:
+    def _part(self, place: int, how: JobOptions) -> Part:
         """Verify one table's staged rows and return them as a part to publish; raise `MoveError` if they differ."""
         goal, records, numbers = self.goals[place], self._records(place), numbers_of(self.plan, place)
         here = staged_rows(self.conn, goal, self.plan.id, numbers)

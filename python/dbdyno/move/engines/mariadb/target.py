@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dbdyno.base.core_types import FileColumn
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import rows
@@ -18,7 +19,7 @@ from dbdyno.move.engines.mariadb.columns import GEOMETRIES
 from dbdyno.move.engines.mariadb.source import COLUMNS_SQL, LOCK_WAIT_S, SESSION, TABLES_SQL, VERSIONED
 from dbdyno.move.engines.mariadb.sql import quoted, split_name
 from dbdyno.move.engines.postgres.staging import FILE, PREFIX, ROW
-from dbdyno.move.loading.request import Into
+from dbdyno.move.loading.request import LoadRequest
 
 WRITING = (
     *SESSION,
@@ -97,7 +98,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Goal:
+class TargetTable:
     """Target table, and the columns that are loaded into it."""
 
     schema: str
@@ -122,11 +123,11 @@ class Goal:
         return [one for one in self.fields if not one.generated]
 
 
-Heads = Sequence[Mapping[str, Any]]
+Heads = Sequence[FileColumn]
 """Columns as they arrive, each with `name`, `staged`, `mariadb_type`, `pg_type` and `arrow`."""
 
 
-def matched(conn: Any, database: str, into: Into, heads: Heads) -> Goal:
+def matched(conn: Any, database: str, into: LoadRequest, heads: Heads) -> TargetTable:
     """Match the arriving columns with the target table, and create the table first if `into` says so.
 
     Raises:
@@ -156,10 +157,10 @@ def matched(conn: Any, database: str, into: Into, heads: Heads) -> Goal:
             where=into.table,
             next_step=f"alter table {into.table} add index ({', '.join(quoted(one) for one in into.key)})",
         )
-    return Goal(schema, name, tuple(fields))
+    return TargetTable(schema, name, tuple(fields))
 
 
-def _fields(conn: Any, schema: str, name: str, into: Into, heads: Heads) -> list[Field]:
+def _fields(conn: Any, schema: str, name: str, into: LoadRequest, heads: Heads) -> list[Field]:
     with conn.cursor() as cursor:
         cursor.execute(COLUMNS_SQL, [schema, name])
         known = {one[0]: one for one in cursor.fetchall()}
@@ -211,17 +212,17 @@ def _create(conn: Any, schema: str, name: str, heads: Heads) -> None:
     rows(conn, f"create table {quoted(schema, name)} ({parts}) engine = InnoDB default charset = utf8mb4")
 
 
-def is_there(conn: Any, database: str, into: Into) -> bool:
+def is_there(conn: Any, database: str, into: LoadRequest) -> bool:
     """Return True if the target table exists."""
     return bool(rows(conn, TABLES_SQL, split_name(into.table, database)))
 
 
-def drop(conn: Any, goal: Goal) -> None:
+def drop(conn: Any, goal: TargetTable) -> None:
     """Drop a table that was created for a load that failed."""
     rows(conn, f"drop table if exists {goal.table}")
 
 
-def make_stages(conn: Any, goal: Goal, job: str, numbers: Sequence[int], *, placed: bool = False) -> None:
+def make_stages(conn: Any, goal: TargetTable, job: str, numbers: Sequence[int], *, placed: bool = False) -> None:
     """Create the staging tables, dropping existing ones, and the table for the job's mark.
 
     Args:
@@ -247,13 +248,13 @@ def _staged(one: Field) -> str:
     return f"{one.staged} character set utf8mb4 collate utf8mb4_bin" if one.staged == "longtext" else one.staged
 
 
-def drop_stages(conn: Any, goal: Goal, job: str, numbers: Sequence[int]) -> None:
+def drop_stages(conn: Any, goal: TargetTable, job: str, numbers: Sequence[int]) -> None:
     """Drop the staging tables and the table with the job's mark."""
     listed = ", ".join([goal.mark(job), *(goal.stage(job, number) for number in numbers)])
     rows(conn, f"drop table if exists {listed}")
 
 
-def load_sql(goal: Goal, job: str, number: int, *, placed: bool = False) -> str:
+def load_sql(goal: TargetTable, job: str, number: int, *, placed: bool = False) -> str:
     """Return the `LOAD DATA LOCAL` statement that reads the core's lines into a staging table."""
     names, sets = [quoted(name) for name in (FILE, ROW) if placed], []
     for place, one in enumerate(goal.fields):
@@ -269,7 +270,7 @@ def load_sql(goal: Goal, job: str, number: int, *, placed: bool = False) -> str:
     )
 
 
-def is_published(conn: Any, goal: Goal, job: str) -> bool:
+def is_published(conn: Any, goal: TargetTable, job: str) -> bool:
     """Return True if the job's mark is set, which means that it was published."""
     place = (goal.schema, f"{PREFIX}{job}_mark")
     return bool(rows(conn, TABLES_SQL, place) and rows(conn, f"select 1 from {goal.mark(job)} limit 1"))
@@ -280,6 +281,6 @@ def database_of(target: MariaDB) -> str:
     return str(target.parameters.get("database") or "")
 
 
-def staged_rows(conn: Any, goal: Goal, job: str, numbers: Sequence[int]) -> int:
+def staged_rows(conn: Any, goal: TargetTable, job: str, numbers: Sequence[int]) -> int:
     """Return the total number of rows in the staging tables."""
     return sum(int(rows(conn, f"select count(*) from {goal.stage(job, number)}")[0][0]) for number in numbers)

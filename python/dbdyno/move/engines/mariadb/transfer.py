@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno import _core
-from dbdyno.base.errors import MoveError
+from dbdyno.base.core_types import MoveChunk
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.mariadb import job as reading
@@ -31,16 +32,15 @@ from dbdyno.move.engines.mariadb.staged_rows import (
     publish_staged,
     stage_anew,
 )
-from dbdyno.move.engines.mariadb.target import WRITING, Goal, database_of, is_published, is_there, load_sql
-from dbdyno.move.engines.postgres.source import Request, Snapshot, application, copy_sql, session_settings, session_sql
-from dbdyno.move.engines.postgres.target import Goal as PostgresGoal
+from dbdyno.move.engines.mariadb.target import WRITING, TargetTable, database_of, is_published, is_there, load_sql
+from dbdyno.move.engines.postgres.source import Request, Snapshot, application, copy_sql
+from dbdyno.move.engines.postgres.target import TargetTable as PostgresTable
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.loading import staged_rows, transfer
 from dbdyno.move.loading.files import rejects_of
-from dbdyno.move.loading.request import Into, Loaded, LoadedAll
-from dbdyno.move.proof.cost import cost_sql
+from dbdyno.move.loading.request import Loaded, LoadedAll, LoadRequest
 from dbdyno.move.reading.resume import refuse_ended, resume
-from dbdyno.move.reading.run import How, Plan, Say, begin, work
+from dbdyno.move.reading.run import JobOptions, Make, Plan, Say, begin, work
 from dbdyno.move.reading.splits import Chunk
 
 
@@ -48,9 +48,9 @@ def move(
     source: Postgres | MariaDB,
     request: Request,
     target: Postgres | MariaDB,
-    into: Into,
+    into: LoadRequest,
     folder: Path,
-    how: How,
+    how: JobOptions,
     say: Say,
     level: str,
 ) -> Loaded | LoadedAll:
@@ -96,7 +96,9 @@ def move(
         return publish_staged(target, conn, ledger, goals, into, how, level, say)
 
 
-def _made(stack: contextlib.ExitStack, conn: Any, target: MariaDB, plan: Plan, intos: Sequence[Into]) -> list[Goal]:
+def _made(
+    stack: contextlib.ExitStack, conn: Any, target: MariaDB, plan: Plan, intos: Sequence[LoadRequest]
+) -> list[TargetTable]:
     """Find or create the target tables; those created here are dropped if the job fails."""
     each = enumerate(intos)
     return [stack.enter_context(made(conn, target, one, heads_of(plan, place))) for place, one in each]
@@ -106,7 +108,7 @@ def go_on(
     source: Postgres | MariaDB,
     target: Postgres | MariaDB,
     ledger: Ledger,
-    how: How,
+    how: JobOptions,
     say: Say,
     *,
     restart: bool,
@@ -128,46 +130,50 @@ def go_on(
     Raises:
         MoveError: The job cannot be resumed, or it failed again.
     """
+    if isinstance(target, Postgres):
+        assert isinstance(source, MariaDB)
+        mariadb = source
+
+        def read(conn: Any, goals: Sequence[PostgresTable], restarted: transfer.Restarted, restart: bool) -> None:
+            pieces = _to_postgres(target, conn, goals)
+            again = {"restart": restart, "as_of_now": as_of_now}
+            reading.resume(mariadb, ledger, how, say, pieces, restarted=restarted, completes=False, **again)
+
+        return transfer.resume_into(target, ledger, how, say, read, restart=restart, level=level)
     ledger.refuse_foreign()
     refuse_ended(ledger)
     plan = Plan.from_json(ledger.plan)
     into, restart = staged_rows.asked_of(plan), restart or not ledger.records()
-    again: dict[str, Any] = {"restart": restart, "as_of_now": as_of_now}
-    if isinstance(target, Postgres):
-        assert isinstance(source, MariaDB)
-        with transfer.reached_target(target, into) as conn:
-            _refuse_other(target, conn, plan)
-            if staged_rows.is_published(conn, ledger):
-                complete(ledger)
-                return None
-            there = staged_rows.goals_of(conn, plan, into)
-            if not restart:
-                transfer.empty_unfinished(conn, plan, there, ledger)
-            if restart or len(ledger.records()) < len(plan.chunks):
-                pieces = _to_postgres(target, conn, there)
-                stage = lambda fresh: transfer.make_stages(conn, fresh, there)  # noqa: E731
-                reading.resume(source, ledger, how, say, pieces, restarted=stage, completes=False, **again)
-            else:
-                ledger.attempt("resumed", how.workers, how.memory_bytes)
-            return staged_rows.publish_staged(target, conn, ledger, into, how, level, say)
     with taken_up(target, ledger, plan) as (conn, goals):
         if goals is None:
             return None
         if restart or len(ledger.records()) < len(plan.chunks):
             # The new plan may have fewer chunks.
-            again["restarted"] = lambda _: drop_all(conn, plan, goals)
+            restarted = lambda _: drop_all(conn, plan, goals)  # noqa: E731
             if isinstance(source, MariaDB):
-                reading.resume(source, ledger, how, say, _lines(target, conn, into), completes=False, **again)
+                reading.resume(
+                    source,
+                    ledger,
+                    how,
+                    say,
+                    _lines(target, conn, into),
+                    restart=restart,
+                    as_of_now=as_of_now,
+                    restarted=restarted,
+                    completes=False,
+                )
             else:
                 make = _lines_of_postgres(target, conn, into)
-                resume(source, ledger, how, say, make=make, **again).__exit__()
+                resume(
+                    source, ledger, how, say, make=make, restart=restart, as_of_now=as_of_now, restarted=restarted
+                ).__exit__()
         else:
             ledger.attempt("resumed", how.workers, how.memory_bytes)
         return publish_staged(target, conn, ledger, goals, into, how, level, say)
 
 
 @contextlib.contextmanager
-def taken_up(target: MariaDB, ledger: Ledger, plan: Plan) -> Iterator[tuple[Any, list[Goal] | None]]:
+def taken_up(target: MariaDB, ledger: Ledger, plan: Plan) -> Iterator[tuple[Any, list[TargetTable] | None]]:
     """Open a session for a job that is resumed, with its target tables; None instead of them if it was published.
 
     Raises:
@@ -176,7 +182,7 @@ def taken_up(target: MariaDB, ledger: Ledger, plan: Plan) -> Iterator[tuple[Any,
     into, database = staged_rows.asked_of(plan), database_of(target)
     with contextlib.ExitStack() as stack:
         conn = stack.enter_context(reached(target, plan.id))
-        _refuse_other(target, conn, plan)
+        transfer.refuse_other_server(target, conn, plan)
         each = [replace(one, create=one.create and not is_there(conn, database, one)) for one in intos_of(plan, into)]
         goals = _made(stack, conn, target, plan, each)
         if is_published(conn, goals[0], plan.id):
@@ -187,39 +193,20 @@ def taken_up(target: MariaDB, ledger: Ledger, plan: Plan) -> Iterator[tuple[Any,
         yield conn, goals
 
 
-def _refuse_other(target: Postgres | MariaDB, conn: Any, plan: Plan) -> None:
-    asked = plan.into or {}
-    if target.identity(conn) != asked["server"]:
-        raise MoveError("is another server than the job's", where=target.safe_dsn, next_step=f"name {asked['target']}")
-
-
-def _to_postgres(target: Postgres, conn: Any, goals: Sequence[PostgresGoal]) -> reading.Pieces:
-    def pieces(plan: Plan, chunks: Sequence[Chunk]) -> dict[str, Any]:
+def _to_postgres(target: Postgres, conn: Any, goals: Sequence[PostgresTable]) -> reading.Pieces:
+    def pieces(plan: Plan, chunks: Sequence[Chunk]) -> JsonObject:
         copy = transfer.copies(conn, plan, goals)
         return {
-            "target": {
-                "connection": {**target.conninfo(), "application_name": application(plan.id)},
-                "session_sql": [session_settings(conn, lasting=True)],
-            },
+            "target": transfer.receiver(target, conn, plan),
             "tables": reading.specs(plan),
-            "chunks": [
-                {
-                    "number": chunk.number,
-                    "table": chunk.table,
-                    "sql": select_sql(plan.tables, chunk),
-                    "path": None,
-                    "raw": True,
-                    "into": copy[chunk.number],
-                }
-                for chunk in chunks
-            ],
+            "chunks": [transfer.forwarded(one, select_sql(plan.tables, one), copy[one.number]) for one in chunks],
         }
 
     return pieces
 
 
-def _lines(target: MariaDB, conn: Any, into: Into) -> reading.Pieces:
-    def pieces(plan: Plan, chunks: Sequence[Chunk]) -> dict[str, Any]:
+def _lines(target: MariaDB, conn: Any, into: LoadRequest) -> reading.Pieces:
+    def pieces(plan: Plan, chunks: Sequence[Chunk]) -> JsonObject:
         goals = stage_anew(conn, database_of(target), plan, into, chunks)
         each = [_line(plan, into, goals, chunk, select_sql(plan.tables, chunk)) for chunk in chunks]
         given = {"target": _target(target, plan), "tables": reading.specs(plan), "chunks": each}
@@ -228,7 +215,7 @@ def _lines(target: MariaDB, conn: Any, into: Into) -> reading.Pieces:
     return pieces
 
 
-def _line(plan: Plan, into: Into, goals: Sequence[Goal], chunk: Chunk, sql: str) -> dict[str, Any]:
+def _line(plan: Plan, into: LoadRequest, goals: Sequence[TargetTable], chunk: Chunk, sql: str) -> MoveChunk:
     """Return the core's specification of one chunk."""
     lines = load_sql(goals[chunk.table], plan.id, chunk.number, placed=into.rejects is not None)
     return {
@@ -241,29 +228,17 @@ def _line(plan: Plan, into: Into, goals: Sequence[Goal], chunk: Chunk, sql: str)
     }
 
 
-def _lines_of_postgres(target: MariaDB, conn: Any, into: Into) -> Any:
+def _lines_of_postgres(target: MariaDB, conn: Any, into: LoadRequest) -> Make:
     def make(
-        source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: How, folder: Path | None
+        source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: JobOptions, folder: Path | None
     ) -> _core.MoveJob:
         goals = stage_anew(conn, database_of(target), plan, into, chunks)
         each = [_line(plan, into, goals, one, copy_sql(snapshot.conn, plan.tables, one)) for one in chunks]
-        return _core.MoveJob(
-            {
-                "connection": {**source.conninfo(), "application_name": application(plan.id)},
-                "session_sql": session_sql(snapshot.conn, snapshot.id),
-                "target": _target(target, plan),
-                "tables": reading.specs(plan),
-                "chunks": each,  # type: ignore[typeddict-item]
-                "rejects": into.rejects is not None,
-                "workers": how.workers,
-                "memory_bytes": how.memory_bytes,
-                "rate_bytes_per_s": how.rate_bytes_per_s,
-                "cost_sql": cost_sql(snapshot.conn.info.server_version),
-            }
-        )
+        there, rejects = _target(target, plan), into.rejects is not None
+        return transfer.job_of_postgres(source, plan, snapshot, how, there, each, rejects=rejects)
 
     return make
 
 
-def _target(target: MariaDB, plan: Plan) -> dict[str, Any]:
+def _target(target: MariaDB, plan: Plan) -> dict[str, object]:
     return {"connection": target.load_connection(application(plan.id)), "session_sql": list(WRITING)}

@@ -16,12 +16,13 @@ from typing import Any
 from dbdyno import _core
 from dbdyno.base.errors import MoveError
 from dbdyno.base.files import sync_folder, written_by_name
+from dbdyno.base.json_types import JsonObject
 from dbdyno.move.engines.oracle import source
 from dbdyno.move.engines.oracle.types import Described, typed
 from dbdyno.move.engines.postgres.columns import Column
 from dbdyno.move.engines.postgres.source import Request, Table
 from dbdyno.move.ledger.folder import Ledger
-from dbdyno.move.reading.run import How, Plan, Say, new_id
+from dbdyno.move.reading.run import JobOptions, Plan, Say, new_id
 from dbdyno.move.reading.splits import PIECES_PER_WORKER, Chunk, Relation
 
 BATCH_BYTES = 8 << 20
@@ -60,7 +61,7 @@ def failure(error: Exception, where: str) -> MoveError:
     return MoveError(said, where=where, next_step=step)
 
 
-def begin(address: source.Address, shown: str, request: Request, folder: Path, how: How, say: Say) -> Ledger:
+def begin(address: source.Address, shown: str, request: Request, folder: Path, how: JobOptions, say: Say) -> Ledger:
     """Create a new job's ledger and write its SCN and its pieces to disk; nothing is read yet.
 
     Raises:
@@ -107,8 +108,8 @@ def _columns(cursor: Any, owner: str, name: str, request: Request) -> list[Descr
     return [known[one] for one in request.columns] or found
 
 
-def _pieces(cursor: Any, owner: str, name: str, how: How, say: Say) -> tuple[list[source.Piece], int]:
-    """Return the table's pieces and its number of blocks; no pieces mean one stream, and the user is told why."""
+def _pieces(cursor: Any, owner: str, name: str, how: JobOptions, say: Say) -> tuple[list[source.Piece], int]:
+    """Return the table's pieces and its number of blocks; no pieces mean one stream, and the user learns why."""
     row = cursor.execute(source.TABLE_SQL, owner=owner, name=name).fetchone()
     if row is None or row[2] is not None or row[4] == "Y":
         say(f"{owner}.{name}: one stream: it has no blocks of its own (a view, index-organised or temporary)")
@@ -122,7 +123,7 @@ def _pieces(cursor: Any, owner: str, name: str, how: How, say: Say) -> tuple[lis
     return source.cut(extents, how.workers * PIECES_PER_WORKER), sum(one.blocks for one in extents)
 
 
-def work(address: source.Address, ledger: Ledger, how: How) -> None:
+def work(address: source.Address, ledger: Ledger, how: JobOptions) -> None:
     """Read all unfinished pieces; a job that fails can be resumed as of the same SCN.
 
     Raises:
@@ -150,7 +151,7 @@ def work(address: source.Address, ledger: Ledger, how: How) -> None:
         ledger.manifest["status"] = "complete"
 
 
-def _read(address: source.Address, sql: str, path: Path, columns: Sequence[Column], how: How) -> dict[str, Any]:
+def _read(address: source.Address, sql: str, path: Path, columns: Sequence[Column], how: JobOptions) -> JsonObject:
     """Write one piece to a temporary file, verify it by reading it again, sync it and rename it; return its record."""
     import pyarrow
     from pyarrow import parquet

@@ -20,7 +20,7 @@ from psycopg.pq import TransactionStatus
 
 from dbdyno.move.engines.postgres import partitions, swap
 from dbdyno.move.engines.postgres.partitions import Node, Shadow
-from dbdyno.move.loading.request import Into
+from dbdyno.move.loading.request import LoadRequest
 from dbdyno.move.reading.run import Say
 
 CHECK = "dbdyno_move_bound"
@@ -45,7 +45,7 @@ Names = list[tuple[str, str, str]]
 def publish(
     conn: psycopg.Connection[Any],
     shadow: Shadow,
-    into: Into,
+    into: LoadRequest,
     columns: Sequence[str],
     say: Say | None = None,
 ) -> tuple[str, ...]:

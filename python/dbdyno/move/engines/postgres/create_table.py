@@ -11,12 +11,13 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from dbdyno.base.core_types import FileColumn
 from dbdyno.base.errors import MoveError
 
 NEVER = ("--", "/*", ";", "\n", "\x00")
 
 
-def create(conn: psycopg.Connection[Any], named: str, columns: Sequence[Mapping[str, Any]]) -> None:
+def create(conn: psycopg.Connection[Any], named: str, columns: Sequence[FileColumn]) -> None:
     """Create the table; must be called inside a transaction.
 
     Args:

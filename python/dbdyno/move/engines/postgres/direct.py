@@ -24,9 +24,9 @@ from dbdyno.move.engines.postgres.merging import Merged
 from dbdyno.move.engines.postgres.publish import Staged
 from dbdyno.move.engines.postgres.rounding import may_differ
 from dbdyno.move.loading.pieces import as_they_are
-from dbdyno.move.loading.request import Into, Loaded
+from dbdyno.move.loading.request import Loaded, LoadRequest
 from dbdyno.move.reading.progress import FileProgress
-from dbdyno.move.reading.run import How
+from dbdyno.move.reading.run import JobOptions
 
 BATCHES = 16
 """Divisor of the memory limit that gives the largest size of a batch."""
@@ -35,7 +35,7 @@ select c.relrowsecurity or c.relhasrules from pg_catalog.pg_class c where c.oid 
 """
 
 
-def fits(conn: psycopg.Connection[Any], staged: Staged, into: Into, how: How) -> bool:
+def fits(conn: psycopg.Connection[Any], staged: Staged, into: LoadRequest, how: JobOptions) -> bool:
     """Return True if one session may load the files straight into the table, by mode, workers and table rules."""
     if how.workers != 1 or into.mode not in ("insert", "replace"):
         return False
@@ -43,7 +43,7 @@ def fits(conn: psycopg.Connection[Any], staged: Staged, into: Into, how: How) ->
     return not (row and row[0])
 
 
-def logged(conn: psycopg.Connection[Any], into: Into) -> str:
+def logged(conn: psycopg.Connection[Any], into: LoadRequest) -> str:
     """Return in words whether the server writes the rows to its write-ahead log."""
     row = conn.execute("show wal_level").fetchone()
     fresh = into.create or into.mode == "replace"
@@ -78,9 +78,9 @@ def _same_bytes(column: Any) -> bool:
 def load(
     conn: psycopg.Connection[Any],
     staged: Staged,
-    into: Into,
+    into: LoadRequest,
     files: Sequence[Path],
-    how: How,
+    how: JobOptions,
     *,
     check: Callable[[Sequence[MoveCount]], None],
     first: Callable[[psycopg.Connection[Any]], None] | None,
@@ -127,7 +127,7 @@ def load(
     )
 
 
-def _copy(conn: psycopg.Connection[Any], staged: Staged, files: Sequence[Path], how: How) -> list[MoveCount]:
+def _copy(conn: psycopg.Connection[Any], staged: Staged, files: Sequence[Path], how: JobOptions) -> list[MoveCount]:
     """Copy all files in one statement, because the server would wait between two of them."""
     names = sql.SQL(", ").join(sql.Identifier(one.name) for one in staged.columns)
     text = sql.SQL("copy {} ({}) from stdin (format binary)").format(staged.table, names)
@@ -159,7 +159,7 @@ def _next(source: _core.MoveBytes, files: Sequence[Path]) -> bytes | None:
         raise MoveError(error.message, where=str(files[len(source.tallies()[1])])) from None
 
 
-def _wait(how: How, begun: float, sent: int) -> None:
+def _wait(how: JobOptions, begun: float, sent: int) -> None:
     if how.rate_bytes_per_s:
         early = begun + sent / how.rate_bytes_per_s - time.monotonic()
         if early > 0:

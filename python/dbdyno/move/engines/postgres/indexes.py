@@ -2,7 +2,7 @@
 
 Anything that other objects depend on stays: keys referenced by foreign keys of other tables or by views, a replica
 identity, an index used for CLUSTER, one in a separate tablespace, a constraint that was never validated. The user is
-told about all of these.
+informed of all of these.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from psycopg import sql
 from dbdyno.base.errors import MoveError
 from dbdyno.move.engines.postgres import swap
 from dbdyno.move.engines.postgres.staging import PREFIX
-from dbdyno.move.loading.request import Into
+from dbdyno.move.loading.request import LoadRequest
 
 TREE_SQL = """
 select t.relid::oid::bigint, n.nspname::text, c.relname::text, c.relkind::text, t.level, t.parentrelid::oid::bigint,
@@ -159,7 +159,7 @@ def drop(conn: psycopg.Connection[Any], shadow: Shadow) -> None:
         conn.execute(sql.SQL("drop table if exists {} cascade").format(shadow.copy(one)))
 
 
-def wanted(conn: psycopg.Connection[Any], oid: int, into: Into, columns: Sequence[str]) -> tuple[Node, ...]:
+def wanted(conn: psycopg.Connection[Any], oid: int, into: LoadRequest, columns: Sequence[str]) -> tuple[Node, ...]:
     """Return the partition tree of a table whose partitions are to be replaced.
 
     Raises:

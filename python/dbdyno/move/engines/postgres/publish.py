@@ -17,7 +17,7 @@ from dbdyno.move.engines.postgres import indexes
 from dbdyno.move.engines.postgres.merging import Merged, Run, merge
 from dbdyno.move.engines.postgres.rounding import refuse_other, rounded
 from dbdyno.move.loading.rejects import Halves, Rejects, forget
-from dbdyno.move.loading.request import Column, Into, Loaded
+from dbdyno.move.loading.request import Column, Loaded, LoadRequest
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Staged:
 def publish(
     conn: psycopg.Connection[Any],
     staged: Staged,
-    into: Into,
+    into: LoadRequest,
     rejects: Rejects | None,
     *,
     compare: bool,
@@ -117,7 +117,7 @@ def _write(
     conn: psycopg.Connection[Any],
     staged: Staged,
     columns: Sequence[Column],
-    into: Into,
+    into: LoadRequest,
     run: Run,
     rejects: Rejects | None,
     *,

@@ -16,7 +16,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ def held(target: Postgres, snapshot: Snapshot, ledger: Ledger, seconds: int) -> 
     process.wait(END_S)
 
 
-def hold(given: dict[str, Any]) -> None:
+def hold(given: Mapping[str, Any]) -> None:
     """Import the snapshot, export it again, and hold it until the job ends or the time is over.
 
     Raises:

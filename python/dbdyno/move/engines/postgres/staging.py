@@ -22,7 +22,7 @@ from dbdyno.move.engines.postgres.source import application, session_settings
 from dbdyno.move.loading.pieces import CSV, Piece, as_they_are, by_file, pieces_of
 from dbdyno.move.loading.request import Column
 from dbdyno.move.reading.progress import FileProgress
-from dbdyno.move.reading.run import NEXT, How, new_id
+from dbdyno.move.reading.run import NEXT, JobOptions, new_id
 
 PREFIX = "dbdyno_move_"
 FILE, ROW = "dbdyno_file", "dbdyno_row"
@@ -62,7 +62,7 @@ def fill(
     files: Sequence[Path],
     stage: sql.Identifier,
     columns: Sequence[Column],
-    how: How,
+    how: JobOptions,
     job: str,
     *,
     placed: bool,
@@ -92,7 +92,7 @@ def put(
     conn: psycopg.Connection[Any],
     pieces: Mapping[int, Piece],
     copies: Sequence[str],
-    how: How,
+    how: JobOptions,
     job: str,
     record: Callable[[MoveDone], None],
     *,

@@ -5,26 +5,27 @@ time. The new table is created like the target, with its privileges and comments
 end from the server's own definitions. This is done only if nothing else depends on the target, because views, foreign
 keys, triggers, policies, publications and sequences refer to the table itself and not to its name. Otherwise, and if a
 session has a snapshot that shows only a part of the new rows, the rows are staged and added in one transaction as
-usual; the user is told why.
+usual; the user learns why.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
+from dbdyno.base.core_types import FileColumn
 from dbdyno.base.errors import MoveError
 from dbdyno.move.engines.postgres import indexes
 from dbdyno.move.engines.postgres.create_table import create
 from dbdyno.move.engines.postgres.merging import Merged
 from dbdyno.move.engines.postgres.publish import Staged
-from dbdyno.move.loading.request import Into, Loaded
+from dbdyno.move.loading.request import Loaded, LoadRequest
 
 SNAPSHOTS_S = 5
 """How long to wait for sessions with an older snapshot, in seconds."""
@@ -137,7 +138,7 @@ def filled_apart(
     conn: psycopg.Connection[Any],
     place: tuple[str, str],
     target: sql.Composable,
-    heads: Sequence[Mapping[str, Any]] | None,
+    heads: Sequence[FileColumn] | None,
 ) -> Iterator[sql.Identifier]:
     """Create a table like the target, or from the columns of files, and drop it on exit unless it was renamed.
 
@@ -161,7 +162,7 @@ def filled_apart(
             conn.execute(sql.SQL("drop table if exists {} cascade").format(stage))
 
 
-def publish(conn: psycopg.Connection[Any], staged: Staged, name: tuple[str, str], into: Into) -> Loaded | str:
+def publish(conn: psycopg.Connection[Any], staged: Staged, name: tuple[str, str], into: LoadRequest) -> Loaded | str:
     """Rename the new table to the target's name, or return the reason why nothing was changed.
 
     Raises:

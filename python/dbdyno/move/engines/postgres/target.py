@@ -9,22 +9,23 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from dbdyno.base.core_types import FileColumn
 from dbdyno.base.errors import MoveError
 from dbdyno.move.engines.postgres.create_table import create
 from dbdyno.move.engines.postgres.publish import Staged
 from dbdyno.move.engines.postgres.source import resolve
-from dbdyno.move.loading.request import Column, Into
+from dbdyno.move.loading.request import Column, LoadRequest
 
 TARGET_SQL = """
 select a.attname::text, format_type(a.atttypid, -1), a.attgenerated <> '', a.attidentity = 'a',
        format_type(a.atttypid, a.atttypmod)
 from pg_catalog.pg_attribute a where a.attrelid = %s::oid and a.attnum > 0 and not a.attisdropped order by a.attnum
 """
-Heads = Sequence[Mapping[str, Any]]
+Heads = Sequence[FileColumn]
 
 
 @dataclass(frozen=True)
-class Goal:
+class TargetTable:
     """Target table, and the columns that are loaded into it."""
 
     oid: int
@@ -40,7 +41,7 @@ class Goal:
         return Staged(stage, table, self.oid, self.kind, self.columns, rows, self.identity)
 
 
-def matched(conn: psycopg.Connection[Any], into: Into, heads: Heads) -> Goal:
+def matched(conn: psycopg.Connection[Any], into: LoadRequest, heads: Heads) -> TargetTable:
     """Match the files' columns with the target table.
 
     A table that is to be created is created here on trial and rolled back.
@@ -59,10 +60,10 @@ def matched(conn: psycopg.Connection[Any], into: Into, heads: Heads) -> Goal:
     missing = [key for key in into.key if key not in {column.name for column in columns}]
     if missing:
         raise MoveError(f"the files have no column {missing[0]!r}", where="--key")
-    return Goal(oid, *name, kind, tuple(columns), any(known[one.name][3] for one in columns))
+    return TargetTable(oid, *name, kind, tuple(columns), any(known[one.name][3] for one in columns))
 
 
-def _column(one: Mapping[str, Any], known: Mapping[str, Sequence[Any]], into: Into) -> Column:
+def _column(one: FileColumn, known: Mapping[str, Sequence[Any]], into: LoadRequest) -> Column:
     name = one["name"]
     if one["holds"] is None:
         raise MoveError(
@@ -80,6 +81,6 @@ def _column(one: Mapping[str, Any], known: Mapping[str, Sequence[Any]], into: In
     return Column(name, one["holds"], row[1], row[2], row[4], one.get("came", ""))
 
 
-def maker(into: Into, heads: Heads) -> Callable[[psycopg.Connection[Any]], None] | None:
+def maker(into: LoadRequest, heads: Heads) -> Callable[[psycopg.Connection[Any]], None] | None:
     """Return a function that creates the table, or None if it is not to be created."""
     return (lambda conn: create(conn, into.table, heads)) if into.create else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dbdyno.snapshot.causes.change import Cause, Key
@@ -60,7 +60,7 @@ def _scans(change: MariadbChange, slow: frozenset[Key]) -> str:
     return f", statements without an index {rate(old, new)}" if new > old else ""
 
 
-def _gone_in(change: MariadbChange, row: dict[str, Any]) -> Row | None:
+def _gone_in(change: MariadbChange, row: Mapping[str, Any]) -> Row | None:
     """Return the sub-interval in which an index disappeared, or None if it is in neither period."""
     names = ("OBJECT_SCHEMA", "OBJECT_NAME", "INDEX_NAME")
     return change.gone_in(INDEXES, " and ".join(f"{name} = {literal(row[name])}" for name in names))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator
-from typing import Any, cast
+from typing import cast
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.snapshot.causes.change import HEAVIER, Cause, Change, Key, Pair
 from dbdyno.snapshot.causes.postgres.access import behind
 from dbdyno.snapshot.causes.postgres.plans import analyzed
@@ -101,7 +102,7 @@ def _scanned(change: Change, number: Key, key: Hashable, table: str) -> tuple[st
     return f"{table} is scanned by {way.kind} {way.name} whenever this runs", ""
 
 
-def _made_anew(change: Change, rows: list[dict[str, Any]]) -> Iterator[Cause]:
+def _made_anew(change: Change, rows: list[TableRow]) -> Iterator[Cause]:
     """Yield a cause for each table recreated with fewer indexes (by a load that swaps tables, a restore).
 
     A statement must be slower since. `rows` are the indexes that disappeared.
@@ -195,13 +196,13 @@ def _writes(one: Pair, *, lost_hot: bool) -> bool:
     return more and new <= HEAVIER * max(old, 1.0)
 
 
-def _gone_in(change: Change, row: dict[str, Any]) -> Row | None:
+def _gone_in(change: Change, row: TableRow) -> Row | None:
     """Return the sub-interval in which an index disappeared, or None if it is in neither period."""
     which = f"datid = {int(row['datid'])} and indexrelid = {int(row['indexrelid'])}"
     return change.gone_in("pg_stat_user_indexes", which)
 
 
-def _gone_at(change: Change, row: dict[str, Any]) -> str:
+def _gone_at(change: Change, row: TableRow) -> str:
     """Return the instant before which an index disappeared, in words."""
     part = _gone_in(change, row)
     if part is not None:
@@ -394,7 +395,7 @@ def _states(change: Change, key: Hashable, name: str) -> tuple[float, float]:
     return _state(change.states[0], key, name), _state(change.states[-1], key, name)
 
 
-def _state(rows: dict[Hashable, dict[str, Any]], key: Hashable, name: str) -> float:
+def _state(rows: dict[Hashable, TableRow], key: Hashable, name: str) -> float:
     return float(rows.get(key, {}).get(name) or 0)
 
 

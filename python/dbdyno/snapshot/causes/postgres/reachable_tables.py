@@ -23,7 +23,7 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class AccessPath:
     """How a statement reaches a table that its text does not read.
 
     Attributes:
@@ -62,18 +62,22 @@ def names_of(text: str) -> Names:
     return Names(frozenset(tables), frozenset(functions))
 
 
-def way_to(change: Change, number: Key, table: Hashable) -> Way | None:
+def way_to(change: Change, number: Key, table: Hashable) -> AccessPath | None:
     """Return how a statement reaches a table behind what it names, or None if it cannot."""
     one = change.statements[number]
     known = change.once("catalog", lambda: _catalog(change))
     if known is None:
-        return Way("", "")
+        return AccessPath("", "")
     named = names_of(one.text)
     found = [
         *_by_foreign_keys(change, known, one, named, table),
         *_by_triggers(change, known, one, named, table),
-        *(Way("view", row["name"]) for row in known["pg_rewrite"] if _is(row, "relid", table) and _named(row, named)),
-        *(Way("function", row["name"]) for row in known["pg_proc"] if _short(row["name"]) in named.functions),
+        *(
+            AccessPath("view", row["name"])
+            for row in known["pg_rewrite"]
+            if _is(row, "relid", table) and _named(row, named)
+        ),
+        *(AccessPath("function", row["name"]) for row in known["pg_proc"] if _short(row["name"]) in named.functions),
     ]
     return next(iter(found), None)
 
@@ -87,7 +91,7 @@ def _catalog(change: Change) -> dict[str, list[Row]] | None:
 
 def _by_foreign_keys(
     change: Change, known: dict[str, list[Row]], one: Pair, named: Names, table: Hashable
-) -> list[Way]:
+) -> list[AccessPath]:
     """Return the foreign keys that lead to `table` from a table that is written; those without an index come first."""
     if not WRITE.match(one.text):
         return []
@@ -97,7 +101,7 @@ def _by_foreign_keys(
         written = [_short(side.name) in named.tables for side in sides if side is not None]
         if any(written) and (_is(row, "conrelid", table) or _is(row, "confrelid", table)):
             lacking = _is(row, "conrelid", table) and not _indexed(change, row)
-            ways.append(Way("foreign key", row["conname"], row["columns"] if lacking else ""))
+            ways.append(AccessPath("foreign key", row["conname"], row["columns"] if lacking else ""))
     return sorted(ways, key=lambda way: not way.lacks)
 
 
@@ -110,13 +114,17 @@ def _indexed(change: Change, key: Row) -> bool:
     return bool(change.after.query(f"select 1 from {source} where {which} and first_column = {key['first_column']}"))
 
 
-def _by_triggers(change: Change, known: dict[str, list[Row]], one: Pair, named: Names, table: Hashable) -> list[Way]:
+def _by_triggers(
+    change: Change, known: dict[str, list[Row]], one: Pair, named: Names, table: Hashable
+) -> list[AccessPath]:
     """Return the triggers of the tables that a statement writes to; a trigger may reach any table."""
     del table
     if not WRITE.match(one.text):
         return []
     owners = ((row, change.tables.get((row["datid"], row["tgrelid"]))) for row in known["pg_trigger"])
-    return [Way("trigger", row["tgname"]) for row, owner in owners if owner and _short(owner.name) in named.tables]
+    return [
+        AccessPath("trigger", row["tgname"]) for row, owner in owners if owner and _short(owner.name) in named.tables
+    ]
 
 
 def _is(row: Row, column: str, table: Hashable) -> bool:

@@ -16,6 +16,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import SnapshotError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.mariadb import facts, texts
 from dbdyno.snapshot.engines.mariadb.connection import address, connect, driver, said
 from dbdyno.snapshot.engines.mariadb.sampler import Sampler
@@ -53,7 +54,7 @@ class MariadbCollector:
         self._address = address(dsn)
         self._connection: Any = connect(self._address, options)
         self._columns: dict[str, list[tuple[str, str]]] = {}
-        self._facts: dict[str, Any] = {}
+        self._facts: JsonObject = {}
         self._spent = 0
         self._sampler: Sampler | None = None
 
@@ -67,7 +68,7 @@ class MariadbCollector:
         """Return when the last snapshot's status was read, in ns since 1970 by the server's clock."""
         return int(self._facts["at_us"]) * 1000
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return what the last snapshot knows of the server: identity, start time, version, what is measured."""
         return {"dsn": self._address.safe, **self._facts}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.mariadb.server import IDENTITY
 from dbdyno.snapshot.engines.mariadb.connection import driver
 
@@ -40,9 +41,9 @@ _QUERIES: tuple[tuple[tuple[str, ...], str], ...] = (
 )
 
 
-def read(rows: Rows) -> dict[str, Any]:
+def read(rows: Rows) -> JsonObject:
     """Return the facts; one that is refused is missing."""
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     for names, sql in _QUERIES:
         try:
             row = (rows(sql) or [(None,) * len(names)])[0]

@@ -25,7 +25,7 @@ from dbdyno.snapshot.engines.mariadb.connection import Address, connect, driver
 from dbdyno.snapshot.engines.mariadb.running_statements import LONGEST, OURS, Statements
 from dbdyno.snapshot.engines.mariadb.views import STATEMENTS
 from dbdyno.snapshot.engines.view import Column, Options, View
-from dbdyno.snapshot.sessions.samples import Seen, activity, blocked
+from dbdyno.snapshot.sessions.samples import SampleBuffer, activity, blocked
 
 STATEMENT_TIMEOUT_MS = 2000
 PERIOD_LEAST_NS = 250_000_000
@@ -166,7 +166,7 @@ class Sampler(Poller):
         self.statements = Statements()
         self._address = address
         self._sql = self._who = ""
-        self._seen = Seen(ACTIVITY, BLOCKED)
+        self._seen = SampleBuffer(ACTIVITY, BLOCKED)
         self._has_digests = False
         self._newest_s = 0.0
         self._learnt: tuple[float, int] | None = None

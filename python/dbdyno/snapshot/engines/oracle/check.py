@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.snapshot.engines.oracle.connection import address, connect, driver, said
 from dbdyno.snapshot.engines.oracle.scripts import LICENSED, names, script
 
 TIMEOUT_MS = 10_000
 
 
-def check(dsn: str) -> list[dict[str, Any]]:
+def check(dsn: str) -> list[TableRow]:
     """Return a row per script: whether the instance accepts it, its answer, and the grants it needs.
 
     Licensed views are queried only if the connection string names them.
@@ -31,14 +32,14 @@ def check(dsn: str) -> list[dict[str, Any]]:
         connection.close()
 
 
-def empty(name: str) -> tuple[str, dict[str, Any]]:
+def empty(name: str) -> tuple[str, JsonObject]:
     """Return the query of a script wrapped so that it returns no row, and its parameters."""
     sql = script(name).sql.strip().replace(":ids", ":i0")
     binds = {bind: value for bind, value in (("i0", "-"), ("since_us", 0)) if f":{bind}" in sql}
     return f"select * from (\n{sql}\n) where rownum < 1", binds
 
 
-def _row(connection: Any, name: str) -> dict[str, Any]:
+def _row(connection: Any, name: str) -> JsonObject:
     sql, binds = empty(name)
     row = {"query": name, "answer": "ok", "grants": script(name).grants}
     try:

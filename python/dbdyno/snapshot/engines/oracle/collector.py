@@ -10,9 +10,11 @@ import contextlib
 import heapq
 import re
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import SnapshotError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot.engines.oracle.connection import address, connect, driver, said
 from dbdyno.snapshot.engines.oracle.sampler import Sampler
@@ -48,7 +50,7 @@ class OracleCollector:
         self.options = options
         self._address = address(dsn)
         self._connection: Any = connect(self._address, options.statement_timeout_ms)
-        self._facts: dict[str, Any] = {}
+        self._facts: JsonObject = {}
         self.wanted_texts: list[str] = []
 
     @property
@@ -61,7 +63,7 @@ class OracleCollector:
         """Return when the last snapshot was read, in ns since 1970 by the server's clock."""
         return int(self._facts["at_us"]) * 1000
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return what the last snapshot knows of the instance: identity, start time, version."""
         licensed = list(self._address.licensed)
         return {"dsn": self._address.safe, "licensed": licensed, **self._facts}
@@ -111,7 +113,7 @@ class OracleCollector:
     def __exit__(self, *ending: object) -> None:
         self.close()
 
-    def _read(self, asked: Script, parameters: dict[str, Any] | None = None) -> View:
+    def _read(self, asked: Script, parameters: JsonObject | None = None) -> View:
         started = time.perf_counter_ns()
         try:
             rows = self._rows(asked.sql, parameters or {})
@@ -150,7 +152,7 @@ class OracleCollector:
         rows = [(one, prints.get(one), known[one]) for one in sorted(known)]
         return View(TEXTS, "now", TEXT_COLUMNS, rows, elapsed_ns=spent)
 
-    def _rows(self, sql: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+    def _rows(self, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         with self._connection.cursor() as cursor:
             cursor.arraysize = 1000
             cursor.execute(sql, parameters)

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from dbdyno.base.errors import SnapshotError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.oracle.scripts import LICENSED, names
 
 PORT = 1521
@@ -36,7 +37,7 @@ class Address:
         licensed: The licensed scripts that the user named.
     """
 
-    parameters: dict[str, Any] = field(repr=False)
+    parameters: JsonObject = field(repr=False)
     safe: str
     name: str
     licensed: tuple[str, ...]
@@ -56,7 +57,7 @@ def address(dsn: str) -> Address:
     service = unquote(parts.path.strip("/"))
     if not parts.hostname or not service:
         raise SnapshotError("the connection string names no host or no service", next_step=_EXAMPLE)
-    given: dict[str, Any] = {"host": parts.hostname, "port": port, "service_name": service}
+    given: JsonObject = {"host": parts.hostname, "port": port, "service_name": service}
     if parts.username:
         given["user"] = unquote(parts.username)
     password = unquote(parts.password or "") or os.environ.get("DBDYNO_ORACLE_PASSWORD")

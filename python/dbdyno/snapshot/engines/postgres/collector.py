@@ -11,13 +11,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import Error, SnapshotError, TargetError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.postgres import facts, host, texts
 from dbdyno.snapshot.engines.postgres.catalog import KEPT_SETTINGS
 from dbdyno.snapshot.engines.postgres.facts import FactsReader
 from dbdyno.snapshot.engines.postgres.lock_timeouts import open_patiently
 from dbdyno.snapshot.engines.postgres.reader import AgainError, Part, Reader, joined
 from dbdyno.snapshot.engines.postgres.sampler import Sampler
-from dbdyno.snapshot.engines.postgres.schema_views import Seldom, Settings
+from dbdyno.snapshot.engines.postgres.schema_views import CatalogCache, Settings
 from dbdyno.snapshot.engines.postgres.size_sampling import Sizing
 from dbdyno.snapshot.engines.postgres.views import (
     CLUSTER,
@@ -62,9 +63,9 @@ class PostgresCollector:
         self.options = options
         self.problems: list[dict[str, str]] = []
         self.wanted_texts: list[str] = []
-        self._facts: dict[str, Any] = {}
+        self._facts: JsonObject = {}
         self._sizing = Sizing()
-        self._seldom, self._settings, self._asked = Seldom(), Settings(), FactsReader()
+        self._seldom, self._settings, self._asked = CatalogCache(), Settings(), FactsReader()
         self._connections: dict[str, Connection] = {}
         self._readers: dict[str, Reader] = {}
         self.own_transactions: dict[str, dict[str, int]] = {"before": {}, "after": {}}
@@ -79,7 +80,7 @@ class PostgresCollector:
         """Return when the last snapshot's counters were read, in ns since 1970 by the server's clock."""
         return int(self._facts["at_us"]) * 1000
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return what the last snapshot knows of the server: identity, epochs, version, role."""
         return {"dsn": self._target.safe_dsn, **self._facts, "problems": self.problems}
 

@@ -18,7 +18,7 @@ How each is recognized on PostgreSQL 12 to 18 (a test forces each one on a real 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.engines.view import Verdict
@@ -89,13 +89,13 @@ def _cluster(interval: Ends) -> Verdict | None:
     return None
 
 
-def _how(old: dict[str, Any], new: dict[str, Any]) -> str:
+def _how(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Return why the system identifier differs: pg_upgrade creates a new cluster, whose statistics begin again."""
     words = upgraded(old, new)
     return f"it was {words}, or replaced; its statistics began again" if words else "the system identifier is another"
 
 
-def upgraded(old: dict[str, Any], new: dict[str, Any]) -> str:
+def upgraded(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Return from which major version to which the server was upgraded, in words; empty if it was not."""
     versions = [int(one.get("version_num") or 0) // 10000 for one in (old, new)]
     if not 0 < versions[0] < versions[1]:
@@ -104,7 +104,7 @@ def upgraded(old: dict[str, Any], new: dict[str, Any]) -> str:
     return f"upgraded from {names[0]} to {names[1]}"
 
 
-def _moved(old: dict[str, Any], new: dict[str, Any], name: str) -> bool:
+def _moved(old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> bool:
     """Return True if a fact that both ends know differs."""
     return None not in (old.get(name), new.get(name)) and old[name] != new[name]
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, LiteralString
 
+from dbdyno.base.json_types import JsonObject
+
 if TYPE_CHECKING:
     import psycopg
 
@@ -96,7 +98,7 @@ class FactsReader:
     def __init__(self) -> None:
         self._together = True
 
-    def read(self, connection: Connection) -> dict[str, Any]:
+    def read(self, connection: Connection) -> JsonObject:
         """Return the facts now."""
         if self._together:
             names = tuple(name for names, _ in _QUERIES for name in names)
@@ -109,7 +111,7 @@ class FactsReader:
         }
 
 
-def _asked(connection: Connection, names: tuple[str, ...], sql: LiteralString) -> dict[str, Any] | None:
+def _asked(connection: Connection, names: tuple[str, ...], sql: LiteralString) -> JsonObject | None:
     """Return the facts of one statement, or None if the server refuses it."""
     import psycopg
 

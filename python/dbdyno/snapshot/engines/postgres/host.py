@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from dbdyno.base.json_types import JsonObject
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -29,7 +32,7 @@ _PARENT, _TIMES, _STARTED = 1, slice(11, 15), 19
 """Positions in /proc/PID/stat after the name: the parent; utime, stime, cutime, cstime; starttime."""
 
 
-def read(backend: int, started_us: int | None, proc: Path = PROC) -> dict[str, Any]:
+def read(backend: int, started_us: int | None, proc: Path = PROC) -> JsonObject:
     """Return `host` for a snapshot's facts; empty if the server is not on this machine.
 
     `backend` is the pid, as the server reports it, of the process that serves the own session.
@@ -47,7 +50,7 @@ def read(backend: int, started_us: int | None, proc: Path = PROC) -> dict[str, A
         return {}
     tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
     at_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-    found: dict[str, Any] = {
+    found: JsonObject = {
         "server": f"{boot}:{parent}:{known[_STARTED]}",
         "at_ns": at_ns,
         "cores": os.cpu_count() or 1,
@@ -66,7 +69,7 @@ class Processors:
     cores: int
 
 
-def between(first: dict[str, Any], last: dict[str, Any]) -> Processors | None:
+def between(first: Mapping[str, Any], last: Mapping[str, Any]) -> Processors | None:
     """Return the use of processors between two snapshots' facts; None unless of one server process on one host."""
     old, new = first.get("host"), last.get("host")
     if not old or not new or old["server"] != new["server"] or new["at_ns"] <= old["at_ns"]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.snapshot.engines.metric import Metric
 from dbdyno.snapshot.engines.postgres.parts import own_of, present
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
@@ -51,7 +52,7 @@ class _Sums:
         self.statements = self._read(source, "pg_stat_statements", _statements_sql(source))
         self.seen = _seen(source, pairs)
 
-    def _read(self, source: Interval | Batch, view: str, sql: str) -> dict[int, dict[str, Any]]:
+    def _read(self, source: Interval | Batch, view: str, sql: str) -> dict[int, TableRow]:
         if not source.has(view):
             return {}
         rows = source.query(f"select {self.part} as part, {sql} group by 1", view)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.postgres.poll import PostgresPoller
 from dbdyno.snapshot.engines.view import Column, View
-from dbdyno.snapshot.sessions.samples import Seen, activity, blocked
+from dbdyno.snapshot.sessions.samples import SampleBuffer, activity, blocked
 
 if TYPE_CHECKING:
     import psycopg
@@ -136,7 +136,7 @@ class Sampler(PostgresPoller):
     ) -> None:
         super().__init__(target, period_ns=period_ns, clock=clock, seed=seed)
         self._statement: str | None = None
-        self._seen = Seen(ACTIVITY, BLOCKED)
+        self._seen = SampleBuffer(ACTIVITY, BLOCKED)
 
     def take(self) -> tuple[list[View], int]:
         """Return the views `activity` and `blocked`, and the number of looks, since the last call."""

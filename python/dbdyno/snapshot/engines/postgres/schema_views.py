@@ -47,7 +47,7 @@ _WRITTEN: LiteralString = "select /* dbdyno */ " + ", ".join(
 _COUNTS = 3
 
 
-class Seldom:
+class CatalogCache:
     """Reader of a database's views that returns what was read last while their catalog was not written.
 
     The server counts a session's writes when its transaction ends, up to a second late: a change is seen by the

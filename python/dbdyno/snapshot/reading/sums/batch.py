@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import SnapshotError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.memory import in_memory
 from dbdyno.snapshot.engines.view import Column, Verdict
 from dbdyno.snapshot.reading.difference import SUBTRACTED, Sides, difference_sql, quoted
@@ -91,7 +92,7 @@ class Batch:
                 refine(self, view)
         return quoted(view)
 
-    def query(self, sql: str, *views: str) -> list[dict[str, Any]]:
+    def query(self, sql: str, *views: str) -> list[JsonObject]:
         """Return the rows of a query over the tables of `views`."""
         for view in views:
             self.table(view)

@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.view import LOSSES, WORDS, Column, Verdict
 from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.reading.sums.chunk import Chunk, folder_of
@@ -66,12 +67,12 @@ class Chain:
             made.append(Chunk(home, [every[members[0] - 1], *(every[at] for at in members)], self._alone))
         return made
 
-    def parts(self) -> Iterator[dict[str, Any]]:
+    def parts(self) -> Iterator[JsonObject]:
         """Yield what is known of each sub-interval, in order."""
         for chunk in self.chunks:
             yield from self.parts_of(chunk)
 
-    def parts_of(self, chunk: Chunk) -> Iterator[dict[str, Any]]:
+    def parts_of(self, chunk: Chunk) -> Iterator[JsonObject]:
         """Return an iterator over the sub-intervals of one hour that are within the interval."""
         return (one for one in chunk.model["parts"] if self.first < one["number"] <= self.last)
 

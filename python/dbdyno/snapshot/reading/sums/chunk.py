@@ -19,7 +19,7 @@ import math
 import os
 import shutil
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from weakref import WeakValueDictionary
 
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.files import make_inner_folder, narrow
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.snapshot.engines.registry import engine
 from dbdyno.snapshot.engines.view import Column, Verdict
@@ -77,7 +78,7 @@ class Chunk:
         self.folder = folder / self.digest
 
     @cached_property
-    def model(self) -> dict[str, Any]:
+    def model(self) -> JsonObject:
         """Return the content of `chunk.json`, which is computed if it does not exist or is damaged."""
         path = self.folder / "chunk.json"
         if path in _OPEN:
@@ -153,7 +154,7 @@ class Chunk:
 
     def _make(self) -> None:
         """Compute what is not cached yet."""
-        self._earlier: tuple[Path, dict[str, Any]] | None = self._grown_from()
+        self._earlier: tuple[Path, JsonObject] | None = self._grown_from()
         done = len(self._earlier[1]["parts"]) if self._earlier else 0
         holder = Store(self.chain[0].store)  # one store for all, so that their columns are read once
         new = [holder.open(one.number) for one in self.chain[done:]]
@@ -173,7 +174,7 @@ class Chunk:
             batch.close()
             shutil.rmtree(aside, ignore_errors=True)
 
-    def _grown_from(self) -> tuple[Path, dict[str, Any]] | None:
+    def _grown_from(self) -> tuple[Path, JsonObject] | None:
         """Return the cached folder and model of the same hour that hold the beginning of this one, or None."""
         for path in self.home.glob("*/chunk.json"):
             with contextlib.suppress(EvidenceError, KeyError):  # models of earlier versions have no checksums
@@ -191,7 +192,7 @@ class Chunk:
             if path not in used and not path.name.startswith("."):
                 shutil.rmtree(path, ignore_errors=True)
 
-    def _write(self, batch: Batch, aside: Path) -> dict[str, Any]:
+    def _write(self, batch: Batch, aside: Path) -> JsonObject:
         old = self._earlier[1] if self._earlier else {"views": {}, "parts": [], "metrics": []}
         views = {}
         for view in sorted({*batch.views(), *old["views"]}):
@@ -242,13 +243,13 @@ class Chunk:
         return bool(there)
 
 
-def _columns_of(parts: Sequence[dict[str, Any]], metrics: Sequence[str]) -> dict[str, array[float]]:
+def _columns_of(parts: Sequence[JsonObject], metrics: Sequence[str]) -> dict[str, array[float]]:
     """Return the values of each metric as an array, NaN where unknown; a month of them as objects takes 150 MB."""
     values = [part.pop("values") for part in parts]
     return {name: array("d", [one.get(name, math.nan) for one in values]) for name in metrics}
 
 
-def _shared(shape: dict[str, Any]) -> dict[str, Any]:
+def _shared(shape: Mapping[str, Any]) -> JsonObject:
     """Return a shape as the one object that all hours with the same shape share."""
     said = str(shape)
     kept = _SHAPES.get(said)
@@ -257,7 +258,7 @@ def _shared(shape: dict[str, Any]) -> dict[str, Any]:
     return {**kept, "shape": kept}
 
 
-def _small(part: dict[str, Any]) -> dict[str, Any]:
+def _small(part: Mapping[str, Any]) -> JsonObject:
     """Return a sub-interval in a dict of minimal size; most have no verdicts and no changed settings."""
     return {name: value if value != [] else () for name, value in part.items()}
 
@@ -267,7 +268,7 @@ def _copy(batch: Batch, query: str, path: Path) -> None:
     narrow(path)
 
 
-def _part(batch: Batch, at: int, metrics: Sequence[tuple[Any, float | None]]) -> dict[str, Any]:
+def _part(batch: Batch, at: int, metrics: Sequence[tuple[Any, float | None]]) -> JsonObject:
     """Return what is known of one sub-interval."""
     pair = batch.pairs[at]
     elapsed = elapsed_ns(pair.before, pair.after)

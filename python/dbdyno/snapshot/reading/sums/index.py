@@ -24,7 +24,7 @@ from dbdyno.snapshot.store.folder import Snapshot, Store, rows_at
 from dbdyno.snapshot.store.integrity import damage
 from dbdyno.snapshot.store.locks import PACKS
 from dbdyno.snapshot.store.parquet import literal
-from dbdyno.snapshot.store.records import Taken
+from dbdyno.snapshot.store.records import SnapshotManifest
 
 FOLDER = "sums"
 VERSION = 3
@@ -68,12 +68,12 @@ class Light(Snapshot):
         object.__setattr__(self, "_holder", holder)
 
     @property
-    def manifest(self) -> Taken:
+    def manifest(self) -> SnapshotManifest:
         """Return what the index knows of it; other keys are read from the file."""
         number, _, _, target, engine, at_ns, note, digest, facts, cost, sampled = self._row
         known = {"number": number, "target": target, "engine": engine, "at_ns": at_ns, "note": note, "digest": digest}
         texts = {"facts": facts, "cost": cost, "sampled": sampled}
-        return cast("Taken", _Lazy(known, texts, self._holder))
+        return cast("SnapshotManifest", _Lazy(known, texts, self._holder))
 
     @property
     def number(self) -> int:

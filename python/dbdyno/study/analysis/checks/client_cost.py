@@ -6,13 +6,15 @@ It is part of every latency, and on the server's own host it is taken from the s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dbdyno.base.json_types import TableRow
 
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Block
     from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 
-TOLD_MOST = 10
+LISTED_MOST = 10
 
 
 def sentence(measures: Measures) -> str | None:
@@ -25,8 +27,8 @@ def sentence(measures: Measures) -> str | None:
     parts = [f"{name} {duration(each_ns)}" for name, each_ns in _each_ns(measures)]
     if not parts:
         return None
-    more = f"; and {len(parts) - TOLD_MOST} more arms" if len(parts) > TOLD_MOST else ""
-    return f"CPU of the client for a transaction: {'; '.join(parts[:TOLD_MOST])}{more}"
+    more = f"; and {len(parts) - LISTED_MOST} more arms" if len(parts) > LISTED_MOST else ""
+    return f"CPU of the client for a transaction: {'; '.join(parts[:LISTED_MOST])}{more}"
 
 
 def _each_ns(measures: Measures) -> Iterator[tuple[str, float]]:
@@ -49,7 +51,7 @@ def _each_ns(measures: Measures) -> Iterator[tuple[str, float]]:
             yield arm.label, used / count
 
 
-def _of(arm: ArmMeasures) -> Iterator[dict[str, Any]]:
+def _of(arm: ArmMeasures) -> Iterator[TableRow]:
     """Return the arm's entries in the reports of its blocks."""
     return (own for block in arm.blocks for own in block.report["arms"] if own["arm"] == arm.number)
 

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.study.analysis.contract.used import Database, Device, Order, Race, Resources
 from dbdyno.study.analysis.contract.why import Explained, key
 
 SCHEMA = 1
-Many = list[dict[str, Any]]
+Many = list[JsonObject]
 T = TypeVar("T")
 KINDS = (
     "`experiment`, `aa` (`--aa`), `curve` (the study redo-size), `sweep` (the study queue-depth, and plans with "
@@ -80,7 +81,7 @@ class Arm:
     index: int | None = key()
     name: str | None = key()
     description: str | None = key()
-    changes: dict[str, Any] | None = key()
+    changes: JsonObject | None = key()
     sessions: int | None = key()
     rate_per_s: float | None = key()
     baseline: bool | None = key()
@@ -206,7 +207,7 @@ class Analysis:
         "(0, 1 or null), `sides` (`count`, `total_ns`, `mean_ns`, `max_ns`, `scaled_ns` of each), `difference_ns` (in "
         "all, per execution or per transaction: `account.basis`), `metrics` (as above)"
     )
-    account: dict[str, Any] | None = key(
+    account: JsonObject | None = key(
         "of two sets of traces: `basis` (`run`: totals, `execution`: per execution of the client, `transaction`: per "
         "transaction), `has_response`, "
         "`response_ns`, `database_ns` (of each, on that basis), `sides` (of each: `response_ns`, `database_ns`, "
@@ -224,14 +225,14 @@ class Analysis:
         "`per_execution`), `time` (a metric)"
     )
     pairs: Many | None = key("of two sets of traces paired by `--pair`: `key`, `response_ns`, `database_ns` of each")
-    tails: dict[str, Any] | None = key(
+    tails: JsonObject | None = key(
         "of two sets of traces, and of two arms where the plan asks for the `longest`: `threshold_ns`, `exceed` "
         "(`counts`, `shares`, and their `difference` over blocks with `low`, `high`, `p`), `longest` (`most`, "
         "`counts`, `expected`), `quantiles`"
     )
     errors: list[Failure] | None = key("the most frequent first:", Failure)
     statements: Many | None = key("per command of a script and arm: `ops`, `mean_ns`, `p50_ns`, `p99_ns`")
-    figures: dict[str, Any] | None = key(
+    figures: JsonObject | None = key(
         "`distribution`, `quantile_ratio`, `tail`, `blocks`, `heatmap`, `waits`, `over_time`, `contributions`: "
         "parallel arrays, ready to draw; `curve`: `x_label` and `curves`, one per arm (`bins`, `points`, `fit`, "
         "`models`, `period_bytes`, `found`, `sentence`); `sweep`: `x_label`, `operation` and `curves` (`name`, "
@@ -263,7 +264,7 @@ class Analysis:
         "`skipped_busy`, `held_back`, `prevented_outliers`, `second_only_outliers`, `actual_outliers`) or null, "
         "`outlier_ns`, `cost_ns` (the probe's own, per write)"
     )
-    correlation: dict[str, Any] | None = key(
+    correlation: JsonObject | None = key(
         "only of that kind: `rows` (per property: `x`, `n`, `pearson` with `low`, `high`, `pearson_log10_p`; "
         "`spearman`, `spearman_log10_p`, `q`), `statements` (`statement`, `text`, `calls`, `mean_ns`, `hit_ratio`, "
         "`blocks`, `reads`, `temp`, `rows`), `assumption`"
@@ -271,7 +272,7 @@ class Analysis:
     gates: list[Gate] | None = key("a gate that failed is not among the `warnings`:", Gate)
     warnings: list[Caution] | None = key("", Caution)
     method: Method | None = key("", Method)
-    engine: dict[str, Any] | None = key("`facts` and `settings` of the engine (the first, where arms have several)")
+    engine: JsonObject | None = key("`facts` and `settings` of the engine (the first, where arms have several)")
 
 
 def read(model: Mapping[str, Any]) -> Analysis:

@@ -7,8 +7,9 @@ missing here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import TypedDict
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.stats.comparison import ComparisonRow
 from dbdyno.study.analysis.contract import parts
 
@@ -88,7 +89,7 @@ class ArmRow(TypedDict, total=False):
     throughput_per_s: float | None
     mean_ns: float | None
     sd_ns: float | None
-    quantiles_ns: dict[str, Any]
+    quantiles_ns: JsonObject
     max_ns: float | None
 
 
@@ -219,7 +220,7 @@ class Figures(TypedDict, total=False):
     waits: list[parts.Waited]
     over_time: list[parts.OverTime]
     contributions: list[parts.Contribution]
-    curve: dict[str, Any] | None
+    curve: JsonObject | None
     sweep: parts.Sweep
     correlation: parts.Dots
 
@@ -231,21 +232,21 @@ class Model(TypedDict, total=False):
     kind: str
     run: RunRow
     verdict: VerdictRow
-    why: list[dict[str, Any]]
+    why: list[JsonObject]
     arms: list[ArmRow]
     metrics: list[MetricRow]
     classical: list[TestRow]
     lines: list[parts.LineRow]
     account: parts.AccountRow
-    reasons: list[dict[str, Any]]
-    changes: list[dict[str, Any]]
-    pairs: list[dict[str, Any]]
-    tails: dict[str, Any] | None
+    reasons: list[JsonObject]
+    changes: list[JsonObject]
+    pairs: list[JsonObject]
+    tails: JsonObject | None
     errors: list[parts.FailureRow]
     statements: list[parts.StatementRow]
     figures: Figures
-    factors: dict[str, Any]
-    tune: dict[str, Any]
+    factors: JsonObject
+    tune: JsonObject
     devices: list[DeviceRow]
     resources: list[parts.ResourceRow]
     race: list[parts.RaceRow]
@@ -256,4 +257,4 @@ class Model(TypedDict, total=False):
     gates: list[GateRow]
     warnings: list[Caution]
     method: MethodRow
-    engine: dict[str, Any]
+    engine: JsonObject

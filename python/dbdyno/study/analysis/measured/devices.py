@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.study.analysis.contract.rows import DeviceRow
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def of_run(connection: Any, measures: Measures) -> list[DeviceRow]:
     """
     blocks = [block.index for block in measures.arms[0].blocks]
     found = connection.execute(_SQL, [blocks]).fetchall()
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, str], list[TableRow]] = {}
     for values in found:
         row = dict(zip(_NAMES, values, strict=True))
         kind = _NUMBER.sub("*", _NUMBERED.sub("", row["object"]))
@@ -86,7 +87,7 @@ def of_run(connection: Any, measures: Measures) -> list[DeviceRow]:
     return rows[:ROWS_MOST]
 
 
-def _row(arm: int, kind: str, own: list[dict[str, Any]], virtual_s: float) -> DeviceRow:
+def _row(arm: int, kind: str, own: list[TableRow], virtual_s: float) -> DeviceRow:
     done = sum(station["completions"] for station in own)
 
     def mean(name: str) -> float:

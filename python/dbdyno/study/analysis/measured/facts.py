@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from dbdyno.evidence.run import Block, Run
@@ -99,7 +100,7 @@ def _geometric(values: Any) -> float | None:
     return float(np.exp(np.log(known).mean())) if known.size else None
 
 
-def _mean(values: dict[str, Any]) -> float:
+def _mean(values: Mapping[str, Any]) -> float:
     """Return the mean over all operations, computed from the blocks' means."""
     import numpy as np
 

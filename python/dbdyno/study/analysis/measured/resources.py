@@ -8,9 +8,10 @@ the sums and the count of transactions. A value that a bench does not measure is
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.contract.parts import ResourceRow
 from dbdyno.study.analysis.contract.rows import Model
@@ -57,7 +58,7 @@ BLOATED = 1.5
 """Ratio of the blocks from which on a transaction does more work than that of its base."""
 PLANNED_MOST = 6
 """Largest number of arms for which planning is in the sentences; with more, it is only in analysis.json."""
-ARMS_TOLD = 4
+ARMS_REPORTED = 4
 """Largest number of arms that each get a sentence; with more, only the least and the most are reported."""
 
 
@@ -79,9 +80,9 @@ def of_run(connection: Any, run: Run, measures: Measures) -> list[ResourceRow]:
     return rows
 
 
-def _kept(reports: list[dict[str, Any]]) -> ResourceRow:
+def _kept(reports: list[Mapping[str, Any]]) -> ResourceRow:
     """Return what a session of an arm cached at the end of the last block; empty if no server reported it."""
-    last: dict[str, Any] = next((own for own in reversed(reports) if KEPT[0] in own), {})
+    last: JsonObject = next((own for own in reversed(reports) if KEPT[0] in own), {})
     return cast("ResourceRow", {name: last[name] for name in KEPT if name in last})
 
 
@@ -133,7 +134,7 @@ def _blocks(connection: Any, run: Run, measures: Measures) -> dict[int, dict[str
 def counted_by_block(connection: Any, run: Run, measures: Measures) -> dict[tuple[str, int], Counter[str]]:
     """Return, by arm and block, the sums of the server's counters of statements, without dbdyno's own readings.
 
-    They are known if arms alternate in turns and statements are counted.
+    They are known if arms alternate turn by turn and statements are counted.
     """
     from dbdyno.study.analysis.drawn.pictures import has_table
     from dbdyno.study.analysis.questions.correlation import is_own, texts_of
@@ -162,7 +163,7 @@ def sentences(model: Model, measures: Measures) -> list[str]:
     if not pairs:
         return []
     names = {row["arm"]: model["arms"][row["arm"]]["name"] for row in rows.values()}
-    if len(pairs) <= ARMS_TOLD:
+    if len(pairs) <= ARMS_REPORTED:
         told = [f"CPU of a transaction with {names[a['arm']]}: {_against(a, b)}." for a, b in pairs]
     else:
         ranked = sorted(rows.values(), key=_cpu)
@@ -245,9 +246,8 @@ def _read(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
     if not cold:
         return ["All arms were hot: hardly anything was read from the storage."]
     others = "; the others were hot" if len(cold) < len(known) else ""
-    return [
-        f"Sessions read from the storage with {', '.join(cold[:ARMS_TOLD])}{' ...' * (len(cold) > ARMS_TOLD)}{others}."
-    ]
+    shown = ", ".join(cold[:ARMS_REPORTED]) + " ..." * (len(cold) > ARMS_REPORTED)
+    return [f"Sessions read from the storage with {shown}{others}."]
 
 
 def _against(row: ResourceRow, base: ResourceRow) -> str:
@@ -268,6 +268,6 @@ def _cpu(row: ResourceRow) -> float:
     return float(row["user_ns"] + row["system_ns"])
 
 
-def _each(reports: list[dict[str, Any]], name: str, count: int) -> float | None:
+def _each(reports: list[Mapping[str, Any]], name: str, count: int) -> float | None:
     known = [own[name] for own in reports if name in own]
     return sum(known) / count if known else None

@@ -6,6 +6,7 @@ from typing import Any
 
 from dbdyno.base import decisions
 from dbdyno.base.errors import EvidenceError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.run import Run, reading
 from dbdyno.study.analysis.contract.declared import SCHEMA
 
@@ -23,7 +24,7 @@ _TIMES = """
     from calls join edges using (block) group by block, bin order by 2"""
 SHARE_LEAST = 0.5
 """Share of the file system from which on the file represents a full device."""
-Model = dict[str, Any]
+Model = JsonObject
 
 
 def model_of(run: Run) -> tuple[Model, list[str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.contract.parts import LogPath, LogRace, LogRow, Writes
 from dbdyno.study.analysis.contract.rows import Caution, Model, VerdictRow
@@ -95,7 +96,7 @@ def _counts(connection: Any, blocks: list[int]) -> dict[tuple[str, str, str], fl
 
 def _log(
     at: int,
-    given: dict[str, Any],
+    given: JsonObject,
     waits: dict[tuple[str, str], Writes],
     counts: dict[tuple[str, str, str], float],
 ) -> LogRow:

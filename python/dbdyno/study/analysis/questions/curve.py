@@ -6,13 +6,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import StatsError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.study.analysis.contract.rows import Model, VerdictRow
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 
 if TYPE_CHECKING:
     from dbdyno.stats.curve import CurveFit
 
-Columns = dict[str, Any]
+Columns = JsonObject
 POINTS_SHOWN = 2000
 NEAR = 0.25
 _UNITS = {"B": 1, "kB": 1024, "MB": 2**20, "GB": 2**30}

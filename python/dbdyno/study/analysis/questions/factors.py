@@ -9,10 +9,11 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.decisions import PROVISIONAL
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.run import Run
 from dbdyno.stats.gates import enough_blocks
 from dbdyno.stats.wording import change_of, duration, size
@@ -202,7 +203,7 @@ def _curve(
     }
 
 
-def _law(curve: dict[str, Any], measures: Measures, values: Array, level: float, headline: str) -> LawRow | None:
+def _law(curve: Mapping[str, Any], measures: Measures, values: Array, level: float, headline: str) -> LawRow | None:
     """Return the law of a curve of numbers; for a load it is a law of throughput."""
     xs = [row["x"] for row in curve["levels"]]
     if None in xs:
@@ -263,7 +264,7 @@ def _together(one: str, other: str, mine: list[str], yours: list[str], found: In
     return f"whether {one} and {other} act on each other is not known: {step} is {least}, {most}"
 
 
-def _fill(factors: dict[str, Any], arms: list[ArmRow], headline: str) -> None:
+def _fill(factors: Mapping[str, Any], arms: list[ArmRow], headline: str) -> None:
     """Add the metric of each level, as in the table of arms."""
     for curve in factors["curves"]:
         for row in curve["levels"]:
@@ -272,13 +273,13 @@ def _fill(factors: dict[str, Any], arms: list[ArmRow], headline: str) -> None:
             row["value"] = plain[headline] if headline in plain else arm["quantiles_ns"].get(headline)
 
 
-def _of_axis(factors: dict[str, Any]) -> list[dict[str, Any]]:
+def _of_axis(factors: JsonObject) -> list[JsonObject]:
     """Return the curves of the axis; conclusive ones come first."""
     own = [curve for curve in factors["curves"] if curve["factor"] == factors["axis"]]
     return sorted(own, key=lambda curve: not curve["told"])
 
 
-def _answer(own: list[dict[str, Any]]) -> dict[str, int] | None:
+def _answer(own: list[JsonObject]) -> dict[str, int] | None:
     """Return the two arms that the headline is about.
 
     These are the best level of its curve and the first level, or the worst level if the first is the best.
@@ -290,7 +291,7 @@ def _answer(own: list[dict[str, Any]]) -> dict[str, int] | None:
     return {"arm": levels[other]["arm"], "base": levels[0]["arm"]}
 
 
-def _verdict(factors: dict[str, Any], judge: Judging) -> VerdictRow:
+def _verdict(factors: JsonObject, judge: Judging) -> VerdictRow:
     """Return the verdict: the curves of the axis first; "unclear" if no curve is conclusive."""
     own = _of_axis(factors)
     if not own:
@@ -312,16 +313,16 @@ def _verdict(factors: dict[str, Any], judge: Judging) -> VerdictRow:
     return {"decision": decision, "headline": told[0], "sentences": [one for one in sentences if one]}
 
 
-def _where(curve: dict[str, Any]) -> str:
+def _where(curve: Mapping[str, Any]) -> str:
     held = ", ".join(said(name, level) for name, level in curve["held"].items())
     return f"at {held}" if held else ""
 
 
-def _at(curve: dict[str, Any], several: bool) -> str:
+def _at(curve: Mapping[str, Any], several: bool) -> str:
     return _sentence(curve, curve["sentence"]) if several else _capital(curve["sentence"]) + "."
 
 
-def _sentence(curve: dict[str, Any], said: str) -> str:
+def _sentence(curve: Mapping[str, Any], said: str) -> str:
     return _capital(f"{curve['where']}: {said}" if curve["where"] else said) + "."
 
 

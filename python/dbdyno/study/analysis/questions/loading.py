@@ -22,7 +22,7 @@ FEW = 40
 
 
 @dataclass(frozen=True)
-class Way:
+class LoadMethod:
     """An arm: rows of a load, its mean time, and its time for almost no rows."""
 
     name: str
@@ -40,7 +40,7 @@ def add(model: Model, measures: Measures, run: Run) -> None:
     """Add the rows per second, and which times are starts, at the head of the verdict."""
     starts = run.manifest.flows.get("arm_floor_ns", {})
     ways = [
-        Way(arm["name"], int(arm["levels"]["lines"]), mean, float(starts.get(arm["name"], 0)))
+        LoadMethod(arm["name"], int(arm["levels"]["lines"]), mean, float(starts.get(arm["name"], 0)))
         for arm, mean in zip(run.manifest.plan["arms"], _means(measures), strict=True)
         if np.isfinite(mean) and mean > 0
     ]
@@ -57,7 +57,7 @@ def _means(measures: Measures) -> list[float]:
     return [float(np.nanmean(arm.values["mean"])) for arm in measures.arms]
 
 
-def sentences(ways: Sequence[Way]) -> list[str]:
+def sentences(ways: Sequence[LoadMethod]) -> list[str]:
     """Return sentences on how fast each way was, and which time is not spent on writing."""
     rates = ", ".join(f"{way.name} {way.rows / way.mean_ns * 1e9:,.0f}" for way in ways)
     said = [f"Rows a second: {rates}."] if ways else []

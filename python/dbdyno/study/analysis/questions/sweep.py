@@ -7,6 +7,7 @@ other differences name the curves. Intervals are over blocks.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.manifest import ArmRecord
@@ -53,7 +54,7 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
     model["verdict"]["sentences"] += _limits(run)
 
 
-def _laws(sweep: Sweep, curves: list[dict[str, Any]]) -> None:
+def _laws(sweep: Sweep, curves: list[Mapping[str, Any]]) -> None:
     """Add the law that each curve follows to its figure."""
     drawn = {
         frozenset(row["arm"] for row in curve["levels"]): (curve["law"] or {}).pop("drawn", []) for curve in curves
@@ -156,4 +157,4 @@ def _limits(run: Run) -> list[str]:
     from dbdyno.model.limits import sentences
     from dbdyno.model.machine import parsed
 
-    return sentences(parsed(machine["target"], machine["toml"]), run.manifest.plan["arms"])
+    return sentences(parsed(machine["target"], machine["toml"]), [arm["settings"] for arm in run.manifest.plan["arms"]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dbdyno.evidence.run import Run
@@ -61,7 +62,9 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
     model["verdict"] = _verdict(model["tune"], race, names, judge, planned)
 
 
-def _verdict(tune: dict[str, Any], race: dict[str, Any], names: list[str], judge: Judging, planned: int) -> VerdictRow:
+def _verdict(
+    tune: Mapping[str, Any], race: Mapping[str, Any], names: list[str], judge: Judging, planned: int
+) -> VerdictRow:
     leader, still = names[tune["leader"]], [at for at in race["alive"] if at != tune["leader"]]
     certain = race["end"] == "one"
     words = f"{leader} is best of {len(names)}" if certain else f"{leader} is ahead of {len(names)}"

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.study.analysis.traces.account import COMMIT
 from dbdyno.trace.source import Traces
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
+    Numbers = dict[str, Array]
 
 Unit = Literal["pair", "session", "file", "batch"]
 SEVERAL = 5
@@ -135,7 +137,7 @@ def _batch(line: str) -> str:
     return f"((row_number() over ({within} order by started_ns, line) - 1) * {batches} // {number})::bigint"
 
 
-def per_block(traces: Traces, blocks: Blocks) -> dict[str, Array]:
+def per_block(traces: Traces, blocks: Blocks) -> Numbers:
     """Return values of each block: executions, transactions, times, CPU, waits, and quantiles of the population.
 
     Batches have only the number, mean and quantiles of the population; the other values are NaN.
@@ -156,7 +158,7 @@ def per_block(traces: Traces, blocks: Blocks) -> dict[str, Array]:
     return found
 
 
-def _sums(traces: Traces) -> list[dict[str, Any]]:
+def _sums(traces: Traces) -> list[TableRow]:
     """Return sums over each block."""
     return traces.rows(
         f"""
@@ -179,7 +181,7 @@ def _sums(traces: Traces) -> list[dict[str, Any]]:
     )
 
 
-def _times(traces: Traces) -> list[dict[str, Any]]:
+def _times(traces: Traces) -> list[TableRow]:
     return traces.rows(
         "select blk, count(*) as n, avg(elapsed_ns) as mean,"
         " quantile_cont(elapsed_ns, $1::double[]) as q from population group by blk",

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import TraceError
+from dbdyno.base.json_types import TableRow
 from dbdyno.stats.comparison import ComparisonRow
 from dbdyno.study.analysis.analyse import cleaned
 from dbdyno.study.analysis.contract.declared import SCHEMA
@@ -47,6 +48,7 @@ from dbdyno.trace.source import Traces
 if TYPE_CHECKING:
     from dbdyno.stats.comparison import BlockComparison
     from dbdyno.stats.stratified import Stratum
+    from dbdyno.study.analysis.traces.blocks import Numbers
 
 Sets = tuple[Traces, Traces]
 
@@ -143,7 +145,7 @@ def _figures(sets: Sets, values: tuple[Any, Any], explained: Explained) -> Figur
 
 def _comparisons(
     sets: Sets,
-    numbers: tuple[dict[str, Any], dict[str, Any]],
+    numbers: tuple[Numbers, Numbers],
     blocks: tuple[Blocks, Blocks],
     explained: Explained,
     asked: Question,
@@ -186,7 +188,7 @@ def _per(explained: Explained, blocks: tuple[Blocks, Blocks]) -> str:
     return "transaction" if is_counted else ""
 
 
-def _heavy(numbers: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+def _heavy(numbers: Numbers, blocks: Blocks) -> Numbers:
     """Return the values of the blocks, with NaN for sessions and files that did almost nothing."""
     import numpy as np
 
@@ -197,7 +199,7 @@ def _heavy(numbers: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
 
 
 def _judge(
-    numbers: tuple[dict[str, object], dict[str, object]],
+    numbers: tuple[Numbers, Numbers],
     blocks: tuple[Blocks, Blocks],
     name: str,
     label: str,
@@ -216,7 +218,7 @@ def _judge(
     )
 
 
-def _values(numbers: tuple[dict[str, Any], dict[str, Any]], name: str, per: str) -> tuple[Any, Any]:
+def _values(numbers: tuple[Numbers, Numbers], name: str, per: str) -> tuple[Any, Any]:
     """Return a value of each block of both sets, divided by its executions or transactions if `per` is set."""
     import numpy as np
 
@@ -227,7 +229,7 @@ def _values(numbers: tuple[dict[str, Any], dict[str, Any]], name: str, per: str)
 
 def _used(
     metric: str,
-    numbers: tuple[dict[str, Any], dict[str, Any]],
+    numbers: tuple[Numbers, Numbers],
     blocks: tuple[Blocks, Blocks],
     explained: Explained,
     asked: Question,
@@ -296,7 +298,7 @@ def _judged(sets: Sets, explained: Explained, asked: Question) -> dict[str, Comp
     return {key: row_of(decide_one(comparison, q)) for (key, comparison), q in zip(found.items(), qs, strict=True)}
 
 
-def _add_steps(sets: Sets, changed: list[dict[str, Any]]) -> None:
+def _add_steps(sets: Sets, changed: list[TableRow]) -> None:
     """Add the steps of both plans to each statement whose plan changed."""
     for at, traces in enumerate(sets):
         traces.connection.execute("create or replace temp table keys as select statement, key from matched")
@@ -308,7 +310,7 @@ def _add_steps(sets: Sets, changed: list[dict[str, Any]]) -> None:
                 row["sides"][at]["steps"] = chosen["lines"]
 
 
-def _pairs(pairs: Pairs, numbers: tuple[dict[str, Any], dict[str, Any]]) -> list[dict[str, object]]:
+def _pairs(pairs: Pairs, numbers: tuple[Numbers, Numbers]) -> list[dict[str, object]]:
     """Return each pair with its response and database times."""
     return [
         {"key": key, **{f"{name}_ns": [float(side[name][at]) for side in numbers] for name in ("response", "database")}}

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.stats.comparison import ComparisonRow
 from dbdyno.study.analysis.traces.account import COMMIT, HARD, Account, Statement
 from dbdyno.study.analysis.traces.statement_matching import Known
@@ -155,7 +156,7 @@ def rows_of(
     `judged` has the comparison of the time per execution by statement, if both sets have several.
     """
     least = 0.005 * max(response_ns)
-    rows: list[dict[str, Any]] = []
+    rows: list[TableRow] = []
     for key, change in found.items():
         times = change.time_ns()
         difference = times[1] - times[0]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from dbdyno.base.decisions import PROVISIONAL
+from dbdyno.base.json_types import JsonObject
 from dbdyno.stats import least_blocks
 from dbdyno.stats.wording import FACTOR_FROM, duration, factor, interval, percent
 from dbdyno.study.analysis.contract.rows import Caution, VerdictRow
@@ -57,7 +58,7 @@ def verdict(
     used: Used,
     asked: Question,
     explained: Explained,
-    why: list[dict[str, Any]],
+    why: list[JsonObject],
     once: float,
 ) -> VerdictRow:
     """Return the decision, the two times, the reasons in words, and what the interval means."""
@@ -153,7 +154,7 @@ def _event_sentence(lead: BlockComparison, asked: Question) -> str:
     return f"{lead.label}: {_for((lead.base_value, lead.value))}, {lead.words}."
 
 
-def _main(why: list[dict[str, Any]], explained: Explained) -> list[dict[str, Any]]:
+def _main(why: list[JsonObject], explained: Explained) -> list[JsonObject]:
     """Return the reasons that make the difference; of equal times only large ones that cancel each other."""
     response = explained.response_ns
     difference = abs(response[1] - response[0])
@@ -161,7 +162,7 @@ def _main(why: list[dict[str, Any]], explained: Explained) -> list[dict[str, Any
     return [reason for reason in why if abs(reason["effect_ns"]) >= least][:REASONS]
 
 
-def _inside(why: list[dict[str, Any]], said: list[dict[str, Any]], explained: Explained) -> str:
+def _inside(why: list[JsonObject], said: list[JsonObject], explained: Explained) -> str:
     """Return the reason for most of the difference of the database times, unless it was already given.
 
     A network that varies may be larger and hide it.

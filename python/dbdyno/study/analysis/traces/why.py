@@ -7,13 +7,13 @@ facts of these traces, so they have no interval; the verdict says whether they w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.base.why import Cause, Why, chosen, rest
 from dbdyno.study.analysis.traces.causes import Explained
 
 
-def why_of(explained: Explained, reasons: Sequence[dict[str, Any]], names: tuple[str, str]) -> Why:
+def why_of(explained: Explained, reasons: Sequence[JsonObject], names: tuple[str, str]) -> Why:
     """Return the largest causes, from the rows that `reasons` made of them."""
     before, after = explained.response_ns
     amount = after - before

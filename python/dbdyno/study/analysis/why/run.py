@@ -18,7 +18,7 @@ from dbdyno.study.analysis.why.pair import Station
 from dbdyno.study.analysis.why.parts import Side, side_of
 from dbdyno.study.analysis.why.server_counters import Counted, counted
 
-ARMS_TOLD = 4
+ARMS_REPORTED = 4
 """Largest number of compared arms that are all explained; with more, only the largest difference is."""
 CORES = "cpu"
 KINDS = ("experiment", "aa", "sweep")
@@ -120,7 +120,7 @@ def _explained_arms(measures: Measures, model: Model) -> list[tuple[int, int]]:
     if answer := (model.get("factors") or {}).get("answer"):
         return [(answer["arm"], answer["base"])]
     compared = [(at, arm.base) for at, arm in measures.compared()]
-    if len(compared) <= ARMS_TOLD:
+    if len(compared) <= ARMS_REPORTED:
         return compared
     means = {row["arm"]: row["ratio"] or 1.0 for row in model["metrics"] if row["metric"] == "mean"}
     return [max(compared, key=lambda pair: max(means.get(pair[0], 1.0), 1 / means.get(pair[0], 1.0)))]

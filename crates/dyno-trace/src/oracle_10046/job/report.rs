@@ -1,4 +1,4 @@
-//! What a job tells of all its files together, as JSON.
+//! Report of a job on all its files together, as JSON.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -8,8 +8,8 @@ use super::super::refusal::Refusal;
 use super::options::wrong;
 use super::{JobError, Outcome};
 
-/// What is told of all files together.
-pub(super) struct Told {
+/// Report on all files together.
+pub(super) struct JobReport {
     files: Vec<FileReport>,
     refused: Vec<Json>,
     first_refusal: Option<JobError>,
@@ -23,14 +23,14 @@ fn refusal_json(refusal: &Refusal) -> Json {
     })
 }
 
-impl Told {
+impl JobReport {
     pub(super) fn new(refusals: Vec<Refusal>) -> Self {
         let refused = refusals.iter().map(refusal_json).collect();
         let first_refusal = refusals.into_iter().next().map(JobError::from);
         Self { files: Vec::new(), refused, first_refusal }
     }
 
-    /// What a file gave; a refusal is noted and the others go on; anything else ends the job.
+    /// Returns the result of a file; notes a refusal and returns `None`; any other error ends the job.
     pub(super) fn good<T>(&mut self, outcome: Outcome<T>) -> Result<Option<T>, JobError> {
         match outcome {
             Ok(value) => Ok(Some(value)),
@@ -55,7 +55,7 @@ impl Told {
         self.refused.extend(damage.map(refusal_json));
     }
 
-    /// Fails with the first refusal if there is nothing else.
+    /// Fails with the first refusal if no file was read.
     pub(super) fn some_file(&mut self) -> Result<(), JobError> {
         if !self.files.is_empty() {
             return Ok(());
@@ -89,7 +89,7 @@ impl Told {
         json!(self.files.iter().flat_map(|file| &file.warnings).collect::<Vec<_>>())
     }
 
-    /// All of it, as the text of a JSON object.
+    /// Returns the report as the text of a JSON object.
     pub(super) fn text(&self) -> String {
         let mut account = Account::default();
         self.files.iter().for_each(|file| account.add(&file.account));

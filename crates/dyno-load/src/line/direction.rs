@@ -1,11 +1,11 @@
-//! Bytes of one connection on one way of a line: received, due at a time, delivered.
+//! Bytes of one connection in one direction of a line: received, due at a time, delivered.
 
 use std::collections::VecDeque;
 use std::io;
 
 /// One direction of one connection.
 #[derive(Debug, Default)]
-pub struct Way {
+pub struct Direction {
     pieces: VecDeque<Piece>,
     held: usize,
     ends_ns: Option<i64>,
@@ -34,7 +34,7 @@ pub struct LetGo {
     pub blocked: bool,
 }
 
-impl Way {
+impl Direction {
     /// Returns the number of bytes under way.
     pub fn held(&self) -> usize {
         self.held
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn nothing_arrives_before_its_time_and_all_of_it_in_order() {
-        let (mut way, mut taken) = (Way::default(), Vec::new());
+        let (mut way, mut taken) = (Direction::default(), Vec::new());
         way.give(b"one", 10);
         way.give(b"two", 20);
         way.end(25);
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_far_end_without_room_gets_the_rest_later() {
-        let (mut way, mut taken) = (Way::default(), Vec::new());
+        let (mut way, mut taken) = (Direction::default(), Vec::new());
         way.give(b"hello", 0);
         way.end(0);
         let gone = way.let_go(0, far(2, &mut taken));
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_far_end_that_is_gone_finishes_the_way() {
-        let mut way = Way::default();
+        let mut way = Direction::default();
         way.give(b"lost", 0);
         let gone = way.let_go(0, |_| Err(io::ErrorKind::BrokenPipe.into()));
         assert!(gone.ended && way.is_finished() && way.held() == 0);
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_stream_ends_once_at_its_first_time() {
-        let mut way = Way::default();
+        let mut way = Direction::default();
         way.end(5);
         way.end(9);
         assert!(!way.is_open() && way.let_go(5, |_| Ok(0)).ended);

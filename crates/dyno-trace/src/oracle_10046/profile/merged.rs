@@ -1,4 +1,4 @@
-//! Profiles of files put together, and told as JSON.
+//! Merging of the profiles of files, and their JSON.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::{
     UNACCOUNTED, What, bounds_of, slot,
 };
 
-/// A value of a key, once the file's numbers are gone.
+/// Value of a key, independent of a file's numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Missing,
@@ -20,7 +20,7 @@ enum Part {
     Text(String),
 }
 
-/// What a line is about.
+/// Key of a line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     what: &'static str,
@@ -28,45 +28,45 @@ struct Key {
 }
 
 #[derive(Clone, Debug)]
-struct Told {
+struct NamedLines {
     lines: Lines,
     name: String,
     class: &'static str,
 }
 
-/// The profile of any number of files.
+/// Profile of any number of files.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
-    lines: BTreeMap<Key, Told>,
+    lines: BTreeMap<Key, NamedLines>,
     kinds: BTreeMap<String, KindSum>,
     texts: BTreeMap<String, String>,
-    /// Account of all sessions.
+    /// Account of all sessions together.
     pub account: Account,
     /// Number of sessions.
     pub sessions: u64,
-    /// Start of the first and end of the last session, wall clock.
+    /// Start of the first and end of the last session [ns, wall clock].
     pub span_ns: Option<(i64, i64)>,
 }
 
-/// One kind of durations without the others.
+/// Returns durations of one kind without the others.
 fn alone(slot: usize, line: Line) -> Lines {
     let mut lines = Lines::default();
     lines[slot] = line;
     lines
 }
 
-impl Told {
+impl NamedLines {
     fn total_ns(&self) -> i128 {
         self.lines.iter().map(Line::total_ns).sum()
     }
 
-    /// Calls where there are any, else waits: what the line is of.
+    /// Returns the number of calls if there are any, else of waits.
     fn count(&self) -> u64 {
         let [waits, cpu, rest] = &self.lines;
         cpu.count().max(rest.count()).max(if cpu.count() + rest.count() == 0 { waits.count() } else { 0 })
     }
 
-    /// The durations that quantiles can be told of: those of the only kind there is.
+    /// Returns the durations for quantiles: those of the only kind present.
     fn only(&self) -> Option<&Line> {
         let mut there = self.lines.iter().filter(|line| line.count() > 0);
         let first = there.next();
@@ -92,7 +92,7 @@ fn name_of(what: What, dictionary: &Dictionary) -> String {
 }
 
 impl Profile {
-    /// Takes in what was added up of a file.
+    /// Adds the sums of a file.
     pub fn take(&mut self, mut summing: Summing) {
         summing.settle();
         let by = summing.request.by.clone();
@@ -123,7 +123,7 @@ impl Profile {
             let name = name_of(what, dictionary);
             let key = Key { what: what_word(what), parts: vec![Part::Text(name.clone())] };
             let lines = alone(slot(what), line);
-            self.merge(key, &Told { lines, name, class: dictionary.class(what) });
+            self.merge(key, &NamedLines { lines, name, class: dictionary.class(what) });
         }
     }
 
@@ -141,10 +141,10 @@ impl Profile {
         let by_class = told || by.contains(&Field::Class);
         let class = if by_class { dictionary.class(item.what) } else { "" };
         let what = if told { what_word(item.what) } else { "call" };
-        self.merge(Key { what, parts }, &Told { lines: lines.clone(), name, class });
+        self.merge(Key { what, parts }, &NamedLines { lines: lines.clone(), name, class });
     }
 
-    fn merge(&mut self, key: Key, told: &Told) {
+    fn merge(&mut self, key: Key, told: &NamedLines) {
         match self.lines.get_mut(&key) {
             Some(known) => known.lines.iter_mut().zip(&told.lines).for_each(|(own, theirs)| own.merge(theirs)),
             None => {
@@ -153,7 +153,7 @@ impl Profile {
         }
     }
 
-    /// Takes in the account of a session: its time between calls becomes a line.
+    /// Adds the account of a session; its time between calls becomes a line.
     pub fn session(&mut self, account: &Account, name: &str, file: &str, request: &Request) {
         self.sessions += 1;
         self.account.add(account);
@@ -169,10 +169,10 @@ impl Profile {
         let key = Key { what: "between", parts: request.by.iter().map(part).collect() };
         let mut line = Line::default();
         line.record(narrow(account.unexplained_ns()));
-        self.merge(key, &Told { lines: alone(2, line), name: BETWEEN.to_owned(), class: "other" });
+        self.merge(key, &NamedLines { lines: alone(2, line), name: BETWEEN.to_owned(), class: "other" });
     }
 
-    /// Takes in the wall clock of a session.
+    /// Extends the span by the wall clock of a session.
     pub fn span(&mut self, from_ns: i64, to_ns: i64) {
         let (first, last) = self.span_ns.unwrap_or((from_ns, to_ns));
         self.span_ns = Some((first.min(from_ns), last.max(to_ns)));
@@ -188,7 +188,7 @@ fn words(parts: &[Part]) -> String {
     parts.iter().map(word).collect::<Vec<_>>().join(", ")
 }
 
-fn row(key: &Key, told: &Told, by: &[Field], elapsed_ns: i128) -> Json {
+fn row(key: &Key, told: &NamedLines, by: &[Field], elapsed_ns: i128) -> Json {
     let mut keys = Map::new();
     for (field, part) in by.iter().zip(&key.parts) {
         let value = match part {
@@ -250,9 +250,9 @@ fn histogram(line: &Line) -> Vec<Json> {
     histogram
 }
 
-/// The profile as JSON, largest line first.
+/// Returns the profile as JSON, largest line first.
 pub fn profile_json(profile: &Profile, request: &Request) -> Map<String, Json> {
-    let mut lines: Vec<(&Key, &Told)> = profile.lines.iter().collect();
+    let mut lines: Vec<(&Key, &NamedLines)> = profile.lines.iter().collect();
     lines.sort_by(|a, b| b.1.total_ns().cmp(&a.1.total_ns()).then_with(|| a.0.cmp(b.0)));
     let kept = request.top.unwrap_or(usize::MAX).min(lines.len());
     let (mut count, mut total) = (0, 0);

@@ -1,0 +1,53 @@
+//! Request for a recording, which both techniques share.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// Interval at which the rings are drained.
+pub const DRAIN_EVERY: Duration = Duration::from_millis(10);
+
+/// Technique of a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Probes if they are allowed, otherwise watchpoints.
+    #[default]
+    Auto,
+    /// Probes beside the stores.
+    Sites,
+    /// Watchpoints on the words in shared memory.
+    Watch,
+}
+
+/// Parameters of a recording.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// A process of the server.
+    pub pid: i32,
+    /// Technique.
+    #[serde(default)]
+    pub mode: Mode,
+    /// True to record only that process and its parallel workers.
+    #[serde(default)]
+    pub only: bool,
+    /// Folder for the trace.
+    pub out: PathBuf,
+    /// Record only backends of this database.
+    #[serde(default)]
+    pub database: Option<String>,
+    /// Record only backends of this user.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// Length after which the recording stops [ns].
+    #[serde(default)]
+    pub for_ns: Option<u64>,
+    /// Largest share of a backend's time that probes may take; 0 for no limit.
+    #[serde(default)]
+    pub cost_limit: f64,
+    /// True to record also the begin of binds, which costs one more note per call.
+    #[serde(default)]
+    pub details: bool,
+}

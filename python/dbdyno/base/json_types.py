@@ -1,0 +1,13 @@
+"""Names for mappings whose keys are known only when they are read, or differ from one to the next.
+
+What dbdyno makes and takes apart itself is a dataclass or a TypedDict.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+JsonObject: TypeAlias = dict[str, Any]
+"""An object of a JSON or TOML document: a manifest, a plan, an answer of the core, the model of a page."""
+TableRow: TypeAlias = dict[str, Any]
+"""A row by the names of its columns: of a query, of a file of rows, or of a table that is shown."""
