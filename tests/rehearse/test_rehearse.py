@@ -88,8 +88,18 @@ def test_statements_that_a_server_counted_get_values_of_its_columns(tmp_path: Pa
                     "insert into orders (customer, amount, status, region, zone) values (1, 1, 'x', 1, 1)"
                 )
                 connection.execute("select now() - interval '1 day'")
-        done = dbdyno("rehearse", old, "--change", "drop index orders_customer", "--load", "statements", "--for", "6s",
-                      "--out", tmp_path / "runs")  # fmt: skip
+        done = dbdyno(
+            "rehearse",
+            old,
+            "--change",
+            "drop index orders_customer",
+            "--load",
+            "statements",
+            "--for",
+            "6s",
+            "--out",
+            tmp_path / "runs",
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         model = model_in(tmp_path / "runs")
     found = {row["text"][:24]: row for row in model["statements"]}
@@ -112,8 +122,9 @@ def test_a_reserved_word_is_named_across_versions(tmp_path: Path) -> None:
         new = database(other, "shop", SCHEMA)
         captured = capture(own, "shop", tmp_path / "captured", chosen=("aliased", "customer"))
         old = make_conninfo("", **{**own.conninfo(), "dbname": "shop"})
-        done = dbdyno("rehearse", old, new, "--load", captured, "--for", "4s", "--out", tmp_path / "runs",
-                      "--fail-on", "failure")  # fmt: skip
+        done = dbdyno(
+            "rehearse", old, new, "--load", captured, "--for", "4s", "--out", tmp_path / "runs", "--fail-on", "failure"
+        )
     assert done.returncode == 1, done.stdout + done.stderr
     (failed,) = [row for row in model_in(tmp_path / "runs")["statements"] if row["decision"] == "fails"]
     assert failed["cause"]["code"] == "keyword"

@@ -15,7 +15,7 @@ from dbdyno.pages.reading import Analysis
 
 BLANK = "\u2800"
 """A character that looks like a blank but is not stripped from the beginning of a cell."""
-Given = Mapping[str, Any]
+Entry = Mapping[str, Any]
 _TONES: dict[str, Tone] = {"slower": "bad", "fails": "bad", "differs": "bad", "faster": "good", "unclear": "doubt"}
 _WORDS = {"differs": "answers differ"}
 _DETAILED = 40
@@ -58,7 +58,7 @@ def _chips(model: Analysis) -> Iterator[str]:
     yield f"{fmt.count(load.get('statements') or 0)} statements, {fmt.count(load.get('calls') or 0)} executions"
 
 
-def _budget(model: Analysis, statements: Sequence[Given]) -> Section:
+def _budget(model: Analysis, statements: Sequence[Entry]) -> Section:
     ratio = Column("ratio", "new / old", kind="strip", least=90)
     shown = columns(
         "calls:count share:share:of_the_time old:ns new:ns added:difference:adds",
@@ -82,7 +82,7 @@ def _budget(model: Analysis, statements: Sequence[Given]) -> Section:
     )
 
 
-def _row(row: Given, reach: float, band: float) -> Row:
+def _row(row: Entry, reach: float, band: float) -> Row:
     word = str(row.get("decision"))
     cells: dict[str, Any] = {
         "what": Cell(fmt.line(row.get("text") or "", 90), tag=f"{row.get('number')}"),
@@ -100,12 +100,12 @@ def _row(row: Given, reach: float, band: float) -> Row:
     return Row(cells)
 
 
-def _reach(statements: Sequence[Given]) -> float:
+def _reach(statements: Sequence[Entry]) -> float:
     ends = [abs(math.log(end)) for row in statements for key in ("low", "high") if (end := fmt.number(row.get(key)))]
     return min(max([0.2, *ends]), 3.0)
 
 
-def _moved(model: Analysis, statements: Sequence[Given], word: str) -> Section | None:
+def _moved(model: Analysis, statements: Sequence[Entry], word: str) -> Section | None:
     rows = [row for row in statements if row.get("decision") == word]
     if not rows:
         return None
@@ -128,7 +128,7 @@ def _moved(model: Analysis, statements: Sequence[Given], word: str) -> Section |
     )
 
 
-def _part(row: Given, word: str) -> Section:
+def _part(row: Entry, word: str) -> Section:
     cause = reading.dig(row, "cause") or {}
     lead = _lead(row, word)
     findings = []
@@ -157,7 +157,7 @@ def _part(row: Given, word: str) -> Section:
     )
 
 
-def _lead(row: Given, word: str) -> str:
+def _lead(row: Entry, word: str) -> str:
     if word == "fails":
         error = reading.dig(row, "error") or {}
         return f"{fmt.line(error.get('sqlstate') or '')} {fmt.line(error.get('message') or '', 160)}"
@@ -172,7 +172,7 @@ def _lead(row: Given, word: str) -> str:
     return f"{ratio:.2f} times as long (95 % {low:.2f} to {high:.2f}), {times}"
 
 
-def _plans(row: Given) -> Table | None:
+def _plans(row: Entry) -> Table | None:
     sides = [reading.entries(row, "plans", side) for side in ("old", "new")]
     if not all(sides):
         return None

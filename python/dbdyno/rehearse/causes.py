@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dbdyno.rehearse.catalog import Catalog, Relation
 from dbdyno.rehearse.decision import Decision
-from dbdyno.rehearse.rehearsal import Trial
+from dbdyno.rehearse.rehearsal import Rehearsed, Trial
 from dbdyno.rehearse.settings import settable, shown
 from dbdyno.snapshot.plans.explain import Explained, UnreadPlanError, of_values
 from dbdyno.snapshot.plans.tree import changed, identity, walk
@@ -96,6 +96,14 @@ def plan_change(trial: Trial) -> str:
     if old is None or new is None or identity(old.plan) == identity(new.plan):
         return ""
     return changed(old.plan, new.plan)
+
+
+def worst(item: Rehearsed) -> int:
+    """Return the place of the trial whose plans differ, else of the first one that succeeded."""
+    for at, trial in enumerate(item.trials):
+        if plan_change(trial):
+            return at
+    return next((at for at, one in enumerate(item.trials) if not one.old.sqlstate and not one.new.sqlstate), 0)
 
 
 def cause_of_failure(text: str, trial: Trial, grounds: Grounds) -> Cause:

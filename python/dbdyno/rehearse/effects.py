@@ -68,7 +68,7 @@ _OUTSIDE = [
     "pg_replication_slot_advance",
 ]
 """Functions whose effects a rollback does not undo."""
-_CALLED = re.compile(r"\b([a-z_][a-z0-9_$]*)\s*\(", re.I)
+_CALLED = re.compile(r"(?<![\w$])([a-z_][a-z0-9_$]*+)\s*+\(", re.I)
 
 
 def reason_left_out(text: str, others: Iterable[str] = ()) -> str | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from dbdyno.evidence.files import write_json
@@ -13,36 +12,18 @@ from dbdyno.evidence.query import REHEARSAL
 from dbdyno.evidence.run import Run, new_run
 from dbdyno.rehearse import causes as found_causes
 from dbdyno.rehearse.catalog import Catalog, read_catalog
-from dbdyno.rehearse.causes import Cause, Grounds, read_plan
+from dbdyno.rehearse.causes import Cause, Grounds, read_plan, worst
 from dbdyno.rehearse.decision import Decision, decide, looks_slower, total
 from dbdyno.rehearse.evidence import write_evidence
 from dbdyno.rehearse.model import model_of
 from dbdyno.rehearse.rehearsal import Budget, Rehearsed, confirm, rehearse, unsuited
+from dbdyno.rehearse.request import Request
 from dbdyno.rehearse.side import FailedError, Side
 from dbdyno.rehearse.statement import Load, Parameters
 from dbdyno.rehearse.verdict import judge
 
 _PLANS_MOST = 60
 """Number of statements whose plans are executed to find the cause."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is rehearsed.
-
-    Attributes:
-        title: Name of the rehearsal.
-        threshold: Share by which a statement must be slower to count.
-        seed: Seed of the order of sides and statements.
-        out: Folder for the run.
-        change: Changes that make the new side, for the page.
-    """
-
-    title: str
-    threshold: float
-    seed: int
-    out: Path
-    change: tuple[str, ...] = ()
 
 
 def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget) -> tuple[Run, dict[str, Any]]:
@@ -131,14 +112,6 @@ def _cause(one: Decision, new: Side, catalogs: tuple[Catalog, Catalog]) -> Cause
     return found_causes.cause_of_slowness(one, grounds, lambda name, value: _with_setting(one, new, name, value))
 
 
-def worst(item: Rehearsed) -> int:
-    """Return the place of the trial whose plans differ, else of the first one that succeeded."""
-    for at, trial in enumerate(item.trials):
-        if found_causes.plan_change(trial):
-            return at
-    return next((at for at, one in enumerate(item.trials) if not one.old.sqlstate and not one.new.sqlstate), 0)
-
-
 def _execute_plans(item: Rehearsed, old: Side, new: Side) -> None:
     """Replace the plans of the statement's worst trial by executed ones."""
     at = worst(item)
@@ -167,6 +140,6 @@ def _least(side: Side, parameters: Parameters) -> float:
 
 
 def _set_local(name: str, value: str) -> str:
-    """Return the command that sets a setting of ours (a name out of `TRIED`) to a value that the old server told."""
+    """Return the command that sets a setting of ours (a name out of `TRIED`) to a value that the old server has."""
     quoted = value.replace("'", "''")
     return f"set local {name} = '{quoted}'"

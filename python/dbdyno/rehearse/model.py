@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dbdyno.evidence.run import Run
 from dbdyno.rehearse.catalog import Catalog
-from dbdyno.rehearse.causes import Cause, plan_change
+from dbdyno.rehearse.causes import Cause, plan_change, worst
 from dbdyno.rehearse.decision import Decision, Total
 from dbdyno.rehearse.plan_lines import jit_ns, lines
+from dbdyno.rehearse.request import Request
 from dbdyno.rehearse.settings import differing, one_sided
 from dbdyno.rehearse.statement import Load
 from dbdyno.rehearse.verdict import Verdict
-
-if TYPE_CHECKING:
-    from dbdyno.rehearse.job import Request
 
 SCHEMA = 1
 _PLANNED_MOST = 200
@@ -77,8 +75,6 @@ def model_of(
 
 
 def _row(one: Decision, cause: Cause | None, spent: int) -> dict[str, Any]:
-    from dbdyno.rehearse.job import worst
-
     item = one.item
     statement = item.statement
     row: dict[str, Any] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from dbdyno import _core
@@ -14,7 +13,6 @@ from dbdyno.evidence.trace_tables import create_views
 from dbdyno.rehearse.statement import Load, Parameters, Statement
 
 SAMPLES = 5
-_WHO = re.compile(r"\(([^()]*)@([^()]*)\)$")
 
 
 def load_of_capture(folder: Path, database: str, samples: int = SAMPLES) -> Load:
@@ -79,5 +77,9 @@ def _sessions(run: Run) -> dict[int, tuple[str, str]]:
     with in_memory() as connection:
         create_views(connection, run)
         rows = connection.execute("select session, name from sessions").fetchall()
-    found = {int(session): _WHO.search(str(name)) for session, name in rows}
-    return {session: (who[1], who[2]) for session, who in found.items() if who}
+    found = {}
+    for session, name in rows:
+        user, at, database = str(name).rpartition("(")[2].removesuffix(")").partition("@")
+        if at:
+            found[int(session)] = (user, database)
+    return found
