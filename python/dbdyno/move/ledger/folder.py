@@ -75,8 +75,10 @@ class Ledger:
                     where=str(folder),
                     next_step=f"`dbdyno move status {folder}`, or name another folder",
                 )
-            elif not folder.is_dir() or any(folder.iterdir()):
+            elif not folder.is_dir() or any(one.name != INNER for one in folder.iterdir()):
                 raise MoveError("is not an empty folder", where=str(folder), next_step="name a new folder")
+            # What a job left that was killed before it had a plan.
+            shutil.rmtree(folder / INNER, ignore_errors=True)
             make_inner_folder(folder / INNER)
             make_inner_folder(folder / INNER / "chunks")
         except OSError as error:
@@ -227,6 +229,10 @@ class Ledger:
                 for part in self._parts(chunk, Path(chunk["file"]).name):
                     part.unlink(missing_ok=True)
 
+    def forget_chunk(self, number: int) -> None:
+        """Discard the record of one chunk, whose rows the target does not have after all."""
+        self._place(number).unlink(missing_ok=True)
+
     def sweep(self) -> None:
         """Remove temporary and unrecorded files that interrupted workers left."""
         for folder in self._folders():
@@ -322,7 +328,7 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
     if not isinstance(plan, dict) or not isinstance(snapshots, list) or not isinstance(manifest.get("status"), str):
         return False
     tables, chunks = plan.get("tables"), plan.get("chunks")
-    if not isinstance(tables, list) or not isinstance(chunks, list) or not tables or not snapshots:
+    if not isinstance(tables, list) or not isinstance(chunks, list) or not snapshots:
         return False
     cost = manifest.get("cost", [])
     if not isinstance(cost, list) or not all(_fits(one, COST) and _counts(one) for one in cost):
@@ -334,6 +340,8 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
         return False
     return (
         _fits(plan, PLAN)
+        # Only a database may have no tables.
+        and bool(tables or plan.get("database"))
         and all(_fits(chunk, CHUNK) and 0 <= chunk["table"] < len(tables) for chunk in chunks)
         and all(_fits(table, TABLE) for table in tables)
         and all(_fits(one, SNAPSHOT) for one in snapshots)

@@ -73,6 +73,8 @@ class Plan:
     """The folder on a Hadoop file system for the files; None for the job's own folder."""
     files: Mapping[str, Any] | None = None
     """The files that are loaded: `folder`, `heads` (columns) and `each`; None if the source is a server."""
+    database: Mapping[str, Any] | None = None
+    """What is moved besides rows, if a whole database is: archives, indexes, sequences, facts (`move/database`)."""
 
     def to_json(self) -> dict[str, object]:
         """Return the plan as a dictionary for the manifest."""
@@ -217,7 +219,19 @@ def work(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Sa
         MoveError: A chunk failed, or the snapshot was lost.
     """
     ledger.refuse_foreign()
-    with ledger.held(), ledger.phase("reading"), named(ledger):
+    with ledger.held():
+        read_chunks(target, ledger, snapshot, how, say, make)
+
+
+def read_chunks(
+    target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Say, make: Make | None = None
+) -> None:
+    """Read all unfinished chunks of a job whose lock the caller holds; the arguments are those of `work`.
+
+    Raises:
+        MoveError: A chunk failed, or the snapshot was lost.
+    """
+    with ledger.phase("reading"), named(ledger):
         ledger.sweep()
         ledger.make_folders()
         while True:
