@@ -37,14 +37,26 @@ def hand_over(source: str, to: str, level: str, how: How, rest: Mapping[str, Any
         return
     begun = begun_in(rest["job"])
     if begun is not None:
-        go_on(begun, source, to, how, level, rest["form"])
+        with shared.goes_on(begun.folder):
+            go_on(begun, source, to, how, level, rest["form"])
         return
     opened, target, job = Postgres.open(source, keep_first=True), Postgres.open(to, keep_first=True), new_id()
 
-    def folder() -> Path:
-        return shared.job_folder({**rest, "tables": [opened.libpq_parameters().get("dbname", "database")]})
+    made: list[Path] = []
 
-    moved = move_database(opened, target, folder, job, how, shared.say, shared.meter, hold=rest["hold"], level=level)
+    def folder() -> Path:
+        made.append(shared.job_folder({**rest, "tables": [opened.libpq_parameters().get("dbname", "database")]}))
+        return made[0]
+
+    try:
+        moved = move_database(
+            opened, target, folder, job, how, shared.say, shared.meter, hold=rest["hold"], level=level
+        )
+    except KeyboardInterrupt:
+        if not made:
+            raise
+        with shared.goes_on(made[0]):
+            raise
     show(moved, rest["form"])
 
 

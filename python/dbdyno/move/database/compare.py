@@ -5,7 +5,8 @@ Both schemas come from the same pg_dump, so that the versions of the servers mak
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,9 +17,9 @@ from dbdyno import _core
 from dbdyno.base.core_types import MoveDone
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.database.archive import SETTINGS, Entry
+from dbdyno.move.database.archive import Entry
 from dbdyno.move.database.rows import is_lines, reading_sql
-from dbdyno.move.database.schema import statements_of
+from dbdyno.move.database.schema import LEFT_OUT, by_stage, statements_of
 from dbdyno.move.database.target import settings_sql
 from dbdyno.move.engines.postgres.source import application, session_settings
 from dbdyno.move.ledger.folder import MODULUS, Ledger
@@ -31,8 +32,9 @@ SIZES_SQL = """
 select coalesce(pg_relation_size(o) / current_setting('block_size')::int, 0), coalesce(pg_table_size(o), 0)
 from unnest(%s::text[]) with ordinality u(name, n), to_regclass(name) o order by n
 """
-LEFT_OUT = (*SETTINGS, "DATABASE", "DATABASE PROPERTIES")
 LOOK_S = 0.2
+_BEFORE_DOT = re.compile(r'(?:"(?:[^"]|"")+"|[^\W\d]\w*)\.(?=["\w])')
+_BLANK = re.compile(r"[\s()]+")
 Sum = tuple[int, int]
 """Number of rows, and the sum of their hashes."""
 
@@ -120,15 +122,20 @@ def differing_rows(plan: Plan, wanted: Sequence[Sum], found: Sequence[Sum]) -> l
     ]
 
 
-def differing_schemas(source: Sequence[Entry], target: Sequence[Entry], lacking: frozenset[str]) -> list[str]:
+def differing_schemas(
+    source: Sequence[Entry], target: Sequence[Entry], lacking: frozenset[str], *, same_version: bool
+) -> list[str]:
     """Return a sentence for each object that is not the same in both databases.
 
     Args:
         source: Entries of the source's archive.
         target: Entries of the target's archive.
         lacking: Roles that the target does not have: what depends on them has been told already.
+        same_version: True if both servers have the same major version. Servers of different versions write the same
+            expression with or without parentheses, blanks and names before a dot: these then make no difference.
     """
-    here, there = _by_name(source, lacking), _by_name(target, lacking)
+    form = str if same_version else _bare
+    here, there = _by_name(source, lacking, form), _by_name(target, lacking, form)
     found = [f"{name} is missing" for name in here if name not in there]
     found += [f"{name} is not in the source" for name in there if name not in here]
     for name, one in here.items():
@@ -138,11 +145,18 @@ def differing_schemas(source: Sequence[Entry], target: Sequence[Entry], lacking:
     return found
 
 
-def _by_name(entries: Sequence[Entry], lacking: frozenset[str]) -> dict[str, list[tuple[str, str]]]:
+def _bare(text: str) -> str:
+    """Return a statement as one line per line, without what servers of different versions write differently."""
+    lines = (_BLANK.sub("", _BEFORE_DOT.sub("", line)).lower() for line in text.splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+def _by_name(
+    entries: Sequence[Entry], lacking: frozenset[str], form: Callable[[str], str]
+) -> dict[str, list[tuple[str, str]]]:
     found: dict[str, list[tuple[str, str]]] = {}
-    for one in entries:
-        if one.kind in LEFT_OUT:
-            continue
+    stages = by_stage(entries)
+    for one in (one for stage, each in stages.items() if stage != LEFT_OUT for one in each):
         text = one.sql.strip()
         if one.kind == "ACL":
             # Grants are compared as a set: their order is that of the grants, and those of lacking roles are told.
@@ -153,7 +167,7 @@ def _by_name(entries: Sequence[Entry], lacking: frozenset[str]) -> dict[str, lis
         if _names(text, lacking) and one.kind in ("POLICY", "USER MAPPING", "DEFAULT ACL"):
             continue
         owner = one.owner if one.owned and one.owner not in lacking else ""
-        found.setdefault(one.name, []).append((text, owner))
+        found.setdefault(one.name, []).append((form(text), owner))
     return {name: sorted(each) for name, each in found.items()}
 
 

@@ -44,6 +44,7 @@ from dbdyno.move.database.target import (
 from dbdyno.move.engines.postgres.snapshot_holder import held
 from dbdyno.move.engines.postgres.source import Snapshot, SnapshotGone, application
 from dbdyno.move.ledger.folder import INNER, Ledger
+from dbdyno.move.ledger.next_steps import named
 from dbdyno.move.loading.publish_order import EACH
 from dbdyno.move.loading.staged_rows import is_published
 from dbdyno.move.nouns import counted
@@ -151,10 +152,11 @@ def move_database(
                 except BaseException:
                     ledger.discard()
                     raise
-                with held(source, snapshot, ledger, hold):
-                    _fill(work, source, snapshot, conn)
-                snapshot.conn.close()
-                return _finish(work, conn)
+                with named(ledger):
+                    with held(source, snapshot, ledger, hold):
+                        _fill(work, source, snapshot, conn)
+                    snapshot.conn.close()
+                    return _finish(work, conn)
 
 
 def resume_database(
@@ -186,18 +188,19 @@ def resume_database(
     ledger.refuse_foreign()
     refuse_ended(ledger)
     job, database = str(ledger.plan["id"]), ledger.plan["database"]
-    with session(target, job) as conn, ledger.held():
-        _refuse_other(target, conn, ledger)
+    with session(target, job) as conn, ledger.held(), named(ledger):
         refuse_target(target, conn, job)
         end_sessions(conn, job)
         facts = Facts(**database["facts"])
         programs = find_programs(max(facts.major, conn.info.server_version // 10000))
         work = Job(target, ledger, programs, how, say, meter, level, {})
-        if is_published(conn, ledger):
+        is_same = place_of(target, conn).lasting == ledger.plan["into"]["server"]
+        if is_same and is_published(conn, ledger):
             say("the database was complete before the job was ended: both schemas are compared")
             return _conclude(work, conn)
         marked = job_in(conn)
-        if marked is not None and marked[0] != job:
+        if marked is None or marked[0] != job:
+            # Of the job there is nothing here: it begins, also where the database was made anew.
             refuse_filled(target, conn)
         if marked is not None and not restart and _is_filled(conn, ledger):
             ledger.attempt("resumed", how.workers, how.memory_bytes)
@@ -242,16 +245,16 @@ def refuse(source: Postgres, target: Postgres, conn: psycopg.Connection[Any], jo
     with contextlib.closing(source.connect()) as there:
         if place_of(source, there) == place_of(target, conn):
             raise MoveError("is the source itself", where=target.safe_dsn, next_step="name another database")
-        version = there.info.server_version
+        version, unfinished = there.info.server_version, job_in(there)
+    if unfinished is not None:
+        raise MoveError(
+            f"is the target of the unfinished job {unfinished[0]}",
+            where=source.safe_dsn,
+            next_step=f"finish it first: dbdyno move resume {unfinished[1]} --source DSN --target DSN",
+        )
     refuse_target(target, conn, job)
     refuse_filled(target, conn)
     return find_programs(max(version, conn.info.server_version) // 10000)
-
-
-def _refuse_other(target: Postgres, conn: psycopg.Connection[Any], ledger: Ledger) -> None:
-    into = ledger.plan["into"]
-    if place_of(target, conn).lasting != into["server"]:
-        raise MoveError("is another database than the job's", where=target.safe_dsn, next_step=f"name {into['target']}")
 
 
 def _is_filled(conn: psycopg.Connection[Any], ledger: Ledger) -> bool:
@@ -447,7 +450,9 @@ def _conclude(work: Job, conn: psycopg.Connection[Any]) -> Moved:
         after = schema.take_schema(work.target, work.programs, place, plan.id)
         lacking = frozenset(work.database["roles"]) - roles_of(conn)
         known = ledger.manifest["database"]
-        differs = [*known["differs"], *compare.differing_schemas(entries, after, lacking)]
+        is_same = Facts(**work.database["facts"]).major == conn.info.server_version // 10000
+        schemas = compare.differing_schemas(entries, after, lacking, same_version=is_same)
+        differs = [*known["differs"], *schemas]
     sizes: dict[int, int] = {}
     table_of = {chunk.number: chunk.table for chunk in plan.chunks}
     for number, one in ledger.records().items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,9 @@ from dbdyno.move.engines.postgres.source import application
 
 SECTIONS = ("--section=pre-data", "--section=post-data", "--no-blobs", f"--exclude-schema={MARK}")
 BEFORE, AFTER, PRIVILEGES, REFRESH, LAST, LEFT_OUT = "before", "after", "privileges", "refresh", "last", "left out"
+OF_DATABASE = ("DATABASE", "DATABASE PROPERTIES")
 STAGES = {
-    **dict.fromkeys((*SETTINGS, "DATABASE", "DATABASE PROPERTIES"), LEFT_OUT),
+    **dict.fromkeys((*SETTINGS, *OF_DATABASE), LEFT_OUT),
     **dict.fromkeys(("ACL", "DEFAULT ACL"), PRIVILEGES),
     "MATERIALIZED VIEW DATA": REFRESH,
     "EVENT TRIGGER": LAST,
@@ -65,12 +66,14 @@ def by_stage(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
 
 
 def _stage(entry: Entry, known: Mapping[int, Entry]) -> str:
+    about = next((known[number] for number in entry.needs if number in known), None)
+    if entry.section == "none" and about is not None and about.kind in OF_DATABASE:
+        return LEFT_OUT
     if entry.kind in STAGES:
         return STAGES[entry.kind]
     if entry.section in ("pre-data", "post-data"):
         return BEFORE if entry.section == "pre-data" else AFTER
     # A comment or a label belongs to what it describes.
-    about = next((known[number] for number in entry.needs if number in known), None)
     return BEFORE if about is None else _stage(about, known)
 
 
@@ -233,7 +236,6 @@ def restore_before(
     folder: Path,
     *,
     drops_public: bool,
-    progress: Callable[[int], None] | None = None,
 ) -> None:
     """Restore everything that comes before the rows, with the mark of the job, in one transaction.
 
@@ -243,7 +245,6 @@ def restore_before(
         job: The job's id.
         folder: The job's folder, which the mark names.
         drops_public: Drop the schema public, which the source does not have.
-        progress: Called with the number of entries that were restored.
 
     Raises:
         MoveError: The server refuses a statement; nothing has changed.
@@ -260,18 +261,24 @@ def restore_before(
         if drops_public:
             with contextlib.suppress(psycopg.errors.UndefinedObject):
                 conn.execute("drop schema public")
-        for number, one in enumerate(entries):
+        for one in entries:
             restorer.restore(one)
-            if progress is not None:
-                progress(number + 1)
         restorer.write_notes()
         note_entry(conn, SCHEMA_DONE)
 
 
+def _drop(conn: psycopg.Connection[Any], words: str) -> None:
+    """Drop an object, if need be with what depends on it; it may have gone with another one already."""
+    for last in ("", " cascade"):
+        with contextlib.suppress(psycopg.Error), conn.transaction():
+            conn.execute((words + last).encode())
+            return
+
+
 def take_back(
-    conn: psycopg.Connection[Any], entries: Sequence[Entry], kept: Iterable[str], *, had_public: bool
+    conn: psycopg.Connection[Any], entries: Sequence[Entry], kept: Collection[str], *, had_public: bool
 ) -> None:
-    """Drop what a job restored before its rows, and its mark, in one transaction.
+    """Drop what a job made, and its mark, in one transaction.
 
     Args:
         conn: The session at the target.
@@ -282,13 +289,12 @@ def take_back(
     Raises:
         MoveError: Something else is in the database; nothing has changed.
     """
-    extensions = {f"DROP EXTENSION {name};" for name in kept}
+    stages = by_stage(entries)
     with conn.transaction():
-        for one in reversed(by_stage(entries)[BEFORE]):
-            if one.drop.startswith("DROP ") and one.drop.strip() not in extensions and one.tag != "public":
-                # What went with something else is gone already.
-                with contextlib.suppress(psycopg.Error), conn.transaction():
-                    conn.execute(one.drop.encode())
+        for one in reversed([*stages[BEFORE], *stages[AFTER]]):
+            is_kept = one.tag == "public" if one.kind == "SCHEMA" else one.kind == "EXTENSION" and one.tag in kept
+            if one.drop.startswith("DROP ") and not is_kept:
+                _drop(conn, one.drop.strip().removesuffix(";"))
         conn.execute("select lo_unlink(oid) from pg_catalog.pg_largeobject_metadata")
         conn.execute("drop schema dbdyno_move cascade")
         if not had_public:

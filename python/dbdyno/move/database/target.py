@@ -24,6 +24,7 @@ from dbdyno.move.nouns import counted
 MARK = "dbdyno_move"
 FIRST_OID = 16384
 """Smallest OID of what users make."""
+OLDEST = 120000
 SHOWN = 5
 END_S = 30.0
 SCHEMA_DONE, LARGE_OBJECTS_DONE = -1, -2
@@ -64,7 +65,7 @@ found(what, name, class, oid) as (
 )
 select what || ' ' || name from found
 where (oid >= {FIRST_OID} or what = 'large object') and name <> 'public' and name <> '{MARK}'
-  and name not like '{MARK}.%%' and not exists (select from member m where m.classid = class and m.objid = found.oid)
+  and name not like '{MARK}.%' and not exists (select from member m where m.classid = class and m.objid = found.oid)
 """  # noqa: S608
 SESSIONS_SQL = """
 select coalesce(nullif(application_name, ''), 'a session'), usename::text, coalesce(client_addr::text, 'this host'), pid
@@ -164,6 +165,7 @@ def refuse_target(target: Postgres, conn: psycopg.Connection[Any], job: str = ""
     row = conn.execute(PLACE_SQL).fetchone()
     assert row is not None, "a session is in a database"
     reasons = {
+        "the server is older than PostgreSQL 12": (conn.info.server_version < OLDEST, "name a newer server"),
         "the server is a standby, which takes no writes": (row[2], "name its primary, if that is not in use"),
         "sessions are read-only here (default_transaction_read_only = on)": (row[3] == "on", "see who set it, and why"),
         f"the role {row[5]} may not create schemas in this database": (

@@ -242,7 +242,7 @@ def read_chunks(
             if failed is None:
                 break
             if failed["kind"] != "unrepresentable" or not _widen(ledger, plan, failed, say):
-                raise _failure(failed)
+                raise _failure(failed, plan)
         if make is None:
             ledger.manifest["status"] = "complete"
 
@@ -391,9 +391,13 @@ def _widen(ledger: Ledger, plan: Plan, failed: MoveFailed, say: Say) -> bool:
     return True
 
 
-def _failure(failed: MoveFailed) -> MoveError:
+def _failure(failed: MoveFailed, plan: Plan) -> MoveError:
     step = NEXT.get(failed["kind"], "")
     if failed["kind"] == "unrepresentable":
         step = "leave the column out by --columns, or repair its text"
-    where = f"chunk {failed['chunk']}" if failed.get("chunk") is not None else None
+    number = failed.get("chunk")
+    where = f"chunk {number}" if number is not None else None
+    if len(plan.tables) > 1 and number is not None:
+        table = plan.tables[next(one.table for one in plan.chunks if one.number == number)]
+        where = f"{table.schema}.{table.name}, {where}"
     return MoveError(failed["message"], where=where, next_step=step or None)
