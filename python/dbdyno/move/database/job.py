@@ -206,10 +206,7 @@ def resume_database(
             ledger.attempt("resumed", how.workers, how.memory_bytes)
             return _finish(work, conn)
         opened = source()
-        if place_of(opened, opened.connect()).lasting != ledger.plan["server"]:
-            raise MoveError(
-                "is another database than the job's", where=opened.safe_dsn, next_step=f"name {ledger.plan['source']}"
-            )
+        _refuse_other(opened, ledger)
         kept = _still_held(opened, ledger) if marked is not None and not restart else None
         if kept is not None:
             say(f"the snapshot of {ledger.manifest['snapshots'][-1]['at']} is still held: the job goes on as of then")
@@ -255,6 +252,15 @@ def refuse(source: Postgres, target: Postgres, conn: psycopg.Connection[Any], jo
     refuse_target(target, conn, job)
     refuse_filled(target, conn)
     return find_programs(max(version, conn.info.server_version) // 10000)
+
+
+def _refuse_other(source: Postgres, ledger: Ledger) -> None:
+    with contextlib.closing(source.connect()) as conn:
+        if place_of(source, conn).lasting == ledger.plan["server"]:
+            return
+    raise MoveError(
+        "is another database than the job's", where=source.safe_dsn, next_step=f"name {ledger.plan['source']}"
+    )
 
 
 def _is_filled(conn: psycopg.Connection[Any], ledger: Ledger) -> bool:

@@ -26,6 +26,10 @@ from dbdyno.move.reading.run import How, Make, Plan
 from dbdyno.move.reading.splits import PIECE_BYTES_MOST, PIECES_PER_WORKER, Chunk
 
 LEAST_BYTES = 32 << 20
+UNLOGGED_SQL = """
+select n.nspname::text, c.relname::text from pg_catalog.pg_class c
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r' and c.relpersistence = 'u'
+"""
 NOTE = "insert into dbdyno_move.chunk values ({number}, {{rows}}, {{bytes}}, '{{hash}}')"
 """Statement that notes a chunk; the core fills in what is left in braces."""
 
@@ -128,7 +132,7 @@ def _copy(conn: psycopg.Connection[Any], table: Table, *, frozen: bool) -> str:
     # A table may have no columns, or only such as the server makes.
     columns = sql.SQL(" ({})").format(names) if table.columns else sql.SQL("")
     form = "text" if is_lines(table) else "binary"
-    how = sql.SQL(f"format {form}, freeze" if frozen else f"format {form}")  # type: ignore[arg-type]
+    how = sql.SQL(f"format {form}, freeze" if frozen else f"format {form}")
     return sql.SQL("copy {}{} from stdin ({})").format(place, columns, how).as_string(conn)
 
 
@@ -145,6 +149,8 @@ def reconcile(conn: psycopg.Connection[Any], ledger: Ledger) -> int:
     A kill may come between the target's commit and the ledger's record, and a crash of the target may undo commits
     that were recorded: the target is right.
     """
+    for number in _emptied(conn, ledger):
+        conn.execute("delete from dbdyno_move.chunk where number = %s", [number])
     rows = {row[0]: row[1:] for row in conn.execute("select number, rows, bytes, hash from dbdyno_move.chunk")}
     known = ledger.records()
     for number in known.keys() - rows.keys():
@@ -155,3 +161,17 @@ def reconcile(conn: psycopg.Connection[Any], ledger: Ledger) -> int:
         record |= {"snapshot": len(ledger.manifest["snapshots"]) - 1, "ended_ns": time.time_ns(), "elapsed_ns": 0}
         ledger.record({**record, "worker": 0, "process": 0, "cost": None, "refused": [], "parts": []})
     return len(ledger.plan["chunks"]) - len(rows)
+
+
+def _emptied(conn: psycopg.Connection[Any], ledger: Ledger) -> list[int]:
+    """Return the chunks of unlogged tables that a crash of the target emptied."""
+    noted = {row[0] for row in conn.execute("select number from dbdyno_move.chunk where rows > 0")}
+    unlogged = {(row[0], row[1]) for row in conn.execute(UNLOGGED_SQL)}
+    found = []
+    for place, table in enumerate(ledger.plan["tables"]):
+        name = table["schema"], table["name"]
+        if name in unlogged:
+            any_row = sql.SQL("select exists (select from only {})").format(sql.Identifier(*name))
+            if conn.execute(any_row).fetchone() == (False,):
+                found += [one["number"] for one in ledger.plan["chunks"] if one["table"] == place]
+    return [number for number in found if number in noted]
