@@ -11,6 +11,7 @@ from unittest import mock
 import pytest
 from database_lab import EVERYTHING, Databases, content
 from move_lab import SETTINGS
+from psycopg.conninfo import make_conninfo
 
 from command_line import dbdyno
 from dbdyno.bench.postgres.binaries import WHEEL_PACKAGE, Binaries, inspect
@@ -244,3 +245,43 @@ def test_columns_of_an_extensions_type_arrive(databases: Databases) -> None:
     done = databases.move()
     assert done.returncode == 0, done.stdout + done.stderr
     assert databases.rows(databases.target, "select n::text from names where n = 'ADA'") == [("Ada",)]
+
+
+def test_a_role_that_is_no_superuser_moves_what_it_may(databases: Databases) -> None:
+    databases.run(
+        databases.source,
+        "create schema app create table t (id serial primary key)",
+        "grant usage on schema app to reader",
+    )
+    databases.run(databases.target, "create role mover login password 'mover'")
+    name = databases.rows(databases.target, "select current_database()")[0][0]
+    databases.run(databases.target, f"alter database {name} owner to mover")
+    try:
+        databases.target = make_conninfo(databases.target, user="mover", password="mover")
+        done = databases.move()
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "not given to postgres, because the job's role may not act for it (schema app, " in done.stdout
+        assert databases.rows(databases.target, "select has_schema_privilege('reader', 'app', 'usage')") == [(True,)]
+    finally:
+        databases.target = make_conninfo(databases.target, user="postgres", password=databases.there.password)
+        databases.run(
+            databases.target, f"alter database {name} owner to postgres", "drop owned by mover", "drop role mover"
+        )
+
+
+def test_rows_that_row_level_security_hides_are_not_left_behind(databases: Databases) -> None:
+    databases.run(
+        databases.source,
+        "create table t (i int)",
+        "alter table t enable row level security",
+        "create role blind login password 'blind'",
+        "grant select on t to blind",
+    )
+    try:
+        databases.source = make_conninfo(databases.source, user="blind", password="blind")
+        done = databases.move()
+        assert "row-level security hides rows of public.t from the role blind" in done.stderr
+        assert not databases.job.exists()
+    finally:
+        databases.source = make_conninfo(databases.source, user="postgres", password=databases.here.password)
+        databases.run(databases.source, "drop owned by blind", "drop role blind")

@@ -183,7 +183,7 @@ mod tests {
         fn lines_survive_any_tearing(
             rows in prop::collection::vec("[a-z\\\\]{0,20}", 0..20), portion in 1_usize..30,
         ) {
-            let bytes: String = rows.iter().map(|row| format!("{row}\n")).collect();
+            let bytes = rows.iter().fold(String::new(), |all, row| all + row + "\n");
             let (mut lines, mut found) = (Lines::default(), Vec::new());
             for part in bytes.as_bytes().chunks(portion) {
                 lines.push(part, |line| found.push(String::from_utf8_lossy(line).trim_end().to_owned()));

@@ -86,6 +86,10 @@ from pg_catalog.pg_database d where d.datname = current_database()
 """
 
 
+HIDDEN_SQL = f"""
+select c.oid::regclass::text from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.relkind = 'r' and {USERS} and row_security_active(c.oid) order by 1 limit 1
+"""  # noqa: S608
 ROLES_SQL = """
 select distinct r.rolname::text from pg_catalog.pg_shdepend d join pg_catalog.pg_roles r on r.oid = d.refobjid
 where d.refclassid = 'pg_catalog.pg_authid'::regclass
@@ -231,12 +235,6 @@ def _begin(snapshot: Snapshot, held: str | None) -> bool:
     return same and conn.execute(REWRITTEN_SQL).fetchone() is None
 
 
-def inventory_of(conn: psycopg.Connection[Any]) -> Inventory:
-    """Return what a database holds, in a transaction of its own."""
-    with conn.transaction():
-        return _inventory(conn)
-
-
 def facts_of(conn: psycopg.Connection[Any]) -> Facts:
     """Return the facts of the database that the session is in."""
     row = conn.execute(FACTS_SQL).fetchone()
@@ -244,7 +242,19 @@ def facts_of(conn: psycopg.Connection[Any]) -> Facts:
     return Facts(*row)
 
 
+def _refuse_hidden(conn: psycopg.Connection[Any]) -> None:
+    """Check that row-level security hides no rows from this role."""
+    row = conn.execute(HIDDEN_SQL).fetchone()
+    if row is not None:
+        raise MoveError(
+            f"row-level security hides rows of {row[0]} from the role {conn.info.user}",
+            where=f"database {conn.info.dbname}",
+            next_step="read as the owner of the table, a superuser, or a role with BYPASSRLS",
+        )
+
+
 def _inventory(conn: psycopg.Connection[Any]) -> Inventory:
+    _refuse_hidden(conn)
     roles = tuple(row[0] for row in conn.execute(ROLES_SQL))
     own = tuple(row[0] for row in conn.execute(OWN_SQL))
     return Inventory(

@@ -389,6 +389,7 @@ def _finish(work: Job, conn: psycopg.Connection[Any]) -> Moved:
             "differs": differs,
             "large_objects": len(count),
             "rows_checked": work.level == "target",
+            "not_owners": sorted({name for kind, name, _ in noted if kind == "owner"}),
             "notes": [*work.database["notes"], *_extension_notes(work, conn), *notes_of(noted)],
         }
         work.ledger.save()
@@ -454,8 +455,8 @@ def _conclude(work: Job, conn: psycopg.Connection[Any]) -> Moved:
     with work.phase("checking"):
         place = ledger.folder / INNER / AFTERWARDS
         after = schema.take_schema(work.target, work.programs, place, plan.id)
-        lacking = frozenset(work.database["roles"]) - roles_of(conn)
         known = ledger.manifest["database"]
+        lacking = frozenset(work.database["roles"]) - roles_of(conn) | frozenset(known["not_owners"])
         is_same = Facts(**work.database["facts"]).major == conn.info.server_version // 10000
         schemas = compare.differing_schemas(entries, after, lacking, same_version=is_same)
         differs = [*known["differs"], *schemas]
