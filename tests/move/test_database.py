@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib.util
 import json
 import stat
+import threading
 from pathlib import Path
 from unittest import mock
 
+import psycopg
 import pytest
-from database_lab import EVERYTHING, Databases, content
+from database_lab import EVERYTHING, ZOO, Databases, content
 from move_lab import SETTINGS
 from psycopg.conninfo import make_conninfo
 
@@ -285,3 +287,59 @@ def test_rows_that_row_level_security_hides_are_not_left_behind(databases: Datab
     finally:
         databases.source = make_conninfo(databases.source, user="postgres", password=databases.here.password)
         databases.run(databases.source, "drop owned by blind", "drop role blind")
+
+
+def test_rare_kinds_of_objects_arrive(databases: Databases) -> None:
+    databases.run(databases.source, *ZOO.split(";\n"))
+    done = databases.move()
+    assert done.returncode == 0, done.stdout + done.stderr
+    programs = find_programs(15).bindir
+    assert databases.schema(databases.source, programs) == databases.schema(databases.target, programs)
+    here, there = content(databases.source), content(databases.target)
+    assert {name for name in here if here[name] != there[name]} == set()
+    assert databases.rows(databases.target, "select format('%s', c) from z.colors order by c") == [("r",), ("g",)]
+
+
+def test_a_subscription_is_made_and_does_nothing(databases: Databases) -> None:
+    made = "create subscription sub connection 'host=nowhere' publication p with (connect = false, slot_name = none)"
+    databases.run(databases.source, made)
+    try:
+        done = databases.move()
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "subscription sub is disabled" in done.stdout
+        assert databases.rows(databases.target, "select subname::text, subenabled from pg_subscription") == [
+            ("sub", False)
+        ]
+    finally:
+        for dsn in (databases.source, databases.target):
+            databases.run(dsn, "drop subscription if exists sub")
+
+
+def test_writers_go_on_and_everything_is_of_one_instant(databases: Databases) -> None:
+    databases.run(
+        databases.source,
+        "create table head (id bigserial primary key)",
+        "create table line (id bigint primary key references head)",
+    )
+    stop = threading.Event()
+
+    def write() -> None:
+        with psycopg.connect(databases.source) as conn:
+            while not stop.is_set():
+                conn.execute(
+                    "with h as (insert into head default values returning id) insert into line select id from h"
+                )
+                conn.commit()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        done = databases.move()
+    finally:
+        stop.set()
+        writer.join()
+    assert done.returncode == 0, done.stdout + done.stderr
+    asked = "select (select count(*) from head) = (select count(*) from line), count(*) > 0 from line"
+    assert databases.rows(databases.target, asked) == [(True, True)]
+    (last,) = databases.rows(databases.target, "select nextval('head_id_seq') > max(id) from head")
+    assert last == (True,)

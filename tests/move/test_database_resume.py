@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
+from unittest import mock
 
 import pytest
 from database_lab import EVERYTHING, Databases, content
 
 from command_line import dbdyno
+from dbdyno.move.database import indexes, rows
 
 KILLED = """
 import importlib, os, signal, sys
@@ -103,7 +106,7 @@ def test_rows_that_changed_in_the_source_after_a_kill_are_those_of_one_instant(f
 def test_a_snapshot_that_is_held_lets_the_job_go_on_as_of_then(full: Databases) -> None:
     before = content(full.source)
     killed(full, "dbdyno.move.ledger.folder", "Ledger.record", 4, "--hold", "60")
-    full.run(full.source, "update app.people set age = 7", "insert into app.fast values (77)")
+    full.run(full.source, "drop event trigger watch", "create table app.later (i int)", "update app.people set age = 7")
     done = full.resume()
     assert "is still held" in done.stderr
     assert done.returncode == 0, done.stderr + done.stdout
@@ -173,3 +176,31 @@ def test_an_aborted_job_says_what_is_left(full: Databases) -> None:
     killed(full, f"{ROOM}.indexes", "note_entry", 3)
     assert "holds a part of what was to come: drop it" in dbdyno("move", "abort", full.job).stdout
     assert "the job is aborted" in full.resume().stderr
+
+
+def test_a_job_that_was_ended_from_the_databases_side_says_how_it_goes_on(full: Databases) -> None:
+    whole = rows.maker
+
+    def ending(*given: Any) -> Any:
+        full.run(full.source, "select pg_terminate_backend(pid) from pg_stat_activity where application_name ~ 'move'")
+        return whole(*given)
+
+    with mock.patch.object(rows, "maker", ending):
+        done = full.move()
+    assert done.returncode == 2
+    assert f"dbdyno move resume {full.job} --source DSN --target DSN" in done.stderr
+    again = full.resume()
+    assert again.returncode == 0, again.stderr + again.stdout
+    equal(full)
+
+
+def test_an_interrupted_job_says_how_it_goes_on(full: Databases) -> None:
+    def interrupt(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    with mock.patch.object(indexes, "note_entry", interrupt):
+        done = full.move()
+    assert done.returncode == 130
+    assert f"finished chunks are kept; next: `dbdyno move resume {full.job}" in done.stderr
+    assert full.move().returncode == 0
+    equal(full)

@@ -8,7 +8,7 @@ is built by one process each: the server's own parallel workers would only get i
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,6 +128,7 @@ def restore_all(
     if not left:
         return
     running: dict[Future[None], Step] = {}
+    missing = {one.entry.id for one in left}
     sessions = _Sessions(target, job, memory)
     built = sum(one.bytes for one in steps) - sum(one.bytes for one in left)
     try:
@@ -135,7 +136,7 @@ def restore_all(
             try:
                 while left or running:
                     # What need each other (the archive has no such entries) would wait forever.
-                    for one in _ready(left, done, running.values(), workers) or ([] if running else left[:1]):
+                    for one in _ready(left, missing, running.values(), workers) or ([] if running else left[:1]):
                         alone = len(left) + len(running) <= workers
                         left.remove(one)
                         running[pool.submit(sessions.restore, one.entry, alone)] = one
@@ -144,6 +145,7 @@ def restore_all(
                         step = running.pop(future)
                         future.result()
                         done.add(step.entry.id)
+                        missing.discard(step.entry.id)
                         built += step.bytes
                     progress(built)
             except BaseException:
@@ -153,18 +155,16 @@ def restore_all(
         sessions.close()
 
 
-def _ready(left: Sequence[Step], done: set[int], running: Any, workers: int) -> list[Step]:
+def _ready(left: Iterable[Step], missing: set[int], running: Iterable[Step], workers: int) -> list[Step]:
     """Return the steps that can begin now: nothing that they need is missing, and no lock is in their way."""
-    missing = {one.entry.id for one in left} | {one.entry.id for one in running}
     busy = list(running)
     found: list[Step] = []
     for one in left:
         if len(busy) >= workers:
             break
-        if one.needs & missing - done or any(_collide(one, other) for other in busy):
-            continue
-        found.append(one)
-        busy.append(one)
+        if one.needs.isdisjoint(missing) and not any(_collide(one, other) for other in busy):
+            found.append(one)
+            busy.append(one)
     return found
 
 

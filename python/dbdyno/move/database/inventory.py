@@ -221,6 +221,8 @@ def _begin(snapshot: Snapshot, held: str | None) -> bool:
     conn.execute("begin isolation level repeatable read read only")
     if held is not None:
         conn.execute(sql.SQL("set transaction snapshot {}").format(sql.Literal(held)))
+        # What was made after the snapshot is not moved.
+        before = conn.execute(LOCKED_SQL).fetchall()
     if before:
         names = sql.SQL(", ").join(sql.SQL("only {}").format(sql.Identifier(*row[:2])) for row in before)
         try:

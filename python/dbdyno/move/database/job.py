@@ -300,7 +300,7 @@ def _plan(
         "archives": archives,
         "roles": sorted(owners | set(inventory.roles)),
         "kept": sorted(extensions_of(conn)),
-        "notes": _notes(inventory, here, work.programs),
+        "notes": _notes(inventory, here, entries),
     }
     into = {
         "table": EACH,
@@ -327,10 +327,13 @@ def _plan(
     ledger.save()
 
 
-def _notes(inventory: Inventory, here: Facts, programs: Programs) -> list[str]:
+def _notes(inventory: Inventory, here: Facts, entries: Sequence[Entry]) -> list[str]:
     """Return what differs between the databases themselves, and what stays with the source's."""
     facts = inventory.facts
     found = [f"{one}, which belongs to the database itself" for one in inventory.own]
+    found += [
+        f"subscription {one.tag} is disabled, as pg_dump writes it" for one in entries if one.kind == "SUBSCRIPTION"
+    ]
     if facts.encoding != here.encoding:
         found.append(f"the target's encoding is {here.encoding}, the source's {facts.encoding}")
     if (facts.collate, facts.ctype) != (here.collate, here.ctype):

@@ -35,7 +35,9 @@ create table dbdyno_move.job (id text, folder text);
 create table dbdyno_move.chunk (number int primary key, rows bigint, bytes bigint, hash text);
 create table dbdyno_move.entry (id int primary key);
 create table dbdyno_move.note (kind text, name text, line text);
+alter table dbdyno_move.note replica identity full;
 """
+"""Each table whose rows are deleted has a replica identity: a publication of all tables may be among what is moved."""
 FOUND_SQL = f"""
 with member as (select classid, objid from pg_catalog.pg_depend where deptype = 'e'),
 found(what, name, class, oid) as (
@@ -55,6 +57,8 @@ found(what, name, class, oid) as (
     union all select 'schema', nspname, 'pg_namespace'::regclass, oid from pg_catalog.pg_namespace
     where nspname !~ '^pg_'
     union all select 'publication', pubname, 'pg_publication'::regclass, oid from pg_catalog.pg_publication
+    union all select 'subscription', subname, 'pg_subscription'::regclass, oid from pg_catalog.pg_subscription
+    where subdbid = (select oid from pg_catalog.pg_database where datname = current_database())
     union all select 'event trigger', evtname, 'pg_event_trigger'::regclass, oid from pg_catalog.pg_event_trigger
     union all select 'foreign data wrapper', fdwname, 'pg_foreign_data_wrapper'::regclass, oid
     from pg_catalog.pg_foreign_data_wrapper

@@ -77,8 +77,10 @@ class Ledger:
                 )
             elif not folder.is_dir() or any(one.name != INNER for one in folder.iterdir()):
                 raise MoveError("is not an empty folder", where=str(folder), next_step="name a new folder")
-            # What a job left that was killed before it had a plan.
-            shutil.rmtree(folder / INNER, ignore_errors=True)
+            elif (folder / INNER).is_dir():
+                # What a job left that was killed before it had a plan.
+                with cls(folder, {}).held():
+                    shutil.rmtree(folder / INNER)
             make_inner_folder(folder / INNER)
             make_inner_folder(folder / INNER / "chunks")
         except OSError as error:
