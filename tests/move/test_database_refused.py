@@ -106,6 +106,11 @@ def test_the_target_of_an_unfinished_job_is_named_with_its_folder(databases: Dat
     assert "is the target of the unfinished job 0a1b2c3d" in done.stderr
 
 
+def test_a_schema_of_the_name_that_moves_need(databases: Databases) -> None:
+    databases.run(databases.source, "create schema dbdyno_move")
+    untouched(databases, "has a schema dbdyno_move, a name that a move needs for itself")
+
+
 def test_an_extension_that_the_target_does_not_have_is_named(databases: Databases) -> None:
     databases.run(databases.source, "create extension hstore" if _has(databases, "hstore") else "select 1")
     if not _has(databases, "hstore"):

@@ -94,8 +94,10 @@ def read_again(
         rows, summed = found[chunk.table]
         found[chunk.table] = rows + done["rows"], (summed + int(done["hash"], 16)) % MODULUS
         read += chunk.bytes
-        if show is not None and whole:
+        if show is not None and read < whole:
             show(read / whole, read, whole)
+    if show is not None and whole:
+        show(1.0, whole, whole)
     return found
 
 

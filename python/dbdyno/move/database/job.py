@@ -32,6 +32,7 @@ from dbdyno.move.database.programs import Programs, find_programs
 from dbdyno.move.database.result import Moved, MovedTable, counts_of, notes_of
 from dbdyno.move.database.target import (
     LARGE_OBJECTS_DONE,
+    MARK,
     end_sessions,
     entries_in,
     job_in,
@@ -243,6 +244,13 @@ def refuse(source: Postgres, target: Postgres, conn: psycopg.Connection[Any], jo
         if place_of(source, there) == place_of(target, conn):
             raise MoveError("is the source itself", where=target.safe_dsn, next_step="name another database")
         version, unfinished = there.info.server_version, job_in(there)
+        is_marked = there.execute("select to_regnamespace(%s) is not null", [MARK]).fetchone() == (True,)
+    if is_marked and unfinished is None:
+        raise MoveError(
+            f"has a schema {MARK}, a name that a move needs for itself",
+            where=source.safe_dsn,
+            next_step=f"rename it: alter schema {MARK} rename to ...",
+        )
     if unfinished is not None:
         raise MoveError(
             f"is the target of the unfinished job {unfinished[0]}",
@@ -415,10 +423,13 @@ def _restore(work: Job, conn: psycopg.Connection[Any], steps: Sequence[indexes.S
     show = work.meter() if whole else None
 
     def progress(size: int) -> None:
-        if show is not None:
+        # The line ends at the whole, which small statements may follow.
+        if show is not None and size < whole:
             show(size / whole, size, whole)
 
     indexes.restore_all(work.target, work.plan.id, steps, done, work.how.workers, memory, progress)
+    if show is not None:
+        show(1.0, whole, whole)
 
 
 def _statistics(work: Job, conn: psycopg.Connection[Any], job: str) -> str:
