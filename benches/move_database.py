@@ -1,4 +1,4 @@
-"""A whole database from server to server: `dbdyno move --database` beside pg_dump with pg_restore, and pgcopydb.
+"""A whole database from server to server: dbdyno's `move --database` beside pg_dump with pg_restore, and pgcopydb.
 
     python benches/move_database.py [--mb 2000] [--rounds 3] [--workers 2] [--skew 0.5]
 

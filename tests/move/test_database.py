@@ -15,7 +15,7 @@ from database_lab import EVERYTHING, ZOO, Databases, content
 from move_lab import SETTINGS
 from psycopg.conninfo import make_conninfo
 
-from command_line import dbdyno
+from command_line import dbdyno, on_a_terminal
 from dbdyno.bench.postgres.binaries import WHEEL_PACKAGE, Binaries, inspect
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.move.database import finishing
@@ -343,3 +343,15 @@ def test_writers_go_on_and_everything_is_of_one_instant(databases: Databases) ->
     assert databases.rows(databases.target, asked) == [(True, True)]
     (last,) = databases.rows(databases.target, "select nextval('head_id_seq') > max(id) from head")
     assert last == (True,)
+
+
+def test_a_terminal_shows_how_far_rows_and_indexes_are(databases: Databases) -> None:
+    databases.run(
+        databases.source,
+        "create table t as select g, md5(g::text) m from generate_series(1, 20000) g",
+        "create index on t (m)",
+    )
+    shown = on_a_terminal("move", databases.source, databases.target, "--database", "--job", databases.job)
+    assert shown.count(b"100%") == 3  # rows, indexes, the target read again
+    assert b"rows: 1 table" in shown
+    assert b"indexes and constraints: 1 to build" in shown

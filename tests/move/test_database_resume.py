@@ -35,7 +35,7 @@ entry()
 """
 ROOM = "dbdyno.move.database"
 POINTS = [
-    pytest.param(f"{ROOM}.job", "_plan", 1, id="before the plan is written"),
+    pytest.param(f"{ROOM}.job", "write_plan", 1, id="before the plan is written"),
     pytest.param(f"{ROOM}.schema", "restore_before", 1, id="before the target is touched"),
     pytest.param(f"{ROOM}.schema", "Restorer.restore", 10, id="in the middle of the schema"),
     pytest.param("dbdyno.move.ledger.folder", "Ledger.record", 3, id="when a chunk is there that is not in the ledger"),
@@ -45,7 +45,7 @@ POINTS = [
     pytest.param(f"{ROOM}.finishing", "grant_all", 1, id="before the privileges"),
     pytest.param(f"{ROOM}.finishing", "analyse", 1, id="before the statistics"),
     pytest.param(f"{ROOM}.finishing", "remember", 1, id="before the last commit"),
-    pytest.param(f"{ROOM}.job", "_conclude", 1, id="after the last commit"),
+    pytest.param(f"{ROOM}.closing", "conclude", 1, id="after the last commit"),
 ]
 
 

@@ -33,7 +33,7 @@ select coalesce(pg_relation_size(o) / current_setting('block_size')::int, 0), co
 from unnest(%s::text[]) with ordinality u(name, n), to_regclass(name) o order by n
 """
 LOOK_S = 0.2
-_BEFORE_DOT = re.compile(r'(?:"(?:[^"]|"")+"|[^\W\d]\w*)\.(?=["\w])')
+_BEFORE_DOT = re.compile(r'(?<![\w"])(?:"(?:[^"]|"")++"|[^\W\d]\w*+)\.(?=["\w])')
 _BLANK = re.compile(r"[\s()]+")
 Sum = tuple[int, int]
 """Number of rows, and the sum of their hashes."""

@@ -33,7 +33,7 @@ STAGES = {
     "EVENT TRIGGER": LAST,
 }
 SPACED = ("TABLE", "INDEX", "CONSTRAINT", "MATERIALIZED VIEW")
-_STATEMENT = re.compile(r'(?:"(?:[^"]|"")*"|\'(?:[^\']|\'\')*\'|[^";\'])+;')
+_PART = re.compile(r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|;|[^"';]++|["']""")
 ROLE_FILE = "acl.c"
 """Source file of the server that reports a role that does not exist, in any language of its messages."""
 
@@ -204,7 +204,13 @@ class Restorer:
 
 def statements_of(text: str) -> list[str]:
     """Return the statements of an entry with privileges, whose texts hold nothing but names."""
-    return [found.group().strip() for found in _STATEMENT.finditer(text)]
+    found, words = [], ""
+    for part in _PART.findall(text):
+        words += part
+        if part == ";":
+            found.append(words.strip())
+            words = ""
+    return found
 
 
 def _is_lacking_role(error: psycopg.Error) -> bool:
