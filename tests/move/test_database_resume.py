@@ -40,7 +40,7 @@ POINTS = [
     pytest.param(f"{ROOM}.schema", "Restorer.restore", 10, id="in the middle of the schema"),
     pytest.param("dbdyno.move.ledger.folder", "Ledger.record", 3, id="when a chunk is there that is not in the ledger"),
     pytest.param(f"{ROOM}.large_objects", "_copy_one", 2, id="between two large objects"),
-    pytest.param(f"{ROOM}.indexes", "note_entry", 7, id="when an index is built but not committed"),
+    pytest.param(f"{ROOM}.indexes", "_Sessions.restore", 7, id="between two indexes"),
     pytest.param(f"{ROOM}.finishing", "set_sequences", 1, id="before the sequences"),
     pytest.param(f"{ROOM}.finishing", "grant_all", 1, id="before the privileges"),
     pytest.param(f"{ROOM}.finishing", "analyse", 1, id="before the statistics"),
@@ -131,7 +131,7 @@ def test_what_a_crash_of_the_target_undid_is_copied_again(full: Databases) -> No
 
 
 def test_another_database_is_not_the_jobs(full: Databases) -> None:
-    killed(full, f"{ROOM}.indexes", "note_entry", 3)
+    killed(full, f"{ROOM}.indexes", "_Sessions.restore", 4)
     name = f"{full.name}_source"
     other = full.source.replace(name, "postgres")
     target = full.target.replace(f"{full.name}_target", "postgres")
@@ -144,7 +144,7 @@ def test_another_database_is_not_the_jobs(full: Databases) -> None:
 
 
 def test_an_archive_that_was_changed_is_not_carried_out(full: Databases) -> None:
-    killed(full, f"{ROOM}.indexes", "note_entry", 3)
+    killed(full, f"{ROOM}.indexes", "_Sessions.restore", 4)
     place = full.job / "_dbdyno" / "schema.dump"
     place.write_bytes(place.read_bytes().replace(b"PRIMARY KEY", b"UNIQUE     "))
     done = full.resume()
@@ -163,7 +163,7 @@ def test_a_restart_takes_back_what_is_there(full: Databases) -> None:
 
 
 def test_a_job_whose_database_was_made_anew_begins_again(full: Databases) -> None:
-    killed(full, f"{ROOM}.indexes", "note_entry", 3)
+    killed(full, f"{ROOM}.indexes", "_Sessions.restore", 4)
     name = f"{full.name}_target"
     target = full.target.replace(name, "postgres")
     full.run(target, f"drop database {name} with (force)", f"create database {name} template template0")
@@ -173,7 +173,7 @@ def test_a_job_whose_database_was_made_anew_begins_again(full: Databases) -> Non
 
 
 def test_an_aborted_job_says_what_is_left(full: Databases) -> None:
-    killed(full, f"{ROOM}.indexes", "note_entry", 3)
+    killed(full, f"{ROOM}.indexes", "_Sessions.restore", 4)
     assert "holds a part of what was to come: drop it" in dbdyno("move", "abort", full.job).stdout
     assert "the job is aborted" in full.resume().stderr
 
@@ -198,7 +198,7 @@ def test_an_interrupted_job_says_how_it_goes_on(full: Databases) -> None:
     def interrupt(*given: object) -> None:
         raise KeyboardInterrupt
 
-    with mock.patch.object(indexes, "note_entry", interrupt):
+    with mock.patch.object(indexes._Sessions, "restore", interrupt):
         done = full.move()
     assert done.returncode == 130
     assert f"finished chunks are kept; next: `dbdyno move resume {full.job}" in done.stderr

@@ -100,6 +100,7 @@ def fill(work: Job, source: Postgres, snapshot: Snapshot, conn: psycopg.Connecti
             entries = schema.by_stage(work.archive())[schema.BEFORE]
             work.say(f"schema: {counted(len(entries), 'statement')} before the rows")
             schema.restore_before(conn, entries, plan.id, work.ledger.folder, drops_public=not facts.has_public)
+    work.ledger.is_durable = False
     missing = rows.reconcile(conn, work.ledger)
     size = sum(one.relations[0].bytes for one in plan.tables)
     began = time.monotonic()

@@ -22,9 +22,12 @@ from dbdyno.move.database.schema import Restorer, refusal
 from dbdyno.move.database.target import note_entry, session
 
 LEAST_BYTES, MOST_BYTES = 64 << 20, 1 << 30
+PLAIN = ("INDEX", "INDEX ATTACH", "CONSTRAINT", "FK CONSTRAINT", "CHECK CONSTRAINT", "COMMENT")
+"""Kinds of objects without an owner or a role of their own."""
 SHARED = ("INDEX",)
 """Kinds of statements of which several may run on one table at once."""
 LOOK_S = 0.2
+NOTE = "insert into dbdyno_move.entry values ({})"
 MEMORY_SQL = """
 select pg_size_bytes(current_setting('shared_buffers')), pg_size_bytes(current_setting('maintenance_work_mem'))
 """
@@ -188,14 +191,22 @@ class _Sessions:
         """Restore an entry in the session of this thread; `alone` lets the server use parallel workers."""
         restorer = self._restorer()
         conn = restorer.conn
+        parallel = f"set local max_parallel_maintenance_workers to {'default' if alone else '0'}"
         try:
+            words = restorer.words(entry) if entry.kind in PLAIN else None
+            if words is not None and not restorer.notes:
+                # One message to the server instead of five.
+                conn.execute(f"begin; {parallel}; {words}; {NOTE.format(entry.id)}; commit".encode())
+                return
             with conn.transaction():
-                parallel = "default" if alone else "0"
-                conn.execute(f"set local max_parallel_maintenance_workers to {parallel}".encode())
+                conn.execute(parallel.encode())
+                restorer.notes.clear()
                 restorer.restore(entry)
                 restorer.write_notes()
                 note_entry(conn, entry.id)
         except psycopg.Error as error:
+            if not conn.closed:
+                conn.rollback()
             raise refusal(entry, error) from None
 
     def _restorer(self) -> Restorer:

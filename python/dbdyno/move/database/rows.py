@@ -30,6 +30,10 @@ UNLOGGED_SQL = """
 select n.nspname::text, c.relname::text from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r' and c.relpersistence = 'u'
 """
+FROZEN_BYTES = 1 << 20
+"""Size from which a table is worth a file of its own that replaces its empty one [bytes]."""
+COUNTED_CHUNKS = 500
+"""Number of chunks up to which each session tells its costs, for which it looks through all locks of the server."""
 NOTE = "insert into dbdyno_move.chunk values ({number}, {{rows}}, {{bytes}}, '{{hash}}')"
 """Statement that notes a chunk; the core fills in what is left in braces."""
 
@@ -91,7 +95,7 @@ def maker(target: Postgres, conn: psycopg.Connection[Any]) -> Make:
                 "workers": how.workers,
                 "memory_bytes": how.memory_bytes,
                 "rate_bytes_per_s": how.rate_bytes_per_s,
-                "cost_sql": cost_sql(snapshot.conn.info.server_version),
+                "cost_sql": cost_sql(snapshot.conn.info.server_version) if len(chunks) <= COUNTED_CHUNKS else None,
             }
         )
 
@@ -123,7 +127,7 @@ def chunks_of(
 
 
 def _is_frozen(table: Table, counts: dict[int, int], chunk: Chunk) -> bool:
-    return counts[chunk.table] == 1 and chunk.bytes > 0 and table.kind == "table"
+    return counts[chunk.table] == 1 and chunk.bytes >= FROZEN_BYTES and table.kind == "table"
 
 
 def _copy(conn: psycopg.Connection[Any], table: Table, *, frozen: bool) -> str:

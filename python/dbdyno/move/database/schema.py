@@ -108,10 +108,13 @@ class Restorer:
         except psycopg.Error as error:
             raise refusal(entry, error) from None
 
-    def _restore(self, entry: Entry) -> None:
+    def words(self, entry: Entry) -> str:
+        """Return the statements that make an object, without its owner."""
         words = self._settings(entry)
-        if not entry.sql.lstrip().startswith("--"):
-            words += entry.sql
+        return words if entry.sql.lstrip().startswith("--") else words + entry.sql
+
+    def _restore(self, entry: Entry) -> None:
+        words = self.words(entry)
         if words.strip() and not self._tried(words, entry):
             return
         if entry.relation_kind == "p" and entry.access_method and entry.owned:

@@ -55,6 +55,9 @@ class Ledger:
     The manifest's plan is sealed: it is executed only if this user made it.
     """
 
+    is_durable = True
+    """False if records need not survive a crash of this machine, because the target notes finished chunks itself."""
+
     def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
         self.folder = folder
         self.manifest = manifest
@@ -174,7 +177,7 @@ class Ledger:
 
     def record(self, done: Mapping[str, Any]) -> None:
         """Write the record of a finished chunk."""
-        self._write(self._place(int(done["number"])), done)
+        self._write(self._place(int(done["number"])), done, durable=self.is_durable)
 
     def records(self) -> dict[int, MoveRecord]:
         """Return the records of finished chunks by chunk number; a record whose file is missing is left out.
@@ -298,9 +301,9 @@ class Ledger:
     def _place(self, number: int) -> Path:
         return self.folder / INNER / "chunks" / f"{number:05}.json"
 
-    def _write(self, place: Path, value: Mapping[str, Any]) -> None:
+    def _write(self, place: Path, value: Mapping[str, Any], *, durable: bool = True) -> None:
         try:
-            write_whole(place, json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n", durable=True)
+            write_whole(place, json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n", durable=durable)
         except OSError as error:
             raise _cannot(place, error) from None
 
