@@ -114,6 +114,16 @@ def test_a_snapshot_that_is_held_lets_the_job_go_on_as_of_then(full: Databases) 
     assert {name for name in before if before[name] != there[name]} == set()
 
 
+def test_a_job_that_begins_again_holds_its_new_snapshot(full: Databases) -> None:
+    killed(full, "dbdyno.move.ledger.folder", "Ledger.record", 4)
+    killed(full, "dbdyno.move.ledger.folder", "Ledger.record", 4, "--hold", "60")
+    full.run(full.source, "update app.people set age = 7")
+    done = full.resume()
+    assert "is still held" in done.stderr
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert full.rows(full.target, "select count(*) < 2000 from app.people where age = 7") == [(True,)]
+
+
 def test_what_a_crash_of_the_target_undid_is_copied_again(full: Databases) -> None:
     killed(full, f"{ROOM}.large_objects", "copy_all", 1, "--hold", "60")
     engine = full.there

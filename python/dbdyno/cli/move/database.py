@@ -38,7 +38,7 @@ def hand_over(source: str, to: str, level: str, how: How, rest: Mapping[str, Any
     begun = begun_in(rest["job"])
     if begun is not None:
         with shared.goes_on(begun.folder):
-            go_on(begun, source, to, how, level, rest["form"])
+            go_on(begun, source, to, how, level, rest["form"], hold=rest["hold"])
         return
     opened, target, job = Postgres.open(source, keep_first=True), Postgres.open(to, keep_first=True), new_id()
 
@@ -84,7 +84,15 @@ def begun_in(folder: Path | None) -> Ledger | None:
 
 
 def go_on(
-    ledger: Ledger, source: str, to: str, how: How, level: str, form: str | None, *, restart: bool = False
+    ledger: Ledger,
+    source: str,
+    to: str,
+    how: How,
+    level: str,
+    form: str | None,
+    *,
+    hold: int = 0,
+    restart: bool = False,
 ) -> None:
     """Go on with a job and print the result."""
     from dbdyno.bench.postgres.server import Postgres
@@ -98,6 +106,7 @@ def go_on(
         shared.say,
         shared.meter,
         level=level,
+        hold=hold,
         restart=restart,
     )
     show(moved, form)

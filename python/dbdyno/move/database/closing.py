@@ -106,7 +106,7 @@ def conclude(work: Job, conn: psycopg.Connection[Any]) -> Moved:
     """Compare both schemas, and close the job."""
     ledger, plan = work.ledger, work.plan
     entries = work.archive()
-    with work.phase("checking"):
+    with work.phase("comparing"):
         place = ledger.folder / INNER / AFTERWARDS
         after = schema.take_schema(work.target, work.programs, place, plan.id)
         known = ledger.manifest["database"]

@@ -6,7 +6,7 @@
     indexes                          statement by statement, each with a note at the target
     finishing                        sequences, privileges, materialized views, optimizer statistics
     checking, then one transaction   rows read again; the mark goes, event triggers come
-    checking                         both schemas compared
+    comparing                        both schemas
 
 Only rows and large objects need the source's snapshot: all else is in the archive, which the job keeps. A job whose
 snapshot was lost before all rows were there takes back what it made, and begins again in the same folder.
@@ -106,6 +106,7 @@ def resume_database(
     meter: Meter,
     *,
     level: str,
+    hold: int = 0,
     restart: bool = False,
 ) -> Moved:
     """Go on with a job, wherever it was ended.
@@ -118,6 +119,7 @@ def resume_database(
         say: Called with each line for the user.
         meter: Returns the progress display for one phase.
         level: What to check: `counts`, or `target` to read the target's rows again.
+        hold: Seconds for which a separate process keeps a new snapshot after a crash; 0 for not at all.
         restart: Take back what is there and begin again, although it could go on.
 
     Raises:
@@ -161,7 +163,8 @@ def resume_database(
         with snapshot:
             ledger.forget()
             write_plan(work, opened, snapshot, inventory, conn, job, "restarted")
-            fill(work, opened, snapshot, conn)
+            with held(opened, snapshot, ledger, hold):
+                fill(work, opened, snapshot, conn)
         return finish(work, conn)
 
 
