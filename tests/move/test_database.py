@@ -355,3 +355,35 @@ def test_a_terminal_shows_how_far_rows_and_indexes_are(databases: Databases) -> 
     assert shown.count(b"100%") == 3  # rows, indexes, the target read again
     assert b"rows: 1 table" in shown
     assert b"indexes and constraints: 1 to build" in shown
+
+
+def test_bytes_of_no_encoding_stay_as_they_are(databases: Databases) -> None:
+    for dsn, end in ((databases.source, "source"), (databases.target, "target")):
+        name, server = f"{databases.name}_{end}", dsn.replace(f"{databases.name}_{end}", "postgres")
+        made = f"create database {name} encoding sql_ascii template template0 lc_collate 'C' lc_ctype 'C'"
+        databases.run(server, f"drop database {name}", made)
+    databases.run(
+        databases.source,
+        "create table t (a text, e text[])",
+        r"insert into t values (convert_from('\xe9ff', 'SQL_ASCII'), array[convert_from('\xc3', 'SQL_ASCII')])",
+    )
+    done = databases.move()
+    assert done.returncode == 0, done.stderr + done.stdout
+    asked = "select encode(convert_to(a, 'SQL_ASCII'), 'hex'), encode(convert_to(e[1], 'SQL_ASCII'), 'hex') from t"
+    assert databases.rows(databases.target, asked) == [(b"e9ff", b"c3")]  # psycopg decodes nothing
+
+
+def test_a_database_in_another_encoding_is_converted_and_told(databases: Databases) -> None:
+    name, server = f"{databases.name}_source", databases.source.replace(f"{databases.name}_source", "postgres")
+    made = f"create database {name} encoding latin1 template template0 lc_collate 'C' lc_ctype 'C'"
+    databases.run(server, f"drop database {name}", made)
+    databases.run(
+        databases.source,
+        "set client_encoding = 'UTF8'",
+        'create table "né" ("ü" text)',
+        "insert into \"né\" values ('été')",
+    )
+    done = databases.move()
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert "the target's encoding is UTF8, the source's LATIN1" in done.stdout
+    assert databases.rows(databases.target, 'select "ü" from "né"') == [("été",)]

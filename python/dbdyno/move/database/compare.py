@@ -50,7 +50,7 @@ def sums_of(ledger: Ledger, plan: Plan) -> list[Sum]:
 
 
 def read_again(
-    target: Postgres, conn: psycopg.Connection[Any], plan: Plan, how: How, show: Show | None = None
+    target: Postgres, conn: psycopg.Connection[Any], plan: Plan, how: How, encoding: str, show: Show | None = None
 ) -> list[Sum]:
     """Read the target's tables and return rows and hash of each.
 
@@ -68,7 +68,7 @@ def read_again(
     job = _core.MoveJob(
         {
             "connection": {**target.conninfo(), "application_name": application(plan.id)},
-            "session_sql": [session_settings(conn, lasting=True), settings_sql(conn)],
+            "session_sql": [session_settings(conn, lasting=True), settings_sql(conn, encoding)],
             "tables": [{"columns": [one.spec() for one in table.columns]} for table in tables],
             "chunks": [
                 {

@@ -43,6 +43,7 @@ def write_plan(
     about = {
         **inventory.sizes(),
         "archives": archives,
+        "encoding": rows.encoding_of(inventory.facts.encoding, here.encoding),
         "roles": sorted(owners | set(inventory.roles)),
         "kept": sorted(extensions_of(conn)),
         "notes": _notes(inventory, here, entries),
@@ -107,7 +108,9 @@ def fill(work: Job, source: Postgres, snapshot: Snapshot, conn: psycopg.Connecti
     if missing:
         work.say(f"rows: {counted(len(plan.tables), 'table')}, {size / 1e6:,.1f} MB, {counted(missing, 'chunk')}")
         how = replace(work.how, progress=work.meter())
-        read_chunks(source, work.ledger, snapshot, how, work.say, rows.maker(work.target, conn))
+        read_chunks(
+            source, work.ledger, snapshot, how, work.say, rows.maker(work.target, conn, work.database["encoding"])
+        )
     work.spent["rows"] = time.monotonic() - began
     if LARGE_OBJECTS_DONE not in entries_in(conn):
         with work.phase("large objects"):

@@ -72,8 +72,13 @@ def reading_sql(conn: psycopg.Connection[Any], tables: Sequence[Table], chunk: C
     return copy_sql(conn, [plain], replace(chunk, table=0), "text" if is_lines(table) else "binary")
 
 
-def maker(target: Postgres, conn: psycopg.Connection[Any]) -> Make:
-    """Return a function that builds the core's job for some chunks."""
+def encoding_of(here: str, there: str) -> str:
+    """Return the encoding in which rows travel: that of both databases, so that nothing is converted, else UTF-8."""
+    return here if here == there else "UTF8"
+
+
+def maker(target: Postgres, conn: psycopg.Connection[Any], encoding: str) -> Make:
+    """Return a function that builds the core's job for some chunks, whose rows travel in this encoding."""
 
     def make(
         source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: How, folder: object
@@ -84,11 +89,11 @@ def maker(target: Postgres, conn: psycopg.Connection[Any]) -> Make:
                 "connection": {**source.conninfo(), "application_name": name},
                 "session_sql": [
                     *session_sql(snapshot.conn, snapshot.id),
-                    settings_sql(snapshot.conn, source=True),
+                    settings_sql(snapshot.conn, encoding, source=True),
                 ],
                 "target": {
                     "connection": {**target.conninfo(), "application_name": name},
-                    "session_sql": [session_settings(conn, lasting=True), settings_sql(conn)],
+                    "session_sql": [session_settings(conn, lasting=True), settings_sql(conn, encoding)],
                 },
                 "tables": [{"columns": [one.spec() for one in table.columns]} for table in plan.tables],
                 "chunks": chunks_of(conn, snapshot, plan, chunks),

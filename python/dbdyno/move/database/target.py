@@ -147,10 +147,17 @@ def prepare(conn: psycopg.Connection[Any]) -> None:
     conn.execute(settings_sql(conn))
 
 
-def settings_sql(conn: psycopg.Connection[Any], *, source: bool = False) -> str:
-    """Return one statement that sets a session up; a source's session only for how values are written."""
-    chosen = ("search_path", "lc_monetary") if source else tuple(SESSION)
-    each = sql.SQL(", ").join(sql.SQL("set_config({}, {}, false)").format(name, SESSION[name]) for name in chosen)
+def settings_sql(conn: psycopg.Connection[Any], encoding: str = "UTF8", *, source: bool = False) -> str:
+    """Return one statement that sets a session up.
+
+    Args:
+        conn: Used to quote values.
+        encoding: The encoding in which rows travel.
+        source: Set only how values are written, as needed by a session that reads.
+    """
+    chosen = {name: SESSION[name] for name in (("search_path", "lc_monetary") if source else SESSION)}
+    chosen["client_encoding"] = encoding
+    each = sql.SQL(", ").join(sql.SQL("set_config({}, {}, false)").format(*pair) for pair in chosen.items())
     return sql.SQL("select {}").format(each).as_string(conn)
 
 
