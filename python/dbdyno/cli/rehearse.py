@@ -86,8 +86,9 @@ def command(
     """
     from dbdyno.base.signals import Interrupted, Stopping
     from dbdyno.cli.compare import form_asked
-    from dbdyno.rehearse.job import Request, carry_out
+    from dbdyno.rehearse.job import carry_out
     from dbdyno.rehearse.rehearsal import Budget
+    from dbdyno.rehearse.request import Request
     from dbdyno.trace.units import length_ns
 
     form_asked(form, output)
