@@ -28,6 +28,7 @@ BENCHES = {
     "record": "Exact waits",
     "record_beside": "Sampled beside exact",
     "proxy": "The proxy",
+    "rehearse": "Rehearsing a large load",
     "snapshot": "Snapshots",
     "top": "The live screen",
     "fleet": "Many targets in one watch",

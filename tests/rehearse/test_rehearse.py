@@ -131,6 +131,21 @@ def test_a_reserved_word_is_named_across_versions(tmp_path: Path) -> None:
     assert failed["cause"]["sentence"].startswith("system_user is a reserved word on 1")
 
 
+def test_a_new_server_is_made_of_the_old_one(engine: EmbeddedPostgres, captured: Path, tmp_path: Path) -> None:
+    old = database(engine, "old", "alter database old set random_page_cost = 2", template="shop")
+    before = sums(old)
+    newer = find_binaries({**os.environ, "DBDYNO_ENGINE": "wheel", "DBDYNO_PG_BIN": ""})
+    words = ("--new", f"bindir={newer.bindir}", "--load", captured, "--for", "8s", "--out", tmp_path / "runs")
+    done = dbdyno("rehearse", old, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    model = model_in(tmp_path / "runs")
+    assert model["sides"][1]["version"] // 10000 == newer.major
+    assert {row["decision"] for row in model["statements"]} <= {"same", "faster", "unclear", "slower"}, "none fails"
+    assert any("random_page_cost" in note for note in model["load"]["notes"])
+    assert "random_page_cost" not in [row["name"] for row in model["settings"]]
+    assert sums(old) == before
+
+
 def test_a_database_in_use_is_refused_and_nothing_is_made(
     engine: EmbeddedPostgres, captured: Path, tmp_path: Path
 ) -> None:
@@ -154,8 +169,11 @@ def test_a_target_without_the_tables_says_what_lacks(engine: EmbeddedPostgres, c
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("OLD", "--load", "statements"), "give either NEW or --change"),
-        (("OLD", "NEW", "--change", "set jit = off", "--load", "statements"), "give either NEW or --change"),
+        (("OLD", "--load", "statements"), "give one of NEW, --change and --new"),
+        (("OLD", "NEW", "--change", "set jit = off", "--load", "statements"), "give one of NEW, --change and --new"),
+        (("OLD", "--new", "version=9", "--load", "statements"), "no PostgreSQL 9 is installed here"),
+        (("OLD", "--new", "bindir=/nowhere", "--load", "statements"), "does not hold a PostgreSQL server"),
+        (("OLD", "--new", "newest", "--load", "statements"), "expected bindir=FOLDER or version=17"),
         (("OLD", "NEW", "--load", "statements", "--threshold", "much"), "expected a share"),
         (("OLD", "--change", "creat index", "--load", "nothing"), "syntax error"),
         (("OLD", "--change", "set jit = off", "--load", "nothing"), "is no run folder"),

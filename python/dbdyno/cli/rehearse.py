@@ -38,6 +38,12 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     metavar="SQL",
     help="Make the new side by this statement: SET for its sessions, any other in a copy of the database. Repeatable.",
 )
+@click.option(
+    "--new",
+    "programs",
+    metavar="bindir=DIR|version=N",
+    help="Make the new side: a server of these programs with OLD's settings and a copy of its database.",
+)
 @click.option("--for", "length", default="2min", show_default=True, metavar="TIME", help="Stop after this time.")
 @click.option("--threshold", default="10%", show_default=True, help="Slowdown from which on a statement counts.")
 @click.option("--sets", default=5, show_default=True, type=click.IntRange(1, 20), help="Sets of values by statement.")
@@ -63,6 +69,7 @@ def command(
     new: str | None,
     load: str,
     changes: tuple[str, ...],
+    programs: str | None,
     length: str,
     threshold: str,
     sets: int,
@@ -76,10 +83,12 @@ def command(
     """Execute your own statements on OLD and NEW, and tell which become slower, fail or answer differently.
 
     OLD and NEW are copies that nobody uses; what looks like production is refused. Each transaction is rolled back.
-    Without NEW the new side is OLD with --change. Exit 1 for what --fail-on names, or where there is no verdict.
+    Without NEW the new side is OLD with --change, or a server that --new makes. Exit 1 for what --fail-on names, or
+    where there is no verdict.
 
     \b
     dbdyno rehearse postgresql://copy-13/app postgresql://copy-17/app --load runs/monday
+    dbdyno rehearse postgresql://copy/app --new version=17 --load runs/monday
     dbdyno rehearse postgresql://copy/app --change 'create index on orders (customer)' --load runs/monday
     dbdyno rehearse postgresql://copy/app --change 'set random_page_cost = 1.1' --load statements
     dbdyno rehearse OLD NEW --load runs/monday --fail-on regression --fail-on failure -o verdict.md    in a build
@@ -92,15 +101,15 @@ def command(
     from dbdyno.trace.units import length_ns
 
     form_asked(form, output)
-    if (new is None) == (not changes):
-        raise click.UsageError("give either NEW or --change, so that there are two sides to compare")
+    if sum(map(bool, (new, changes, programs))) != 1:
+        raise click.UsageError("give one of NEW, --change and --new, so that there are two sides to compare")
     share = _share(threshold)
     seconds, limit_ms = length_ns(length, "--for") / 1e9, length_ns(timeout, "--timeout") // 1_000_000
     seed = secrets.randbelow(10**9) if seed is None else seed
     with Stopping() as stopping:
         show = _show if sys.stderr.isatty() else _quiet
         budget = Budget(seconds, show, stopping.is_asked)
-        with _sides(old, new, changes, show, stopping.is_asked) as (before, after):
+        with _sides(old, new, changes, programs, show, stopping.is_asked) as (before, after):
             for side in (before, after):
                 side.timeout_ms, side.stop = limit_ms, None
             given = _load(load, before, sets)
@@ -119,11 +128,21 @@ def command(
 
 @contextmanager
 def _sides(
-    old: str, new: str | None, changes: tuple[str, ...], show: Callable[[str], None], stop: Callable[[], bool]
+    old: str,
+    new: str | None,
+    changes: tuple[str, ...],
+    programs: str | None,
+    show: Callable[[str], None],
+    stop: Callable[[], bool],
 ) -> Iterator[tuple[Side, Side]]:
-    from dbdyno.rehearse.sides import two_servers, with_change
+    from dbdyno.rehearse.sides import two_servers, with_change, with_new_server
 
-    opened = two_servers(old, new) if new is not None else with_change(old, changes, show, stop)
+    if new is not None:
+        opened = two_servers(old, new)
+    elif programs is not None:
+        opened = with_new_server(old, programs, show)
+    else:
+        opened = with_change(old, changes, show, stop)
     with opened as sides:
         yield sides
 

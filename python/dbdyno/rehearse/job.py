@@ -35,6 +35,7 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     catalogs = read_catalog(old.server), read_catalog(new.server)
     volatile = tuple({*catalogs[0].volatile, *catalogs[1].volatile})
     load = replace(load, statements=[replace(one, left_out=unsuited(one, volatile)) for one in load.statements])
+    load = replace(load, notes=(*load.notes, *old.notes, *new.notes))
     run = new_run(
         request.out,
         request.title,

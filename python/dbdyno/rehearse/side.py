@@ -44,6 +44,8 @@ class Side:
         server: The server.
         timeout_ms: Limit of each statement [ms].
         settings: Statements that are run at the beginning of each transaction, such as a setting under test.
+        stop: Called while a statement runs; the statement is cancelled when it returns True.
+        notes: Sentences on how the side was made.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Side:
     timeout_ms: int = 30_000
     settings: tuple[str, ...] = ()
     stop: Any = None
+    notes: tuple[str, ...] = ()
     _connection: Any = field(default=None, repr=False)
 
     @property

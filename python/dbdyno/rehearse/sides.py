@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import psycopg
 from psycopg import sql
@@ -32,6 +32,40 @@ def two_servers(old: str, new: str) -> Iterator[tuple[Side, Side]]:
         refuse_production(server)
     with _closing(Side("old", servers[0]), Side("new", servers[1])) as sides:
         yield sides
+
+
+@contextlib.contextmanager
+def with_new_server(dsn: str, new: str, show: Show) -> Iterator[tuple[Side, Side]]:
+    """Open a server and, as the new side, a server of ours of other programs with a copy of the database.
+
+    Args:
+        dsn: The old server.
+        new: Programs of the new one: `bindir=FOLDER` or `version=17`.
+        show: Called with a line on the progress.
+
+    Raises:
+        TargetError: A server does not answer or start, or looks like production.
+        MoveError: The database cannot be moved.
+    """
+    from dbdyno.rehearse.new_server import copied_server, named_binaries
+
+    binaries = named_binaries(new)
+    server = Postgres.open(dsn)
+    refuse_production(server)
+    with (
+        copied_server(server, binaries, show) as (copy, carried),
+        _closing(Side("old", server, notes=_notes(carried.settings, carried.gone)), Side("new", copy)) as sides,
+    ):
+        yield sides
+
+
+def _notes(settings: Mapping[str, str], gone: Sequence[str]) -> tuple[str, ...]:
+    notes = []
+    if settings:
+        notes.append(f"Settings of the old server that the new one has: {', '.join(sorted(settings))}.")
+    if gone:
+        notes.append(f"Settings of the old server that its version does not have: {', '.join(sorted(gone))}.")
+    return tuple(notes)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,164 @@
+"""A new side made from the old one: a server of ours of another version, with the old settings and a copy of the data.
+
+Only settings that change plans or execution are carried, and those that sessions see; the new server keeps its own
+places, sizes of logs and limits of connections. Settings that the new version renamed take their new name, settings
+that it no longer has are named.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from psycopg import errors, sql
+
+from dbdyno.base.errors import TargetError
+from dbdyno.base.processes import child_environment
+from dbdyno.bench.postgres.binaries import Binaries, binaries_in, inspect, installed_folders, newest, wheel_folders
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.database.job import move_database
+from dbdyno.move.reading.run import JobOptions, new_id
+from dbdyno.rehearse.causes import TRIED
+from dbdyno.rehearse.settings import settable
+
+CARRIED = (
+    *TRIED,
+    "default_statistics_target",
+    "shared_buffers",
+    "temp_buffers",
+    "maintenance_work_mem",
+    "max_parallel_workers",
+    "max_worker_processes",
+    "cursor_tuple_fraction",
+    "jit_inline_above_cost",
+    "jit_optimize_above_cost",
+    "parallel_leader_participation",
+    "force_parallel_mode",
+    "timezone",
+    "datestyle",
+    "intervalstyle",
+    "bytea_output",
+    "default_transaction_isolation",
+    "standard_conforming_strings",
+    "transform_null_equals",
+    "quote_all_identifiers",
+    "operator_precedence_warning",
+    "db_user_namespace",
+)
+"""Settings that a new server takes over if the old one has them from its files or its command line."""
+RENAMED = {"force_parallel_mode": "debug_parallel_query"}
+"""Settings that a later version has under another name: `force_parallel_mode` since PostgreSQL 16."""
+_SET = """select name, setting || coalesce(' ' || unit, '') from pg_settings
+where source in ('configuration file', 'command line', 'database', 'user', 'database user') and name = any(%s)"""
+_KIND = """select pg_encoding_to_char(encoding), datcollate, datctype, pg_database_size(oid) from pg_database
+where datname = current_database()"""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """Settings for the new server, and the names of those that it does not have."""
+
+    settings: Mapping[str, str]
+    gone: tuple[str, ...]
+
+
+def named_binaries(text: str) -> Binaries:
+    """Return the server that `bindir=FOLDER` or `version=17` names.
+
+    Raises:
+        TargetError: The folder has no server, or no server of the version is installed.
+    """
+    kind, _, value = text.partition("=")
+    if kind == "bindir" and value:
+        return binaries_in(Path(value).expanduser(), "--new")
+    if kind != "version" or not value.isdigit():
+        raise TargetError(
+            f"--new {text}: expected bindir=FOLDER or version=17", next_step="name a folder with a server's programs"
+        )
+    folders = (*installed_folders(os.environ), *Path("target/matrix").glob("*/bin"), *wheel_folders())
+    found = newest(one for one in inspect(folders, "--new") if one.major == int(value))
+    if found is None:
+        raise TargetError(
+            f"no PostgreSQL {value} is installed here",
+            next_step=f"install it, or name the folder of its programs: --new bindir=/usr/lib/postgresql/{value}/bin",
+        )
+    return found
+
+
+def carried_settings(old: Postgres, binaries: Binaries) -> Carried:
+    """Return the old server's settings in the form in which a server of these programs takes them."""
+    with contextlib.closing(old.connect()) as conn:
+        rows = conn.execute(_SET, [list(CARRIED)]).fetchall()
+    known = _known_settings(binaries)
+    settings, gone = {}, []
+    for name, value in rows:
+        own = name if name in known else RENAMED.get(name, name)
+        if own in known:
+            settings[own] = settable(str(value))
+        else:
+            gone.append(str(name))
+    return Carried(settings, tuple(gone))
+
+
+@contextlib.contextmanager
+def copied_server(old: Postgres, binaries: Binaries, show: Callable[[str], None]) -> Iterator[tuple[Postgres, Carried]]:
+    """Start a server of these programs with a copy of the old database; it is removed when the context ends.
+
+    Raises:
+        TargetError: The disk is too small, or the server does not start or lacks the database's locale.
+        MoveError: The database cannot be moved.
+    """
+    name = old.libpq_parameters()["dbname"]
+    with contextlib.closing(old.connect()) as conn:
+        encoding, collate, ctype, size = conn.execute(_KIND).fetchone() or ("UTF8", "C", "C", 0)
+    _refuse_small_disk(int(size))
+    carried = carried_settings(old, binaries)
+    show(f"starting PostgreSQL {binaries.version}")
+    with EmbeddedPostgres(binaries=binaries, settings=dict(carried.settings)) as engine:
+        server = Postgres.on(engine)
+        made = sql.SQL("create database {} template template0 encoding {} lc_collate {} lc_ctype {}")
+        if name != "postgres":
+            with contextlib.closing(server.connect(statement_timeout_ms=0)) as conn:
+                try:
+                    conn.execute(made.format(sql.Identifier(name), *map(sql.Literal, (encoding, collate, ctype))))
+                except (errors.WrongObjectType, errors.InvalidParameterValue) as error:
+                    raise TargetError(
+                        f"the new server cannot have the database's locale {collate}: {error}",
+                        next_step="install the locale on this machine, or make the new server by hand",
+                    ) from None
+        own = server.in_database(name)
+        with tempfile.TemporaryDirectory(prefix="dbdyno-rehearse-") as folder:
+            job = Path(folder) / "job"
+            move_database(old, own, lambda: job, new_id(), JobOptions(), show, lambda: None, hold=0, level="counts")
+        yield own, carried
+
+
+def _known_settings(binaries: Binaries) -> set[str]:
+    """Return the names of the settings that a server's program knows."""
+    done = subprocess.run(
+        [binaries.program("postgres"), "--describe-config"],
+        env=child_environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return {line.split("\t", 1)[0].lower() for line in done.stdout.splitlines()}
+
+
+def _refuse_small_disk(size: int) -> None:
+    place = Path(tempfile.gettempdir() if os.environ.get("TMPDIR") else "/var/tmp")  # noqa: S108 - asked for its room
+    found = os.statvfs(place)
+    free = found.f_bavail * found.f_frsize
+    if size * 1.3 > free:
+        raise TargetError(
+            f"the copy needs about {size * 1.3 / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free",
+            where=str(place),
+            next_step="set TMPDIR to a folder with more room",
+        )
