@@ -28,9 +28,11 @@ LEAST_BLOCKS, FIRST_BLOCKS = 3, 6
 CONFIRMING, CONFIRMING_MOST = 8, 40
 """Least and largest number of fresh blocks for a statement that looks slower; more than the least if there is time."""
 INNER_NS = 2_000_000
-"""Time that a set of values takes at least in a block, by repetition [ns]."""
+"""Time that a set of values takes at least in a block, by repetition, unless there is too little time for it [ns]."""
 INNER_MOST = 40
-_ANSWERS_SHARE, _CONFIRM_SHARE, _BLOCK_SHARE = 0.45, 0.3, 0.02
+_ANSWERS_SHARE, _CONFIRM_SHARE = 0.45, 0.3
+_BLOCK_SHARE, _FIRST_SHARE = 0.02, 0.3
+"""Shares of the time: the most for one block, and for the first blocks of all statements together."""
 _TIMED_OUT = "57014"
 
 
@@ -69,6 +71,7 @@ class Rehearsed:
         reason: Why it could not be judged; empty if it could.
         inner: How often a block executes each set of values.
         sets_most: Largest number of sets that are timed, so that a block of a slow statement does not take all time.
+        inner_ns: Time that a set of values takes at least in a block, by repetition [ns].
     """
 
     statement: Statement
@@ -80,6 +83,7 @@ class Rehearsed:
     reason: str = ""
     inner: list[int] = field(default_factory=list)
     sets_most: int = 1_000
+    inner_ns: float = INNER_NS
 
     @property
     def timed(self) -> list[Parameters]:
@@ -212,9 +216,11 @@ def _plan(side: Side, parameters: Parameters, statement: Statement) -> str:
 
 def _measure(items: list[Rehearsed], old: Side, new: Side, budget: Budget, dice: random.Random) -> None:
     """Give each statement its first blocks, then time to what weighs most and is least certain."""
+    block_ns = 1e9 * budget.seconds * min(_BLOCK_SHARE, _FIRST_SHARE / ((FIRST_BLOCKS + 1) * max(len(items), 1)))
     for item in items:
-        mean_s = sum(one.elapsed_ns for one in item.trials) / len(item.trials) / 1e9
-        item.sets_most = max(1, int(budget.seconds * _BLOCK_SHARE / max(mean_s, 1e-6)))
+        mean_ns = sum(one.elapsed_ns for one in item.trials) / len(item.trials)
+        item.sets_most = max(1, int(block_ns / max(mean_ns, 1)))
+        item.inner_ns = min(INNER_NS, block_ns / 2 / len(item.timed))
     share = 1.0 - _CONFIRM_SHARE * (1.0 - _ANSWERS_SHARE)
     for number in range(FIRST_BLOCKS + 1):
         dice.shuffle(items)
@@ -257,7 +263,7 @@ def _block(item: Rehearsed, old: Side, new: Side, dice: random.Random, *, keep: 
                         found[side.name].append(side.execute(parameters, undo=writes))
                 if first:
                     least = min(*found[old.name], *found[new.name])
-                    item.inner.append(max(1, min(INNER_MOST, round(INNER_NS / max(least, 1)))))
+                    item.inner.append(max(1, min(INNER_MOST, round(item.inner_ns / max(least, 1)))))
                 for name, times in found.items():
                     spent[name] += statistics.median(times)
     except FailedError as error:
