@@ -116,7 +116,7 @@ def test_a_snapshot_that_is_held_lets_the_job_go_on_as_of_then(full: Databases) 
 
 def test_a_job_that_begins_again_holds_its_new_snapshot(full: Databases) -> None:
     killed(full, "dbdyno.move.ledger.folder", "Ledger.record", 4)
-    killed(full, "dbdyno.move.ledger.folder", "Ledger.record", 4, "--hold", "60")
+    killed(full, f"{ROOM}.large_objects", "_copy_one", 1, "--hold", "60")
     full.run(full.source, "update app.people set age = 7")
     done = full.resume()
     assert "is still held" in done.stderr

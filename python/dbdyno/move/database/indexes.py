@@ -1,8 +1,9 @@
 """Statements after the rows, by several sessions: indexes and constraints, the largest first.
 
 A statement begins when all that it needs is there, and none that runs has a lock in its way. Each commits together
-with a note of it, so that none is done twice after a kill. While there are enough statements for all sessions, an index
-is built by one process each: the server's own parallel workers would only get in each other's way.
+with a note of it, so that none is done twice after a kill. While all sessions have something to do, an index is built
+by one process each: the server's own parallel workers would only get in each other's way. A key of a large table, which
+nothing else on the table may accompany, has them.
 """
 
 from __future__ import annotations
@@ -139,10 +140,11 @@ def restore_all(
             try:
                 while left or running:
                     # What need each other (the archive has no such entries) would wait forever.
-                    for one in _ready(left, missing, running.values(), workers) or ([] if running else left[:1]):
-                        alone = len(left) + len(running) <= workers
+                    found = _ready(left, missing, running.values(), workers) or ([] if running else left[:1])
+                    spare = len(running) + len(found) < workers
+                    for one in found:
                         left.remove(one)
-                        running[pool.submit(sessions.restore, one.entry, alone)] = one
+                        running[pool.submit(sessions.restore, one.entry, spare)] = one
                     ended, _ = wait(running, LOOK_S, FIRST_COMPLETED)
                     for future in ended:
                         step = running.pop(future)
@@ -187,11 +189,11 @@ class _Sessions:
         self._opened: list[tuple[Any, psycopg.Connection[Any]]] = []
         self._cancelled = False
 
-    def restore(self, entry: Entry, alone: bool) -> None:
-        """Restore an entry in the session of this thread; `alone` lets the server use parallel workers."""
+    def restore(self, entry: Entry, spare: bool) -> None:
+        """Restore an entry in the session of this thread; `spare`: the server may use parallel workers."""
         restorer = self._restorer()
         conn = restorer.conn
-        parallel = f"set local max_parallel_maintenance_workers to {'default' if alone else '0'}"
+        parallel = f"set local max_parallel_maintenance_workers to {'default' if spare else '0'}"
         try:
             words = restorer.words(entry) if entry.kind in PLAIN else None
             if words is not None and not restorer.notes:
