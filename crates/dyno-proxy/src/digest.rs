@@ -5,6 +5,7 @@
 //! grows with the number of distinct statements, not with the number of executions.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::path::Path;
 
 use dyno_evidence::normal::normal;
@@ -108,13 +109,17 @@ struct Execution {
 ///
 /// # Errors
 /// There are no messages, or the evidence cannot be read.
-pub fn digest(run: &Path, groups: &HashMap<u32, u32>, samples: usize) -> Result<Vec<Digest>, ReplayError> {
+pub fn digest<S: BuildHasher>(
+    run: &Path,
+    groups: &HashMap<u32, u32, S>,
+    samples: usize,
+) -> Result<Vec<Digest>, ReplayError> {
     let mut sessions: HashMap<u32, Session> = HashMap::new();
     let mut found = Found::default();
     each_message(run, |kept| {
         let session = sessions.entry(kept.session).or_default();
         let group = groups.get(&kept.session).copied().unwrap_or(0);
-        session.take(kept, group, &mut found);
+        session.take(&kept, group, &mut found);
     })?;
     let mut digests = found.digests;
     for digest in &mut digests {
@@ -202,7 +207,7 @@ fn chosen(mut samples: Vec<Sample>, count: usize) -> Vec<Sample> {
 }
 
 impl Session {
-    fn take(&mut self, kept: Kept, group: u32, found: &mut Found) {
+    fn take(&mut self, kept: &Kept, group: u32, found: &mut Found) {
         if kept.is_server {
             self.server(kept.at_ns, &kept.said, group, found);
         } else {
