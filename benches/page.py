@@ -36,6 +36,7 @@ BENCHES = {
     "probe": "The redo probe against fio",
     "model": "The model",
     "move": "Moving a table",
+    "move_database": "Moving a database",
     "wide": "Wide tables",
 }
 """The benches in their order, and their headings."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from dbdyno.base.core_types import (
     DrawnScript,
@@ -177,6 +177,11 @@ class Replay:
     def timed(self) -> str: ...
 
 def captured(run: Path) -> str: ...
+
+CapturedSample: TypeAlias = tuple[int, bytes, list[bytes | None], list[bool], list[int], bool]
+CapturedStatement: TypeAlias = tuple[str, int, list[str], int, int, int, int, list[CapturedSample]]
+
+def captured_statements(run: Path, groups: Mapping[int, int], samples: int) -> list[CapturedStatement]: ...
 
 class MoveJob:
     def __init__(self, spec: MoveSpec) -> None: ...

@@ -8,6 +8,7 @@ import os
 import random
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -23,6 +24,8 @@ from dbdyno.base.errors import TargetError
 from dbdyno.base.processes import python_command, python_environment
 from dbdyno.bench.engine.unrestored import read
 from dbdyno.bench.guardian import Guardian
+from dbdyno.bench.mariadb.address import CONNECT_S
+from dbdyno.bench.mariadb.undo import MariaUndo
 from dbdyno.bench.marked_processes import MarkUndo
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
@@ -247,6 +250,30 @@ def test_a_server_that_does_not_answer_is_a_problem_not_an_exception() -> None:
     (problem,) = SqlUndo("settings", nowhere, ("select 1",), patience_s=0).carry_out()
     assert problem.startswith("settings: ")
     assert "hunter2" not in problem
+
+
+@pytest.mark.parametrize("undo_type", [SqlUndo, MariaUndo])
+def test_a_server_that_is_silent_is_asked_once_and_not_per_undo(undo_type: type[SqlUndo | MariaUndo]) -> None:
+    """Each undo waited for a login of its own, and then the guardian: a run ended 71 s after the network did."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        names = {"user": "u", "dbname": "d", "connect_timeout": "5"} if undo_type is SqlUndo else {"user": "u"}
+        connection = {"host": "127.0.0.1", "port": port, **names}
+        undos = [undo_type(f"settings {at}", connection, ("select 1",), patience_s=0) for at in range(3)]
+        with Guardian() as guardian:
+            for undo in undos:
+                guardian.push(undo)
+            begun = time.monotonic()
+            assert [len(undo.carry_out()) for undo in undos] == [1, 1, 1]
+        assert time.monotonic() - begun < 1.5 * CONNECT_S, "one login for all"
+    assert undos[1].carry_out() == ["settings 1: the server does not answer"]
+
+
+def test_a_server_that_refuses_is_asked_again() -> None:
+    nowhere = {"host": "127.0.0.1", "port": "1", "user": "u", "dbname": "d"}
+    for _ in range(2):
+        (problem,) = SqlUndo("settings", nowhere, ("select 1",), patience_s=0).carry_out()
+        assert "refused" in problem
 
 
 def test_the_guardian_goes_on_for_hours_where_the_server_is_away() -> None:

@@ -22,6 +22,7 @@ from dbdyno.bench.postgres import session
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.postgres.session import NoAnswer, StopAsked, open_session
 from dbdyno.bench.postgres.watch import Watcher
+from mariadb_server import MariaServer, missing
 from soaked import first
 
 
@@ -48,8 +49,9 @@ def test_a_silent_network_ends_a_statement_with_no_answer(network, through):
 
 def test_a_network_silent_from_the_start_ends_connecting(network, through):
     network.mode = "silent"
-    with pytest.raises(TargetError, match="timeout"):
+    with pytest.raises(TargetError, match="timeout") as failed:
         Postgres.open(make_conninfo("", **{**through, "connect_timeout": "2"}))
+    assert failed.value.unreachable, "a run ends there: it waited for one login after another, 80 s in all"
 
 
 def test_a_long_statement_lives_while_the_server_knows_it(network, through, monkeypatch):
@@ -105,19 +107,25 @@ def test_what_waits_says_how_long_no_transaction_ended(monkeypatch):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("statement", ["select 1 from pg_sleep(0.001);", "select 1 from pg_sleep(60);"])
-def test_a_run_on_a_silent_network_ends_by_itself_in_the_time_that_is_promised(lab, network, through, statement):
-    """It showed nothing for 190 s, until it was ended by a signal."""
+@pytest.mark.parametrize(
+    ("statement", "after_s"),
+    [("select 1 from pg_sleep(60);", 4), *(("select 1 from pg_sleep(0.001);", 4 + at / 20) for at in range(6))],
+)
+def test_a_run_on_a_silent_network_ends_by_itself_in_the_time_that_is_promised(
+    lab, network, through, statement, after_s
+):
+    """It showed nothing for 190 s, until it was ended by a signal; between two turns it took 80 s."""
     lab.dsn = make_conninfo("", **through)
     running = lab.start("run", lab.plan(TWO_ARMS, blocks=500, script=statement))
     assert until(lambda: list(lab.folder.glob("runs/*/manifest.json")))
-    time.sleep(4)
+    time.sleep(after_s)
     network.mode = "silent"
     begun = time.monotonic()
     _, errors = running.communicate(timeout=300)
     assert running.returncode == 2, errors
     assert time.monotonic() - begun < 45, errors
-    assert "no answer for 1" in errors and "next:" in errors
+    assert "next:" in errors
+    assert "no answer for 1" in errors or after_s > 4
 
 
 @pytest.mark.soak
@@ -201,3 +209,21 @@ def test_snap_watch_on_a_silent_network_goes_on_and_heeds_signals(lab, network, 
     _, errors = running.communicate(timeout=120)
     assert running.returncode in (0, 2), errors
     assert "internal error" not in errors and "a fault in dbdyno" not in errors
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(missing() is not None, reason=str(missing()))
+def test_a_run_on_a_silent_mariadb_ends_by_itself_in_the_time_that_is_promised(lab):
+    """A login without a limit waited for the greeting of a server that accepts and says nothing."""
+    arms = TWO_ARMS.replace("work_mem", "sort_buffer_size").replace('"8MB"', '"8M"')
+    with MariaServer() as server, FaultyNetwork(server.port) as network:
+        lab.dsn = server.dsn.replace(str(server.port), str(network.port))
+        running = lab.start("run", lab.plan(arms, blocks=500, script="select sleep(0.001);"))
+        assert until(lambda: list(lab.folder.glob("runs/*/manifest.json")))
+        time.sleep(4)
+        network.mode = "silent"
+        begun = time.monotonic()
+        _, errors = running.communicate(timeout=300)
+        assert running.returncode == 2, errors
+        assert time.monotonic() - begun < 60, errors
+        assert "no answer for 1" in errors and "next:" in errors

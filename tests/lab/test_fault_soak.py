@@ -1,7 +1,7 @@
 """Faults injected into real runs, hundreds of them: what docs/explanation/reliability.md promises, counted.
 
-    make soak                                     350 faults, 17 kinds
-    DBDYNO_FAULTS=34 pytest -s -m soak tests/lab/test_fault_soak.py
+    make soak                                     350 faults, 18 kinds
+    DBDYNO_FAULTS=36 pytest -s -m soak tests/lab/test_fault_soak.py
     DBDYNO_FAULT_FROM=231 DBDYNO_FAULT_SEED=120911 ...           the rest of a run that was cut short
 
 Prints its seed first, then each kind with its outcomes. The draws of a fault come from the seed and its

@@ -16,7 +16,7 @@ PACKAGES = (
     "rich",
     "dbdyno_plugin",
 )
-PROGRAMS = ("postgres", "initdb", "pg_ctl", "pg_config", "ssh", "sh", "git", "lsblk", "chromium")
+PROGRAMS = ("postgres", "initdb", "pg_ctl", "pg_config", "pg_dump", "ssh", "sh", "git", "lsblk", "chromium")
 IN_SCRIPTS = ("ls", "tail", "sed", "uname", "dirname", "basename", "locale", "grep", "expr", "cat")
 """What programs that are scripts start by name: Debian's pg_config, R."""
 

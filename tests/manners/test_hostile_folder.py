@@ -28,6 +28,7 @@ STARTERS = {
     "bench/clients/process.py",
     "bench/guardian.py",
     "bench/programs/bench.py",
+    "move/database/programs.py",
     "move/engines/postgres/snapshot_holder.py",
     "snapshot/sending/alerts.py",
 }
@@ -151,6 +152,20 @@ def test_what_holds_a_snapshot_imports_nothing_of_the_folder_it_is_started_in(ho
         timeout=60,
     )
     assert (done.returncode, done.stderr) == (0, b"")
+    assert hostile.taken == []
+
+
+def test_a_pg_dump_of_the_folder_is_not_run(hostile: HostileFolder) -> None:
+    """Neither where programs are looked for, nor by an empty entry of PATH."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", "from dbdyno.move.database.programs import find_programs; find_programs(10)"],
+        cwd=hostile.folder,
+        env={**os.environ, "PATH": f".::{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert b"Traceback" not in done.stderr or b"no pg_dump" in done.stderr, done.stderr
     assert hostile.taken == []
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from database_lab import Databases
 from move_lab import SETTINGS, Lab
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
@@ -31,3 +32,18 @@ def server() -> Iterator[MariaServer]:
     """A MariaDB, one for each worker that has tests of it."""
     with MariaServer(["--innodb-flush-log-at-trx-commit=0"]) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def database_target() -> Iterator[EmbeddedPostgres]:
+    """A second PostgreSQL, for databases that are moved as a whole."""
+    with EmbeddedPostgres(settings=SETTINGS) as running:
+        yield running
+
+
+@pytest.fixture
+def databases(move_engine: EmbeddedPostgres, database_target: EmbeddedPostgres, tmp_path: Path) -> Iterator[Databases]:
+    """A database to move, and an empty one on another server."""
+    made = Databases(move_engine, database_target, tmp_path)
+    yield made
+    made.close()

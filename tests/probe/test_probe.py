@@ -46,7 +46,7 @@ def test_a_probe_leaves_evidence_a_report_and_no_file(dbdyno: Command, tmp_path:
     done = dbdyno("probe", "redo", "redo.log", "--commits", "400", "--sessions", "4", *SMALL)
     if carried_out(done):
         assert done.stdout.splitlines()[1].startswith("MEASURED  A commit takes ")
-    assert "The probe itself costs" in done.stdout
+        assert "The probe itself costs" in done.stdout
     assert not (tmp_path / "redo.log").exists()
     run = find_run("last", tmp_path / "runs")
     html = (run.path / "report.html").read_text()

@@ -59,4 +59,4 @@ pub use job::{Job, Next};
 pub use read_back::{FileColumn, describe, groups, read_back};
 pub use rows::Cutter;
 pub use sink::Sink;
-pub use spec::{ChunkDone, ChunkSpec, ColumnSpec, JobSpec, Kind, PartDone, Refused, TableSpec};
+pub use spec::{AroundSpec, ChunkDone, ChunkSpec, ColumnSpec, JobSpec, Kind, PartDone, Refused, TableSpec};

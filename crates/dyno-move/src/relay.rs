@@ -11,25 +11,29 @@ use crate::spec::{ChunkDone, ChunkSpec};
 use crate::worker::{Moved, Worker};
 
 impl Worker<'_> {
-    /// Forwards a chunk in COPY's binary form; its rows are only parsed to be counted and hashed.
+    /// Forwards a chunk in COPY's binary or text form; its rows are only parsed to be counted and hashed.
     pub(crate) fn relay(&mut self, chunk: &ChunkSpec) -> Result<ChunkDone, MoveError> {
         let (started, shared) = (Instant::now(), self.shared);
         let mut target = match (&chunk.into, &mut self.target) {
             (Some(sql), Some(target)) => {
+                if let Some(around) = &chunk.around {
+                    around.before.iter().try_for_each(|sql| target.run(sql))?;
+                }
                 target.begin_in(sql)?;
                 Some(target)
             }
             _ => None,
         };
-        let mut cutter = Cutter::new(shared.spec.tables[chunk.table].columns.len());
+        let mut cutter = if chunk.lines {
+            Rows::Lines(Lines::default())
+        } else {
+            Rows::Binary(Cutter::new(shared.spec.tables[chunk.table].columns.len()))
+        };
         let (mut tally, mut bytes, mut gathered) = (Tally::default(), 0_u64, Gathered::default());
         let table = &shared.spec.tables[chunk.table];
         let copied = self.session.copy_out(&chunk.sql, table, |message| {
             bytes += message.len() as u64;
-            cutter.push(message, |row| {
-                tally.add(row.raw());
-                Ok(())
-            })?;
+            cutter.push(message, &mut tally)?;
             let Some(target) = &mut target else { return shared.came(message.len()) };
             gathered.push(message, |part| target.send_in(part))?;
             shared.came(message.len())
@@ -46,6 +50,9 @@ impl Worker<'_> {
             let arrived = target.end_in()?;
             if arrived != tally.rows {
                 return Err(MoveError::Count { counted: arrived, decoded: tally.rows });
+            }
+            if let Some(around) = &chunk.around {
+                around.ending(&tally, bytes).try_for_each(|sql| target.run(&sql))?;
             }
         }
         self.done(chunk, Moved { bytes, tally, ..Moved::of(started) })
@@ -93,6 +100,59 @@ impl Worker<'_> {
     }
 }
 
+/// Parser of rows that are only counted and hashed.
+enum Rows {
+    Binary(Cutter),
+    Lines(Lines),
+}
+
+impl Rows {
+    fn push(&mut self, bytes: &[u8], tally: &mut Tally) -> Result<(), MoveError> {
+        match self {
+            Self::Binary(cutter) => cutter.push(bytes, |row| {
+                tally.add(row.raw());
+                Ok(())
+            }),
+            Self::Lines(lines) => {
+                lines.push(bytes, |line| tally.add(line));
+                Ok(())
+            }
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        match self {
+            Self::Binary(cutter) => cutter.is_whole(),
+            Self::Lines(lines) => lines.begun.is_empty(),
+        }
+    }
+}
+
+/// Parser of COPY's text form: a row is a line, for line ends within values are escaped.
+#[derive(Debug, Default)]
+struct Lines {
+    /// Bytes of a line whose end has not arrived.
+    begun: Vec<u8>,
+}
+
+impl Lines {
+    fn push(&mut self, bytes: &[u8], mut row: impl FnMut(&[u8])) {
+        let mut rest = bytes;
+        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+            let (line, after) = rest.split_at(end + 1);
+            if self.begun.is_empty() {
+                row(line);
+            } else {
+                self.begun.extend_from_slice(line);
+                row(&self.begun);
+                self.begun = Vec::new();
+            }
+            rest = after;
+        }
+        self.begun.extend_from_slice(rest);
+    }
+}
+
 /// Combines short messages into long ones, in order.
 #[derive(Debug, Default)]
 struct Gathered {
@@ -119,6 +179,19 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #[test]
+        fn lines_survive_any_tearing(
+            rows in prop::collection::vec("[a-z\\\\]{0,20}", 0..20), portion in 1_usize..30,
+        ) {
+            let bytes = rows.iter().fold(String::new(), |all, row| all + row + "\n");
+            let (mut lines, mut found) = (Lines::default(), Vec::new());
+            for part in bytes.as_bytes().chunks(portion) {
+                lines.push(part, |line| found.push(String::from_utf8_lossy(line).trim_end().to_owned()));
+            }
+            prop_assert!(lines.begun.is_empty());
+            prop_assert_eq!(found, rows);
+        }
+
         #[test]
         fn what_is_gathered_keeps_its_order(lengths in prop::collection::vec(0_usize..100_000, 0..20)) {
             let mut next = 0_u8;

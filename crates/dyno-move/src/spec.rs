@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use dyno_load::ConnectionSpec;
 use serde::{Deserialize, Serialize};
 
+use crate::hash::Tally;
+
 /// Specification of a job.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -180,12 +182,40 @@ pub struct ChunkSpec {
     /// Statement of the target that accepts the forwarded rows: `COPY … FROM STDIN (FORMAT binary)`.
     #[serde(default)]
     pub into: Option<String>,
+    /// Statements of the target that form one transaction with `into`.
+    #[serde(default)]
+    pub around: Option<AroundSpec>,
     /// Column by whose values the rows are divided into folders; `sql` returns its text after all other columns.
     #[serde(default)]
     pub partition: Option<String>,
     /// True if rows are counted and hashed as they arrive, without being decoded.
     #[serde(default)]
     pub raw: bool,
+    /// True if the rows arrive as lines of COPY's text form, which are forwarded as they are; needs `raw`.
+    #[serde(default)]
+    pub lines: bool,
+}
+
+/// Statements of the target before and after the forwarded rows of a chunk; together they form one transaction.
+///
+/// The target then knows which chunks it has, however the job ends.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AroundSpec {
+    /// Statements that begin the transaction.
+    pub before: Vec<String>,
+    /// Statements that end it; `{rows}`, `{bytes}` and `{hash}` stand for the result.
+    pub after: Vec<String>,
+}
+
+impl AroundSpec {
+    /// Returns the statements that end the transaction, with the result of the chunk.
+    pub(crate) fn ending(&self, tally: &Tally, bytes: u64) -> impl Iterator<Item = String> {
+        let (rows, bytes, hash) = (tally.rows.to_string(), bytes.to_string(), tally.hash());
+        self.after
+            .iter()
+            .map(move |sql| sql.replace("{rows}", &rows).replace("{bytes}", &bytes).replace("{hash}", &hash))
+    }
 }
 
 /// Report of a finished chunk.

@@ -18,6 +18,7 @@
 #![allow(clippy::doc_markdown)] // names of products
 
 pub mod capture;
+pub mod digest;
 mod error;
 pub mod follow;
 pub mod framing;

@@ -1,11 +1,13 @@
 //! Python interface of `dyno-proxy`: a proxy, and a replay, that can be watched and stopped.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use dyno_proxy::ProxyError;
 use dyno_proxy::job::Job;
 use dyno_proxy::replay::{Replay as Player, ReplayError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::errors::raise;
 
@@ -69,6 +71,40 @@ fn not_replayed(py: Python<'_>, error: &ReplayError) -> PyErr {
 #[pyfunction]
 pub(crate) fn captured(py: Python<'_>, run: PathBuf) -> PyResult<String> {
     py.detach(|| dyno_proxy::replay::told(&run)).map_err(|error| not_replayed(py, &error))
+}
+
+/// One sample of a statement: elapsed_ns, text, values (None is NULL), whether each is binary, types, is_simple.
+type SampleRow<'py> = (u64, Bound<'py, PyBytes>, Vec<Option<Bound<'py, PyBytes>>>, Vec<bool>, Vec<u32>, bool);
+/// One statement: text without literals, group, settings, calls, failed, total_ns, cut, samples.
+type StatementRow<'py> = (String, u32, Vec<String>, u64, u64, u64, u64, Vec<SampleRow<'py>>);
+
+/// Return the distinct statements of a captured run, the one with the most time first.
+///
+/// Each is (text without literals, group, settings, calls, failed, total_ns, cut, samples), a sample
+/// (elapsed_ns, text, values, is_binary of each, types, is_simple). `groups` maps sessions to groups that are kept apart.
+///
+/// Raises:
+///     TraceError: The run has no messages.
+///     EvidenceError: The evidence cannot be read.
+#[pyfunction]
+pub(crate) fn captured_statements(
+    py: Python<'_>,
+    run: PathBuf,
+    groups: HashMap<u32, u32>,
+    samples: usize,
+) -> PyResult<Vec<StatementRow<'_>>> {
+    let found = py.detach(|| dyno_proxy::digest::digest(&run, &groups, samples));
+    let found = found.map_err(|error| not_replayed(py, &error))?;
+    let bytes = |given: Vec<u8>| PyBytes::new(py, &given);
+    let rows = found.into_iter().map(|one| {
+        let samples = one.samples.into_iter().map(|sample| {
+            let values = sample.values.into_iter().map(|value| value.map(bytes)).collect();
+            (sample.elapsed_ns, bytes(sample.text), values, sample.binary, sample.types, sample.is_simple)
+        });
+        let samples = samples.collect();
+        (one.text, one.group, one.settings, one.calls, one.failed, one.total_ns, one.cut, samples)
+    });
+    Ok(rows.collect())
 }
 
 /// Replay of a captured run.

@@ -346,6 +346,15 @@ class MoveChunk(TypedDict):
     into: NotRequired[str | None]
     partition: NotRequired[str | None]
     raw: NotRequired[bool]
+    around: NotRequired[MoveAround | None]
+    lines: NotRequired[bool]
+
+
+class MoveAround(TypedDict):
+    """Statements of the target before and after the rows of a chunk; together they form one transaction."""
+
+    before: Sequence[str]
+    after: Sequence[str]
 
 
 class MoveSpec(TypedDict):

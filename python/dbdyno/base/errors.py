@@ -30,7 +30,12 @@ class PlanError(Error):
 
 
 class TargetError(Error):
-    """A target that does not answer, lacks a right, or refuses a setting."""
+    """A target that does not answer, lacks a right, or refuses a setting.
+
+    `unreachable` is True if the target was silent for so long that asking again now would only wait once more.
+    """
+
+    unreachable = False
 
 
 class ModelError(Error):

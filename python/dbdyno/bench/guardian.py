@@ -39,6 +39,7 @@ from typing import Any, Self
 from dbdyno.base.errors import TargetError
 from dbdyno.base.processes import python_command, python_environment
 from dbdyno.bench.restoration import Claims, error_record, put_back_all, undo_lasts
+from dbdyno.bench.unanswered import is_unanswered
 from dbdyno.bench.undo import SqlUndo, Undo, from_wire, to_wire
 
 ACKNOWLEDGE_S = 20.0
@@ -171,8 +172,8 @@ class Guardian:
     def close(self) -> None:
         """Stop the guardian; it first carries out the undos that are still registered.
 
-        This waits at most `CLOSE_S` for them. A guardian that needs longer continues on its own. If the guardian was
-        killed, this process carries out the undos.
+        This waits at most `CLOSE_S` for them, and not at all for a server that does not answer. A guardian that needs
+        longer continues on its own. If the guardian was killed, this process carries out the undos.
         """
         with self._lock:
             process, self._process = self._process, None
@@ -183,8 +184,9 @@ class Guardian:
                 with contextlib.suppress(OSError):
                     _write_all(process.stdin.fileno(), b'\n{"op": "done"}\n')
             process.stdin.close()
+            silent = any(is_unanswered(getattr(undo, "connection", {})) for undo in self._pending.values())
             try:
-                process.wait(timeout=CLOSE_S)
+                process.wait(timeout=0 if silent else CLOSE_S)
             except subprocess.TimeoutExpired:
                 _STILL_AT_WORK.append(process)
             process.stdout.close()

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dbdyno.base.json_types import JsonObject
+from dbdyno.bench.unanswered import UNANSWERED, is_unanswered, note_unanswered
 
 if TYPE_CHECKING:
     import psycopg
@@ -88,7 +89,12 @@ class SqlUndo:
     record: str = ""
 
     def carry_out(self) -> list[str]:
-        """Run the statements and return problems as sentences, an empty list on success."""
+        """Run the statements and return problems as sentences, an empty list on success.
+
+        A server that did not answer a login a moment ago is not asked again: the guardian does so.
+        """
+        if is_unanswered(self.connection):
+            return [f"{self.label}: {UNANSWERED}"]
         return list(self.attempt(patience_s=self.patience_s).problems)
 
     def attempt(self, *, done: int = 0, patience_s: float = 0.0, session: Session | None = None) -> Attempt:
@@ -137,6 +143,9 @@ class SqlUndo:
         while True:
             try:
                 return open_session({"connect_timeout": "5", **self.connection}, answer_s=None)
+            except psycopg.errors.ConnectionTimeout:
+                note_unanswered(self.connection)
+                raise
             except psycopg.OperationalError:
                 if time.monotonic() > deadline:
                     raise

@@ -31,6 +31,7 @@ COMMANDS = {
     "move": ("dbdyno.cli.move", "Move tables to Parquet: exact under writers, restartable, proved."),
     "plan": ("dbdyno.cli.plan", "Write an example plan; show what a plan would do."),
     "probe": ("dbdyno.cli.probe", "Measure log-write latency on real files."),
+    "rehearse": ("dbdyno.cli.rehearse", "Your own statements on an old and a new server: slower, failing, different."),
     "report": ("dbdyno.cli.report", "Write the report of a run: HTML, text, figures."),
     "restore": ("dbdyno.cli.restore", "Restore server settings that a killed run left changed."),
     "run": ("dbdyno.cli.run", "Run a study or a plan: arms in random order, every latency kept."),

@@ -100,6 +100,7 @@ def _model(given: Run | Path) -> Mapping[str, Any]:
 
         return account(given)
     from dbdyno.cells.record import KIND
+    from dbdyno.evidence.query import is_rehearsal
     from dbdyno.evidence.trace_tables import KIND as TRACE
 
     if given.manifest.kind == KIND:
@@ -113,13 +114,18 @@ def _model(given: Run | Path) -> Mapping[str, Any]:
 
         with open_traces([str(given.path)]) as traces:
             return page_of_traces(traces, Request())
+    if is_rehearsal(given):
+        from dbdyno.evidence.files import read_json
+
+        found: Mapping[str, Any] = read_json(given.path / "analysis.json")
+        return found
     from dbdyno.study.analysis.analyse import analyse
 
     return analyse(given)
 
 
 def _show(model: Mapping[str, Any], kind: str, output: Path | None) -> None:
-    if model["kind"] in ("cells", "move", "trace"):
+    if model["kind"] in ("cells", "move", "trace", "rehearsal"):
         from dbdyno.cli.pages import show_page
 
         show_page(model, kind, output)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from dbdyno.evidence.run import Run
 
+REHEARSAL = "rehearsal"
+"""Kind of the run of a rehearsal."""
+REHEARSAL_TABLES = ("statements", "rehearsed_blocks")
 TABLES = ("calls", "waits", "metrics")
 _ADDED = {"calls": {"vendor_code": "usmallint", "message": "varchar", "expected": "boolean"}}
 """Columns that are missing in parts written by earlier versions."""
@@ -90,6 +93,10 @@ def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
         warnings += create_views(connection, run)
         lock(connection, run)
         return connection, warnings
+    if is_rehearsal(run):
+        _rehearsal_views(connection, run)
+        lock(connection, run)
+        return connection, warnings
     for table in TABLES:
         parts, broken = whole_parts(run, table, connection)
         warnings += broken
@@ -127,6 +134,18 @@ def add_functions(connection: duckdb.DuckDBPyConnection) -> None:
     connection.create_function("prob_r", prob_r, ["DOUBLE", "BIGINT"], "DOUBLE", null_handling=SPECIAL)
 
 
+def _rehearsal_views(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
+    """Create a view for each table of a rehearsal."""
+    for table in REHEARSAL_TABLES:
+        file = str((run.path / f"{table}.parquet").resolve()).replace("'", "''")
+        connection.execute(f"create view {table} as select * from read_parquet('{file}')")  # noqa: S608 - our own path
+
+
+def is_rehearsal(run: Run) -> bool:
+    """Return True if the run is a rehearsal."""
+    return run.manifest.kind == REHEARSAL
+
+
 def is_trace(run: Run) -> bool:
     """Return True if the run is an imported trace."""
     return run.manifest.kind == KIND
@@ -134,6 +153,8 @@ def is_trace(run: Run) -> bool:
 
 def tables_of(run: Run) -> str:
     """Return the names of the tables that a query may use, separated by commas."""
+    if is_rehearsal(run):
+        return ", ".join(REHEARSAL_TABLES)
     return ", ".join(TRACE_TABLES if is_trace(run) else (*TABLES, "slices"))
 
 

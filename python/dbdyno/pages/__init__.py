@@ -23,6 +23,7 @@ BUILDERS = {
     "flash": "flash",
     "move": "move",
     "advice": "advice",
+    "rehearsal": "rehearsal",
 }
 """Module that builds each kind of page; all other kinds are runs."""
 

@@ -40,6 +40,7 @@ KINDS = (
     "snapshot",
     "cells",
     "advice",
+    "rehearsal",
 )
 
 

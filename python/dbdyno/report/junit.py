@@ -40,7 +40,29 @@ def render_junit(analysis: Mapping[str, Any]) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
+def _rehearsed(model: reading.Analysis) -> Iterator[ET.Element]:
+    """Yield one case per statement of a rehearsal; what was left out is skipped."""
+    for row in reading.entries(model, "statements"):
+        cause = reading.dig(row, "cause") or {}
+        case = ET.Element("testcase", {"classname": "statement", "name": fmt.line(row.get("text") or "", 200)})
+        message = fmt.line(cause.get("sentence") or row.get("plan_change") or "", 1000)
+        decision = str(row.get("decision"))
+        if decision in ("slower", "fails", "differs"):
+            failure = ET.SubElement(case, "failure", {"message": f"{decision}: {message}", "type": decision})
+            failure.text = fmt.line(cause.get("next") or "", 1000)
+        elif decision == "unclear":
+            ET.SubElement(case, "skipped", {"message": "it is not certain that it is not slower"})
+        yield case
+    for row in reading.entries(model, "left_out"):
+        case = ET.Element("testcase", {"classname": "statement", "name": fmt.line(row.get("text") or "", 200)})
+        ET.SubElement(case, "skipped", {"message": fmt.line(row.get("reason") or "", 1000)})
+        yield case
+
+
 def _cases(model: reading.Analysis) -> Iterator[ET.Element]:
+    if model["kind"] == "rehearsal":
+        yield from _rehearsed(model)
+        return
     verdict = reading.dig(model, "verdict") or {}
     headline = fmt.line(verdict.get("headline") or "", 1000)
     sentences = "\n".join(reading.strings(model, "verdict", "sentences"))

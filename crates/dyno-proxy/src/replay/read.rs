@@ -144,13 +144,23 @@ fn parts(run: &Path) -> Result<Vec<PathBuf>, ReplayError> {
     if found.is_empty() { Err(none()) } else { Ok(found) }
 }
 
-/// Reads the messages of a run; sessions are in the order of their first message.
+/// Message as it was kept: session, time by the monotonic clock of the capture [ns], sender and content.
+pub struct Kept {
+    /// Number of the session.
+    pub session: u32,
+    /// Time [ns].
+    pub at_ns: u64,
+    /// True if the server sent it.
+    pub is_server: bool,
+    /// The message.
+    pub said: Said,
+}
+
+/// Calls `take` with every message of a run, in the order in which they were kept.
 ///
 /// # Errors
 /// There are no messages, or the evidence cannot be read.
-pub fn read(run: &Path) -> Result<Vec<Session>, ReplayError> {
-    let mut sessions: Vec<Session> = Vec::new();
-    let mut places = std::collections::HashMap::new();
+pub fn each_message(run: &Path, mut take: impl FnMut(Kept)) -> Result<(), ReplayError> {
     for path in parts(run)? {
         for rows in read_table(&path, &["session", "tim", "side", "tag", "length", "body"])? {
             let rows = rows?;
@@ -158,23 +168,42 @@ pub fn read(run: &Path) -> Result<Vec<Session>, ReplayError> {
             let (sides, side_words) = rows.words("side")?;
             let (tags, tag_words) = rows.words("tag")?;
             let bodies = rows.texts("body")?;
-            let word = |keys: &[u32], words: &[String], at: usize| {
-                keys.get(at).and_then(|key| words.get(*key as usize)).cloned().unwrap_or_default()
-            };
+            let is_servers: Vec<bool> = side_words.iter().map(|word| word == "server").collect();
+            let first_bytes: Vec<u8> = tag_words.iter().map(|word| word.bytes().next().unwrap_or(0)).collect();
             for (at, body) in bodies.into_iter().enumerate() {
                 // One character per byte.
                 let body: Vec<u8> = body.unwrap_or_default().chars().map(|c| c as u32 as u8).collect();
                 let is_whole = body.len() as i64 == lengths[at];
-                let tag = word(&tags, &tag_words, at).bytes().next().unwrap_or(0);
-                let place = *places.entry(numbers[at]).or_insert_with(|| {
-                    sessions.push(Session { number: numbers[at], ..Session::default() });
-                    sessions.len() - 1
+                take(Kept {
+                    session: numbers[at],
+                    at_ns: tims[at] as u64,
+                    is_server: sides.get(at).is_some_and(|key| is_servers.get(*key as usize) == Some(&true)),
+                    said: Said {
+                        tag: tags.get(at).and_then(|key| first_bytes.get(*key as usize)).copied().unwrap_or(0),
+                        body,
+                        is_whole,
+                    },
                 });
-                let is_server = word(&sides, &side_words, at) == "server";
-                sessions[place].take(tims[at] as u64, is_server, Said { tag, body, is_whole });
             }
         }
     }
+    Ok(())
+}
+
+/// Reads the messages of a run; sessions are in the order of their first message.
+///
+/// # Errors
+/// There are no messages, or the evidence cannot be read.
+pub fn read(run: &Path) -> Result<Vec<Session>, ReplayError> {
+    let mut sessions: Vec<Session> = Vec::new();
+    let mut places = std::collections::HashMap::new();
+    each_message(run, |kept| {
+        let place = *places.entry(kept.session).or_insert_with(|| {
+            sessions.push(Session { number: kept.session, ..Session::default() });
+            sessions.len() - 1
+        });
+        sessions[place].take(kept.at_ns, kept.is_server, kept.said);
+    })?;
     sessions.retain(|session| !session.turns.is_empty());
     Ok(sessions)
 }

@@ -114,8 +114,8 @@ class Observer(ABC, Generic[Target, Link]):
         for target in self.targets.values() if self.watch_plan.counters and self.watching else ():
             try:
                 arms |= self._serving(target, self._connection(target))
-            except self.failures:
-                self.drop_connections()
+            except self.failures as error:
+                self._lost(error)
         return Bill(arms, used(arms))
 
     def _kept(self, target: Target, connection: Link) -> Mapping[int, Mapping[str, int]]:
@@ -132,8 +132,8 @@ class Observer(ABC, Generic[Target, Link]):
         for target in self.targets.values() if self.watch_plan.statement_cache and self.watching else ():
             try:
                 found |= self._kept(target, self._connection(target))
-            except self.failures:
-                self.drop_connections()
+            except self.failures as error:
+                self._lost(error)
         return [{**report, **found.get(int(str(report["arm"])), {})} for report in reports]
 
     def __enter__(self) -> Self:

@@ -76,6 +76,11 @@ def guarded() -> Any:
             context = getattr(self, "ctx", None)
             return context is not None and context.verify_mode == ssl.CERT_REQUIRED
 
+        def connect(self, sock: Any = None) -> None:
+            """Log in within `connect_timeout`, also where the server accepts the connection and then says nothing."""
+            with _read_timeout(self, self.connect_timeout):
+                super().connect(sock)
+
         def _get_server_information(self) -> None:
             with in_words("the server's greeting cannot be read"):
                 super()._get_server_information()
@@ -105,6 +110,16 @@ def guarded() -> Any:
                 return super().query(*given, **more)
 
     return Guarded
+
+
+@contextlib.contextmanager
+def _read_timeout(connection: Any, seconds: float) -> Iterator[None]:
+    """Set the driver's limit for an answer while the context lasts."""
+    allowed, connection._read_timeout = connection._read_timeout, seconds
+    try:
+        yield
+    finally:
+        connection._read_timeout = allowed
 
 
 def _signed(connection: Any, asked: Any, *_: Any) -> Any:

@@ -253,11 +253,13 @@ class MariaDB:
             )
         secret = self._where.parameters.get("password")
         text = said(error).replace(secret, "...") if secret else said(error)
-        return TargetError(
+        failed = TargetError(
             f"cannot log in: {text}",
             where=self._where.safe,
             next_step=next((step for words, step in _STEPS.items() if words in text), _CHECK),
         )
+        failed.unreachable = "timed out" in text
+        return failed
 
 
 @contextlib.contextmanager

@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.bench.unanswered import UNANSWERED, is_unanswered, note_unanswered
+
 if TYPE_CHECKING:
     from dbdyno.bench.mariadb.address import Parameters
 
@@ -32,7 +34,12 @@ class MariaUndo:
     record: str = ""
 
     def carry_out(self) -> list[str]:
-        """Run the statements and return problems as sentences, an empty list on success."""
+        """Run the statements and return problems as sentences, an empty list on success.
+
+        A server that did not answer a login a moment ago is not asked again: the guardian does so.
+        """
+        if is_unanswered(self.connection):
+            return [f"{self.label}: {UNANSWERED}"]
         from dbdyno.bench.engine.unrestored import forget
         from dbdyno.bench.mariadb.address import driver, said
         from dbdyno.bench.mariadb.session import rows
@@ -59,7 +66,10 @@ class MariaUndo:
         while True:
             try:
                 return open_session(self.connection, answer_s=None)
-            except driver().OperationalError:
+            except driver().OperationalError as error:
+                if "timed out" in str(error):
+                    note_unanswered(self.connection)
+                    raise
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.25)

@@ -347,6 +347,8 @@ class Postgres:
         return row is not None and row[1] is False and not self.pooled
 
     def _no_answer(self, error: Exception) -> TargetError:
+        import psycopg
+
         if self.engine is not None and not self.engine.running:
             return TargetError(
                 f"the embedded server has ended; its last words:{self.engine.log_tail()}",
@@ -354,7 +356,9 @@ class Postgres:
                 next_step="look in the kernel's log for what ended it (memory, disk)",
             )
         secrets = [self._parameters.get(name) for name in ("password", "sslpassword")]
-        return login_failed(error, self.safe_dsn or "target", [secret for secret in secrets if secret])
+        failed = login_failed(error, self.safe_dsn or "target", [secret for secret in secrets if secret])
+        failed.unreachable = isinstance(error, psycopg.errors.ConnectionTimeout)
+        return failed
 
 
 @contextlib.contextmanager

@@ -55,4 +55,6 @@ def command() -> None:
     SOURCE and TARGET are connection strings, folders or files; JOB is the folder that a move wrote:
 
     dbdyno move postgresql://me@db1/shop orders/ --table sales.orders
+
+    dbdyno move postgresql://me@db1/shop postgresql://me@db2/shop --database
     """

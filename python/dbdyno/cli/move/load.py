@@ -28,7 +28,7 @@ OUT_ONLY = (
     "into",
     "partition_by",
 )
-OPTIONS = {"patterns": "tables", "as_text": "text"}
+OPTIONS = {"tables": "table", "patterns": "tables", "as_text": "text"}
 
 
 def bring_in(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:

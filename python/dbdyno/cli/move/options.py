@@ -15,6 +15,7 @@ import click
 
 from dbdyno.base.errors import MoveError
 from dbdyno.base.visible import unwrapped
+from dbdyno.move.reading.progress import Show
 from dbdyno.move.reading.run import MEMORY_BYTES, JobOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -82,6 +83,10 @@ verify_option = click.option(
     " on the way in: the staged rows (source), or what stands in the table before the commit (target).",
 )
 
+result_option = click.option(
+    "--format", "form", type=click.Choice(("text", "json")), help="Output format of --database [text]."
+)
+
 
 def in_options(command: F) -> F:
     """Add the options for loading."""
@@ -118,8 +123,12 @@ def in_options(command: F) -> F:
 
 def job_options(workers: int, memory: int, rate_limit: int | None, piece: int | None = None) -> JobOptions:
     """Return how a job works, with progress if stderr is a terminal."""
-    shown = _Progress() if sys.stderr.isatty() else None
-    return JobOptions(workers, memory, rate_limit, piece, progress=shown)
+    return JobOptions(workers, memory, rate_limit, piece, progress=meter())
+
+
+def meter() -> Show | None:
+    """Return a progress display that begins now, if stderr is a terminal."""
+    return _Progress() if sys.stderr.isatty() else None
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.base.errors import MoveError
-from dbdyno.cli.move import mariadb
+from dbdyno.cli.move import database, mariadb
 from dbdyno.cli.move import options as shared
 from dbdyno.cli.move import oracle as move_oracle
 from dbdyno.cli.move import wide as move_wide
@@ -43,6 +43,9 @@ class _Move(click.Command):
     "--table", "tables", multiple=True, help="Table, view or materialized view, as SQL writes it. Repeatable."
 )
 @click.option("--tables", "patterns", multiple=True, help="All tables that match, such as 'sales.*'. Repeatable.")
+@click.option(
+    "--database", is_flag=True, help="The whole database: schema, rows, indexes and all else, into an empty one."
+)
 @click.option("--query", help="One query instead of a table; one stream.")
 @click.option("--where", help="Only rows for which this SQL expression holds (in UTC).")
 @click.option("--columns", help="Move only these columns, comma-separated.")
@@ -78,6 +81,7 @@ class _Move(click.Command):
 @shared.in_options
 @shared.verify_option
 @shared.how_options
+@shared.result_option
 def command(source: str, to: str, level: str, **rest: Any) -> None:
     """Copy tables from SOURCE to TARGET, as of one instant.
 
@@ -93,9 +97,22 @@ def command(source: str, to: str, level: str, **rest: Any) -> None:
     --cluster; from one, --table goes into files.
 
     In: all of it or nothing. The files go into a staging table; one transaction publishes it.
+
+    With --database everything goes into an empty database. The same command, with the same --job, goes on after a kill.
     """
     to = to.removeprefix("file://") if to.startswith("file:///") else to
     _refuse(source, to, rest)
+    if rest["database"]:
+        database.refuse_servers(source, to)
+        database.hand_over(
+            source,
+            to,
+            level,
+            shared.job_options(rest["workers"], rest["memory"], rest["rate_limit"], rest["piece"]),
+            rest,
+        )
+        return
+    database.refuse_elsewhere(rest)
     how = shared.job_options(rest["workers"], rest["memory"], rest["rate_limit"], rest["piece"])
     if _elsewhere(source, to, level, how, rest):
         return

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dbdyno.cli.move import database
 from dbdyno.cli.move import options as shared
 from dbdyno.cli.move import oracle as move_oracle
 from dbdyno.cli.move.finish import finish
@@ -32,6 +33,7 @@ LOAD = "load.json"
 @click.option("--as-of-now", is_flag=True, help="Read only the missing chunks, as they are now.")
 @shared.verify_option
 @shared.how_options
+@shared.result_option
 def command(
     job: Path,
     source: str | None,
@@ -42,6 +44,7 @@ def command(
     workers: int,
     memory: int,
     rate_limit: int | None,
+    form: str | None,
 ) -> None:
     """Go on with the job in the folder JOB.
 
@@ -61,6 +64,10 @@ def command(
         resume_load(job, _given(source), to, level, how)
         return
     ledger = Ledger.open(job)
+    if ledger.plan.get("database"):
+        _database(ledger, source, to, how, level, form, restart=restart, as_of_now=as_of_now)
+        return
+    database.refuse_elsewhere({"form": form})
     if ledger.plan.get("files"):
         if source is not None or as_of_now:
             raise click.UsageError("the job loads files, which it knows: --source and --as-of-now are not for it")
@@ -87,6 +94,25 @@ def command(
         if make is not None:
             settled(ledger)
         finish(ledger, level, lambda proved: check_source(target, ledger, snapshot, how, proved))
+
+
+def _database(
+    ledger: Ledger,
+    source: str | None,
+    to: str | None,
+    how: JobOptions,
+    level: str,
+    form: str | None,
+    *,
+    restart: bool,
+    as_of_now: bool,
+) -> None:
+    if as_of_now:
+        raise click.UsageError("--as-of-now is not for a database: schema and rows are of one instant")
+    if to is None:
+        raise click.UsageError("the job goes from server to server: --target, the connection string of the target")
+    with shared.goes_on(ledger.folder):
+        database.go_on(ledger, _given(source), to, how, database.level_of(level), form, restart=restart)
 
 
 def _given(source: str | None) -> str:

@@ -56,6 +56,9 @@ class Ledger:
     The manifest's plan is sealed: it is executed only if this user made it.
     """
 
+    is_durable = True
+    """False if records need not survive a crash of this machine, because the target notes finished chunks itself."""
+
     def __init__(self, folder: Path, manifest: JsonObject) -> None:
         self.folder = folder
         self.manifest = manifest
@@ -76,8 +79,12 @@ class Ledger:
                     where=str(folder),
                     next_step=f"`dbdyno move status {folder}`, or name another folder",
                 )
-            elif not folder.is_dir() or any(folder.iterdir()):
+            elif not folder.is_dir() or any(one.name != INNER for one in folder.iterdir()):
                 raise MoveError("is not an empty folder", where=str(folder), next_step="name a new folder")
+            elif (folder / INNER).is_dir():
+                # What a job left that was killed before it had a plan.
+                with cls(folder, {}).held():
+                    shutil.rmtree(folder / INNER)
             make_inner_folder(folder / INNER)
             make_inner_folder(folder / INNER / "chunks")
         except OSError as error:
@@ -171,7 +178,7 @@ class Ledger:
 
     def record(self, done: Mapping[str, Any]) -> None:
         """Write the record of a finished chunk."""
-        self._write(self._place(int(done["number"])), done)
+        self._write(self._place(int(done["number"])), done, durable=self.is_durable)
 
     def records(self) -> dict[int, MoveRecord]:
         """Return the records of finished chunks by chunk number; a record whose file is missing is left out.
@@ -227,6 +234,10 @@ class Ledger:
                 (self.folder / chunk["file"]).unlink(missing_ok=True)
                 for part in self._parts(chunk, Path(chunk["file"]).name):
                     part.unlink(missing_ok=True)
+
+    def forget_chunk(self, number: int) -> None:
+        """Discard the record of one chunk, whose rows the target does not have after all."""
+        self._place(number).unlink(missing_ok=True)
 
     def sweep(self) -> None:
         """Remove temporary and unrecorded files that interrupted workers left."""
@@ -291,9 +302,9 @@ class Ledger:
     def _place(self, number: int) -> Path:
         return self.folder / INNER / "chunks" / f"{number:05}.json"
 
-    def _write(self, place: Path, value: Mapping[str, Any]) -> None:
+    def _write(self, place: Path, value: Mapping[str, Any], *, durable: bool = True) -> None:
         try:
-            write_whole(place, json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n", durable=True)
+            write_whole(place, json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n", durable=durable)
         except OSError as error:
             raise _cannot(place, error) from None
 
@@ -323,7 +334,7 @@ def _is_whole(manifest: JsonObject) -> bool:
     if not isinstance(plan, dict) or not isinstance(snapshots, list) or not isinstance(manifest.get("status"), str):
         return False
     tables, chunks = plan.get("tables"), plan.get("chunks")
-    if not isinstance(tables, list) or not isinstance(chunks, list) or not tables or not snapshots:
+    if not isinstance(tables, list) or not isinstance(chunks, list) or not snapshots:
         return False
     cost = manifest.get("cost", [])
     if not isinstance(cost, list) or not all(_fits(one, COST) and _counts(one) for one in cost):
@@ -335,6 +346,8 @@ def _is_whole(manifest: JsonObject) -> bool:
         return False
     return (
         _fits(plan, PLAN)
+        # Only a database may have no tables.
+        and bool(tables or plan.get("database"))
         and all(_fits(chunk, CHUNK) and 0 <= chunk["table"] < len(tables) for chunk in chunks)
         and all(_fits(table, TABLE) for table in tables)
         and all(_fits(one, SNAPSHOT) for one in snapshots)

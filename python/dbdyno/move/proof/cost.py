@@ -129,7 +129,8 @@ def sentence(sessions: Iterable[Mapping[str, Any]]) -> str | None:
         return f"Cost to the source: {counted(read, 'row')} read by its handlers; {sent:,} bytes sent."
     fetched = sum(row.get("blocks_fetched", 0) for row in rows)
     missed = fetched - sum(row.get("blocks_hit", 0) for row in rows)
-    parts = [f"{counted(fetched, 'block')} read, {missed:,} of them not in the buffers"]
+    told = any("blocks_fetched" in row for row in rows)
+    parts = [f"{counted(fetched, 'block')} read, {missed:,} of them not in the buffers"] if told else []
     if all("cpu_ns" in row for row in rows):
         parts.append(f"at least {sum(row['cpu_ns'] for row in rows) / 1e9:.3g} s of CPU")
     if all("log_bytes" in row for row in rows):
@@ -141,4 +142,4 @@ def sentence(sessions: Iterable[Mapping[str, Any]]) -> str | None:
     if looks:
         most = ", ".join(f"{name} {count / looks:.0%}" for name, count in waits.most_common(3))
         parts.append(f"of {counted(looks, 'look')} at its sessions: {most}")
-    return f"Cost to the source: {'; '.join(parts)}."
+    return f"Cost to the source: {'; '.join(parts)}." if parts else None

@@ -74,6 +74,8 @@ class Plan:
     """The folder on a Hadoop file system for the files; None for the job's own folder."""
     files: Mapping[str, Any] | None = None
     """The files that are loaded: `folder`, `heads` (columns) and `each`; None if the source is a server."""
+    database: Mapping[str, Any] | None = None
+    """What is moved besides rows, if a whole database is: archives, indexes, sequences, facts (`move/database`)."""
 
     def to_json(self) -> dict[str, object]:
         """Return the plan as a dictionary for the manifest."""
@@ -220,7 +222,19 @@ def work(
         MoveError: A chunk failed, or the snapshot was lost.
     """
     ledger.refuse_foreign()
-    with ledger.held(), ledger.phase("reading"), named(ledger):
+    with ledger.held():
+        read_chunks(target, ledger, snapshot, how, say, make)
+
+
+def read_chunks(
+    target: Postgres, ledger: Ledger, snapshot: Snapshot, how: JobOptions, say: Say, make: Make | None = None
+) -> None:
+    """Read all unfinished chunks of a job whose lock the caller holds; the arguments are those of `work`.
+
+    Raises:
+        MoveError: A chunk failed, or the snapshot was lost.
+    """
+    with ledger.phase("reading"), named(ledger):
         ledger.sweep()
         ledger.make_folders()
         while True:
@@ -231,7 +245,7 @@ def work(
             if failed is None:
                 break
             if failed["kind"] != "unrepresentable" or not _widen(ledger, plan, failed, say):
-                raise _failure(failed)
+                raise _failure(failed, plan)
         if make is None:
             ledger.manifest["status"] = "complete"
 
@@ -380,9 +394,13 @@ def _widen(ledger: Ledger, plan: Plan, failed: MoveFailed, say: Say) -> bool:
     return True
 
 
-def _failure(failed: MoveFailed) -> MoveError:
+def _failure(failed: MoveFailed, plan: Plan) -> MoveError:
     step = NEXT.get(failed["kind"], "")
     if failed["kind"] == "unrepresentable":
         step = "leave the column out by --columns, or repair its text"
-    where = f"chunk {failed['chunk']}" if failed.get("chunk") is not None else None
+    number = failed.get("chunk")
+    where = f"chunk {number}" if number is not None else None
+    if len(plan.tables) > 1 and number is not None:
+        table = plan.tables[next(one.table for one in plan.chunks if one.number == number)]
+        where = f"{table.schema}.{table.name}, {where}"
     return MoveError(failed["message"], where=where, next_step=step or None)

@@ -86,7 +86,6 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 FIGURE = base.Figure(
     name="contributions",
     title="What made the difference",
-    how_to_read="The client's time per execution, part by part: to the right what takes longer "
-    "now, to the left what takes less.",
+    how_to_read="Time part by part: to the right what takes longer now, to the left what takes less.",
     draw=draw,
 )

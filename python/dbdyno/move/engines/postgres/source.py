@@ -384,5 +384,6 @@ def failure(error: psycopg.Error, where: str) -> MoveError:
         "42501": "ask for SELECT on the table",
         "23505": "rows with these keys are there already: --mode merge, or update, with --key changes them",
         "25006": "the statement writes; only reading is allowed here",
+        "53200": "raise max_locks_per_transaction: each table needs a lock",
     }
     return MoveError(said, where=where, next_step=steps.get(error.sqlstate or "", "correct it; try the SQL in psql"))

@@ -1,0 +1,372 @@
+//! Digest of a capture: its distinct statements with calls, time, failures and sample parameters.
+//!
+//! Statements are the same if their texts without literals, the group of their session (user and database) and the
+//! settings that the session had changed are the same. The capture is read once, message by message; what is kept
+//! grows with the number of distinct statements, not with the number of executions.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use dyno_evidence::normal::normal;
+
+use crate::framing::text;
+use crate::replay::ReplayError;
+use crate::replay::read::{Kept, Said, each_message};
+
+/// Number of executions of each statement that are kept until the samples are chosen.
+const RESERVOIR: usize = 48;
+/// Length from which the parameters of an execution are not kept as a sample [bytes].
+const LONGEST_SAMPLE: usize = 1 << 20;
+/// Settings that do not change what a statement does or how it is planned.
+const IRRELEVANT: [&str; 9] = [
+    "application_name",
+    "client_encoding",
+    "client_min_messages",
+    "statement_timeout",
+    "lock_timeout",
+    "idle_in_transaction_session_timeout",
+    "idle_session_timeout",
+    "transaction_timeout",
+    "extra_float_digits",
+];
+
+/// Value of a parameter: its bytes, or `None` for NULL.
+pub type Value = Option<Vec<u8>>;
+
+/// Execution with its values, as it can be sent again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// Time until the server was ready again, shared among the executions of a round trip [ns].
+    pub elapsed_ns: u64,
+    /// Text as it was sent, with its literals.
+    pub text: Vec<u8>,
+    /// Values of the parameters.
+    pub values: Vec<Value>,
+    /// True for each value in binary format.
+    pub binary: Vec<bool>,
+    /// Types that the client named for the parameters; 0 if it left them to the server.
+    pub types: Vec<u32>,
+    /// True if it was sent as a simple query, so that it may consist of several statements.
+    pub is_simple: bool,
+}
+
+/// Distinct statement.
+#[derive(Clone, Debug, Default)]
+pub struct Digest {
+    /// Text without literals.
+    pub text: String,
+    /// Group of its sessions.
+    pub group: u32,
+    /// Statements that changed settings of the session before.
+    pub settings: Vec<String>,
+    /// Number of executions.
+    pub calls: u64,
+    /// Number of executions that ended in an error.
+    pub failed: u64,
+    /// Time of all executions [ns].
+    pub total_ns: u64,
+    /// Number of executions whose parameters or text were not kept completely.
+    pub cut: u64,
+    /// Executions with their values, by elapsed time.
+    pub samples: Vec<Sample>,
+}
+
+#[derive(Default)]
+struct Prepared {
+    text: Vec<u8>,
+    types: Vec<u32>,
+    is_whole: bool,
+}
+
+#[derive(Default)]
+struct Session {
+    prepared: HashMap<Vec<u8>, Prepared>,
+    portals: HashMap<Vec<u8>, Execution>,
+    settings: Vec<(String, String)>,
+    /// Executions of round trips that are not over, by round trip.
+    turns: std::collections::VecDeque<Turn>,
+}
+
+#[derive(Default)]
+struct Turn {
+    sent_ns: u64,
+    is_closed: bool,
+    executions: Vec<Execution>,
+    ends: Vec<bool>,
+}
+
+#[derive(Clone, Default)]
+struct Execution {
+    sample: Sample,
+    is_whole: bool,
+}
+
+/// Reads a captured run and returns its distinct statements, the one with the most time first.
+///
+/// `groups` maps sessions to groups that are kept apart; `samples` is the number of executions that are returned of
+/// each statement, chosen by the quantiles of their elapsed time.
+///
+/// # Errors
+/// There are no messages, or the evidence cannot be read.
+pub fn digest(run: &Path, groups: &HashMap<u32, u32>, samples: usize) -> Result<Vec<Digest>, ReplayError> {
+    let mut sessions: HashMap<u32, Session> = HashMap::new();
+    let mut found = Found::default();
+    each_message(run, |kept| {
+        let session = sessions.entry(kept.session).or_default();
+        let group = groups.get(&kept.session).copied().unwrap_or(0);
+        session.take(kept, group, &mut found);
+    })?;
+    let mut digests = found.digests;
+    for digest in &mut digests {
+        digest.samples = chosen(std::mem::take(&mut digest.samples), samples);
+    }
+    digests.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.text.cmp(&b.text)));
+    Ok(digests)
+}
+
+#[derive(Default)]
+struct Found {
+    digests: Vec<Digest>,
+    places: HashMap<(u32, Vec<String>, String), usize>,
+    /// Texts without literals by text, so that a statement with parameters is normalised once.
+    normals: HashMap<Vec<u8>, String>,
+    /// State of the generator that draws the kept executions; the same capture gives the same samples.
+    drawn: u64,
+}
+
+impl Found {
+    fn add(
+        &mut self,
+        group: u32,
+        settings: &[(String, String)],
+        mut execution: Execution,
+        elapsed_ns: u64,
+        failed: bool,
+    ) {
+        let settings: Vec<String> = settings.iter().map(|(_, text)| text.clone()).collect();
+        let known = self.normals.get(&execution.sample.text).cloned();
+        let text = known.unwrap_or_else(|| {
+            let made = normal(&execution.sample.text);
+            if !execution.sample.is_simple && self.normals.len() < 100_000 {
+                self.normals.insert(execution.sample.text.clone(), made.clone());
+            }
+            made
+        });
+        let key = (group, settings, text);
+        let place = self.places.get(&key).copied().unwrap_or_else(|| {
+            let (group, settings, text) = key.clone();
+            self.digests.push(Digest { text, group, settings, ..Digest::default() });
+            self.places.insert(key, self.digests.len() - 1);
+            self.digests.len() - 1
+        });
+        let digest = &mut self.digests[place];
+        digest.calls += 1;
+        digest.failed += u64::from(failed);
+        digest.total_ns += elapsed_ns;
+        let size = execution.sample.text.len() + execution.sample.values.iter().flatten().map(Vec::len).sum::<usize>();
+        if !execution.is_whole || size > LONGEST_SAMPLE {
+            digest.cut += 1;
+            return;
+        }
+        execution.sample.elapsed_ns = elapsed_ns;
+        let kept = digest.calls - digest.cut;
+        if digest.samples.len() < RESERVOIR {
+            digest.samples.push(execution.sample);
+        } else {
+            let at = draw(&mut self.drawn) % kept;
+            if (at as usize) < RESERVOIR {
+                digest.samples[at as usize] = execution.sample;
+            }
+        }
+    }
+}
+
+/// Returns the next number of the generator `SplitMix64` (Steele, Lea and Flood 2014).
+fn draw(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Returns at most `count` of the samples, at equally spaced quantiles of their elapsed time, each values once.
+fn chosen(mut samples: Vec<Sample>, count: usize) -> Vec<Sample> {
+    samples.sort_by_key(|sample| sample.elapsed_ns);
+    let mut seen = std::collections::HashSet::new();
+    samples.retain(|sample| seen.insert((sample.text.clone(), sample.values.clone())));
+    if samples.len() <= count {
+        return samples;
+    }
+    (0..count).map(|at| samples[(2 * at + 1) * samples.len() / (2 * count)].clone()).collect()
+}
+
+impl Session {
+    fn take(&mut self, kept: Kept, group: u32, found: &mut Found) {
+        if kept.is_server {
+            self.server(kept.at_ns, &kept.said, group, found);
+        } else {
+            self.client(kept.at_ns, &kept.said);
+        }
+    }
+
+    fn client(&mut self, at_ns: u64, said: &Said) {
+        if matches!(said.tag, b'X' | b'-' | b'H' | b'd' | b'c' | b'f') {
+            return;
+        }
+        if self.turns.back().is_none_or(|turn| turn.is_closed) {
+            self.turns.push_back(Turn { sent_ns: at_ns, ..Turn::default() });
+        }
+        match said.tag {
+            b'P' => {
+                let (name, rest) = text(&said.body);
+                let (sql, types) = text(rest);
+                let prepared = Prepared { text: sql.to_vec(), types: words(types), is_whole: said.is_whole };
+                self.prepared.insert(name.to_vec(), prepared);
+            }
+            b'B' => self.bind(said),
+            b'C' if said.body.first() == Some(&b'S') => {
+                self.prepared.remove(text(&said.body[1..]).0);
+            }
+            _ => {}
+        }
+        let Some(turn) = self.turns.back_mut() else { return };
+        match said.tag {
+            b'E' => {
+                let execution = self.portals.get(text(&said.body).0).cloned();
+                turn.executions.push(execution.unwrap_or_default());
+            }
+            b'Q' => turn.executions.push(Execution {
+                sample: Sample { text: text(&said.body).0.to_vec(), is_simple: true, ..Sample::default() },
+                is_whole: said.is_whole,
+            }),
+            _ => {}
+        }
+        turn.is_closed = matches!(said.tag, b'Q' | b'S' | b'F');
+    }
+
+    fn bind(&mut self, said: &Said) {
+        let (portal, rest) = text(&said.body);
+        let (name, rest) = text(rest);
+        let Some(prepared) = self.prepared.get(name) else { return };
+        let values = values(rest);
+        let is_whole = said.is_whole && prepared.is_whole && values.is_some();
+        let (values, binary) = values.unwrap_or_default();
+        let sample = Sample {
+            elapsed_ns: 0,
+            text: prepared.text.clone(),
+            values,
+            binary,
+            types: prepared.types.clone(),
+            is_simple: false,
+        };
+        self.portals.insert(portal.to_vec(), Execution { sample, is_whole });
+    }
+
+    fn server(&mut self, at_ns: u64, said: &Said, group: u32, found: &mut Found) {
+        let Some(turn) = self.turns.front_mut() else { return };
+        match said.tag {
+            b'C' | b's' | b'I' => turn.ends.push(false),
+            b'E' => turn.ends.push(true),
+            b'Z' => {
+                let Some(turn) = self.turns.pop_front() else { return };
+                let share = at_ns.saturating_sub(turn.sent_ns) / (turn.executions.len() as u64).max(1);
+                let any_failed = turn.ends.contains(&true);
+                for (at, execution) in turn.executions.into_iter().enumerate() {
+                    // After an error the rest of the round trip was not executed.
+                    let failed = if execution.sample.is_simple {
+                        any_failed
+                    } else {
+                        turn.ends.get(at).copied().unwrap_or(true)
+                    };
+                    if !failed {
+                        self.remember_setting(&execution.sample.text);
+                    }
+                    if !execution.sample.text.is_empty() {
+                        found.add(group, &self.settings, execution, share, failed);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn remember_setting(&mut self, sql: &[u8]) {
+        let sql = String::from_utf8_lossy(sql);
+        let mut words = sql.split(|c: char| c.is_whitespace() || c == '=').filter(|word| !word.is_empty());
+        let first = words.next().unwrap_or_default().to_ascii_lowercase();
+        let lower = |word: &str| word.trim_end_matches(';').to_ascii_lowercase();
+        match first.as_str() {
+            "set" => {
+                let mut name = words.next().map(lower).unwrap_or_default();
+                if name == "session" {
+                    name = words.next().map(lower).unwrap_or_default();
+                }
+                if matches!(name.as_str(), "local" | "transaction" | "characteristics" | "constraints")
+                    || IRRELEVANT.contains(&name.as_str())
+                    || sql.trim_end().trim_end_matches(';').contains(';')
+                {
+                    return;
+                }
+                self.settings.retain(|(known, _)| *known != name);
+                self.settings.push((name, sql.trim().trim_end_matches(';').to_owned()));
+                self.settings.sort();
+            }
+            "reset" | "discard" => {
+                let name = words.next().map(lower).unwrap_or_default();
+                if name == "all" {
+                    self.settings.clear();
+                } else {
+                    self.settings.retain(|(known, _)| *known != name);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the 32-bit numbers of a list that begins with its 16-bit length.
+fn words(bytes: &[u8]) -> Vec<u32> {
+    let Some((count, rest)) = count(bytes) else { return Vec::new() };
+    rest.chunks_exact(4).take(count).map(|four| u32::from_be_bytes([four[0], four[1], four[2], four[3]])).collect()
+}
+
+fn count(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let (head, rest) = bytes.split_first_chunk::<2>()?;
+    Some((usize::from(u16::from_be_bytes(*head)), rest))
+}
+
+/// Returns the values of a bind message after its names, and which of them are binary; `None` if they are cut off.
+fn values(bytes: &[u8]) -> Option<(Vec<Value>, Vec<bool>)> {
+    let (number, mut rest) = count(bytes)?;
+    let mut formats = Vec::with_capacity(number.min(rest.len() / 2));
+    for _ in 0..number {
+        let (format, behind) = count(rest)?;
+        formats.push(format == 1);
+        rest = behind;
+    }
+    let (number, mut rest) = count(rest)?;
+    let mut values = Vec::new();
+    for _ in 0..number {
+        let (length, behind) = rest.split_first_chunk::<4>()?;
+        rest = behind;
+        let length = i32::from_be_bytes(*length);
+        if length < 0 {
+            values.push(None);
+        } else {
+            let (value, behind) = rest.split_at_checked(length as usize)?;
+            values.push(Some(value.to_vec()));
+            rest = behind;
+        }
+    }
+    // One format may stand for all values, and none means text.
+    let binary = (0..values.len()).map(|at| match formats.len() {
+        1 => formats[0],
+        _ => formats.get(at).copied().unwrap_or(false),
+    });
+    let binary = binary.collect();
+    Some((values, binary))
+}
+
+#[cfg(test)]
+mod tests;

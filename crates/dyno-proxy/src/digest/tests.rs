@@ -1,0 +1,72 @@
+use super::*;
+
+fn session(parts: &[(bool, u8, &[u8])]) -> Vec<Digest> {
+    let mut session = Session::default();
+    let mut found = Found::default();
+    for (at, (is_server, tag, body)) in parts.iter().enumerate() {
+        let said = Said { tag: *tag, body: body.to_vec(), is_whole: true };
+        session.take(Kept { session: 1, at_ns: 100 * at as u64, is_server: *is_server, said }, 0, &mut found);
+    }
+    found.digests
+}
+
+#[test]
+fn statements_with_other_literals_are_one() {
+    let found = session(&[
+        (false, b'Q', b"select 1\0"),
+        (true, b'C', b"SELECT 1\0"),
+        (true, b'Z', b"I"),
+        (false, b'Q', b"select 2\0"),
+        (true, b'E', b"22012"),
+        (true, b'Z', b"I"),
+    ]);
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].calls, found[0].failed, found[0].total_ns), (2, 1, 400));
+    assert_eq!(found[0].samples[1].text, b"select 2");
+}
+
+#[test]
+fn a_prepared_statement_has_its_text_types_and_values() {
+    let found = session(&[
+        (false, b'P', b"s1\0select $1\0\0\x01\0\0\0\x17"),
+        (false, b'B', b"\0s1\0\0\x01\0\x01\0\x02\0\0\0\x04\0\0\0\x07\xff\xff\xff\xff\0\0"),
+        (false, b'E', b"\0\0\0\0\0"),
+        (false, b'S', b""),
+        (true, b'C', b"SELECT 1\0"),
+        (true, b'Z', b"I"),
+    ]);
+    let sample = &found[0].samples[0];
+    assert_eq!(sample.text, b"select $1");
+    assert_eq!(sample.types, [23]);
+    assert_eq!(sample.values, [Some(vec![0, 0, 0, 7]), None]);
+    assert_eq!(sample.binary, [true, true]);
+}
+
+#[test]
+fn settings_of_a_session_keep_statements_apart() {
+    let found = session(&[
+        (false, b'Q', b"select 1\0"),
+        (true, b'C', b""),
+        (true, b'Z', b"I"),
+        (false, b'Q', b"SET search_path = app\0"),
+        (true, b'C', b""),
+        (true, b'Z', b"I"),
+        (false, b'Q', b"select 1\0"),
+        (true, b'C', b""),
+        (true, b'Z', b"I"),
+    ]);
+    let settings: Vec<_> =
+        found.iter().filter(|one| one.text.starts_with("select")).map(|one| one.settings.len()).collect();
+    assert_eq!(settings, [0, 1]);
+}
+
+#[test]
+fn bodies_of_any_bytes_are_no_panic() {
+    let mut state = 7;
+    for _ in 0..20_000 {
+        let length = (draw(&mut state) % 24) as usize;
+        let body: Vec<u8> = (0..length).map(|_| draw(&mut state) as u8 & 3).collect();
+        let tag = b"PBEQSCZX"[(draw(&mut state) % 8) as usize];
+        session(&[(false, b'P', &body), (false, tag, &body), (false, b'E', b"\0"), (true, b'Z', b"I")]);
+    }
+}

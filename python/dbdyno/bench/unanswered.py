@@ -1,0 +1,28 @@
+"""Servers that did not answer a login a moment ago, so that a run that ends asks each of them once and not per undo."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+UNANSWERED = "the server does not answer"
+UNANSWERED_S = 15.0
+"""Seconds for which a server that did not answer a login is not asked again by this process."""
+_unanswered: dict[str, float] = {}
+"""Servers that did not answer a login, and when that was (monotonic)."""
+
+
+def note_unanswered(connection: Mapping[str, Any]) -> None:
+    """Record that a login to this server timed out: the network is silent, or the server is stopped."""
+    _unanswered[_server(connection)] = time.monotonic()
+
+
+def is_unanswered(connection: Mapping[str, Any]) -> bool:
+    """Return True if a login to this server timed out in the last `UNANSWERED_S` seconds."""
+    return time.monotonic() - _unanswered.get(_server(connection), -math.inf) < UNANSWERED_S
+
+
+def _server(connection: Mapping[str, Any]) -> str:
+    return " ".join(str(connection.get(name) or "") for name in ("host", "hostaddr", "port", "unix_socket"))

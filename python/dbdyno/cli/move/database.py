@@ -1,0 +1,164 @@
+"""`dbdyno move SOURCE TARGET --database`: a whole database of PostgreSQL into an empty one."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from dbdyno.base.errors import MoveError
+from dbdyno.cli.move import options as shared
+from dbdyno.cli.move.load import IN_ONLY, refuse
+
+if TYPE_CHECKING:
+    from dbdyno.move.database.result import Moved
+    from dbdyno.move.ledger.folder import Ledger
+    from dbdyno.move.reading.run import JobOptions
+
+NOT_HERE = (*IN_ONLY, "tables", "patterns", "query", "where", "columns", "as_text", "into", "partition_by", "master")
+LEVELS = ("counts", "target")
+
+
+def hand_over(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
+    """Move a database and print the result, or show what would be moved."""
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.database.job import move_database
+    from dbdyno.move.reading.run import new_id
+
+    refuse(rest, NOT_HERE, "is for tables: --database moves all of them")
+    level = level_of(level)
+    if rest["dry_run"]:
+        _show_plan(source, to, rest["form"])
+        return
+    begun = begun_in(rest["job"])
+    if begun is not None:
+        with shared.goes_on(begun.folder):
+            go_on(begun, source, to, how, level, rest["form"], hold=rest["hold"])
+        return
+    opened, target, job = Postgres.open(source, keep_first=True), Postgres.open(to, keep_first=True), new_id()
+
+    made: list[Path] = []
+
+    def folder() -> Path:
+        made.append(shared.job_folder({**rest, "tables": [opened.libpq_parameters().get("dbname", "database")]}))
+        return made[0]
+
+    try:
+        moved = move_database(
+            opened, target, folder, job, how, shared.say, shared.meter, hold=rest["hold"], level=level
+        )
+    except KeyboardInterrupt:
+        if not made:
+            raise
+        with shared.goes_on(made[0]):
+            raise
+    show(moved, rest["form"])
+
+
+def level_of(level: str) -> str:
+    """Return what is checked: the target's rows are read again unless --verify says otherwise."""
+    chosen = click.get_current_context().get_parameter_source("level")
+    if chosen is ParameterSource.DEFAULT:
+        return "target"
+    if level not in LEVELS:
+        raise click.UsageError("--verify counts or target: the rows of a database go into the target's own tables")
+    return level
+
+
+def begun_in(folder: Path | None) -> Ledger | None:
+    """Return the unfinished job in a folder, which the same command goes on with, or None."""
+    from dbdyno.move.ledger.folder import INNER, Ledger
+
+    if folder is None or not (folder / INNER / "manifest.json").exists():
+        return None
+    ledger = Ledger.open(folder)
+    if ledger.manifest["status"] != "running" or not ledger.plan.get("database"):
+        return None
+    shared.say(f"job {ledger.plan['id']} was ended before it was done, and goes on")
+    return ledger
+
+
+def go_on(
+    ledger: Ledger,
+    source: str,
+    to: str,
+    how: JobOptions,
+    level: str,
+    form: str | None,
+    *,
+    hold: int = 0,
+    restart: bool = False,
+) -> None:
+    """Go on with a job and print the result."""
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.database.job import resume_database
+
+    moved = resume_database(
+        lambda: Postgres.open(source, keep_first=True),
+        Postgres.open(to, keep_first=True),
+        ledger,
+        how,
+        shared.say,
+        shared.meter,
+        level=level,
+        hold=hold,
+        restart=restart,
+    )
+    show(moved, form)
+
+
+def show(moved: Moved, form: str | None) -> None:
+    """Print the result, and exit with 1 if something differs."""
+    if form == "json":
+        click.echo(json.dumps(moved.to_json(), ensure_ascii=False, indent=1))
+    else:
+        for line in moved.sentences():
+            click.echo(line)
+    if moved.differs:
+        click.get_current_context().exit(1)
+
+
+def _show_plan(source: str, to: str, form: str | None) -> None:
+    """Print what would be moved; the checks of the target are made, and nothing is written."""
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.database.job import refuse as refuse_move
+    from dbdyno.move.database.plan import planned
+    from dbdyno.move.database.target import session
+    from dbdyno.move.reading.run import new_id
+
+    opened, target, job = Postgres.open(source, keep_first=True), Postgres.open(to, keep_first=True), new_id()
+    with session(target, job) as conn, tempfile.TemporaryDirectory(prefix="dbdyno-move-") as place:
+        programs = refuse_move(opened, target, conn, job)
+        plan = planned(opened, conn, programs, Path(place), job)
+    if form == "json":
+        click.echo(json.dumps(plan.to_json(), ensure_ascii=False, indent=1))
+        return
+    for line in plan.sentences():
+        click.echo(line)
+
+
+def refuse_elsewhere(rest: Mapping[str, Any]) -> None:
+    """Raise `click.UsageError` for --format without --database."""
+    if rest["form"] is not None:
+        raise click.UsageError("--format is for --database; `dbdyno move status JOB` has other forms")
+
+
+def refuse_servers(source: str, to: str) -> None:
+    """Check that both ends are PostgreSQL's.
+
+    Raises:
+        MoveError: One of them is another engine, a folder or a file.
+    """
+    for name in (source, to):
+        scheme = name.partition("://")[0].lower() if "://" in name else None
+        if scheme not in (None, "postgres", "postgresql") or (scheme is None and "=" not in name):
+            raise MoveError(
+                "--database moves a PostgreSQL database into another one",
+                where=name,
+                next_step="write postgresql://user@host/database for both",
+            )

@@ -1,0 +1,193 @@
+"""`dbdyno rehearse`: what an upgrade, a setting or an index does to one's own statements."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.cli.output import out_option, seed_option, show_line
+from dbdyno.cli.pages import analysis_options
+
+if TYPE_CHECKING:
+    from dbdyno.rehearse.side import Side
+    from dbdyno.rehearse.statement import Load
+
+FAILING = ("regression", "failure", "answer")
+_DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
+
+
+@click.command("rehearse")
+@click.argument("old", metavar="OLD")
+@click.argument("new", metavar="[NEW]", required=False)
+@click.option(
+    "--load",
+    required=True,
+    metavar="CAPTURE|statements",
+    help="A capture (trace proxy --binds, trace import --log), or 'statements': what pg_stat_statements of OLD holds.",
+)
+@click.option(
+    "--change",
+    "changes",
+    multiple=True,
+    metavar="SQL",
+    help="Make the new side by this statement: SET for its sessions, any other in a copy of the database. Repeatable.",
+)
+@click.option("--for", "length", default="2min", show_default=True, metavar="TIME", help="Stop after this time.")
+@click.option("--threshold", default="10%", show_default=True, help="Slowdown from which on a statement counts.")
+@click.option("--sets", default=5, show_default=True, type=click.IntRange(1, 20), help="Sets of values by statement.")
+@click.option(
+    "--timeout",
+    default="30s",
+    show_default=True,
+    metavar="TIME",
+    help="Limit of each execution of a statement.",
+)
+@click.option(
+    "--fail-on",
+    "fail_on",
+    multiple=True,
+    type=click.Choice(FAILING),
+    help="Exit 1 where a statement is slower, fails, or answers differently.",
+)
+@seed_option
+@out_option
+@analysis_options
+def command(
+    old: str,
+    new: str | None,
+    load: str,
+    changes: tuple[str, ...],
+    length: str,
+    threshold: str,
+    sets: int,
+    timeout: str,
+    fail_on: tuple[str, ...],
+    seed: int | None,
+    out: Path,
+    form: str | None,
+    output: Path | None,
+) -> None:
+    """Execute your own statements on OLD and NEW, and tell which become slower, fail or answer differently.
+
+    OLD and NEW are copies that nobody uses; what looks like production is refused. Each transaction is rolled back.
+    Without NEW the new side is OLD with --change. Exit 1 for what --fail-on names, or where there is no verdict.
+
+    \b
+    dbdyno rehearse postgresql://copy-13/app postgresql://copy-17/app --load runs/monday
+    dbdyno rehearse postgresql://copy/app --change 'create index on orders (customer)' --load runs/monday
+    dbdyno rehearse postgresql://copy/app --change 'set random_page_cost = 1.1' --load statements
+    dbdyno rehearse OLD NEW --load runs/monday --fail-on regression --fail-on failure -o verdict.md    in a build
+    """
+    from dbdyno.base.signals import Interrupted, Stopping
+    from dbdyno.cli.compare import form_asked
+    from dbdyno.rehearse.job import carry_out
+    from dbdyno.rehearse.rehearsal import Budget
+    from dbdyno.rehearse.request import Request
+    from dbdyno.trace.units import length_ns
+
+    form_asked(form, output)
+    if (new is None) == (not changes):
+        raise click.UsageError("give either NEW or --change, so that there are two sides to compare")
+    share = _share(threshold)
+    seconds, limit_ms = length_ns(length, "--for") / 1e9, length_ns(timeout, "--timeout") // 1_000_000
+    seed = secrets.randbelow(10**9) if seed is None else seed
+    with Stopping() as stopping:
+        show = _show if sys.stderr.isatty() else _quiet
+        budget = Budget(seconds, show, stopping.is_asked)
+        with _sides(old, new, changes, show, stopping.is_asked) as (before, after):
+            for side in (before, after):
+                side.timeout_ms, side.stop = limit_ms, None
+            given = _load(load, before, sets)
+            request = Request(_title(before, after, changes), share, seed, out, changes)
+            budget.start()
+            try:
+                run, model = carry_out(given, before, after, request, budget)
+            finally:
+                _end()
+        if stopping.asked:
+            click.echo(f"interrupted: what was measured is in {run.path}", err=True)
+            raise click.exceptions.Exit(130) from Interrupted()
+    _output(run.path, model, form, output)
+    raise click.exceptions.Exit(_exit(model, fail_on))
+
+
+@contextmanager
+def _sides(
+    old: str, new: str | None, changes: tuple[str, ...], show: Callable[[str], None], stop: Callable[[], bool]
+) -> Iterator[tuple[Side, Side]]:
+    from dbdyno.rehearse.sides import two_servers, with_change
+
+    opened = two_servers(old, new) if new is not None else with_change(old, changes, show, stop)
+    with opened as sides:
+        yield sides
+
+
+def _load(load: str, old: Side, sets: int) -> Load:
+    if load == "statements":
+        from dbdyno.rehearse.load.server import load_of_server
+
+        return load_of_server(old.server, sets)
+    from dbdyno.rehearse.load.capture import load_of_capture
+
+    return load_of_capture(Path(load), old.server.libpq_parameters()["dbname"], sets)
+
+
+def _title(old: Side, new: Side, changes: tuple[str, ...]) -> str:
+    if changes:
+        return f"{old.server.libpq_parameters()['dbname']}: {'; '.join(changes)}"
+    return f"{_place(old)} → {_place(new)}"
+
+
+def _place(side: Side) -> str:
+    known = side.server.libpq_parameters()
+    host = "" if known["host"].startswith("/") else f"{known['host']}:"
+    return f"{known['dbname']} on {host or 'port '}{known['port']}"
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text.strip().removesuffix("%")) / (100 if text.strip().endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share < 10:
+        raise click.UsageError(f"--threshold {text}: expected a share such as 10% or 0.1")
+    return share
+
+
+def _output(folder: Path, model: Mapping[str, Any], form: str | None, output: Path | None) -> None:
+    from dbdyno.cli.pages import put, show_page
+    from dbdyno.report.html import write_html
+    from dbdyno.report.junit import render_junit
+
+    write_html(model, folder / "report.html")
+    if form == "junit" or (form is None and output is not None and output.suffix == ".xml"):
+        put(render_junit(model), output)
+        return
+    show_page(model, form, output)
+    if form is None and output is None:
+        click.echo(f"report: {folder / 'report.html'}")
+
+
+def _exit(model: Mapping[str, Any], fail_on: tuple[str, ...]) -> int:
+    found = {row["decision"] for row in model["statements"]}
+    failed = any(_DECISIONS[name] in found for name in fail_on)
+    return int(failed or model["verdict"]["decision"] == "no verdict")
+
+
+def _show(words: str) -> None:
+    show_line(words)
+
+
+def _quiet(words: str) -> None:
+    del words
+
+
+def _end() -> None:
+    if sys.stderr.isatty():
+        show_line()

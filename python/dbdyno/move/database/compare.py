@@ -1,0 +1,201 @@
+"""Proof of a move: the target's rows read again, by hash and table, and both schemas compared object by object.
+
+Both schemas come from the same pg_dump, so that the versions of the servers make no difference in how it writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno import _core
+from dbdyno.base.core_types import MoveDone
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.database.archive import Entry
+from dbdyno.move.database.rows import is_lines, reading_sql
+from dbdyno.move.database.schema import LEFT_OUT, by_stage, statements_of
+from dbdyno.move.database.target import settings_sql
+from dbdyno.move.engines.postgres.source import application, session_settings
+from dbdyno.move.ledger.folder import MODULUS, Ledger
+from dbdyno.move.nouns import counted
+from dbdyno.move.reading.progress import Show
+from dbdyno.move.reading.run import JobOptions, Plan
+from dbdyno.move.reading.splits import TID_RANGES_SINCE, split
+
+SIZES_SQL = """
+select coalesce(pg_relation_size(o) / current_setting('block_size')::int, 0), coalesce(pg_table_size(o), 0)
+from unnest(%s::text[]) with ordinality u(name, n), to_regclass(name) o order by n
+"""
+LOOK_S = 0.2
+_BEFORE_DOT = re.compile(r'(?<![\w"])(?:"(?:[^"]|"")++"|[^\W\d]\w*+)\.(?=["\w])')
+_BLANK = re.compile(r"[\s()]+")
+Sum = tuple[int, int]
+"""Number of rows, and the sum of their hashes."""
+
+
+def sums_of(ledger: Ledger, plan: Plan) -> list[Sum]:
+    """Return rows and hash of each table as they were read from the source."""
+    table_of = {chunk.number: chunk.table for chunk in plan.chunks}
+    found = [(0, 0)] * len(plan.tables)
+    for number, one in ledger.records().items():
+        rows, summed = found[table_of[number]]
+        found[table_of[number]] = rows + one["rows"], (summed + int(one["hash"], 16)) % MODULUS
+    return found
+
+
+def read_again(
+    target: Postgres,
+    conn: psycopg.Connection[Any],
+    plan: Plan,
+    how: JobOptions,
+    encoding: str,
+    show: Show | None = None,
+) -> list[Sum]:
+    """Read the target's tables and return rows and hash of each.
+
+    Raises:
+        MoveError: A table cannot be read.
+    """
+    names = [sql.Identifier(one.schema, one.name).as_string(conn) for one in plan.tables]
+    sizes = conn.execute(SIZES_SQL, [names]).fetchall()
+    tables = [
+        replace(table, relations=(replace(table.relations[0], blocks=blocks, bytes=size),))
+        for table, (blocks, size) in zip(plan.tables, sizes, strict=True)
+    ]
+    tid_ranges = conn.info.server_version >= TID_RANGES_SINCE
+    chunks = split([("", table.relations) for table in tables], workers=how.workers, tid_ranges=tid_ranges)
+    job = _core.MoveJob(
+        {
+            "connection": {**target.conninfo(), "application_name": application(plan.id)},
+            "session_sql": [session_settings(conn, lasting=True), settings_sql(conn, encoding)],
+            "tables": [{"columns": [one.spec() for one in table.columns]} for table in tables],
+            "chunks": [
+                {
+                    "number": chunk.number,
+                    "table": chunk.table,
+                    "sql": reading_sql(conn, tables, chunk),
+                    "path": None,
+                    "raw": True,
+                    "lines": is_lines(tables[chunk.table]),
+                }
+                for chunk in sorted(chunks, key=lambda one: -one.bytes)
+            ],
+            "workers": how.workers,
+            "memory_bytes": how.memory_bytes,
+            "rate_bytes_per_s": how.rate_bytes_per_s,
+        }
+    )
+    found = [(0, 0)] * len(tables)
+    whole = sum(chunk.bytes for chunk in chunks)
+    read = 0
+    for done in _done(job):
+        chunk = chunks[done["number"]]
+        rows, summed = found[chunk.table]
+        found[chunk.table] = rows + done["rows"], (summed + int(done["hash"], 16)) % MODULUS
+        read += chunk.bytes
+        if show is not None and read < whole:
+            show(read / whole, read, whole)
+    if show is not None and whole:
+        show(1.0, whole, whole)
+    return found
+
+
+def _done(job: _core.MoveJob) -> Iterator[MoveDone]:
+    """Yield the reports of finished chunks."""
+    try:
+        while (event := job.next(LOOK_S)) is not None:
+            if "failed" in event:
+                raise MoveError(event["failed"]["message"], where="reading the target again")
+            done: MoveDone | None = event.get("done")
+            if done is not None:
+                yield done
+    finally:
+        job.stop()
+
+
+def differing_rows(plan: Plan, wanted: Sequence[Sum], found: Sequence[Sum]) -> list[str]:
+    """Return a sentence for each table whose rows are others than the source's."""
+    return [
+        f"{table.schema}.{table.name}: {counted(there[0], 'row')}, hash {there[1]:032x}; the source has"
+        f" {counted(here[0], 'row')}, hash {here[1]:032x}"
+        for table, here, there in zip(plan.tables, wanted, found, strict=True)
+        if here != there
+    ]
+
+
+def differing_schemas(
+    source: Sequence[Entry], target: Sequence[Entry], lacking: frozenset[str], *, same_version: bool
+) -> list[str]:
+    """Return a sentence for each object that is not the same in both databases.
+
+    Args:
+        source: Entries of the source's archive.
+        target: Entries of the target's archive.
+        lacking: Roles that the target does not have, or that own nothing there: what depends on them has been told.
+        same_version: True if both servers have the same major version. Servers of different versions write the same
+            expression with or without parentheses, blanks and names before a dot: these then make no difference.
+    """
+    form = str if same_version else _bare
+    here, there = _by_name(source, lacking, form), _by_name(target, lacking, form)
+    found = [f"{name} is missing" for name in here if name not in there]
+    found += [f"{name} is not in the source" for name in there if name not in here]
+    for name, one in here.items():
+        other = there.get(name)
+        if other is not None and not _are_same(one, other):
+            found.append(f"{name}: {_difference(one, other)}")
+    return found
+
+
+def _bare(text: str) -> str:
+    """Return a statement as one line per line, without what servers of different versions write differently."""
+    lines = (_BLANK.sub("", _BEFORE_DOT.sub("", line)).lower() for line in text.splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+def _by_name(
+    entries: Sequence[Entry], lacking: frozenset[str], form: Callable[[str], str]
+) -> dict[str, list[tuple[str, str]]]:
+    found: dict[str, list[tuple[str, str]]] = {}
+    stages = by_stage(entries)
+    for one in (one for stage, each in stages.items() if stage != LEFT_OUT for one in each):
+        text = one.sql.strip()
+        if one.kind == "ACL":
+            # Grants are compared as a set: their order is that of the grants, and those of lacking roles are told.
+            kept = [words for words in statements_of(text) if not _names(words, lacking)]
+            if not kept:
+                continue
+            text = "\n".join(sorted(kept))
+        if _names(text, lacking) and one.kind in ("POLICY", "USER MAPPING", "DEFAULT ACL"):
+            continue
+        owner = one.owner if one.owned and one.owner not in lacking else ""
+        found.setdefault(one.name, []).append((form(text), owner))
+    return {name: sorted(each) for name, each in found.items()}
+
+
+def _are_same(one: Sequence[tuple[str, str]], other: Sequence[tuple[str, str]]) -> bool:
+    """Return True if both sides have the same statements and owners; no owner means one that lacks."""
+    return len(one) == len(other) and all(
+        text == there and owner in ("", has) for (text, owner), (there, has) in zip(one, other, strict=True)
+    )
+
+
+def _names(text: str, roles: frozenset[str]) -> bool:
+    """Return True if a statement names one of the roles."""
+    words = set(text.replace(";", " ").replace(",", " ").split())
+    return any(one in words or sql.Identifier(one).as_string(None) in text for one in roles)
+
+
+def _difference(one: Sequence[tuple[str, str]], other: Sequence[tuple[str, str]]) -> str:
+    if [text for text, _ in one] == [text for text, _ in other]:
+        return f"belongs to {other[0][1] or 'another role'}, in the source to {one[0][1] or 'another role'}"
+    first, second = ("\n".join(text for text, _ in side).splitlines() for side in (one, other))
+    for here, there in zip([*first, ""], [*second, ""], strict=False):
+        if here != there:
+            return f"`{there.strip() or 'nothing'}`, in the source `{here.strip() or 'nothing'}`"
+    return "has more lines on one side"

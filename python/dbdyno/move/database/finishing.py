@@ -1,0 +1,154 @@
+"""What comes last: values of sequences, privileges, optimizer statistics, and the transaction that ends the job.
+
+Statistics are carried where the target can take them (PostgreSQL 18 and its pg_dump). Else tables are analysed three
+times with growing targets, so that a rough plan can be made of all of them before a good one can of any.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.database.archive import Entry
+from dbdyno.move.database.inventory import Sequence as Counter
+from dbdyno.move.database.programs import Programs, dump
+from dbdyno.move.database.schema import Restorer
+from dbdyno.move.database.target import MARK, session
+from dbdyno.move.engines.postgres.source import application
+from dbdyno.move.ledger.folder import Ledger
+from dbdyno.move.loading.staged_rows import remember
+
+CARRIED_SINCE = 18
+STAGES = ("1", "10", "default")
+"""Statistics targets, in turn."""
+ROOTS_SQL = f"""
+select n.nspname::text, c.relname::text from pg_catalog.pg_class c
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where (c.relkind in ('r', 'm') or c.relkind = 'p') and not c.relispartition and c.relpersistence <> 't'
+  and n.nspname !~ '^pg_' and n.nspname not in ('information_schema', '{MARK}')
+order by pg_table_size(c.oid) desc
+"""  # noqa: S608
+BARE_SQL = f"""
+select n.nspname::text, c.relname::text from pg_catalog.pg_class c
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.relkind in ('r', 'm', 'p') and c.relpersistence <> 't' and n.nspname !~ '^pg_'
+  and n.nspname not in ('information_schema', '{MARK}')
+  and (exists (select from pg_catalog.pg_statistic_ext x where x.stxrelid = c.oid)
+       or c.relkind <> 'p' and pg_relation_size(c.oid) > 0
+       and not exists (select from pg_catalog.pg_statistic s where s.starelid = c.oid)
+       and exists (select from pg_catalog.pg_attribute a where a.attrelid = c.oid and a.attnum > 0))
+"""  # noqa: S608
+"""Tables for which nothing was carried: those with extended statistics, and those never analysed in the source."""
+
+
+def set_sequences(conn: psycopg.Connection[Any], sequences: Sequence[Counter]) -> None:
+    """Set all sequences to the source's values."""
+    with conn.transaction():
+        for one in sequences:
+            name = sql.Identifier(one.schema, one.name).as_string(conn)
+            conn.execute("select setval(%s::regclass, %s, %s)", [name, one.value, one.called])
+
+
+def grant_all(conn: psycopg.Connection[Any], entries: Sequence[Entry]) -> None:
+    """Restore all privileges in one transaction; those of roles that lack are noted.
+
+    Raises:
+        MoveError: The server refuses them for another reason.
+    """
+    restorer = Restorer.of(conn)
+    with conn.transaction():
+        # What an interrupted attempt noted is noted again.
+        conn.execute("delete from dbdyno_move.note where kind in ('grant', 'not granted')")
+        for one in entries:
+            restorer.grant(one)
+        restorer.write_notes()
+
+
+def can_carry(programs: Programs, target_major: int) -> bool:
+    """Return True if optimizer statistics can be carried with these programs to a server of this version."""
+    return programs.major >= CARRIED_SINCE and target_major >= CARRIED_SINCE
+
+
+def take_statistics(source: Postgres, programs: Programs, file: Path, job: str, snapshot: str) -> None:
+    """Dump the optimizer statistics of the source.
+
+    Raises:
+        MoveError: pg_dump failed.
+    """
+    dump(source, programs, file, ["--statistics-only", f"--snapshot={snapshot}"], f"{application(job)} pg_dump")
+
+
+def carry_statistics(conn: psycopg.Connection[Any], entries: Sequence[Entry]) -> int:
+    """Restore optimizer statistics in one transaction, and return for how many tables and indexes."""
+    carried = [one for one in entries if one.kind == "STATISTICS DATA"]
+    with conn.transaction():
+        for one in carried:
+            conn.execute(one.sql.encode())
+    return len(carried)
+
+
+def bare_tables(conn: psycopg.Connection[Any]) -> list[tuple[str, str]]:
+    """Return the tables that have no statistics, or whose extended statistics cannot be carried."""
+    return [(row[0], row[1]) for row in conn.execute(BARE_SQL)]
+
+
+def analyse(
+    target: Postgres,
+    job: str,
+    workers: int,
+    tables: Sequence[tuple[str, str]] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> None:
+    """Analyse tables with several sessions.
+
+    Args:
+        target: The target.
+        job: The job's id.
+        workers: Number of sessions.
+        tables: The tables, analysed once; None for all, in stages.
+        progress: Called with the statistics target of each stage.
+    """
+    own = threading.local()
+    with contextlib.ExitStack() as opened, session(target, job) as first, ThreadPoolExecutor(workers) as pool:
+        lock = threading.Lock()
+        everything = tables if tables is not None else [(row[0], row[1]) for row in first.execute(ROOTS_SQL)]
+
+        def one(name: tuple[str, str], stage: str) -> None:
+            if not hasattr(own, "conn"):
+                conn = session(target, job)
+                with lock:
+                    own.conn = opened.enter_context(conn)
+                own.conn.execute("set vacuum_cost_delay = 0")
+            own.conn.execute(f"set default_statistics_target to {stage}".encode())
+            own.conn.execute(sql.SQL("analyze {}").format(sql.Identifier(*name)))
+
+        for stage in STAGES if tables is None else STAGES[-1:]:
+            if progress is not None:
+                progress(stage)
+            for done in [pool.submit(one, name, stage) for name in everything]:
+                done.result()
+
+
+def publish(conn: psycopg.Connection[Any], ledger: Ledger, entries: Sequence[Entry]) -> None:
+    """End the job at the target: remove its mark, and restore the event triggers, in one transaction.
+
+    The transaction's id is in the ledger before it commits, and its commit waits for the disk.
+
+    Raises:
+        MoveError: The server refuses a statement; the mark is still there.
+    """
+    restorer = Restorer.of(conn)
+    with conn.transaction():
+        conn.execute("set local synchronous_commit = on")
+        conn.execute("drop schema dbdyno_move cascade")
+        for one in entries:
+            restorer.restore(one)
+        remember(conn, ledger)

@@ -1,0 +1,225 @@
+"""A whole database as one job: the order of its steps, and how it goes on after a kill.
+
+    before the target is touched     refusals, the snapshot, the archive of the schema, the plan in the ledger
+    schema, one transaction          what comes before the rows, and the mark of the job
+    rows, large objects              chunk by chunk, each with a note at the target
+    indexes                          statement by statement, each with a note at the target
+    finishing                        sequences, privileges, materialized views, optimizer statistics
+    checking, then one transaction   rows read again; the mark goes, event triggers come
+    comparing                        both schemas
+
+Only rows and large objects need the source's snapshot: all else is in the archive, which the job keeps. A job whose
+snapshot was lost before all rows were there takes back what it made, and begins again in the same folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.database import rows, schema
+from dbdyno.move.database.closing import conclude, finish
+from dbdyno.move.database.filling import fill, write_plan
+from dbdyno.move.database.inventory import Facts, take_all
+from dbdyno.move.database.programs import Programs, find_programs
+from dbdyno.move.database.result import Moved
+from dbdyno.move.database.target import (
+    LARGE_OBJECTS_DONE,
+    MARK,
+    end_sessions,
+    entries_in,
+    job_in,
+    place_of,
+    refuse_filled,
+    refuse_target,
+    session,
+)
+from dbdyno.move.database.work import Job, Meter
+from dbdyno.move.engines.postgres.snapshot_holder import held
+from dbdyno.move.engines.postgres.source import Snapshot, SnapshotGone, application
+from dbdyno.move.ledger.folder import Ledger
+from dbdyno.move.ledger.next_steps import named
+from dbdyno.move.loading.staged_rows import is_published
+from dbdyno.move.reading.resume import refuse_ended
+from dbdyno.move.reading.run import ENDING_SQL, JobOptions, Say
+
+
+def move_database(
+    source: Postgres,
+    target: Postgres,
+    folder: Callable[[], Any],
+    job: str,
+    how: JobOptions,
+    say: Say,
+    meter: Meter,
+    *,
+    hold: int,
+    level: str,
+) -> Moved:
+    """Move a database into an empty one.
+
+    Args:
+        source: The server and its database.
+        target: The server and its empty database.
+        folder: Returns the job's folder; called when nothing speaks against the move.
+        job: The job's id.
+        how: Number of workers, memory and other limits.
+        say: Called with each line for the user.
+        meter: Returns the progress display for one phase.
+        hold: Seconds for which a separate process keeps the snapshot after a crash; 0 for not at all.
+        level: What to check: `counts`, or `target` to read the target's rows again.
+
+    Raises:
+        MoveError: The move was refused or failed.
+    """
+    with session(target, job) as conn:
+        programs = refuse(source, target, conn, job)
+        say(f"job {job}; to end it from the database's side: {ENDING_SQL.format(application(job))}")
+        snapshot, inventory = take_all(source, job)
+        with snapshot:
+            ledger = Ledger.create(folder(), {"status": "running", "snapshots": []})
+            work = Job(target, ledger, programs, how, say, meter, level, {})
+            with ledger.held():
+                try:
+                    write_plan(work, source, snapshot, inventory, conn, job, "begun")
+                except BaseException:
+                    ledger.discard()
+                    raise
+                with named(ledger):
+                    with held(source, snapshot, ledger, hold):
+                        fill(work, source, snapshot, conn)
+                    snapshot.conn.close()
+                    return finish(work, conn)
+
+
+def resume_database(
+    source: Callable[[], Postgres],
+    target: Postgres,
+    ledger: Ledger,
+    how: JobOptions,
+    say: Say,
+    meter: Meter,
+    *,
+    level: str,
+    hold: int = 0,
+    restart: bool = False,
+) -> Moved:
+    """Go on with a job, wherever it was ended.
+
+    Args:
+        source: Opens the source; called only if the target does not have all rows.
+        target: The server and the job's database.
+        ledger: The job's ledger.
+        how: Number of workers, memory and other limits.
+        say: Called with each line for the user.
+        meter: Returns the progress display for one phase.
+        level: What to check: `counts`, or `target` to read the target's rows again.
+        hold: Seconds for which a separate process keeps a new snapshot after a crash; 0 for not at all.
+        restart: Take back what is there and begin again, although it could go on.
+
+    Raises:
+        MoveError: The job cannot go on, or it failed again.
+    """
+    ledger.refuse_foreign()
+    refuse_ended(ledger)
+    job, database = str(ledger.plan["id"]), ledger.plan["database"]
+    with session(target, job) as conn, ledger.held(), named(ledger):
+        refuse_target(target, conn, job)
+        end_sessions(conn, job)
+        facts = Facts(**database["facts"])
+        programs = find_programs(max(facts.major, conn.info.server_version // 10000))
+        work = Job(target, ledger, programs, how, say, meter, level, {})
+        is_same = place_of(target, conn).lasting == ledger.plan["into"]["server"]
+        if is_same and is_published(conn, ledger):
+            say("the database was complete before the job was ended: both schemas are compared")
+            return conclude(work, conn)
+        marked = job_in(conn)
+        if marked is None or marked[0] != job:
+            # Of the job there is nothing here: it begins, also where the database was made anew.
+            refuse_filled(target, conn)
+        if marked is not None and not restart and _is_filled(conn, ledger):
+            ledger.attempt("resumed", how.workers, how.memory_bytes)
+            return finish(work, conn)
+        opened = source()
+        _refuse_other(opened, ledger)
+        kept = _still_held(opened, ledger) if marked is not None and not restart else None
+        if kept is not None:
+            say(f"the snapshot of {ledger.manifest['snapshots'][-1]['at']} is still held: the job goes on as of then")
+            ledger.attempt("resumed", how.workers, how.memory_bytes)
+            with kept:
+                fill(work, opened, kept, conn)
+            return finish(work, conn)
+        if marked is not None:
+            say("the snapshot is gone with the process that held it: all is read again, as of one new instant")
+            entries = work.archive()
+            schema.take_back(conn, entries, database["kept"], had_public=facts.has_public)
+        refuse_filled(target, conn)
+        snapshot, inventory = take_all(opened, job)
+        with snapshot:
+            ledger.forget()
+            write_plan(work, opened, snapshot, inventory, conn, job, "restarted")
+            with held(opened, snapshot, ledger, hold):
+                fill(work, opened, snapshot, conn)
+        return finish(work, conn)
+
+
+def refuse(source: Postgres, target: Postgres, conn: psycopg.Connection[Any], job: str) -> Programs:
+    """Check that a move can begin, without writing anything, and return the programs to use.
+
+    Raises:
+        MoveError: The target is in use, a standby's, not empty, or the source itself; or there is no pg_dump.
+    """
+    if source.pooled:
+        raise MoveError(
+            "a pooler hands each transaction to another server process, and a snapshot belongs to one",
+            where=source.safe_dsn,
+            next_step="connect to the server itself",
+        )
+    with contextlib.closing(source.connect()) as there:
+        if place_of(source, there) == place_of(target, conn):
+            raise MoveError("is the source itself", where=target.safe_dsn, next_step="name another database")
+        version, unfinished = there.info.server_version, job_in(there)
+        is_marked = there.execute("select to_regnamespace(%s) is not null", [MARK]).fetchone() == (True,)
+    if is_marked and unfinished is None:
+        raise MoveError(
+            f"has a schema {MARK}, a name that a move needs for itself",
+            where=source.safe_dsn,
+            next_step=f"rename it: alter schema {MARK} rename to ...",
+        )
+    if unfinished is not None:
+        raise MoveError(
+            f"is the target of the unfinished job {unfinished[0]}",
+            where=source.safe_dsn,
+            next_step=f"finish it first: dbdyno move resume {unfinished[1]} --source DSN --target DSN",
+        )
+    refuse_target(target, conn, job)
+    refuse_filled(target, conn)
+    return find_programs(max(version, conn.info.server_version) // 10000)
+
+
+def _refuse_other(source: Postgres, ledger: Ledger) -> None:
+    with contextlib.closing(source.connect()) as conn:
+        if place_of(source, conn).lasting == ledger.plan["server"]:
+            return
+    raise MoveError(
+        "is another database than the job's", where=source.safe_dsn, next_step=f"name {ledger.plan['source']}"
+    )
+
+
+def _is_filled(conn: psycopg.Connection[Any], ledger: Ledger) -> bool:
+    """Return True if the target has all rows and large objects."""
+    return rows.reconcile(conn, ledger) == 0 and LARGE_OBJECTS_DONE in entries_in(conn)
+
+
+def _still_held(source: Postgres, ledger: Ledger) -> Snapshot | None:
+    """Return the job's snapshot if a process still holds it, else None."""
+    name = ledger.manifest["snapshots"][-1].get("held")
+    try:
+        return take_all(source, str(ledger.plan["id"]), str(name))[0] if name else None
+    except SnapshotGone:
+        return None

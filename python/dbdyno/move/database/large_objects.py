@@ -1,0 +1,149 @@
+"""Large objects with content, owner, privileges and comment, by several sessions in the snapshot.
+
+A batch commits whole, with a hash of each object's content, so that an object that is there is complete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.database.schema import Restorer
+from dbdyno.move.database.target import LARGE_OBJECTS_DONE, MARK, note_entry, session
+from dbdyno.move.engines.postgres.source import Snapshot, application, session_sql
+
+BATCH = 100
+PIECE_BYTES = 4 << 20
+LIST_SQL = """
+select m.oid::bigint, pg_get_userbyid(lomowner)::text, obj_description(m.oid, 'pg_largeobject'),
+       coalesce((select array_agg(array[coalesce(r.rolname::text, 'public'), x.privilege_type, x.is_grantable::text]
+                                  order by r.rolname, x.privilege_type)
+                 from aclexplode(lomacl) x left join pg_catalog.pg_roles r on r.oid = x.grantee
+                 where x.grantee <> lomowner), '{}')
+from pg_catalog.pg_largeobject_metadata m order by m.oid
+"""
+MADE_SQL = f"create table if not exists {MARK}.large_object (oid oid primary key, bytes bigint, hash text)"
+
+
+@dataclass(frozen=True)
+class LargeObject:
+    """A large object without its content."""
+
+    oid: int
+    owner: str
+    comment: str | None
+    grants: tuple[tuple[str, str, bool], ...] = field(default=())
+    """Role (or `public`), privilege, and whether it may be given on."""
+
+
+def listed(conn: psycopg.Connection[Any]) -> list[LargeObject]:
+    """Return the large objects of the database that the session is in."""
+    rows = conn.execute(LIST_SQL).fetchall()
+    return [
+        LargeObject(oid, owner, comment, tuple((role, what, gives == "true") for role, what, gives in grants))
+        for oid, owner, comment, grants in rows
+    ]
+
+
+def copy_all(source: Postgres, snapshot: Snapshot, target: Postgres, job: str, workers: int) -> int:
+    """Copy all large objects that the target does not have yet, and return how many there are.
+
+    Raises:
+        MoveError: An object cannot be read or written.
+    """
+    wanted = listed(snapshot.conn)
+    with session(target, job) as conn:
+        conn.execute(MADE_SQL.encode())
+        known = {row[0] for row in conn.execute("select oid::bigint from dbdyno_move.large_object")}
+        left = [one for one in wanted if one.oid not in known]
+        batches = [left[place : place + BATCH] for place in range(0, len(left), BATCH)]
+        parts = [batches[number::workers] for number in range(workers)]
+        with ThreadPoolExecutor(workers) as pool:
+            for done in [pool.submit(_copy, source, snapshot, target, job, part) for part in parts if part]:
+                done.result()
+        note_entry(conn, LARGE_OBJECTS_DONE)
+    return len(wanted)
+
+
+def _copy(
+    source: Postgres, snapshot: Snapshot, target: Postgres, job: str, batches: Sequence[Sequence[LargeObject]]
+) -> None:
+    name = application(job)
+    with contextlib.closing(source.connect(application_name=name, statement_timeout_ms=0)) as here:
+        for words in session_sql(here, snapshot.id):
+            here.execute(words.encode())
+        with session(target, job) as there:
+            restorer = Restorer.of(there)
+            for batch in batches:
+                with there.transaction():
+                    for one in batch:
+                        _copy_one(here, restorer, one)
+                    restorer.write_notes()
+
+
+def _copy_one(here: psycopg.Connection[Any], restorer: Restorer, one: LargeObject) -> None:
+    there, hashed, size = restorer.conn, hashlib.sha256(), 0
+    try:
+        there.execute("select lo_create(%s)", [one.oid])
+        for piece in pieces(here, one.oid):
+            there.execute("select lo_put(%s, %s, %s)", [one.oid, size, piece], binary=True)
+            hashed.update(piece)
+            size += len(piece)
+    except psycopg.Error as error:
+        said = str(error).strip().splitlines()[0]
+        raise MoveError(said, where=f"large object {one.oid}", next_step="ask for SELECT on it, then resume") from None
+    place = sql.SQL("large object {}").format(sql.Literal(one.oid))
+    if one.comment is not None:
+        there.execute(sql.SQL("comment on {} is {}").format(place, one.comment))
+    for role, what, gives in one.grants:
+        if role != "public" and role not in restorer.roles:
+            restorer.notes.append(("role", role, f"privilege on large object {one.oid}"))
+            continue
+        to = sql.SQL("public") if role == "public" else sql.Identifier(role)
+        on = sql.SQL(" with grant option" if gives else "")
+        there.execute(sql.SQL("grant {} on {} to {}{}").format(sql.SQL(what), place, to, on))
+    if one.owner != restorer.user:
+        if one.owner in restorer.roles:
+            there.execute(sql.SQL("alter {} owner to {}").format(place, sql.Identifier(one.owner)))
+        else:
+            restorer.notes.append(("role", one.owner, f"large object {one.oid}"))
+    there.execute("insert into dbdyno_move.large_object values (%s, %s, %s)", [one.oid, size, hashed.hexdigest()])
+
+
+def pieces(conn: psycopg.Connection[Any], oid: int) -> Iterator[bytes]:
+    """Yield the content of a large object in order."""
+    place = 0
+    while True:
+        row = conn.execute("select lo_get(%s, %s, %s)", [oid, place, PIECE_BYTES], binary=True).fetchone()
+        piece = bytes(row[0]) if row else b""
+        if piece:
+            yield piece
+        if len(piece) < PIECE_BYTES:
+            return
+        place += len(piece)
+
+
+def differing(conn: psycopg.Connection[Any]) -> tuple[int, list[str]]:
+    """Read the target's large objects again; return how many there are, and a sentence for each that differs."""
+    if conn.execute("select to_regclass(%s) is null", [f"{MARK}.large_object"]).fetchone() == (True,):
+        return 0, []
+    known = {row[0]: row[1] for row in conn.execute("select oid::bigint, hash from dbdyno_move.large_object")}
+    here = {row[0] for row in conn.execute("select oid::bigint from pg_catalog.pg_largeobject_metadata")}
+    differs = [f"large object {oid} is missing" for oid in sorted(known.keys() - here)]
+    differs += [f"large object {oid} was not in the source" for oid in sorted(here - known.keys())]
+    for oid in sorted(known.keys() & here):
+        hashed = hashlib.sha256()
+        for piece in pieces(conn, oid):
+            hashed.update(piece)
+        if hashed.hexdigest() != known[oid]:
+            differs.append(f"large object {oid} has another content")
+    return len(known), differs

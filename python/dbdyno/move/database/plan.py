@@ -1,0 +1,99 @@
+"""What a move of a database would do: tables and indexes with their sizes, sequences, all else; nothing is changed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.database import finishing, schema
+from dbdyno.move.database.inventory import Index, Sequence, facts_of, take_all
+from dbdyno.move.database.programs import Programs
+from dbdyno.move.database.result import counts_of, told
+from dbdyno.move.database.target import roles_of
+from dbdyno.move.nouns import counted
+
+
+@dataclass(frozen=True)
+class PlannedTable:
+    """A table that would be moved."""
+
+    table: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What would be moved."""
+
+    source: str
+    target: str
+    programs: str
+    tables: tuple[PlannedTable, ...]
+    indexes: tuple[Index, ...]
+    sequences: tuple[Sequence, ...]
+    large_objects: int
+    objects: dict[str, int]
+    lacking_roles: tuple[str, ...]
+    carries_statistics: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON."""
+        return asdict(self)
+
+    def sentences(self) -> list[str]:
+        """Return the plan as lines."""
+        size = sum(one.bytes for one in self.tables)
+        built = sum(one.bytes for one in self.indexes)
+        lines = [f"{self.source} -> {self.target}, by pg_dump {self.programs}"]
+        lines.append(f"{counted(len(self.tables), 'table')}, {size / 1e6:,.1f} MB:")
+        lines += [f"  {one.table}: {one.bytes / 1e6:,.1f} MB" for one in sorted(self.tables, key=lambda t: -t.bytes)]
+        lines.append(f"{len(self.indexes):,} indexes, {built / 1e6:,.1f} MB, the largest first:")
+        lines += [
+            f"  {one.schema}.{one.name} on {one.table}: {one.bytes / 1e6:,.1f} MB"
+            for one in sorted(self.indexes, key=lambda index: -index.bytes)
+        ]
+        lines.append(f"{counted(len(self.sequences), 'sequence')}:")
+        lines += [f"  {one.schema}.{one.name}: {one.value}" for one in self.sequences]
+        lines.append(f"{counted(self.large_objects, 'large object')}")
+        lines.append(f"In all: {told(self.objects)}")
+        carried = "carried" if self.carries_statistics else f"analysed in {len(finishing.STAGES)} stages"
+        lines.append(f"Optimizer statistics: {carried}")
+        if self.lacking_roles:
+            lines.append(f"Roles that lack at the target: {', '.join(self.lacking_roles)}")
+        return lines
+
+
+def planned(source: Postgres, conn: psycopg.Connection[Any], programs: Programs, folder: Path, job: str) -> Planned:
+    """Return what would be moved; the source is read, and nothing is written.
+
+    Args:
+        source: The server and its database.
+        conn: A session at the target.
+        programs: pg_dump.
+        folder: A folder for pg_dump's archive.
+        job: An id for the sessions' names.
+
+    Raises:
+        MoveError: The source cannot be read.
+    """
+    snapshot, inventory = take_all(source, job)
+    with snapshot:
+        entries = schema.take_schema(source, programs, folder / "schema.dump", job, snapshot.id)
+    owners = {one.owner for one in entries if one.owner} | set(inventory.roles)
+    info = conn.info
+    return Planned(
+        source=source.safe_dsn,
+        target=f"host={info.host} port={info.port} dbname={info.dbname}",
+        programs=programs.version,
+        tables=tuple(PlannedTable(f"{one.schema}.{one.name}", one.relations[0].bytes) for one in inventory.tables),
+        indexes=inventory.indexes,
+        sequences=inventory.sequences,
+        large_objects=inventory.facts.large_objects,
+        objects=counts_of(entries),
+        lacking_roles=tuple(sorted(owners - roles_of(conn))),
+        carries_statistics=finishing.can_carry(programs, facts_of(conn).major),
+    )

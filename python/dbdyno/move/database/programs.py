@@ -1,0 +1,138 @@
+"""pg_dump of the newer of two servers: where it is, and how it is run without a password among its arguments.
+
+A pg_dump reads its own and older servers, and what it writes is meant for servers of its own version and newer. So the
+programs of the newer server are the right ones, whichever of the two that is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from dbdyno.base.errors import MoveError
+from dbdyno.base.processes import child_environment
+from dbdyno.bench.postgres.binaries import installed_folders, wheel_folders
+from dbdyno.bench.postgres.server import Postgres
+
+LOCK_WAIT_MS = 10_000
+
+
+@dataclass(frozen=True)
+class Programs:
+    """A folder with pg_dump."""
+
+    bindir: Path
+    version: str
+
+    @property
+    def major(self) -> int:
+        """Return the major version."""
+        return int(re.split(r"\D", self.version, maxsplit=1)[0])
+
+
+def find_programs(least: int, env: Mapping[str, str] | None = None) -> Programs:
+    """Return the programs of major version `least`, else of the next newer version that is installed.
+
+    Args:
+        least: Major version of the newer server.
+        env: Environment variables; None means those of this process.
+
+    Raises:
+        MoveError: No pg_dump of that version or a newer one is installed.
+    """
+    env = os.environ if env is None else env
+    found = list(_installed(env))
+    fits = [one for one in found if one.major >= least]
+    if fits:
+        return min(fits, key=lambda one: one.major)
+    known = ", ".join(sorted({one.version for one in found})) or "none"
+    raise MoveError(
+        f"no pg_dump of PostgreSQL {least} or newer is installed (found: {known})",
+        where="pg_dump",
+        next_step=f"install PostgreSQL's client programs {least} (Debian: postgresql-client-{least}), or name their"
+        " folder in DBDYNO_PG_BIN",
+    )
+
+
+def _installed(env: Mapping[str, str]) -> Iterator[Programs]:
+    seen = set()
+    forced = env.get("DBDYNO_PG_BIN")
+    for folder in [*([Path(forced)] if forced else []), *installed_folders(env), *wheel_folders()]:
+        if folder not in seen and (folder / "pg_dump").is_file():
+            seen.add(folder)
+            version = _version(folder / "pg_dump")
+            if version is not None:
+                yield Programs(folder, version)
+
+
+def _version(program: Path) -> str | None:
+    try:
+        done = subprocess.run(
+            [program, "--version"], env=child_environment(), capture_output=True, text=True, timeout=20, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = re.search(r"\(PostgreSQL\)\s+(\d\S*)", done.stdout)
+    return match.group(1) if match else None
+
+
+def dump(server: Postgres, programs: Programs, file: Path, arguments: Sequence[str], name: str) -> None:
+    """Write an archive of a database with pg_dump, in its custom format.
+
+    Args:
+        server: The server and its database.
+        programs: The programs to use.
+        file: The archive to write.
+        arguments: What to dump.
+        name: Application name of pg_dump's session.
+
+    Raises:
+        MoveError: pg_dump failed; the error has its own words.
+    """
+    command: list[str | Path] = [programs.bindir / "pg_dump", "--format=custom", "--compress=0", "--encoding=UTF8"]
+    command += [f"--lock-wait-timeout={LOCK_WAIT_MS}", "--no-password", *arguments, f"--file={file}"]
+    kept = {key: value for key, value in child_environment().items() if not key.startswith("PG")}
+    env = {**kept, **connection_environment({**server.libpq_parameters(), "application_name": name})}
+    process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        _, said = process.communicate()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    if process.returncode != 0:
+        lines = [line for line in said.decode(errors="replace").splitlines() if line.strip()]
+        raise MoveError(
+            f"pg_dump {programs.version} failed: {'; '.join(lines[:4]) or process.returncode}",
+            where=server.safe_dsn,
+            next_step="see that this role may read all of the database; pg_dump run by itself says the same",
+        )
+    file.chmod(0o600)
+
+
+def connection_environment(parameters: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables by which libpq of any version connects with these parameters.
+
+    An older libpq ignores variables that it does not know, but refuses such words in a connection string.
+
+    Raises:
+        MoveError: A secret has no variable.
+    """
+    names = {
+        one.keyword.decode(): one.envvar.decode()
+        for one in psycopg.pq.Conninfo.get_defaults()
+        if one.envvar is not None
+    }
+    if "sslpassword" in parameters:
+        raise MoveError(
+            "pg_dump takes the password of a TLS key only among its arguments, where others see it",
+            where="sslpassword",
+            next_step="use a key without a password, readable by you alone",
+        )
+    return {names[key]: value for key, value in parameters.items() if key in names}

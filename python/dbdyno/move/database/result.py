@@ -1,0 +1,140 @@
+"""Result of moving a database: what is there, what was checked, and what is left to the user."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from dbdyno.move.database.archive import Entry
+from dbdyno.move.nouns import counted
+
+SHOWN = 20
+NOT_COUNTED = ("TABLE ATTACH", "INDEX ATTACH", "SEQUENCE OWNED BY", "SEQUENCE SET", "DEFAULT", "COMMENT", "ACL")
+"""Kinds of entries that are parts of other objects."""
+NOTES = {
+    "role": "role {name} lacks at the target: what it owns or may use there is the job's role's, or left out",
+    "owner": "not given to {name}, because the job's role may not act for it",
+    "tablespace": "tablespace {name} lacks at the target: what was in it is in the default one",
+    "grant": "privileges of a role that lacks are left out",
+    "not granted": "privileges that the job's role may not give are left out",
+    "left out": "{name} is left out: {line}",
+}
+
+
+@dataclass(frozen=True)
+class MovedTable:
+    """One table: rows and bytes as they were read, and their hash."""
+
+    table: str
+    rows: int
+    bytes: int
+    hash: str
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A moved database."""
+
+    job: str
+    source: str
+    target: str
+    at: str
+    tables: tuple[MovedTable, ...]
+    objects: dict[str, int]
+    """Number of objects by kind, from pg_dump's archive."""
+    index_bytes: int
+    sequences: int
+    large_objects: int
+    statistics: str
+    rows_checked: bool
+    differs: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    phases: dict[str, float] = field(default_factory=dict)
+    """Seconds by phase, of the attempt that ended the job."""
+    cost: str | None = None
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows of all tables."""
+        return sum(one.rows for one in self.tables)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON."""
+        return {**asdict(self), "rows": self.rows, "bytes": sum(one.bytes for one in self.tables)}
+
+    def sentences(self) -> list[str]:
+        """Return the result as sentences."""
+        size = sum(one.bytes for one in self.tables)
+        lines = [
+            f"{counted(self.rows, 'row')} in {counted(len(self.tables), 'table')}, {size / 1e6:,.1f} MB; "
+            f"{told(self.objects)}; {counted(self.sequences, 'sequence')} set,"
+            f" {counted(self.large_objects, 'large object')}.",
+            f"All as of one instant: {self.at}.",
+            f"Optimizer statistics: {self.statistics}.",
+        ]
+        lines += [f"Left to you: {one}" for one in self.notes[:SHOWN]]
+        if len(self.notes) > SHOWN:
+            lines.append(f"Left to you: {len(self.notes) - SHOWN} more; --json shows all of them")
+        lines += [f"DIFFERS: {one}" for one in self.differs[:SHOWN]]
+        if len(self.differs) > SHOWN:
+            lines.append(f"DIFFERS: {len(self.differs) - SHOWN} more; --json shows all of them")
+        if not self.differs:
+            checked = ["each table took as many rows as were read"]
+            if self.rows_checked:
+                checked.append("the target's tables and large objects, read again, hold exactly those rows")
+            checked.append("pg_dump writes the same schema of both")
+            lines.append(f"Proved: {'; '.join(checked)}.")
+        if not self.rows_checked:
+            lines.append("Not checked: the target's tables were not read again (--verify target does).")
+        if self.phases:
+            lines.append("Time: " + ", ".join(f"{name} {spent:.3g} s" for name, spent in self.phases.items()) + ".")
+        return lines if self.cost is None else [*lines, self.cost]
+
+
+def counts_of(entries: Iterable[Entry]) -> dict[str, int]:
+    """Return the number of objects by kind, the most frequent first."""
+    names = {"CONSTRAINT": "key or unique constraint", "FK CONSTRAINT": "foreign key"}
+    found = Counter(
+        names.get(one.kind, one.kind.lower())
+        for one in entries
+        if one.kind not in NOT_COUNTED
+        and one.kind not in ("ENCODING", "STDSTRINGS", "SEARCHPATH", "DATABASE")
+        and one.kind not in ("DATABASE PROPERTIES", "MATERIALIZED VIEW DATA", "DEFAULT ACL", "ROW SECURITY")
+    )
+    return dict(found.most_common())
+
+
+def told(objects: Mapping[str, int]) -> str:
+    """Return the numbers of objects as text."""
+    return (
+        ", ".join(f"{count:,} {_plural(kind) if count != 1 else kind}" for kind, count in objects.items()) or "nothing"
+    )
+
+
+def _plural(kind: str) -> str:
+    if kind == "index":
+        return "indexes"
+    if kind == "statistics":
+        return kind
+    return f"{kind[:-1]}ies" if kind.endswith("y") and kind[-2:-1] not in "aeiou" else f"{kind}s"
+
+
+def notes_of(rows: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Return the notes of a job as sentences, one for each cause with what it concerns."""
+    causes: dict[str, list[str]] = {}
+    for kind, name, line in rows:
+        if kind == "left out":
+            causes.setdefault(NOTES[kind].format(name=name, line=line), [])
+            continue
+        about = line if kind in ("role", "owner", "tablespace") else name.rstrip(";")
+        causes.setdefault(NOTES[kind].format(name=name), []).append(about)
+    return [f"{cause}{_about(each)}" for cause, each in causes.items()]
+
+
+def _about(each: Sequence[str]) -> str:
+    if not each:
+        return ""
+    more = f" and {len(each) - 5} more" if len(each) > 5 else ""
+    return f" ({', '.join(each[:5])}{more})"

@@ -1,0 +1,186 @@
+"""Rows of all tables by the core's workers: from the snapshot into the target's tables themselves.
+
+A chunk's rows and the note that they are there commit together, so no kill can double a chunk or lose one. A table that
+is one chunk is emptied in the same transaction first, and its rows are frozen as they come: vacuum need not visit them
+again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno import _core
+from dbdyno.base.core_types import MoveAround, MoveChunk
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.database.target import settings_sql
+from dbdyno.move.engines.postgres.source import Snapshot, Table, application, copy_sql, session_settings, session_sql
+from dbdyno.move.ledger.folder import Ledger
+from dbdyno.move.proof.cost import cost_sql
+from dbdyno.move.reading.run import JobOptions, Make, Plan
+from dbdyno.move.reading.splits import PIECE_BYTES_MOST, PIECES_PER_WORKER, Chunk
+
+LEAST_BYTES = 32 << 20
+UNLOGGED_SQL = """
+select n.nspname::text, c.relname::text from pg_catalog.pg_class c
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r' and c.relpersistence = 'u'
+"""
+FROZEN_BYTES = 1 << 20
+"""Size from which a table is worth a file of its own that replaces its empty one [bytes]."""
+COUNTED_CHUNKS = 500
+"""Number of chunks up to which each session tells its costs, for which it looks through all locks of the server."""
+NOTE = "insert into dbdyno_move.chunk values ({number}, {{rows}}, {{bytes}}, '{{hash}}')"
+"""Statement that notes a chunk; the core fills in what is left in braces."""
+
+
+def piece_bytes(tables: Sequence[int], how: JobOptions) -> int:
+    """Return the size of a chunk: small tables are one chunk each, for only those are emptied and frozen.
+
+    Args:
+        tables: Sizes of the tables [bytes].
+        how: Number of workers.
+    """
+    return min(max(sum(tables) // (how.workers * PIECES_PER_WORKER), LEAST_BYTES), PIECE_BYTES_MOST)
+
+
+def handed_on(table: Table) -> Table:
+    """Return a table with its columns as they go into another server's table of the same definition.
+
+    COPY's binary form means the same on all servers for most types; of an enum it is the label. If a column has a type
+    whose binary form may hold object ids (a composite, an array of enums, a type of an extension), all columns of the
+    table are marked to travel as lines of the text form, as pg_dump writes them.
+    """
+    as_lines = any(not one.wire and one.cast for one in table.columns)
+    return replace(table, columns=tuple(replace(one, kind="text", cast=as_lines) for one in table.columns))
+
+
+def is_lines(table: Table) -> bool:
+    """Return True if the rows of a table travel as lines of text."""
+    return any(one.cast for one in table.columns)
+
+
+def reading_sql(conn: psycopg.Connection[Any], tables: Sequence[Table], chunk: Chunk) -> str:
+    """Return the COPY statement that reads a chunk in the form in which its table travels."""
+    table = tables[chunk.table]
+    # A cast could be one of the user's own making: the form of COPY is the type's own.
+    plain = replace(table, columns=tuple(replace(one, cast=False) for one in table.columns))
+    return copy_sql(conn, [plain], replace(chunk, table=0), "text" if is_lines(table) else "binary")
+
+
+def encoding_of(here: str, there: str) -> str:
+    """Return the encoding in which rows travel: that of both databases, so that nothing is converted, else UTF-8."""
+    return here if here == there else "UTF8"
+
+
+def maker(target: Postgres, conn: psycopg.Connection[Any], encoding: str) -> Make:
+    """Return a function that builds the core's job for some chunks, whose rows travel in this encoding."""
+
+    def make(
+        source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: JobOptions, folder: object
+    ) -> _core.MoveJob:
+        name = application(plan.id)
+        return _core.MoveJob(
+            {
+                "connection": {**source.conninfo(), "application_name": name},
+                "session_sql": [
+                    *session_sql(snapshot.conn, snapshot.id),
+                    settings_sql(snapshot.conn, encoding, source=True),
+                ],
+                "target": {
+                    "connection": {**target.conninfo(), "application_name": name},
+                    "session_sql": [session_settings(conn, lasting=True), settings_sql(conn, encoding)],
+                },
+                "tables": [{"columns": [one.spec() for one in table.columns]} for table in plan.tables],
+                "chunks": chunks_of(conn, snapshot, plan, chunks),
+                "workers": how.workers,
+                "memory_bytes": how.memory_bytes,
+                "rate_bytes_per_s": how.rate_bytes_per_s,
+                "cost_sql": cost_sql(snapshot.conn.info.server_version) if len(chunks) <= COUNTED_CHUNKS else None,
+            }
+        )
+
+    return make
+
+
+def chunks_of(
+    conn: psycopg.Connection[Any], snapshot: Snapshot, plan: Plan, chunks: Sequence[Chunk]
+) -> list[MoveChunk]:
+    """Return the core's chunks, the largest first, so that no worker is left with a long one at the end."""
+    counts: dict[int, int] = {}
+    for one in plan.chunks:
+        counts[one.table] = counts.get(one.table, 0) + 1
+    return [
+        {
+            "number": chunk.number,
+            "table": chunk.table,
+            "sql": reading_sql(snapshot.conn, plan.tables, chunk),
+            "path": None,
+            "raw": True,
+            "lines": is_lines(plan.tables[chunk.table]),
+            "into": _copy(conn, plan.tables[chunk.table], frozen=_is_frozen(plan.tables[chunk.table], counts, chunk)),
+            "around": _around(
+                conn, chunk, plan.tables[chunk.table], emptied=_is_frozen(plan.tables[chunk.table], counts, chunk)
+            ),
+        }
+        for chunk in sorted(chunks, key=lambda one: -one.bytes)
+    ]
+
+
+def _is_frozen(table: Table, counts: dict[int, int], chunk: Chunk) -> bool:
+    return counts[chunk.table] == 1 and chunk.bytes >= FROZEN_BYTES and table.kind == "table"
+
+
+def _copy(conn: psycopg.Connection[Any], table: Table, *, frozen: bool) -> str:
+    place = sql.Identifier(table.schema, table.name)
+    names = sql.SQL(", ").join(sql.Identifier(one.name) for one in table.columns)
+    # A table may have no columns, or only such as the server makes.
+    columns = sql.SQL(" ({})").format(names) if table.columns else sql.SQL("")
+    form = "text" if is_lines(table) else "binary"
+    how = sql.SQL(f"format {form}, freeze" if frozen else f"format {form}")
+    return sql.SQL("copy {}{} from stdin ({})").format(place, columns, how).as_string(conn)
+
+
+def _around(conn: psycopg.Connection[Any], chunk: Chunk, table: Table, *, emptied: bool) -> MoveAround:
+    place = sql.Identifier(table.schema, table.name)
+    empty = [sql.SQL("truncate only {}").format(place).as_string(conn)] if emptied else []
+    note = NOTE.format(number=chunk.number)
+    return {"before": ["begin", *empty], "after": [note, "commit"]}
+
+
+def reconcile(conn: psycopg.Connection[Any], ledger: Ledger) -> int:
+    """Make the ledger say what the target says of its chunks, and return how many are missing.
+
+    A kill may come between the target's commit and the ledger's record, and a crash of the target may undo commits
+    that were recorded: the target is right.
+    """
+    for number in _emptied(conn, ledger):
+        conn.execute("delete from dbdyno_move.chunk where number = %s", [number])
+    rows = {row[0]: row[1:] for row in conn.execute("select number, rows, bytes, hash from dbdyno_move.chunk")}
+    known = ledger.records()
+    for number in known.keys() - rows.keys():
+        ledger.forget_chunk(number)
+    for number in rows.keys() - known.keys():
+        count, size, summed = rows[number]
+        record = {"number": number, "rows": count, "copy_bytes": size, "file_bytes": 0, "hash": summed, "file": ""}
+        record |= {"snapshot": len(ledger.manifest["snapshots"]) - 1, "ended_ns": time.time_ns(), "elapsed_ns": 0}
+        ledger.record({**record, "worker": 0, "process": 0, "cost": None, "refused": [], "parts": []})
+    return len(ledger.plan["chunks"]) - len(rows)
+
+
+def _emptied(conn: psycopg.Connection[Any], ledger: Ledger) -> list[int]:
+    """Return the chunks of unlogged tables that a crash of the target emptied."""
+    noted = {row[0] for row in conn.execute("select number from dbdyno_move.chunk where rows > 0")}
+    unlogged = {(row[0], row[1]) for row in conn.execute(UNLOGGED_SQL)}
+    found = []
+    for place, table in enumerate(ledger.plan["tables"]):
+        name = table["schema"], table["name"]
+        if name in unlogged:
+            any_row = sql.SQL("select exists (select from only {})").format(sql.Identifier(*name))
+            if conn.execute(any_row).fetchone() == (False,):
+                found += [one["number"] for one in ledger.plan["chunks"] if one["table"] == place]
+    return [number for number in found if number in noted]

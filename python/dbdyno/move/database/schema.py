@@ -1,0 +1,316 @@
+"""Statements of an archive at the target: which belong where, owners and roles that lack, and how they are taken back.
+
+Statements before the rows run in one transaction, together with the mark of the job: after a kill the database has all
+of them or none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.database.archive import SETTINGS, Entry, read
+from dbdyno.move.database.programs import Programs, dump
+from dbdyno.move.database.target import MARK, MARK_SQL, SCHEMA_DONE, found_in, note_entry, roles_of
+from dbdyno.move.engines.postgres.source import application
+
+SECTIONS = ("--section=pre-data", "--section=post-data", "--no-blobs", f"--exclude-schema={MARK}")
+BEFORE, AFTER, PRIVILEGES, REFRESH, LAST, LEFT_OUT = "before", "after", "privileges", "refresh", "last", "left out"
+OF_DATABASE = ("DATABASE", "DATABASE PROPERTIES")
+STAGES = {
+    **dict.fromkeys((*SETTINGS, *OF_DATABASE), LEFT_OUT),
+    **dict.fromkeys(("ACL", "DEFAULT ACL"), PRIVILEGES),
+    "MATERIALIZED VIEW DATA": REFRESH,
+    "EVENT TRIGGER": LAST,
+}
+SPACED = ("TABLE", "INDEX", "CONSTRAINT", "MATERIALIZED VIEW")
+_PART = re.compile(r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|;|[^"';]++|["']""")
+ROLE_FILE = "acl.c"
+"""Source file of the server that reports a role that does not exist, in any language of its messages."""
+
+
+def take_schema(source: Postgres, programs: Programs, file: Path, job: str, snapshot: str | None = None) -> list[Entry]:
+    """Dump a database's schema into an archive, and return its entries.
+
+    Args:
+        source: The server and its database.
+        programs: pg_dump.
+        file: The archive to write.
+        job: The job's id.
+        snapshot: The exported snapshot to dump, or None for the database as it is now.
+
+    Raises:
+        MoveError: pg_dump failed.
+    """
+    arguments = [*SECTIONS, *([] if snapshot is None else [f"--snapshot={snapshot}"])]
+    dump(source, programs, file, arguments, f"{application(job)} pg_dump")
+    return read(file)
+
+
+def by_stage(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+    """Return the entries by the stage in which they are restored, in the archive's order."""
+    known = {one.id: one for one in entries}
+    found: dict[str, list[Entry]] = {stage: [] for stage in (BEFORE, AFTER, PRIVILEGES, REFRESH, LAST, LEFT_OUT)}
+    for one in entries:
+        found[_stage(one, known)].append(one)
+    return found
+
+
+def _stage(entry: Entry, known: Mapping[int, Entry]) -> str:
+    about = next((known[number] for number in entry.needs if number in known), None)
+    if entry.section == "none" and about is not None and about.kind in OF_DATABASE:
+        return LEFT_OUT
+    if entry.kind in STAGES:
+        return STAGES[entry.kind]
+    if entry.section in ("pre-data", "post-data"):
+        return BEFORE if entry.section == "pre-data" else AFTER
+    # A comment or a label belongs to what it describes.
+    return BEFORE if about is None else _stage(about, known)
+
+
+@dataclass
+class Restorer:
+    """Session at the target that restores entries; what could not be restored as it was is noted."""
+
+    conn: psycopg.Connection[Any]
+    roles: frozenset[str]
+    user: str
+    tablespaces: frozenset[str]
+    is_superuser: bool
+    notes: list[tuple[str, str, str]] = field(default_factory=list)
+    """Kind, name and object of each note that is not in the target yet."""
+
+    @classmethod
+    def of(cls, conn: psycopg.Connection[Any]) -> Restorer:
+        """Return a restorer for a session that is set up for statements of an archive."""
+        row = conn.execute("select current_user::text, rolsuper from pg_roles where rolname = current_user").fetchone()
+        spaces = frozenset(one[0] for one in conn.execute("select spcname::text from pg_catalog.pg_tablespace"))
+        user, is_superuser = row or ("", False)
+        return cls(conn, roles_of(conn), user, spaces, is_superuser)
+
+    def restore(self, entry: Entry) -> None:
+        """Restore one entry; must be called inside a transaction.
+
+        Raises:
+            MoveError: The server refuses the statement.
+        """
+        try:
+            self._restore(entry)
+        except psycopg.Error as error:
+            raise refusal(entry, error) from None
+
+    def words(self, entry: Entry) -> str:
+        """Return the statements that make an object, without its owner."""
+        words = self._settings(entry)
+        return words if entry.sql.lstrip().startswith("--") else words + entry.sql
+
+    def _restore(self, entry: Entry) -> None:
+        words = self.words(entry)
+        if words.strip() and not self._tried(words, entry):
+            return
+        if entry.relation_kind == "p" and entry.access_method and entry.owned:
+            self.conn.execute(f"alter {entry.owned} set access method {_quoted(entry.access_method)}".encode())
+        self._own(entry)
+
+    def _settings(self, entry: Entry) -> str:
+        """Return statements that set where and how the server stores what the entry makes."""
+        if entry.kind not in SPACED:
+            return ""
+        space = entry.tablespace
+        if space and space not in self.tablespaces:
+            self.notes.append(("tablespace", space, entry.name))
+            space = ""
+        method = entry.access_method if entry.relation_kind != "p" else ""
+        return (
+            f"set local default_tablespace = {_quoted(space) if space else repr('')};\n"
+            f"set local default_table_access_method = {_quoted(method or 'heap')};\n"
+        )
+
+    def _tried(self, words: str, entry: Entry) -> bool:
+        """Execute statements; return False if they name a role that lacks, which is noted."""
+        if entry.kind in ("POLICY", "USER MAPPING"):
+            try:
+                with self.conn.transaction():
+                    self.conn.execute(words.encode())
+            except psycopg.Error as error:
+                if not _is_lacking_role(error):
+                    raise
+                self.notes.append(("left out", entry.name, str(error).strip().splitlines()[0]))
+                return False
+            return True
+        self.conn.execute(words.encode())
+        return True
+
+    def _own(self, entry: Entry) -> None:
+        if entry.owned is None or entry.owner == self.user:
+            return
+        if entry.owner not in self.roles:
+            self.notes.append(("role", entry.owner, entry.name))
+            return
+        words = f"alter {entry.owned} owner to {_quoted(entry.owner)}".encode()
+        if self.is_superuser:
+            self.conn.execute(words)
+            return
+        try:
+            with self.conn.transaction():
+                self.conn.execute(words)
+        except psycopg.errors.InsufficientPrivilege:
+            self.notes.append(("owner", entry.owner, entry.name))
+
+    def grant(self, entry: Entry) -> None:
+        """Restore privileges; those of roles that lack are noted; must be called inside a transaction.
+
+        Raises:
+            MoveError: The server refuses them for another reason.
+        """
+        try:
+            with self.conn.transaction():
+                self.conn.execute(entry.sql.encode())
+                return
+        except psycopg.Error as error:
+            if not _is_lacking_role(error) and not isinstance(error, psycopg.errors.InsufficientPrivilege):
+                raise refusal(entry, error) from None
+        self._grant_each(entry)
+
+    def _grant_each(self, entry: Entry) -> None:
+        skipped = False
+        for words in statements_of(entry.sql):
+            if skipped:
+                # Privileges that a role without session here gave on.
+                skipped = not words.startswith("RESET SESSION AUTHORIZATION")
+                continue
+            try:
+                with self.conn.transaction():
+                    self.conn.execute(words.encode())
+            except psycopg.Error as error:
+                if not _is_lacking_role(error) and not isinstance(error, psycopg.errors.InsufficientPrivilege):
+                    raise refusal(entry, error) from None
+                kind = "grant" if _is_lacking_role(error) else "not granted"
+                self.notes.append((kind, words, str(error).strip().splitlines()[0]))
+                skipped = words.startswith("SET SESSION AUTHORIZATION")
+
+    def write_notes(self) -> None:
+        """Write the notes to the target; in the transaction that they are about."""
+        with self.conn.cursor() as cursor:
+            cursor.executemany("insert into dbdyno_move.note values (%s, %s, %s)", self.notes)
+        self.notes.clear()
+
+
+def statements_of(text: str) -> list[str]:
+    """Return the statements of an entry with privileges, whose texts hold nothing but names."""
+    found, words = [], ""
+    for part in _PART.findall(text):
+        words += part
+        if part == ";":
+            found.append(words.strip())
+            words = ""
+    return found
+
+
+def _is_lacking_role(error: psycopg.Error) -> bool:
+    unknown = error.sqlstate in ("42704", "22023")
+    return unknown and (error.diag.source_file or "").endswith((ROLE_FILE, "variable.c"))
+
+
+def _quoted(name: str) -> str:
+    return sql.Identifier(name).as_string(None)
+
+
+def refusal(entry: Entry, error: psycopg.Error) -> MoveError:
+    """Return the error for a statement that the target refused, with the next step."""
+    said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    step = "see the server's message; correct the cause, then `dbdyno move resume`"
+    if entry.kind == "EXTENSION":
+        step = f"install the package of the extension {entry.tag} at the target's server, then `dbdyno move resume`"
+    elif isinstance(error, psycopg.errors.InsufficientPrivilege):
+        step = "connect as a superuser or as a role that may do it, then `dbdyno move resume`"
+    elif error.sqlstate == "53200":
+        step = "raise max_locks_per_transaction at the target, then `dbdyno move resume`"
+    return MoveError(said, where=entry.name, next_step=step)
+
+
+def restore_before(
+    conn: psycopg.Connection[Any],
+    entries: Iterable[Entry],
+    job: str,
+    folder: Path,
+    *,
+    drops_public: bool,
+) -> None:
+    """Restore everything that comes before the rows, with the mark of the job, in one transaction.
+
+    Args:
+        conn: The session at the target.
+        entries: The entries.
+        job: The job's id.
+        folder: The job's folder, which the mark names.
+        drops_public: Drop the schema public, which the source does not have.
+
+    Raises:
+        MoveError: The server refuses a statement; nothing has changed.
+    """
+    restorer = Restorer.of(conn)
+    with conn.transaction():
+        try:
+            conn.execute(MARK_SQL)
+        except (psycopg.errors.DuplicateSchema, psycopg.errors.UniqueViolation):
+            raise MoveError(
+                "another job began in this database just now", where=MARK, next_step="wait until it has ended"
+            ) from None
+        conn.execute("insert into dbdyno_move.job values (%s, %s)", [job, str(folder.absolute())])
+        if drops_public:
+            with contextlib.suppress(psycopg.errors.UndefinedObject):
+                conn.execute("drop schema public")
+        for one in entries:
+            restorer.restore(one)
+        restorer.write_notes()
+        note_entry(conn, SCHEMA_DONE)
+
+
+def _drop(conn: psycopg.Connection[Any], words: str) -> None:
+    """Drop an object, if need be with what depends on it; it may have gone with another one already."""
+    for last in ("", " cascade"):
+        with contextlib.suppress(psycopg.Error), conn.transaction():
+            conn.execute((words + last).encode())
+            return
+
+
+def take_back(
+    conn: psycopg.Connection[Any], entries: Sequence[Entry], kept: Collection[str], *, had_public: bool
+) -> None:
+    """Drop what a job made, and its mark, in one transaction.
+
+    Args:
+        conn: The session at the target.
+        entries: The entries of the archive that was restored.
+        kept: Extensions that were there before the job.
+        had_public: False if the job dropped the schema public.
+
+    Raises:
+        MoveError: Something else is in the database; nothing has changed.
+    """
+    stages = by_stage(entries)
+    with conn.transaction():
+        for one in reversed([*stages[BEFORE], *stages[AFTER]]):
+            is_kept = one.tag == "public" if one.kind == "SCHEMA" else one.kind == "EXTENSION" and one.tag in kept
+            if one.drop.startswith("DROP ") and not is_kept:
+                _drop(conn, one.drop.strip().removesuffix(";"))
+        conn.execute("select lo_unlink(oid) from pg_catalog.pg_largeobject_metadata")
+        conn.execute("drop schema dbdyno_move cascade")
+        if not had_public:
+            conn.execute("create schema if not exists public")
+        found = found_in(conn)
+        if found:
+            raise MoveError(
+                f"what an earlier attempt made cannot be taken back, for there is more: {', '.join(found[:5])}",
+                next_step="drop the database, make it anew, and begin a new job",
+            )

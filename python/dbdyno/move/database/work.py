@@ -1,0 +1,74 @@
+"""A job of a database with its servers, while it is carried out."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.database.archive import Entry, digest, read
+from dbdyno.move.database.programs import Programs
+from dbdyno.move.ledger.folder import INNER, Ledger
+from dbdyno.move.reading.progress import Show
+from dbdyno.move.reading.run import JobOptions, Plan, Say
+
+ARCHIVE, STATISTICS, AFTERWARDS = "schema.dump", "statistics.dump", "target.dump"
+Meter = Callable[[], Show | None]
+"""Returns the progress display for one phase."""
+
+
+@dataclass
+class Job:
+    """A job with its servers, while it is carried out."""
+
+    target: Postgres
+    ledger: Ledger
+    programs: Programs
+    how: JobOptions
+    say: Say
+    meter: Meter
+    level: str
+    spent: dict[str, float]
+
+    @property
+    def plan(self) -> Plan:
+        """Return the job's plan as it is in the ledger."""
+        return Plan.from_json(self.ledger.plan)
+
+    @property
+    def database(self) -> dict[str, Any]:
+        """Return what the plan says of the database besides its rows."""
+        found: dict[str, Any] = self.ledger.plan["database"]
+        return found
+
+    def archive(self, name: str = ARCHIVE) -> list[Entry]:
+        """Return the entries of an archive of the job.
+
+        Raises:
+            MoveError: It is not the one that the job wrote.
+        """
+        place = self.ledger.folder / INNER / name
+        if not place.is_file() or digest(place) != self.database["archives"].get(name):
+            raise MoveError(
+                "is not the archive that the job wrote, and is not carried out",
+                where=str(place),
+                next_step="drop the target database, make it anew, and begin a new job",
+            )
+        return read(place)
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Note a phase in the ledger, and how long it took."""
+        began = time.monotonic()
+        with self.ledger.phase(name):
+            yield
+        self.spent[name] = self.spent.get(name, 0.0) + time.monotonic() - began
+
+    def size_of_all(self) -> dict[str, int]:
+        """Return the sizes of the source's tables and indexes by name [bytes]."""
+        sizes = {f"{one['schema']}.{one['name']}": int(one["bytes"]) for one in self.database["indexes"]}
+        return {**{f"{t.schema}.{t.name}": t.relations[0].bytes for t in self.plan.tables}, **sizes}

@@ -1,0 +1,293 @@
+"""Why a statement fails, answers differently or is slower on the new side.
+
+Settings are tried: the statement is executed on the new side once more with the old side's value, and a setting is the
+cause if that takes back at least half of the difference. Everything else is read from both catalogs and both plans,
+and is named only if the statement reaches it: its plan has the table, or its text the function or view.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dbdyno.rehearse.catalog import Catalog, Relation
+from dbdyno.rehearse.decision import Decision
+from dbdyno.rehearse.rehearsal import Rehearsed, Trial
+from dbdyno.rehearse.settings import settable, shown
+from dbdyno.snapshot.plans.explain import Explained, UnreadPlanError, of_values
+from dbdyno.snapshot.plans.tree import changed, identity, walk
+
+TRIED = (
+    "work_mem",
+    "hash_mem_multiplier",
+    "jit",
+    "max_parallel_workers_per_gather",
+    "random_page_cost",
+    "seq_page_cost",
+    "cpu_tuple_cost",
+    "cpu_index_tuple_cost",
+    "cpu_operator_cost",
+    "effective_cache_size",
+    "effective_io_concurrency",
+    "from_collapse_limit",
+    "join_collapse_limit",
+    "geqo",
+    "plan_cache_mode",
+    "constraint_exclusion",
+    "parallel_setup_cost",
+    "parallel_tuple_cost",
+    "min_parallel_table_scan_size",
+    "jit_above_cost",
+    "enable_bitmapscan",
+    "enable_hashagg",
+    "enable_hashjoin",
+    "enable_incremental_sort",
+    "enable_indexonlyscan",
+    "enable_indexscan",
+    "enable_material",
+    "enable_memoize",
+    "enable_mergejoin",
+    "enable_nestloop",
+    "enable_parallel_hash",
+    "enable_partition_pruning",
+    "enable_partitionwise_join",
+    "enable_seqscan",
+    "enable_sort",
+    "enable_tidscan",
+)
+"""Settings that change plans or execution and that a session may set; they are tried one by one, in this order."""
+_BLOATED = 1.5
+_RESTORED = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A cause: a code, the sentence about it, the next step, and what was observed for it."""
+
+    code: str
+    sentence: str
+    next: str = ""
+    observed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What causes are looked for in: both catalogs, and both plans as they were executed."""
+
+    old: Catalog
+    new: Catalog
+    plans: tuple[Explained | None, Explained | None] = (None, None)
+
+
+def read_plan(text: str) -> Explained | None:
+    """Return the plan of an EXPLAIN in JSON, or None if it cannot be read."""
+    import json
+
+    try:
+        return of_values({"Query Text": "", **json.loads(text)[0]})[1]
+    except (ValueError, LookupError, TypeError, UnreadPlanError):
+        return None
+
+
+def plan_change(trial: Trial) -> str:
+    """Return how the plan changed, in words; empty if it did not or is unknown."""
+    old, new = (read_plan(text) if text else None for text in trial.plans)
+    if old is None or new is None or identity(old.plan) == identity(new.plan):
+        return ""
+    return changed(old.plan, new.plan)
+
+
+def worst(item: Rehearsed) -> int:
+    """Return the place of the trial whose plans differ, else of the first one that succeeded."""
+    for at, trial in enumerate(item.trials):
+        if plan_change(trial):
+            return at
+    return next((at for at, one in enumerate(item.trials) if not one.old.sqlstate and not one.new.sqlstate), 0)
+
+
+def cause_of_failure(text: str, trial: Trial, grounds: Grounds) -> Cause:
+    """Return why a statement fails on the new side."""
+    state, message = trial.new.sqlstate, trial.new.message
+    if state == "42601" and (word := _reserved(text, message, grounds)):
+        return Cause(
+            "keyword",
+            f"{word} is a reserved word on {grounds.new.major}: {message}",
+            f'write "{word}" in double quotes, or rename it',
+        )
+    if state == "23505" and (behind := _sequence_behind(text, grounds)):
+        return Cause("sequence", f"a sequence is behind its column: {behind}", "set it with setval after the copy")
+    if function := _differing(text, grounds.old.functions, grounds.new.functions):
+        return Cause(
+            "function", f"function {function} is another one: {message}", "compare its definition on both sides"
+        )
+    if state == "57014":
+        return Cause("timeout", f"it was ended by its limit on the new server: {message}", "look at its plan")
+    return Cause("error", f"{state}: {message}", "run it on the new server and read the server's message")
+
+
+def cause_of_answer(text: str, trial: Trial, grounds: Grounds) -> Cause:
+    """Return why a statement answers differently on the new side."""
+    if trial.difference == "order" and (said := _collation(text, grounds)):
+        return Cause("collation", f"rows come in another order: {said}", "create the copy with the old collation")
+    for kind, old, new in (
+        ("view", grounds.old.views, grounds.new.views),
+        ("function", grounds.old.functions, grounds.new.functions),
+    ):
+        if name := _differing(text, old, new):
+            return Cause(kind, f"{kind} {name} is another one", "compare its definition on both sides")
+    for name in _words(text):
+        old_rows, new_rows = (side.relations.get(name) for side in (grounds.old, grounds.new))
+        if old_rows and new_rows and round(old_rows.rows) != round(new_rows.rows):
+            counts = f"about {old_rows.rows:,.0f} on the old side, {new_rows.rows:,.0f} on the new"
+            words = f"table {name} has other rows: {counts}"
+            return Cause("data", words, "copy both sides from one snapshot")
+    if said := _collation(text, grounds):
+        return Cause("collation", said, "create the copy with the old collation")
+    what = {"rows": "another number of rows", "columns": "other columns", "order": "another order"}
+    found = what.get(trial.difference, "other values")
+    return Cause("answer", f"{found}, and no definition differs: the data does", "compare the rows on both sides")
+
+
+def cause_of_slowness(
+    decision: Decision, grounds: Grounds, with_setting: Callable[[str, str], float | None]
+) -> Cause | None:
+    """Return why a statement is slower on the new side, or None if nothing explains it.
+
+    `with_setting` returns the time on the new side with a setting changed [ns], or None if it cannot be set.
+    """
+    text = decision.item.statement.text
+    return (
+        next(
+            (one for one in _direct(text, grounds)),
+            None,
+        )
+        or _by_setting(decision, grounds, with_setting)
+        or next(iter(_structural(grounds)), None)
+    )
+
+
+def _direct(text: str, grounds: Grounds) -> Iterator[Cause]:
+    for kind, old, new in (
+        ("function", grounds.old.functions, grounds.new.functions),
+        ("view", grounds.old.views, grounds.new.views),
+    ):
+        if name := _differing(text, old, new):
+            yield Cause(kind, f"{kind} {name} is another one", "compare its definition on both sides")
+    for name in _indexes(grounds.plans[0]):
+        if name not in grounds.new.indexes and name in grounds.old.indexes:
+            definition = grounds.old.indexes[name]
+            yield Cause("index", f"index {name} does not exist on the new side", f"create it: {definition}")
+
+
+def _by_setting(decision: Decision, grounds: Grounds, with_setting: Callable[[str, str], float | None]) -> Cause | None:
+    excess = decision.new_ns - decision.old_ns
+    best: tuple[float, Cause] | None = None
+    for name in TRIED:
+        was, now = grounds.old.settings.get(name), grounds.new.settings.get(name)
+        if was is None or now is None or was == now:
+            continue
+        found = with_setting(name, settable(was))
+        if found is None or excess <= 0:
+            continue
+        restored = (decision.new_ns - found) / excess
+        if restored >= _RESTORED and (best is None or restored > best[0]):
+            back = f"with the old value the difference goes back by {100 * min(restored, 1):.0f} %"
+            words = f"{name} is {shown(now)} and was {shown(was)}"
+            best = (restored, Cause("setting", words, f"set {name} = '{shown(was)}' on the new side", back))
+    return best[1] if best else None
+
+
+def _structural(grounds: Grounds) -> Iterator[Cause]:
+    tables = sorted({*_tables(grounds.plans[0]), *_tables(grounds.plans[1])})
+    for name, definition in grounds.old.statistics.items():
+        if name not in grounds.new.statistics and any(_is_of(definition, table) for table in tables):
+            yield Cause(
+                "statistics", f"the extended statistics {name} are missing", f"create them, then analyze: {definition}"
+            )
+    old, new = grounds.old, grounds.new
+    for table in tables:
+        for column in (key for key in {**old.targets, **new.targets} if key.rpartition(".")[0] == table):
+            was, now = old.targets.get(column, "default"), new.targets.get(column, "default")
+            if was != now:
+                name = column.rpartition(".")[2]
+                yield Cause(
+                    "target",
+                    f"the statistics target of {column} is {now} and was {was}",
+                    f"alter table {table} alter column {name} set statistics {was}; analyze {table}",
+                )
+        was_known, is_known = old.relations.get(table), new.relations.get(table)
+        if was_known is not None and is_known is not None:
+            yield from _of_table(table, was_known, is_known)
+    if old.settings.get("default_statistics_target") != new.settings.get("default_statistics_target"):
+        values = tuple(side.settings.get("default_statistics_target") for side in (old, new))
+        yield Cause(
+            "target", f"default_statistics_target is {values[1]} and was {values[0]}", "set it as before, then analyze"
+        )
+
+
+def _of_table(table: str, old: Relation, new: Relation) -> Iterator[Cause]:
+    if new.analyzed_columns < old.analyzed_columns:
+        yield Cause("statistics", f"table {table} has no statistics of all columns", f"analyze {table}")
+    if new.disk_pages > _BLOATED * max(old.disk_pages, 1) and new.rows < _BLOATED * max(old.rows, 1):
+        words = f"table {table} is bloated: {new.disk_pages:,} pages for the same rows, {old.disk_pages:,} before"
+        yield Cause("bloat", words, f"vacuum full {table} (it locks the table), or copy it anew")
+
+
+def _differing(text: str, old: Mapping[str, str], new: Mapping[str, str]) -> str:
+    """Return the first name in the text whose definition is not the same on both sides; empty if there is none."""
+    for name in _words(text):
+        if name in old and old[name] != new.get(name):
+            return name
+    # A view or function may be reached through another one.
+    for name in _words(text):
+        inner = [one for one in _words(old.get(name, "")) if one != name and one in old and old[one] != new.get(one)]
+        if inner:
+            return inner[0]
+    return ""
+
+
+def _words(text: str) -> list[str]:
+    return list(
+        dict.fromkeys(word.lower() for word in re.findall(r"[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z_][\w$]*)?", text))
+    )
+
+
+def _reserved(text: str, message: str, grounds: Grounds) -> str:
+    near = re.search(r'"([^"]+)"', message)
+    added = grounds.new.keywords - grounds.old.keywords
+    if near and near[1].lower() in added:
+        return near[1].lower()
+    return next((word for word in _words(text) if word in added), "")
+
+
+def _sequence_behind(text: str, grounds: Grounds) -> str:
+    tables = set(_words(text))
+    for column, said in grounds.new.sequences.items():
+        if column.rpartition(".")[0] in tables and column not in grounds.old.sequences:
+            return said
+    return ""
+
+
+def _collation(text: str, grounds: Grounds) -> str:
+    words = set(_words(text))
+    for column, kind in grounds.old.columns.items():
+        table, _, name = column.rpartition(".")
+        found = grounds.new.columns.get(column)
+        if table in words and name in words and found is not None and found != kind:
+            return f"column {column} is {found} and was {kind}"
+    if grounds.old.collation != grounds.new.collation:
+        return f"the database's collation is {grounds.new.collation} and was {grounds.old.collation}"
+    return ""
+
+
+def _indexes(plan: Explained | None) -> Sequence[str]:
+    return [node.index for _, node in walk(plan.plan) if node.index] if plan is not None else []
+
+
+def _tables(plan: Explained | None) -> set[str]:
+    return {node.relation for _, node in walk(plan.plan) if node.relation} if plan is not None else set()
+
+
+def _is_of(definition: str, table: str) -> bool:
+    return re.search(rf'\bFROM\s+(?:[\w"]+\.)?"?{re.escape(table)}"?\s*$', definition, re.I) is not None

@@ -1,0 +1,145 @@
+"""A rehearsal from the load to the model of its page; everything measured is kept in a run folder."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from dbdyno.evidence.files import write_json
+from dbdyno.evidence.query import REHEARSAL
+from dbdyno.evidence.run import Run, new_run
+from dbdyno.rehearse import causes as found_causes
+from dbdyno.rehearse.catalog import Catalog, read_catalog
+from dbdyno.rehearse.causes import Cause, Grounds, read_plan, worst
+from dbdyno.rehearse.decision import Decision, decide, looks_slower, total
+from dbdyno.rehearse.evidence import write_evidence
+from dbdyno.rehearse.model import model_of
+from dbdyno.rehearse.rehearsal import Budget, Rehearsed, confirm, rehearse, unsuited
+from dbdyno.rehearse.request import Request
+from dbdyno.rehearse.side import FailedError, Side
+from dbdyno.rehearse.statement import Load, Parameters
+from dbdyno.rehearse.verdict import judge
+
+_PLANS_MOST = 60
+"""Number of statements whose plans are executed to find the cause."""
+
+
+def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget) -> tuple[Run, dict[str, Any]]:
+    """Rehearse a load and return the run with the model of its page.
+
+    Raises:
+        TargetError: A server broke off; what was measured until then is in the run.
+    """
+    catalogs = read_catalog(old.server), read_catalog(new.server)
+    volatile = tuple({*catalogs[0].volatile, *catalogs[1].volatile})
+    load = replace(load, statements=[replace(one, left_out=unsuited(one, volatile)) for one in load.statements])
+    run = new_run(
+        request.out,
+        request.title,
+        {
+            "kind": REHEARSAL,
+            "title": request.title,
+            "seed": request.seed,
+            "targets": {side.name: side.server.facts() for side in (old, new)},
+        },
+    )
+    dice = random.Random(request.seed)
+    items: list[Rehearsed] = []
+    try:
+        items = rehearse(load, old, new, budget, dice)
+        confirm((one for one in items if looks_slower(one, request.threshold)), old, new, budget, dice)
+        decisions = decide(items, request.threshold)
+        decisions, causes = _explained(decisions, old, new, catalogs, budget)
+    finally:
+        write_evidence(run.path, items)
+    whole = total(decisions)
+    name = _name(new, catalogs, request.change)
+    verdict = judge(decisions, whole, causes, name, request.threshold)
+    status = "aborted" if budget.stop() else "complete"
+    run.save(status=status, verdict={"word": verdict.word, "headline": verdict.headline, "decision": verdict.decision})
+    model = model_of(run, load, decisions, whole, verdict, causes, catalogs, request)
+    write_json(run.path / "analysis.json", model)
+    return run, model
+
+
+def _name(new: Side, catalogs: tuple[Catalog, Catalog], change: Sequence[str]) -> str:
+    if change:
+        return f"With {'; '.join(change)}" if len(change) == 1 else f"With {len(change)} changes"
+    if catalogs[0].major != catalogs[1].major:
+        return f"PostgreSQL {catalogs[1].major}"
+    return "The new side"
+
+
+def _explained(
+    decisions: list[Decision],
+    old: Side,
+    new: Side,
+    catalogs: tuple[Catalog, Catalog],
+    budget: Budget,
+) -> tuple[list[Decision], dict[int, Cause]]:
+    """Return the decisions with executed plans for what moved, and the cause of each statement that became worse."""
+    causes: dict[int, Cause] = {}
+    order = sorted(range(len(decisions)), key=lambda at: -abs(decisions[at].added_ns))
+    run = 0
+    for at in order:
+        one = decisions[at]
+        if budget.stop() or one.word not in ("fails", "differs", "slower", "faster"):
+            continue
+        if one.word in ("slower", "faster") and run < _PLANS_MOST:
+            budget.show(f"plans of statement {one.item.statement.number}")
+            run += 1
+            _execute_plans(one.item, old, new)
+        cause = _cause(one, new, catalogs)
+        if cause is not None:
+            causes[one.item.statement.number] = cause
+    return decisions, causes
+
+
+def _cause(one: Decision, new: Side, catalogs: tuple[Catalog, Catalog]) -> Cause | None:
+    text = one.item.statement.text
+    grounds = Grounds(*catalogs)
+    if (failed := one.item.fails) is not None:
+        return found_causes.cause_of_failure(text, failed, grounds)
+    if (differing := one.item.differs) is not None:
+        return found_causes.cause_of_answer(text, differing, grounds)
+    if one.word != "slower":
+        return None
+    trial = one.item.trials[worst(one.item)]
+    plans = tuple(read_plan(plan) if plan else None for plan in trial.plans)
+    grounds = Grounds(*catalogs, (plans[0], plans[1]))
+    return found_causes.cause_of_slowness(one, grounds, lambda name, value: _with_setting(one, new, name, value))
+
+
+def _execute_plans(item: Rehearsed, old: Side, new: Side) -> None:
+    """Replace the plans of the statement's worst trial by executed ones."""
+    at = worst(item)
+    trial = item.trials[at]
+    try:
+        with old.transaction(item.statement), new.transaction(item.statement):
+            plans = tuple(side.explain(trial.parameters, run=True) for side in (old, new))
+    except FailedError:
+        return
+    item.trials[at] = replace(trial, plans=(plans[0], plans[1]))
+
+
+def _with_setting(one: Decision, new: Side, name: str, value: str) -> float | None:
+    """Return the time on the new side with a setting changed [ns], or None if it cannot be set."""
+    item = one.item
+    try:
+        with new.transaction(item.statement, _set_local(name, value)):
+            times = [_least(new, parameters) for parameters in item.timed]
+    except FailedError:
+        return None
+    return sum(times) / len(times) if times else None
+
+
+def _least(side: Side, parameters: Parameters) -> float:
+    return float(min(side.execute(parameters) for _ in range(3)))
+
+
+def _set_local(name: str, value: str) -> str:
+    """Return the command that sets a setting of ours (a name out of `TRIED`) to a value that the old server has."""
+    quoted = value.replace("'", "''")
+    return f"set local {name} = '{quoted}'"

@@ -1,0 +1,153 @@
+"""Load from the statements that a server has counted: pg_stat_statements, with parameters made from its statistics."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+
+from dbdyno.base.errors import TargetError
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.rehearse.effects import reason_left_out
+from dbdyno.rehearse.load.parameters import (
+    Columns,
+    ColumnStatistics,
+    compared_columns,
+    limits,
+    shares,
+    value_of,
+)
+from dbdyno.rehearse.statement import Load, Origin, Parameters, Statement
+
+SAMPLES = 5
+_COUNTED = """
+select s.query, sum(s.calls)::bigint, (sum({time}) * 1e6)::bigint, coalesce(min(r.rolname)::text, '')
+from pg_stat_statements s left join pg_roles r on r.oid = s.userid
+where s.dbid = (select oid from pg_database where datname = current_database()) and s.query not like '%dbdyno%'
+group by s.query order by 3 desc
+"""
+_STATISTICS = """
+select s.tablename::text, s.attname::text, s.most_common_vals::text::text[], s.most_common_freqs::float8[],
+  s.histogram_bounds::text::text[], s.null_frac::float8, exists (select from pg_index i where i.indrelid = c.oid
+  and i.indisunique and i.indnkeyatts = 1 and i.indkey[0] = a.attnum)
+from pg_stats s join pg_namespace n on n.nspname = s.schemaname
+join pg_class c on c.relname = s.tablename and c.relnamespace = n.oid
+join pg_attribute a on a.attrelid = c.oid and a.attname = s.attname
+where s.schemaname not in ('pg_catalog', 'information_schema')
+"""
+_TYPED_LITERAL = re.compile(r"\b(interval|date|timestamptz|timestamp|time|numeric|uuid)\s+\$(\d+)", re.I)
+_SQUASHED = re.compile(r"/\*\s*,\s*\.\.\.\s*\*/")
+
+
+def load_of_server(server: Postgres, samples: int = SAMPLES) -> Load:
+    """Return the statements that a server has counted, with made parameters.
+
+    Raises:
+        TargetError: pg_stat_statements is missing, or nothing was counted.
+    """
+    with contextlib.closing(server.connect(statement_timeout_ms=60_000)) as conn:
+        rows = _counted(conn, server)
+        columns = column_statistics(conn)
+        statements, made = [], {"data": 0, "type": 0, "none": 0, "failed": 0}
+        for at, (text, calls, total_ns, user) in enumerate(rows, 1):
+            sent = sendable(text)
+            left_out = reason_left_out(sent) or ""
+            sets = [] if left_out else _samples(conn, sent, columns, samples)
+            if sets is None:
+                left_out = "the server does not accept its text as it was counted"
+            if not left_out or sets is None:
+                made[sets[0].origin if sets else "failed"] += 1
+            statements.append(
+                Statement(at, text, int(calls), int(total_ns), user=user, samples=tuple(sets or ()), left_out=left_out)
+            )
+    return Load(server.safe_dsn, "statements", statements, (_note(made),))
+
+
+def sendable(text: str) -> str:
+    """Return a normalised text in a form that can be executed again.
+
+    >>> sendable("select * from t where at > now() - interval $1")
+    'select * from t where at > now() - ($1)::interval'
+    """
+    return _SQUASHED.sub("", _TYPED_LITERAL.sub(r"($\2)::\1", text))
+
+
+def column_statistics(conn: Any) -> Columns:
+    """Return the statistics of all columns that this role may read."""
+    found: dict[str, dict[str, ColumnStatistics]] = {}
+    for table, column, common, frequencies, bounds, null_share, is_unique in conn.execute(_STATISTICS).fetchall():
+        found.setdefault(table, {})[column] = ColumnStatistics(
+            tuple(common or ()), tuple(frequencies or ()), tuple(bounds or ()), float(null_share or 0), bool(is_unique)
+        )
+    return found
+
+
+def _counted(conn: Any, server: Postgres) -> list[tuple[str, int, int, str]]:
+    time = "s.total_exec_time" if conn.info.server_version >= 130000 else "s.total_time"
+    try:
+        rows = conn.execute(_COUNTED.format(time=time).encode()).fetchall()
+    except psycopg.Error as error:
+        raise TargetError(
+            f"pg_stat_statements cannot be read: {str(error).splitlines()[0]}",
+            where=server.safe_dsn,
+            next_step="create the extension there, or give --load a capture (dbdyno trace proxy --binds)",
+        ) from None
+    if not rows:
+        raise TargetError(
+            "pg_stat_statements has counted no statement of this database",
+            where=server.safe_dsn,
+            next_step="run the load, then rehearse; or give --load a capture (dbdyno trace proxy --binds)",
+        )
+    return [(str(text), calls, total_ns, user) for text, calls, total_ns, user in rows]
+
+
+def _samples(conn: Any, text: str, columns: Columns, count: int) -> list[Parameters] | None:
+    """Return sets of values for a text, or None if the server does not accept it."""
+    types = _types(conn, text)
+    if types is None:
+        return None
+    if not types:
+        return [Parameters(text, origin="none")]
+    places, fixed = compared_columns(text, columns), limits(text)
+    is_insert = text.lstrip()[:6].lower() == "insert"
+    values: list[list[bytes | None]] = [[] for _ in range(count)]
+    origins = set()
+    for number, kind in enumerate(types, 1):
+        statistics = _known(columns, places.get(number))
+        for at, share in enumerate(shares(count, number)):
+            value, found = value_of(kind, share, statistics, is_new=is_insert)
+            if number in fixed:
+                value, found = fixed[number], "data"
+            values[at].append(None if value is None else value.encode())
+            origins.add(found)
+    origin: Origin = "type" if "type" in origins else "data"
+    return [Parameters(text, tuple(row), (), tuple(types), None, origin) for row in values]
+
+
+def _known(columns: Columns, place: tuple[str, str] | None) -> ColumnStatistics | None:
+    return columns.get(place[0], {}).get(place[1]) if place is not None else None
+
+
+def _types(conn: Any, text: str) -> list[int] | None:
+    """Return the types of a text's parameters as the server derives them, or None if it does not accept the text."""
+    from psycopg import generators, pq
+
+    pgconn = conn.pgconn
+    pgconn.send_prepare(b"", text.encode())
+    (prepared,) = conn.wait(generators.execute(pgconn))
+    if prepared.status != pq.ExecStatus.COMMAND_OK:
+        return None
+    pgconn.send_describe_prepared(b"")
+    (described,) = conn.wait(generators.execute(pgconn))
+    return [described.param_type(at) for at in range(described.nparams)]
+
+
+def _note(made: Mapping[str, int]) -> str:
+    words = (
+        f"Parameters: {made['data']:,} statements have values from the data, {made['type']:,} some made by type only,"
+        f" {made['none']:,} have none"
+    )
+    return words + (f"; {made['failed']:,} cannot be executed as they were counted." if made["failed"] else ".")

@@ -1,0 +1,127 @@
+"""The model of a rehearsal's page: plain data, which `analysis.json` holds and every renderer reads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dbdyno.evidence.run import Run
+from dbdyno.rehearse.catalog import Catalog
+from dbdyno.rehearse.causes import Cause, plan_change, worst
+from dbdyno.rehearse.decision import Decision, Total
+from dbdyno.rehearse.plan_lines import jit_ns, lines
+from dbdyno.rehearse.request import Request
+from dbdyno.rehearse.settings import differing, one_sided
+from dbdyno.rehearse.statement import Load
+from dbdyno.rehearse.verdict import Verdict
+
+SCHEMA = 1
+_PLANNED_MOST = 200
+"""Number of statements that the model holds the plans of."""
+
+
+def model_of(
+    run: Run,
+    load: Load,
+    decisions: Sequence[Decision],
+    whole: Total,
+    verdict: Verdict,
+    causes: Mapping[int, Cause],
+    catalogs: tuple[Catalog, Catalog],
+    request: Request,
+) -> dict[str, Any]:
+    """Return the model of the page."""
+    spent = sum(one.item.statement.total_ns for one in decisions) or 1
+    rows = [_row(one, causes.get(one.item.statement.number), spent) for one in decisions]
+    return {
+        "schema": SCHEMA,
+        "kind": "rehearsal",
+        "run": {"id": run.id, "title": request.title, "seed": request.seed},
+        "sides": [
+            {"name": name, "version": one.version, "server": run.manifest.targets[name].get("target")}
+            for name, one in zip(("old", "new"), catalogs, strict=True)
+        ],
+        "change": list(request.change),
+        "load": {
+            "source": load.source,
+            "kind": load.kind,
+            "statements": len(load.statements),
+            "calls": load.calls,
+            "notes": list(load.notes),
+        },
+        "threshold": request.threshold,
+        "verdict": {
+            "decision": verdict.decision,
+            "word": verdict.word,
+            "tone": verdict.tone,
+            "headline": verdict.headline,
+            "sentences": list(verdict.sentences),
+            "next": verdict.next,
+        },
+        "total": {
+            "old_ns": whole.old_ns,
+            "ratio": _finite(whole.ratio),
+            "low": _finite(whole.low),
+            "high": _finite(whole.high),
+            "judged": whole.judged,
+        },
+        "statements": [row for row in rows if row["decision"] != "not rehearsed"],
+        "left_out": [row for row in rows if row["decision"] == "not rehearsed"],
+        "settings": [{"name": name, "old": old, "new": new} for name, old, new in differing(*catalogs)],
+        "one_sided": dict(zip(("old", "new"), one_sided(*catalogs), strict=True)),
+        "figures": {"contributions": _contributions(decisions)},
+    }
+
+
+def _row(one: Decision, cause: Cause | None, spent: int) -> dict[str, Any]:
+    item = one.item
+    statement = item.statement
+    row: dict[str, Any] = {
+        "number": statement.number,
+        "text": statement.text,
+        "calls": statement.calls,
+        "share": statement.total_ns / spent,
+        "user": statement.user,
+        "decision": one.word,
+        "ratio": _finite(one.ratio),
+        "low": _finite(one.low),
+        "high": _finite(one.high),
+        "old_ns": _finite(one.old_ns),
+        "new_ns": _finite(one.new_ns),
+        "added_ns": one.added_ns if one.is_timed else None,
+        "blocks": len(item.old_ns),
+        "sets": len(item.trials),
+        "origin": item.trials[0].parameters.origin if item.trials else None,
+        "answers": item.undetermined and f"not compared: {item.undetermined}",
+        "reason": item.reason or ("" if one.word != "not rehearsed" else "too few blocks"),
+        "cause": None,
+    }
+    if cause is not None:
+        row["cause"] = {
+            "code": cause.code,
+            "sentence": cause.sentence,
+            "next": cause.next,
+            "observed": cause.observed,
+        }
+    if item.trials and one.word in ("fails", "differs", "slower", "faster"):
+        trial = item.fails or item.differs or item.trials[worst(item)]
+        row["plan_change"] = plan_change(trial)
+        row["jit_ns"] = jit_ns(trial.plans[1])
+        row["plans"] = {"old": lines(*trial.plans), "new": lines(*trial.plans[::-1])}
+        row["rows"] = {"old": trial.old.rows, "new": trial.new.rows}
+        row["error"] = {"sqlstate": trial.new.sqlstate, "message": trial.new.message} if trial.new.sqlstate else None
+    return row
+
+
+def _contributions(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
+    timed = sorted((one for one in decisions if one.is_timed), key=lambda one: -abs(one.added_ns))
+    return [
+        {"name": f"{one.item.statement.number}: {one.item.statement.text[:16]}", "difference_ns": one.added_ns}
+        for one in timed[:10]
+        if abs(one.added_ns) >= 1
+    ]
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,48 @@
+"""Refusal of servers that look like production: a rehearsal writes to its servers, although it rolls back."""
+
+from __future__ import annotations
+
+import contextlib
+
+import psycopg
+
+from dbdyno.base.errors import TargetError
+from dbdyno.bench.postgres.server import Postgres
+
+_RECENT = """
+select count(*)::int, min(usename)::text, min(nullif(application_name, ''))::text from pg_stat_activity
+where backend_type = 'client backend' and pid <> pg_backend_pid() and application_name not like 'dbdyno%'
+and datname = current_database() and (state <> 'idle' or state_change > now() - interval '10 seconds')
+"""
+_REPLICAS = "select count(*)::int from pg_stat_replication where application_name not like 'dbdyno%'"
+_STANDBY = "select pg_is_in_recovery()"
+
+
+def refuse_production(server: Postgres) -> None:
+    """Raise an error if a server looks like production.
+
+    Raises:
+        TargetError: Others work on the database now, replicas follow the server, or it is a standby.
+    """
+    with contextlib.closing(server.connect()) as conn:
+        (is_standby,) = conn.execute(_STANDBY).fetchone() or (False,)
+        count, user, application = conn.execute(_RECENT).fetchone() or (0, "", "")
+        replicas = 0
+        with contextlib.suppress(psycopg.Error):
+            (replicas,) = conn.execute(_REPLICAS).fetchone() or (0,)
+    reasons = {
+        "it is a standby, on which writes cannot be rehearsed": is_standby,
+        f"{replicas} replicas follow it": replicas > 0,
+        f"{count} sessions of others were at work there in the last 10 s ({_who(user, application)})": count > 0,
+    }
+    reason = next((words for words, holds in reasons.items() if holds), None)
+    if reason is not None:
+        raise TargetError(
+            f"looks like production: {reason}",
+            where=server.safe_dsn,
+            next_step="rehearse on a copy that nobody uses (`dbdyno move A B --database` makes one)",
+        )
+
+
+def _who(user: str | None, application: str | None) -> str:
+    return ", ".join(word for word in (user, application) if word) or "unknown"

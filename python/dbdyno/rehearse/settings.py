@@ -1,0 +1,64 @@
+"""Settings that differ between the two sides, without those that name places, ports and identities."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dbdyno.rehearse.catalog import Catalog
+
+_PLACES = {
+    "application_name",
+    "cluster_name",
+    "config_file",
+    "data_directory",
+    "external_pid_file",
+    "hba_file",
+    "ident_file",
+    "in_hot_standby",
+    "lc_messages",
+    "listen_addresses",
+    "log_directory",
+    "log_filename",
+    "port",
+    "server_version",
+    "server_version_num",
+    "shared_memory_size",
+    "shared_memory_size_in_huge_pages",
+    "transaction_read_only",
+    "unix_socket_directories",
+}
+
+
+def differing(old: Catalog, new: Catalog) -> Iterator[tuple[str, str, str]]:
+    """Yield name and both values of each setting that both sides have with different values."""
+    for name in sorted({*old.settings} & {*new.settings} - _PLACES):
+        if old.settings[name] != new.settings[name]:
+            yield name, shown(old.settings[name]), shown(new.settings[name])
+
+
+def one_sided(old: Catalog, new: Catalog) -> tuple[list[str], list[str]]:
+    """Return the names of settings that only the old side has, and those that only the new side has."""
+    return sorted({*old.settings} - {*new.settings}), sorted({*new.settings} - {*old.settings})
+
+
+def settable(text: str) -> str:
+    """Return a value of pg_settings with its unit in the form that SET takes.
+
+    >>> settable("4096 kB"), settable("16384 8kB"), settable("on")
+    ('4096kB', '131072kB', 'on')
+    """
+    number, _, unit = text.partition(" ")
+    if found := re.fullmatch(r"(\d+)(kB|MB)", unit):
+        return f"{int(number) * int(found[1])}{found[2]}" if int(number) >= 0 else number
+    return f"{number}{unit}" if unit else text
+
+
+def shown(text: str) -> str:
+    """Return a value of pg_settings as people write it: `64MB` for `65536 kB`."""
+    value = settable(text)
+    size = re.fullmatch(r"(\d+)kB", value)
+    if size and int(size[1]) % 1024 == 0 and int(size[1]):
+        megabytes = int(size[1]) // 1024
+        return f"{megabytes // 1024}GB" if megabytes % 1024 == 0 else f"{megabytes}MB"
+    return value

@@ -1,0 +1,200 @@
+"""One side of a rehearsal: a server on which statements are executed, and every transaction is rolled back.
+
+Statements are sent by the extended protocol with the captured values, in the captured formats, and so never become part
+of a text. A simple query is sent as it was captured. Results stay bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import psycopg
+from psycopg import generators, pq
+
+from dbdyno.base.errors import TargetError
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.bench.postgres.session import StopAsked
+from dbdyno.rehearse.answer import Answer, answer_of
+from dbdyno.rehearse.statement import Parameters, Statement
+
+NAME = "dbdyno rehearse"
+LOCK_TIMEOUT_MS = 5_000
+_EXPLAIN = "explain (format json, verbose, settings"
+_RUN = ", analyze, buffers, wal"
+
+
+class FailedError(Exception):
+    """An execution that the server refused; `sqlstate` and the message are the server's."""
+
+    def __init__(self, sqlstate: str, message: str) -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
+
+
+@dataclass
+class Side:
+    """A server of a rehearsal.
+
+    Attributes:
+        name: `old` or `new`.
+        server: The server.
+        timeout_ms: Limit of each statement [ms].
+        settings: Statements that are run at the beginning of each transaction, such as a setting under test.
+    """
+
+    name: str
+    server: Postgres
+    timeout_ms: int = 30_000
+    settings: tuple[str, ...] = ()
+    stop: Any = None
+    _connection: Any = field(default=None, repr=False)
+
+    @property
+    def connection(self) -> Any:
+        """Return the open connection; a lost one is opened again.
+
+        Raises:
+            TargetError: The server does not answer.
+        """
+        if self._connection is None or self._connection.closed:
+            self._connection = self.server.connect(
+                statement_timeout_ms=self.timeout_ms,
+                lock_timeout_ms=LOCK_TIMEOUT_MS,
+                application_name=NAME,
+                stop=self.stop,
+            )
+        return self._connection
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            with contextlib.suppress(psycopg.Error):
+                self._connection.close()
+        self._connection = None
+
+    @contextlib.contextmanager
+    def transaction(self, statement: Statement, *more: str) -> Iterator[None]:
+        """Return the context of a transaction with the session's settings, which is rolled back at its end.
+
+        `more` are settings for this transaction alone.
+
+        Raises:
+            FailedError: A setting is not accepted.
+            TargetError: The connection was lost.
+        """
+        with self._in_words():
+            self._command("begin")
+            try:
+                for setting in (*statement.settings, *self.settings, *more):
+                    self._command(setting)
+                self._command("savepoint rehearsed")
+                yield
+            finally:
+                if self._connection is not None and not self._connection.closed:
+                    self._command("rollback")
+
+    def execute(self, parameters: Parameters, *, undo: bool = True) -> int:
+        """Execute a statement once and return the time until its last row [ns]; its changes are undone.
+
+        `undo=False` leaves that to the end of the transaction, for statements that only read.
+
+        Raises:
+            FailedError: The server refused it.
+        """
+        pgconn = self.connection.pgconn
+        begun = time.perf_counter_ns()
+        self._send(pgconn, parameters)
+        results = self.connection.wait(generators.execute(pgconn))
+        elapsed = time.perf_counter_ns() - begun
+        if undo:
+            self._undo()
+        _refuse(results)
+        return elapsed
+
+    def answer(self, parameters: Parameters) -> Answer:
+        """Execute a statement once and return its answer, an error included; its changes are undone."""
+        pgconn = self.connection.pgconn
+        self._send(pgconn, parameters)
+        results = self.connection.wait(generators.execute(pgconn))
+        try:
+            _refuse(results)
+        except FailedError as error:
+            return Answer(sqlstate=error.sqlstate, message=str(error))
+        else:
+            return _answer(results[-1])
+        finally:
+            self._undo()
+
+    def explain(self, parameters: Parameters, *, run: bool = False) -> str:
+        """Return the plan as JSON; with `run` the statement is executed, and the plan has times and buffers.
+
+        Raises:
+            FailedError: The server refused it.
+        """
+        text = f"{_EXPLAIN}{_RUN if run else ''}) {parameters.text.rstrip().rstrip(';')}"
+        explained = replace(parameters, text=text)
+        pgconn = self.connection.pgconn
+        self._send(pgconn, explained)
+        results = self.connection.wait(generators.execute(pgconn))
+        self._undo()
+        _refuse(results)
+        return b"\n".join(results[-1].get_value(at, 0) or b"" for at in range(results[-1].ntuples)).decode()
+
+    def _send(self, pgconn: Any, parameters: Parameters) -> None:
+        text = parameters.text.encode("utf-8", "surrogateescape")
+        if parameters.is_simple:
+            pgconn.send_query(text)
+            return
+        formats = [pq.Format.BINARY if binary else pq.Format.TEXT for binary in parameters.binary]
+        pgconn.send_query_params(
+            text,
+            list(parameters.values),
+            param_types=_padded(parameters.types, len(parameters.values)),
+            param_formats=formats or None,
+        )
+
+    def _undo(self) -> None:
+        self._command("rollback to rehearsed")
+
+    def _command(self, text: str) -> None:
+        pgconn = self.connection.pgconn
+        pgconn.send_query(text.encode("utf-8", "surrogateescape"))
+        _refuse(self.connection.wait(generators.execute(pgconn)))
+
+    @contextlib.contextmanager
+    def _in_words(self) -> Iterator[None]:
+        try:
+            yield
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            if isinstance(error, StopAsked):
+                raise
+            raise TargetError(
+                f"the {self.name} server broke off: {str(error).splitlines()[0]}",
+                where=self.server.safe_dsn,
+                next_step="look in the server's log for why it ended the session",
+            ) from None
+
+
+def _padded(types: Sequence[int], count: int) -> list[int] | None:
+    return [*types, *[0] * (count - len(types))] if types else None
+
+
+def _refuse(results: Sequence[Any]) -> None:
+    for result in results:
+        if result.status == pq.ExecStatus.FATAL_ERROR:
+            state = result.error_field(pq.DiagnosticField.SQLSTATE) or b"XX000"
+            said = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message or b""
+            raise FailedError(state.decode(), said.decode("utf-8", "replace"))
+
+
+def _answer(result: Any) -> Answer:
+    width = result.nfields
+    rows = [tuple(result.get_value(row, at) for at in range(width)) for row in range(result.ntuples)]
+    columns = [(result.fname(at) or b"").decode("utf-8", "replace") for at in range(width)]
+    types = [result.ftype(at) for at in range(width)]
+    changed = result.command_tuples if not width else None
+    return answer_of(rows, columns, types, changed)

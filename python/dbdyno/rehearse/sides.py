@@ -1,0 +1,103 @@
+"""The two sides of a rehearsal: servers that exist, or a new side made of the old one by a change."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+
+import psycopg
+from psycopg import sql
+
+from dbdyno.base.errors import TargetError
+from dbdyno.bench.guardian import Guardian
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.rehearse.safety import refuse_production
+from dbdyno.rehearse.side import Side
+
+_SETTING = re.compile(r"\s*set\s+(?!local\b|transaction\b)", re.I)
+Show = Callable[[str], None]
+
+
+@contextlib.contextmanager
+def two_servers(old: str, new: str) -> Iterator[tuple[Side, Side]]:
+    """Open two servers that exist.
+
+    Raises:
+        TargetError: A server does not answer, or looks like production.
+    """
+    servers = [Postgres.open(dsn) for dsn in (old, new)]
+    for server in servers:
+        refuse_production(server)
+    with _closing(Side("old", servers[0]), Side("new", servers[1])) as sides:
+        yield sides
+
+
+@contextlib.contextmanager
+def with_change(dsn: str, changes: Sequence[str], show: Show, stop: Callable[[], bool]) -> Iterator[tuple[Side, Side]]:
+    """Open a server and, as the new side, the same server with a change.
+
+    `set NAME = VALUE` holds for the new side's transactions. Any other statement is executed in a copy of the database
+    (CREATE DATABASE ... TEMPLATE), which is dropped at the end, whatever ends the rehearsal.
+
+    Raises:
+        TargetError: The server does not answer, looks like production, or refuses the copy or the change.
+    """
+    server = Postgres.open(dsn)
+    refuse_production(server)
+    if all(_SETTING.match(change) for change in changes):
+        with _closing(Side("old", server), Side("new", server, settings=tuple(changes))) as sides:
+            yield sides
+        return
+    name = f"dbdyno_rehearse_{secrets.token_hex(4)}"
+    with Guardian() as guardian, guardian.undo(server.sql_undo("copy of a rehearsal", [_drop(server, name)])):
+        show("copying the database")
+        _command(
+            server, sql.SQL("create database {} template {}").format(*map(sql.Identifier, (name, _own(server)))), stop
+        )
+        copy = server.in_database(name)
+        settings = tuple(change for change in changes if _SETTING.match(change))
+        for change in changes:
+            if change not in settings:
+                show(f"changing the copy: {change}")
+                _command(copy, change, stop)
+        with _closing(Side("old", server), Side("new", copy, settings=settings)) as sides:
+            yield sides
+
+
+@contextlib.contextmanager
+def _closing(old: Side, new: Side) -> Iterator[tuple[Side, Side]]:
+    try:
+        yield old, new
+    finally:
+        old.close()
+        new.close()
+
+
+def _own(server: Postgres) -> str:
+    return server.libpq_parameters()["dbname"]
+
+
+def _drop(server: Postgres, name: str) -> str:
+    with contextlib.closing(server.connect()) as conn:
+        forced = " with (force)" if conn.info.server_version >= 130000 else ""
+    return f'drop database if exists "{name}"{forced}'
+
+
+def _command(server: Postgres, command: str | sql.Composed, stop: Callable[[], bool]) -> None:
+    """Execute a statement of the user's or of ours, as it is, outside of a transaction.
+
+    Raises:
+        TargetError: The server refuses it.
+    """
+    with contextlib.closing(server.connect(statement_timeout_ms=0, stop=stop)) as conn:
+        try:
+            conn.execute(command.encode() if isinstance(command, str) else command)
+        except psycopg.Error as error:
+            step = "end the sessions that use the database" if isinstance(error, psycopg.errors.ObjectInUse) else ""
+            raise TargetError(
+                f"{command if isinstance(command, str) else command.as_string(conn)}: {str(error).splitlines()[0]}",
+                where=server.safe_dsn,
+                next_step=step or "correct the change, or make the new side by hand and name both servers",
+            ) from None

@@ -1,0 +1,92 @@
+"""Statements of a load, with the values that they are executed with.
+
+>>> point = Parameters("select * from t where id = $1", (b"7",))
+>>> Statement(1, "select * from t where id = $1", calls=10, total_ns=5_000, samples=(point,)).mean_ns
+500.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Origin = Literal["captured", "data", "type", "none"]
+"""Where values come from: a capture or log, the statistics of the column, the type of the parameter, no parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """One execution that can be sent: the text with its literals and the values of its parameters.
+
+    Attributes:
+        text: The text as it is sent.
+        values: Values of `$1`, `$2`, ...; None is NULL.
+        binary: True for each value in binary format; empty if all are text.
+        types: OIDs of the types that the client named; 0 leaves a type to the server.
+        elapsed_ns: Time that the execution took when it was captured [ns]; None if unknown.
+        origin: Where the values come from.
+        is_simple: True if it was sent as a simple query.
+    """
+
+    text: str
+    values: tuple[bytes | None, ...] = ()
+    binary: tuple[bool, ...] = ()
+    types: tuple[int, ...] = ()
+    elapsed_ns: int | None = None
+    origin: Origin = "captured"
+    is_simple: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A distinct statement of a load.
+
+    Attributes:
+        number: Its number in the rehearsal, by weight, from 1.
+        text: Its text without literals.
+        calls: Number of executions in the load.
+        total_ns: Time of all executions in the load [ns].
+        failed: Number of executions that failed in the load.
+        user: Role that executed it; empty if unknown.
+        settings: Statements that changed settings of its session before it, such as `SET search_path = app`.
+        samples: Executions that stand for all of them.
+        left_out: Reason why it is not rehearsed; empty if it is.
+    """
+
+    number: int
+    text: str
+    calls: int
+    total_ns: int
+    failed: int = 0
+    user: str = ""
+    settings: tuple[str, ...] = ()
+    samples: tuple[Parameters, ...] = ()
+    left_out: str = ""
+
+    @property
+    def mean_ns(self) -> float:
+        """Return the mean time of an execution in the load [ns]."""
+        return self.total_ns / self.calls if self.calls else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The statements of a load and where they come from.
+
+    Attributes:
+        source: The capture's folder, or the server.
+        kind: Kind of the source.
+        statements: The distinct statements, the one with the most time first.
+        notes: Sentences on what the source lacks.
+    """
+
+    source: str
+    kind: Literal["capture", "statements"]
+    statements: Sequence[Statement]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def calls(self) -> int:
+        """Return the number of executions."""
+        return sum(one.calls for one in self.statements)

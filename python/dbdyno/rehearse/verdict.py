@@ -1,0 +1,130 @@
+"""Verdict of a rehearsal: one word, one headline, and what each statement gains or loses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dbdyno.rehearse.causes import Cause
+from dbdyno.rehearse.decision import Decision, Total
+
+LEAST_JUDGED = 0.5
+"""Share of database time that must be judged; below it the verdict on the total is withheld."""
+_MATERIAL = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The verdict: a decision, its word and tone, the headline, sentences below it and the next step."""
+
+    decision: str
+    word: str
+    tone: str
+    headline: str
+    sentences: tuple[str, ...] = ()
+    next: str = ""
+
+
+def judge(
+    decisions: Sequence[Decision],
+    whole: Total,
+    causes: Mapping[int, Cause],
+    new: str,
+    threshold: float,
+) -> Verdict:
+    """Return the verdict; `new` names the new side, such as `17`."""
+    count = len([one for one in decisions if one.word != "not rehearsed"])
+    fails, differs, slower = (_of(decisions, word) for word in ("fails", "differs", "slower"))
+    parts = [_total(whole, new)]
+    if slower:
+        parts.append(_slower(slower, causes, count, threshold))
+    if fails:
+        of = "" if slower else f" of {count}"
+        parts.append(f"{len(fails)}{of} {'fails' if len(fails) == 1 else 'fail'}")
+    if differs:
+        parts.append(f"{len(differs)} answer{'s' if len(differs) == 1 else ''} differently")
+    if not (slower or fails or differs) and whole.judged >= LEAST_JUDGED:
+        parts.append(
+            f"none of {count} statements is slower by more than {100 * threshold:.0f} %, fails or answers differently"
+        )
+    decision = "fails" if fails else "differs" if differs else "slower" if slower else _by_total(whole)
+    word, tone = _WORDS[decision]
+    first = [*fails, *differs, *slower]
+    return Verdict(decision, word, tone, "; ".join(parts), tuple(_grounds(whole, decisions)), _next(first, causes))
+
+
+_WORDS = {
+    "fails": ("Fails", "bad"),
+    "differs": ("Answers differ", "bad"),
+    "slower": ("Regression", "bad"),
+    "worse": ("Slower", "bad"),
+    "better": ("Faster", "good"),
+    "same": ("No regression", "good"),
+    "no verdict": ("No verdict", "doubt"),
+}
+
+
+def _by_total(whole: Total) -> str:
+    if whole.judged < LEAST_JUDGED or math.isnan(whole.ratio):
+        return "no verdict"
+    if whole.low > 1 + _MATERIAL:
+        return "worse"
+    return "better" if whole.high < 1 - _MATERIAL else "same"
+
+
+def _total(whole: Total, new: str) -> str:
+    if math.isnan(whole.ratio):
+        return "No statement could be timed"
+    if whole.judged < LEAST_JUDGED:
+        return f"Only {100 * whole.judged:.0f} % of the database time could be judged"
+    if whole.low <= 1 <= whole.high:
+        return f"No change of database time is certain ({_signed(whole.low)} to {_signed(whole.high)} %)"
+    if whole.ratio >= 2:
+        return f"{new} takes {_times(whole.ratio)} the database time ({whole.low:.1f} to {whole.high:.1f})"
+    word = "more" if whole.ratio > 1 else "less"
+    low, high = sorted(100 * abs(end - 1) for end in (whole.low, whole.high))
+    return f"{new} takes {100 * abs(whole.ratio - 1):.0f} % {word} database time ({low:.0f} to {high:.0f} %)"
+
+
+def _signed(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.0f}".replace("-", "\N{MINUS SIGN}")
+
+
+def _slower(slower: Sequence[Decision], causes: Mapping[int, Cause], count: int, threshold: float) -> str:
+    worst = max(slower, key=lambda one: one.ratio)
+    said = f"{len(slower)} of {count} statements slower by more than {100 * threshold:.0f} %"
+    cause = causes.get(worst.item.statement.number)
+    which = "it" if len(slower) == 1 else "one of them"
+    how = (
+        f"{which} {_times(worst.ratio)} as slow" if worst.ratio >= 2 else f"{which} by {100 * (worst.ratio - 1):.0f} %"
+    )
+    return f"{said}, {how}{f': {cause.sentence}' if cause else ''}"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
+
+
+def _of(decisions: Sequence[Decision], word: str) -> list[Decision]:
+    found = [one for one in decisions if one.word == word]
+    return sorted(found, key=lambda one: (-one.added_ns, one.item.statement.number))
+
+
+def _grounds(whole: Total, decisions: Sequence[Decision]) -> list[str]:
+    words = {
+        word: len([one for one in decisions if one.word == word]) for word in ("faster", "unclear", "not rehearsed")
+    }
+    said = [f"Judged: {100 * whole.judged:.0f} % of the load's database time."]
+    if words["faster"]:
+        said.append(f"{words['faster']} statements are faster.")
+    if words["unclear"]:
+        said.append(f"For {words['unclear']} it is not certain that they are not slower: give more time (--for).")
+    if words["not rehearsed"]:
+        said.append(f"{words['not rehearsed']} were not rehearsed; the reasons are below.")
+    return said
+
+
+def _next(first: Sequence[Decision], causes: Mapping[int, Cause]) -> str:
+    found = ((one.item.statement.number, causes.get(one.item.statement.number)) for one in first)
+    return next((f"statement {at}: {one.next}" for at, one in found if one is not None and one.next), "")

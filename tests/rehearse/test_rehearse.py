@@ -1,0 +1,192 @@
+"""`dbdyno rehearse` as a user meets it: both kinds of a new side, both kinds of a load, refusals, and what stays."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+from rehearsal_help import SCHEMA, capture, database, model_in, shop
+
+from command_line import dbdyno
+from dbdyno.base.errors import TargetError
+from dbdyno.bench.postgres.binaries import find_binaries
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.rehearse.effects import reason_left_out
+from dbdyno.rehearse.order import undetermined
+from skipped import skip_for
+
+SUMS = """select (select sum(hashtext(o::text)) from orders o), (select sum(hashtext(c::text)) from customers c),
+  (select count(*) from pg_database where datname like 'dbdyno%')"""
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[EmbeddedPostgres]:
+    with shop() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def captured(engine: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    chosen = ("customer", "orders of", "insert", "update", "without")
+    return capture(engine, "shop", tmp_path_factory.mktemp("capture") / "run", chosen=chosen)
+
+
+def sums(where: str) -> tuple[object, ...] | None:
+    with psycopg.connect(where) as connection:
+        return connection.execute(SUMS).fetchone()
+
+
+def test_an_index_is_tried_in_a_copy_that_is_gone_afterwards(
+    engine: EmbeddedPostgres, captured: Path, tmp_path: Path
+) -> None:
+    old = database(engine, "old", "drop index orders_customer", template="shop")
+    before = sums(old)
+    words = ("--change", "create index made on orders (customer)", "--load", captured, "--for", "10s", "--seed", "1")
+    done = dbdyno("rehearse", old, *words, "--out", tmp_path / "runs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (faster,) = [row for row in model_in(tmp_path / "runs")["statements"] if row["decision"] == "faster"]
+    assert faster["text"] == "select id, amount from orders where customer = $1"
+    assert "made" in faster["plan_change"]
+    assert "With create index made on orders (customer) takes" in done.stdout.replace("\n", " ")
+    assert sums(old) == before, "every write was rolled back, and the copy is dropped"
+
+
+def test_a_setting_is_tried_in_the_same_database(engine: EmbeddedPostgres, captured: Path, tmp_path: Path) -> None:
+    old = database(engine, "old", template="shop")
+    before = sums(old)
+    words = ("--change", "set work_mem = '64kB'", "--load", captured, "--for", "10s", "--seed", "1")
+    verdict = tmp_path / "verdict.xml"
+    done = dbdyno("rehearse", old, *words, "--out", tmp_path / "runs", "--fail-on", "regression", "-o", verdict)
+    assert done.returncode == 1, done.stdout + done.stderr
+    model = model_in(tmp_path / "runs")
+    assert model["verdict"]["decision"] == "slower"
+    assert sums(old) == before
+    assert 'type="slower"' in verdict.read_text()
+    (run,) = (tmp_path / "runs").iterdir()
+    again = dbdyno("report", run, "--format", "json")
+    assert json.loads(again.stdout)["verdict"] == model["verdict"]
+    asked = dbdyno(
+        "sql", "select count(distinct statement) as n from rehearsed_blocks", "--run", run, "--format", "json"
+    )
+    assert json.loads(asked.stdout)[0]["n"] == len(model["statements"]), asked.stderr
+
+
+def test_statements_that_a_server_counted_get_values_of_its_columns(tmp_path: Path) -> None:
+    with EmbeddedPostgres(settings={"shared_preload_libraries": "pg_stat_statements"}) as own:
+        old = database(own, "shop", SCHEMA, "create extension pg_stat_statements")
+        with psycopg.connect(old, autocommit=True) as connection:
+            connection.execute("select pg_stat_statements_reset()")
+            for at in range(1, 30):
+                connection.execute("select name from customers where id = %s", [at])
+                connection.execute("select count(*) from orders where status = 'paid' and id > 7 limit 5")
+                connection.execute(
+                    "insert into orders (customer, amount, status, region, zone) values (1, 1, 'x', 1, 1)"
+                )
+                connection.execute("select now() - interval '1 day'")
+        done = dbdyno(
+            "rehearse",
+            old,
+            "--change",
+            "drop index orders_customer",
+            "--load",
+            "statements",
+            "--for",
+            "6s",
+            "--out",
+            tmp_path / "runs",
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        model = model_in(tmp_path / "runs")
+    found = {row["text"][:24]: row for row in model["statements"]}
+    assert found["select name from custome"]["origin"] == "data"
+    assert found["select count(*) from ord"]["decision"] in ("same", "unclear")
+    assert found["insert into orders (cust"]["decision"] in ("same", "unclear")
+    assert "value changes" in found["select now() - interval "]["answers"]
+    assert "have values from the data" in model["load"]["notes"][0]
+
+
+def test_a_reserved_word_is_named_across_versions(tmp_path: Path) -> None:
+    try:
+        newer = find_binaries({**os.environ, "DBDYNO_ENGINE": "wheel", "DBDYNO_PG_BIN": ""})
+    except TargetError as error:
+        skip_for(error)
+    with shop() as own, EmbeddedPostgres(binaries=newer) as other:
+        with psycopg.connect(**own.conninfo()) as connection:
+            if connection.info.server_version >= 160000:
+                pytest.skip("needs a server before 16 beside one from 16 on")
+        new = database(other, "shop", SCHEMA)
+        captured = capture(own, "shop", tmp_path / "captured", chosen=("aliased", "customer"))
+        old = make_conninfo("", **{**own.conninfo(), "dbname": "shop"})
+        done = dbdyno(
+            "rehearse", old, new, "--load", captured, "--for", "4s", "--out", tmp_path / "runs", "--fail-on", "failure"
+        )
+    assert done.returncode == 1, done.stdout + done.stderr
+    (failed,) = [row for row in model_in(tmp_path / "runs")["statements"] if row["decision"] == "fails"]
+    assert failed["cause"]["code"] == "keyword"
+    assert failed["cause"]["sentence"].startswith("system_user is a reserved word on 1")
+
+
+def test_a_database_in_use_is_refused_and_nothing_is_made(
+    engine: EmbeddedPostgres, captured: Path, tmp_path: Path
+) -> None:
+    old = database(engine, "old", template="shop")
+    with psycopg.connect(old, application_name="webshop") as user:
+        user.execute("select 1")
+        done = dbdyno("rehearse", old, "--change", "set jit = off", "--load", captured, "--out", tmp_path / "runs")
+    assert done.returncode == 2
+    assert "looks like production: 1 sessions of others were at work" in done.stderr
+    assert "webshop" in done.stderr and "next:" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_target_without_the_tables_says_what_lacks(engine: EmbeddedPostgres, captured: Path, tmp_path: Path) -> None:
+    old, new = database(engine, "old", template="shop"), database(engine, "new", "select 1")
+    done = dbdyno("rehearse", old, new, "--load", captured, "--for", "3s", "--out", tmp_path / "runs")
+    assert "fail" in done.stdout
+    assert 'relation "orders" does not exist' in done.stdout.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("OLD", "--load", "statements"), "give either NEW or --change"),
+        (("OLD", "NEW", "--change", "set jit = off", "--load", "statements"), "give either NEW or --change"),
+        (("OLD", "NEW", "--load", "statements", "--threshold", "much"), "expected a share"),
+        (("OLD", "--change", "creat index", "--load", "nothing"), "syntax error"),
+        (("OLD", "--change", "set jit = off", "--load", "nothing"), "is no run folder"),
+        (("OLD", "--change", "set jit = off", "--load", "statements"), "pg_stat_statements"),
+    ],
+)
+def test_what_cannot_be_rehearsed_is_an_error_with_a_reason(
+    engine: EmbeddedPostgres, words: tuple[str, ...], says: str
+) -> None:
+    old = database(engine, "old", template="shop")
+    done = dbdyno("rehearse", *(old if word == "OLD" else word for word in words))
+    assert (done.returncode, says in done.stderr) == (2, True), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("/* a */ -- b\n (select 1)", None),
+        ("begin", "begin does no work of its own"),
+        ("create table t ()", "a definition cannot be rehearsed: its effect is outside of the transaction"),
+        ("select setval('s', 1)", "it calls setval, whose effect is not rolled back"),
+        ("select pg_sleep(1)", "it sleeps, which is no database time"),
+        ("select mail('x')", "it calls mail, whose effect is not rolled back"),
+        ("", "an empty statement cannot be rehearsed: its effect is outside of the transaction"),
+    ],
+)
+def test_what_a_rollback_does_not_undo_is_left_out(text: str, reason: str | None) -> None:
+    assert reason_left_out(text, ["mail"]) == reason
+
+
+def test_answers_that_may_differ_by_right_are_not_compared() -> None:
+    assert undetermined("select random()") == "random, whose value changes"
+    assert undetermined("select * from t order by 1 limit 3") == ""
+    assert undetermined("select * from t where id = $1 limit $2") == "LIMIT without ORDER BY"
