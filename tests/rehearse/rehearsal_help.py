@@ -13,7 +13,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.trace.proxy.proxy_run import Wanted, proxying
+from dbdyno.trace.proxy.proxy_run import ProxyOptions, proxying
 
 SCHEMA = """
 create table customers (id int primary key, name text not null, city text, payload text);
@@ -103,7 +103,7 @@ def database(engine: EmbeddedPostgres, name: str, *statements: str, template: st
 def capture(engine: EmbeddedPostgres, name: str, out: Path, repeats: int = 12, chosen: Sequence[str] = ()) -> Path:
     """Run the statements through the proxy, several times with other values, and return the captured run."""
     dice = random.Random(1)
-    with proxying(Wanted("127.0.0.1:0", ("127.0.0.1", engine.port), binds=True), out) as it:
+    with proxying(ProxyOptions("127.0.0.1:0", ("127.0.0.1", engine.port), binds=True), out) as it:
         host, _, port = it.address.rpartition(":")
         way = {**engine.tcp_conninfo(), "host": host, "port": port, "sslmode": "disable", "dbname": name}
         with psycopg.connect(**way, autocommit=True) as connection:
