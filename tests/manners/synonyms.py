@@ -71,6 +71,11 @@ def of_rust(source: str) -> Iterator[tuple[int, str]]:
             yield from ((line, word) for word in in_name(found[1]))
 
 
+def of_page(text: str) -> list[str]:
+    """Return the forbidden words of a page of documentation, code left out."""
+    return in_text(re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.S))
+
+
 def _names(node: ast.AST) -> Iterator[tuple[int, str]]:
     if isinstance(node, ast.Module | ast.ClassDef):
         for child in node.body:

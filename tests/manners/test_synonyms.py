@@ -8,6 +8,9 @@ import pytest
 import synonyms
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted({*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")} - {ROOT / "docs/reference/glossary.md"})
+UNREAD = {"CHANGELOG.md", "docs/explanation/performance.md"}
+"""What was written before, and a page made of figures that were kept."""
 RUST = sorted((ROOT / "crates").glob("*/src/**/*.rs"))
 STILL = {f"crates/dyno-proxy/src/replay/{name}.rs" for name in ("mod", "outcome", "timed")}
 """Files of Rust that still have such a name; the list only gets shorter."""
@@ -64,3 +67,8 @@ def test_none_is_in_the_crates():
     found = {str(path.relative_to(ROOT)): words for path in RUST if (words := list(synonyms.of_rust(path.read_text())))}
     assert {name: words for name, words in found.items() if name not in STILL} == {}
     assert set(found) >= STILL, "take it off the list"
+
+
+def test_none_is_in_the_documentation():
+    found = {str(page.relative_to(ROOT)): words for page in PAGES if (words := synonyms.of_page(page.read_text()))}
+    assert {name: words for name, words in found.items() if name not in UNREAD} == {}

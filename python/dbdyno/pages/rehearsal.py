@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Column, Finding, Head, Page, Row, Section, Strip, Table, Tone
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
@@ -84,7 +85,7 @@ def _budget(model: Analysis, statements: Sequence[Entry]) -> Section:
 
 def _row(row: Entry, reach: float, band: float) -> Row:
     word = str(row.get("decision"))
-    cells: dict[str, Any] = {
+    cells: TableRow = {
         "what": Cell(fmt.line(row.get("text") or "", 90), tag=f"{row.get('number')}"),
         "calls": row.get("calls"),
         "share": row.get("share"),
@@ -181,7 +182,7 @@ def _plans(row: Entry) -> Table | None:
     )
     rows = []
     for pair in zip_longest(*sides):
-        cells: dict[str, Any] = {}
+        cells: TableRow = {}
         for side, node in zip(("old", "new"), pair, strict=True):
             if node is not None:
                 lead = BLANK * 2 * int(node.get("depth") or 0)
@@ -218,7 +219,7 @@ def _left_out(model: Analysis) -> Section | None:
     return Section("left-out", f"Not rehearsed ({len(rows)})", tables=(table,))
 
 
-def _flat(model: Analysis) -> Iterator[dict[str, Any]]:
+def _flat(model: Analysis) -> Iterator[TableRow]:
     times = ("ratio", "low", "high", "old_ns", "new_ns", "added_ns")
     names = ("number", "text", "calls", "share", "decision", *times, "blocks")
     for row in (*reading.entries(model, "statements"), *reading.entries(model, "left_out")):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.files import write_json
 from dbdyno.evidence.query import REHEARSAL
 from dbdyno.evidence.run import Run, new_run
@@ -26,7 +26,7 @@ _PLANS_MOST = 60
 """Number of statements whose plans are executed to find the cause."""
 
 
-def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget) -> tuple[Run, dict[str, Any]]:
+def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget) -> tuple[Run, JsonObject]:
     """Rehearse a load and return the run with the model of its page.
 
     Raises:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.evidence.run import Run
 from dbdyno.rehearse.catalog import Catalog
 from dbdyno.rehearse.causes import Cause, plan_change, worst
@@ -30,7 +30,7 @@ def model_of(
     causes: Mapping[int, Cause],
     catalogs: tuple[Catalog, Catalog],
     request: Request,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the model of the page."""
     spent = sum(one.item.statement.total_ns for one in decisions) or 1
     rows = [_row(one, causes.get(one.item.statement.number), spent) for one in decisions]
@@ -74,10 +74,10 @@ def model_of(
     }
 
 
-def _row(one: Decision, cause: Cause | None, spent: int) -> dict[str, Any]:
+def _row(one: Decision, cause: Cause | None, spent: int) -> JsonObject:
     item = one.item
     statement = item.statement
-    row: dict[str, Any] = {
+    row: JsonObject = {
         "number": statement.number,
         "text": statement.text,
         "calls": statement.calls,
@@ -114,7 +114,7 @@ def _row(one: Decision, cause: Cause | None, spent: int) -> dict[str, Any]:
     return row
 
 
-def _contributions(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
+def _contributions(decisions: Sequence[Decision]) -> list[TableRow]:
     timed = sorted((one for one in decisions if one.is_timed), key=lambda one: -abs(one.added_ns))
     return [
         {"name": f"{one.item.statement.number}: {one.item.statement.text[:16]}", "difference_ns": one.added_ns}

@@ -137,7 +137,7 @@ def differing_schemas(
     Args:
         source: Entries of the source's archive.
         target: Entries of the target's archive.
-        lacking: Roles that the target does not have, or that own nothing there: what depends on them has been told.
+        lacking: Roles that the target does not have, or that own nothing there: what depends on them has been reported.
         same_version: True if both servers have the same major version. Servers of different versions write the same
             expression with or without parentheses, blanks and names before a dot: these then make no difference.
     """

@@ -15,6 +15,7 @@ import psycopg
 from psycopg import sql
 
 from dbdyno.base.errors import MoveError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.columns import TYPES_SQL, Described, typed
 from dbdyno.move.engines.postgres.source import (
@@ -161,7 +162,7 @@ class Inventory:
     own: tuple[str, ...]
     """What belongs to the database itself, as text."""
 
-    def sizes(self) -> dict[str, Any]:
+    def sizes(self) -> JsonObject:
         """Return everything but the tables as JSON, for the plan."""
         return {
             "facts": asdict(self.facts),

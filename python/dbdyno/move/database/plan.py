@@ -8,11 +8,12 @@ from typing import Any
 
 import psycopg
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database import finishing, schema
 from dbdyno.move.database.inventory import Index, Sequence, facts_of, take_all
 from dbdyno.move.database.programs import Programs
-from dbdyno.move.database.result import counts_of, told
+from dbdyno.move.database.result import counts_of, numbers_of
 from dbdyno.move.database.target import roles_of
 from dbdyno.move.nouns import counted
 
@@ -40,7 +41,7 @@ class Planned:
     lacking_roles: tuple[str, ...]
     carries_statistics: bool
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the plan as JSON."""
         return asdict(self)
 
@@ -59,7 +60,7 @@ class Planned:
         lines.append(f"{counted(len(self.sequences), 'sequence')}:")
         lines += [f"  {one.schema}.{one.name}: {one.value}" for one in self.sequences]
         lines.append(f"{counted(self.large_objects, 'large object')}")
-        lines.append(f"In all: {told(self.objects)}")
+        lines.append(f"In all: {numbers_of(self.objects)}")
         carried = "carried" if self.carries_statistics else f"analysed in {len(finishing.STAGES)} stages"
         lines.append(f"Optimizer statistics: {carried}")
         if self.lacking_roles:

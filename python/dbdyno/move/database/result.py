@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.move.database.archive import Entry
 from dbdyno.move.nouns import counted
 
@@ -60,7 +60,7 @@ class Moved:
         """Return the number of rows of all tables."""
         return sum(one.rows for one in self.tables)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the result as JSON."""
         return {**asdict(self), "rows": self.rows, "bytes": sum(one.bytes for one in self.tables)}
 
@@ -69,7 +69,7 @@ class Moved:
         size = sum(one.bytes for one in self.tables)
         lines = [
             f"{counted(self.rows, 'row')} in {counted(len(self.tables), 'table')}, {size / 1e6:,.1f} MB; "
-            f"{told(self.objects)}; {counted(self.sequences, 'sequence')} set,"
+            f"{numbers_of(self.objects)}; {counted(self.sequences, 'sequence')} set,"
             f" {counted(self.large_objects, 'large object')}.",
             f"All as of one instant: {self.at}.",
             f"Optimizer statistics: {self.statistics}.",
@@ -106,7 +106,7 @@ def counts_of(entries: Iterable[Entry]) -> dict[str, int]:
     return dict(found.most_common())
 
 
-def told(objects: Mapping[str, int]) -> str:
+def numbers_of(objects: Mapping[str, int]) -> str:
     """Return the numbers of objects as text."""
     return (
         ", ".join(f"{count:,} {_plural(kind) if count != 1 else kind}" for kind, count in objects.items()) or "nothing"

@@ -6,9 +6,9 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from dbdyno.base.errors import MoveError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.archive import Entry, digest, read
 from dbdyno.move.database.programs import Programs
@@ -40,9 +40,9 @@ class Job:
         return Plan.from_json(self.ledger.plan)
 
     @property
-    def database(self) -> dict[str, Any]:
+    def database(self) -> JsonObject:
         """Return what the plan says of the database besides its rows."""
-        found: dict[str, Any] = self.ledger.plan["database"]
+        found: JsonObject = self.ledger.plan["database"]
         return found
 
     def archive(self, name: str = ARCHIVE) -> list[Entry]:

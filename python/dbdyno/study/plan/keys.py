@@ -158,7 +158,7 @@ SCHEDULE = (
     Key(
         "turn",
         "duration",
-        "an arm's share of a block (default: 1 s in slices, 2 s in turns, 5 s with a reload,\n15 s with a restart)",
+        "an arm's share of a block (default: 1 s in slices, 2 s turn by turn, 5 s with a reload,\n15 s with a restart)",
         None,
         low=0.001,
         high=HOUR_S,

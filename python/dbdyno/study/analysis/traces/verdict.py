@@ -296,7 +296,7 @@ def warnings_of(
             "code": "not interleaved",
             "text": "The two sets were traced at different times or places: whatever else differed"
             " between them counts as difference.",
-            "next": "trace both variants in turns, under the same load",
+            "next": "trace both variants alternately, under the same load",
         }
     )
     if blocks[0].unit == "batch":
