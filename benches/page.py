@@ -25,6 +25,7 @@ BENCHES = {
     "verdict": "False verdicts of two periods, and power",
     "traces": "Traces",
     "plans": "Plans from a log",
+    "logs": "Captures from logs",
     "record": "Exact waits",
     "record_beside": "Sampled beside exact",
     "proxy": "The proxy",

@@ -81,7 +81,9 @@ pub struct Capture {
     sides: Vec<u32>,
     tags: Vec<u32>,
     lengths: Vec<i64>,
-    bodies: Vec<String>,
+    bodies: Texts,
+    /// Buffer for a body as text.
+    text: String,
     bytes: usize,
 }
 
@@ -95,7 +97,14 @@ impl Capture {
         self.sides.push(u32::from(side == Side::Server));
         self.tags.push(u32::from(tag & 0x7f));
         self.lengths.push(length as i64);
-        self.bodies.push(body.iter().map(|byte| char::from(*byte)).collect());
+        match std::str::from_utf8(body) {
+            Ok(text) if text.is_ascii() => self.bodies.push(Some(text)),
+            _ => {
+                self.text.clear();
+                self.text.extend(body.iter().map(|byte| char::from(*byte)));
+                self.bodies.push(Some(&self.text));
+            }
+        }
         self.bytes += body.len();
     }
 
@@ -126,15 +135,13 @@ impl Capture {
             return Ok(());
         }
         let taken = std::mem::take(self);
-        let mut bodies = Texts::default();
-        taken.bodies.iter().for_each(|body| bodies.push(Some(body)));
         let values = vec![
             Values::U32(taken.sessions),
             Values::I64(taken.tims),
             Values::Words(taken.sides, vec!["client".to_owned(), "server".to_owned()]),
             Values::Words(taken.tags, (0..128u8).map(|tag| char::from(tag).to_string()).collect()),
             Values::I64(taken.lengths),
-            Values::Text(bodies),
+            Values::Text(taken.bodies),
         ];
         store.put("wire", &WIRE, values)
     }

@@ -355,7 +355,7 @@ impl Running {
     }
 }
 
-fn row_of(follower: Follower) -> SessionRow {
+pub(crate) fn row_of(follower: Follower) -> SessionRow {
     let Follower { mut row, application, .. } = follower;
     if !application.is_empty() {
         row.kind = application;

@@ -10,7 +10,8 @@
 //!
 //! [`job`] runs it with one event loop on its own thread. [`opening`] parses what precedes a session (TLS, cancel
 //! requests, the first packet), [`dyno_evidence::normal`] removes the literals from a text, [`capture`] keeps
-//! messages with their values on request, and [`replay`] runs them again.
+//! messages with their values on request, and [`replay`] runs them again. [`server_log`] makes the same capture from the
+//! server's logs.
 //!
 //! Limits: version 3 of the protocol. Passwords pass through without being read. Answers that arrive together (if a
 //! client sends parse, bind and execute at once) have the same time, which is attributed to the execution.
@@ -27,6 +28,7 @@ pub mod opening;
 mod pair;
 pub mod replay;
 mod request;
+pub mod server_log;
 pub mod shared;
 mod side;
 mod spin;

@@ -47,8 +47,8 @@ pub struct Shared {
     pub next_call: u64,
     /// Number of the next wait.
     pub next_wait: u64,
-    /// Bytes of calls.
-    pub bytes: CallBytes,
+    /// Bytes of calls, if they are known.
+    pub bytes: Option<CallBytes>,
     /// Server version, as reported to the first session.
     pub version: String,
     /// Durations of calls since the figures were last shown [ns].
@@ -67,7 +67,7 @@ impl Shared {
             capture: binds.then(Capture::default),
             next_call: 0,
             next_wait: 0,
-            bytes: CallBytes::default(),
+            bytes: Some(CallBytes::default()),
             version: String::new(),
             recent_ns: Vec::new(),
             next_session: 0,
@@ -85,7 +85,9 @@ impl Shared {
     /// # Errors
     /// The evidence cannot be written.
     pub fn flush(&mut self, is_last: bool) -> Result<(), EvidenceError> {
-        self.bytes.flush(&mut self.store, is_last)?;
+        if let Some(bytes) = &mut self.bytes {
+            bytes.flush(&mut self.store, is_last)?;
+        }
         if let Some(capture) = &mut self.capture {
             capture.flush(&mut self.store, is_last)?;
         }

@@ -1,6 +1,7 @@
 //! Tests of message parsing, normalized texts, first packets, and the following and replay of sessions.
 
 mod following;
+mod logs;
 mod replaying;
 
 use dyno_evidence::normal::{Piece, normal, pieces};

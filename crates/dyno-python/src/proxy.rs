@@ -1,4 +1,4 @@
-//! Python interface of `dyno-proxy`: a proxy, and a replay, that can be watched and stopped.
+//! Python interface of `dyno-proxy`: a proxy, a replay, and an import of logs, that can be watched and stopped.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use dyno_proxy::ProxyError;
 use dyno_proxy::job::Job;
 use dyno_proxy::replay::{Replay as Player, ReplayError};
+use dyno_proxy::server_log::{LogError, LogJob as Importer};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -150,5 +151,52 @@ impl Replay {
     /// Return the timed transactions as JSON; empty before the end, or if they are not timed.
     fn timed(&self, py: Python<'_>) -> String {
         py.detach(|| self.player.timed())
+    }
+}
+
+fn not_imported(py: Python<'_>, error: &LogError) -> PyErr {
+    let kind = if matches!(error, LogError::Evidence(_)) { "EvidenceError" } else { "TraceError" };
+    raise(py, kind, &error.to_string())
+}
+
+/// Import of PostgreSQL's server logs as a capture.
+///
+/// `request` is JSON: out, files (each with path, form, prefix, year), details, payloads, pieces, zone, database. A
+/// request that is not valid raises `TraceError`.
+#[pyclass(frozen, module = "dbdyno._core")]
+pub(crate) struct LogJob {
+    job: Importer,
+}
+
+#[pymethods]
+impl LogJob {
+    #[new]
+    fn new(py: Python<'_>, request: &str) -> PyResult<Self> {
+        let job = py.detach(|| Importer::start(request)).map_err(|error| not_imported(py, &error))?;
+        Ok(Self { job })
+    }
+
+    /// Return the number of bytes read and of bytes in total.
+    fn progress(&self) -> (u64, u64) {
+        self.job.progress()
+    }
+
+    /// Return True if the import has ended.
+    fn is_over(&self) -> bool {
+        self.job.is_over()
+    }
+
+    /// Ask the import to stop soon.
+    fn stop(&self) {
+        self.job.stop();
+    }
+
+    /// Wait for the end of the import and return its report as JSON.
+    ///
+    /// Raises:
+    ///     TraceError: The import was stopped.
+    ///     EvidenceError: The evidence cannot be written.
+    fn finish(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| self.job.finish()).map_err(|error| not_imported(py, &error))
     }
 }

@@ -18,7 +18,7 @@ def captured(folder: Path) -> Run:
     """Open a captured run; it must belong to this user, because its statements will be executed.
 
     Raises:
-        TraceError: the run was not recorded by `dbdyno trace proxy`.
+        TraceError: the run is not of `dbdyno trace proxy` or of an import of logs.
         EvidenceError: the folder is no run, is incomplete, or another user could have written it.
     """
     run = Run.open(folder)
@@ -26,8 +26,8 @@ def captured(folder: Path) -> Run:
     refuse_foreign(run.path)
     if run.manifest.to_json().get("format") != FORMAT:
         raise TraceError(
-            "is no run of dbdyno trace proxy, which alone keeps what clients sent",
+            "has no messages of clients",
             where=str(folder),
-            next_step="capture one: dbdyno trace proxy --target HOST:PORT --binds",
+            next_step="capture some: dbdyno trace proxy --target HOST:PORT --binds, or dbdyno trace import --log FILE",
         )
     return run

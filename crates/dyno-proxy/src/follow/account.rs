@@ -68,7 +68,9 @@ impl Follower {
         if matches!(op.what, What::Execute | What::Simple) && shared.recent_ns.len() < 100_000 {
             shared.recent_ns.push(elapsed_ns);
         }
-        shared.bytes.push(self.row.number, number, op.sent_bytes, op.received_bytes, first_ns - since_ns);
+        if let Some(bytes) = &mut shared.bytes {
+            bytes.push(self.row.number, number, op.sent_bytes, op.received_bytes, first_ns - since_ns);
+        }
         shared.store.call(CallRow {
             session: self.row.number,
             number,

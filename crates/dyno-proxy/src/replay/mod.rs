@@ -279,6 +279,7 @@ fn run(
         "then_ns": last_ns.saturating_sub(first_ns),
         "elapsed_ns": stage.begun.elapsed().as_nanos() as u64,
         "same": whole.same,
+        "uncounted": whole.uncounted,
         "rows_differ": whole.rows_differ,
         "fails_now": whole.fails_now,
         "failed_then": whole.failed_then,

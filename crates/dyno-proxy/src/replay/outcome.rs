@@ -12,6 +12,8 @@ pub struct Outcome {
     pub turns: u64,
     /// Statement ends that are the same as in the capture.
     pub same: u64,
+    /// Of these, those whose number of rows the capture does not have.
+    pub uncounted: u64,
     /// Statements with a different number of rows.
     pub rows_differ: u64,
     /// Statements that fail now and did not fail in the capture.
@@ -44,6 +46,7 @@ impl Outcome {
         for (mine, its) in [
             (&mut self.turns, other.turns),
             (&mut self.same, other.same),
+            (&mut self.uncounted, other.uncounted),
             (&mut self.rows_differ, other.rows_differ),
             (&mut self.fails_now, other.fails_now),
             (&mut self.failed_then, other.failed_then),

@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 
 use super::read::{Said, Session, Turn};
 use crate::framing::text;
-use crate::statement::rows_of;
+use crate::statement::{is_same_failure, rows_of};
 
 /// Converter of `Instant`s to nanoseconds since 1970.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,8 @@ impl Timed {
                 b'C' => self.rows += rows_of(text(&said.body).0).unwrap_or(0),
                 b'E' => {
                     let state = said.body.as_slice().try_into().unwrap_or(*b"XX000");
-                    let known = then.answers.iter().any(|other| other.tag == b'E' && other.body == said.body);
+                    let known =
+                        then.answers.iter().any(|other| other.tag == b'E' && is_same_failure(&other.body, &said.body));
                     self.fail(state, known);
                 }
                 _ => {}

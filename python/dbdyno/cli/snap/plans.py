@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from dbdyno.base.limits import Count
+from dbdyno.cli.log_options import log_options, zone_of
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.snap.options import store_option
-
-if TYPE_CHECKING:
-    from zoneinfo import ZoneInfo
 
 
 @click.command("plans")
@@ -51,8 +48,7 @@ if TYPE_CHECKING:
 )
 @click.option("--from", "since", metavar="TIME", help="From this time on (UTC unless it has a zone).")
 @click.option("--to", "until", metavar="TIME", help="Up to this time.")
-@click.option("--line-prefix", metavar="TEXT", help="log_line_prefix of text logs (default: found from the log).")
-@click.option("--timezone", metavar="NAME", help="log_timezone, where it is not UTC; such as Europe/Berlin.")
+@log_options
 @click.option("--keep/--no-keep", default=True, help="Keep what was read beside the target's snapshots.")
 @click.option("--redact", is_flag=True, help="Keep no text of any statement.")
 @click.option("--top", type=Count(), default=20, show_default=True, help="Rows of each table.")
@@ -101,7 +97,7 @@ def command(
     if sum(map(bool, (logs, runs, from_server))) > 1:
         raise click.UsageError("one of --log, --trace and --from-server")
     asked = PlanOptions(_moment(since, "--from"), _moment(until, "--to"), target, keep, redact, top)
-    holder, zone = Store(store), _zone(timezone)
+    holder, zone = Store(store), zone_of(timezone)
     if generic is not None and from_server is not None:
         from dbdyno.snapshot.plans.server import generic as generic_plan
 
@@ -126,16 +122,3 @@ def _moment(text: str | None, name: str) -> int | None:
     except ValueError as error:
         raise click.BadParameter(f"{text!r:.40} is no time such as 2026-11-21T00:59", param_hint=name) from error
     return round((at.replace(tzinfo=UTC) if at.tzinfo is None else at).timestamp() * 1e6)
-
-
-def _zone(name: str | None) -> ZoneInfo | None:
-    from zoneinfo import ZoneInfo
-
-    if name is None:
-        return None
-    try:
-        return ZoneInfo(name)
-    except (ValueError, OSError, LookupError) as error:
-        raise click.BadParameter(
-            f"{name!r:.40} is no time zone that this machine knows, such as Europe/Berlin", param_hint="--timezone"
-        ) from error

@@ -19,8 +19,8 @@ ROWS = {
     "record": ("dbdyno.cli.trace.record", "Every wait of a live PostgreSQL, exactly timed."),
     "proxy": ("dbdyno.cli.trace.proxy", "PostgreSQL timed from its clients' side, on the wire."),
     "join": ("dbdyno.cli.trace.join", "A proxy's run and a recording: client, network, server."),
-    "replay": ("dbdyno.cli.trace.replay", "Run again what a proxy captured, and compare."),
-    "import": ("dbdyno.cli.trace.imports", "Turn traces into evidence (Parquet)."),
+    "replay": ("dbdyno.cli.trace.replay", "Run again what a proxy or a log captured."),
+    "import": ("dbdyno.cli.trace.imports", "Turn traces or server logs into evidence."),
     "write": ("dbdyno.cli.trace.write", "Turn evidence back into trace files."),
 }
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from dbdyno.base.errors import TraceError
+from dbdyno.cli.log_options import log_options, zone_of
 from dbdyno.cli.output import share_option
 from dbdyno.cli.trace.options import (
     end_with,
-    files_argument,
     options_of,
     progress,
     reading_options,
@@ -21,7 +23,16 @@ from dbdyno.evidence.manifest import Section
 
 
 @click.command("import")
-@files_argument
+@click.argument("files", nargs=-1, metavar="FILES")
+@click.option(
+    "--log",
+    "logs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="PostgreSQL's server logs, for `trace replay`: csvlog, jsonlog, text, syslog, JSON of a log service, plain or"
+    " .gz. A file, a folder or a quoted pattern; FILES are logs, too.",
+)
 @click.option(
     "--out",
     required=True,
@@ -33,16 +44,39 @@ from dbdyno.evidence.manifest import Section
 @click.option("--title", default="", help="Title of the import.")
 @click.option("--binds", is_flag=True, help="Keep bind values: they are often personal data.")
 @click.option("--force", is_flag=True, help="Replace an earlier import once this one is complete.")
+@click.option("--database", metavar="NAME", help="With --log: keep only the sessions of this database.")
+@log_options
 @reading_options
-def command(files: tuple[str, ...], out: Path, title: str, binds: bool, force: bool, think_time: str) -> None:
+def command(
+    files: tuple[str, ...],
+    logs: tuple[Path, ...],
+    out: Path,
+    title: str,
+    binds: bool,
+    force: bool,
+    database: str | None,
+    line_prefix: str | None,
+    timezone: str | None,
+    think_time: str,
+) -> None:
     """Import FILES once into the run folder RUN.
 
-    Every command on traces, and any other tool, reads its Parquet files.
+    Every command on traces, and any other tool, reads its Parquet files. With --log, FILES are logs of a PostgreSQL
+    server, and RUN is a capture that `trace replay` runs again, with the values that clients sent.
 
     \b
     dbdyno trace import traces/ --out runs/batch
     dbdyno sql "select event, count(*) from waits group by event" --run runs/batch
+    dbdyno trace import --log postgresql*.csv --out runs/monday
+    dbdyno trace replay runs/monday --target postgresql://localhost/copy --writes
     """
+    if logs:
+        _refuse_given("--log", {"think_time": "--think-time"})
+        _import_logs([*logs, *map(Path, files)], out, title, force, database, line_prefix, timezone)
+        return
+    _refuse_given("no --log", {"database": "--database", "line_prefix": "--line-prefix", "timezone": "--timezone"})
+    if not files:
+        raise click.UsageError("name FILES, or --log FILE")
     from dbdyno.trace.names import torn_records
     from dbdyno.trace.source import import_traces
 
@@ -56,6 +90,47 @@ def command(files: tuple[str, ...], out: Path, title: str, binds: bool, force: b
     click.echo(f"{out}" + (f": {counted}" if counted else ""))
     click.echo(f"next: dbdyno trace profile {out}", err=True)
     end_with(refused, torn=torn_records(run.manifest.unread))
+
+
+def _refuse_given(why: str, options: Mapping[str, str]) -> None:
+    """Refuse options that have no effect."""
+    context = click.get_current_context()
+    for name, option in options.items():
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option} has no effect with {why}")
+
+
+def _import_logs(
+    paths: Sequence[Path],
+    out: Path,
+    title: str,
+    force: bool,
+    database: str | None,
+    line_prefix: str | None,
+    timezone: str | None,
+) -> None:
+    from dbdyno.snapshot.plans.log_files import recognized
+    from dbdyno.trace.proxy.log_import import import_logs
+
+    replace = _may_replace(out, force)
+    sources = recognized(paths, prefix=line_prefix, zone=zone_of(timezone))
+    with progress() as shown:
+        done = import_logs(sources, out, database=database, title=title, replace=replace, progress=shown)
+    report = done.report
+    for sentence in done.refused:
+        click.echo(f"dbdyno: {sentence}", err=True)
+    for note in done.notes:
+        click.echo(f"  {note}", err=True)
+    failed = f", {report['failed']:,} of them failed" if report["failed"] else ""
+    counted = f"{_number(report['executions'], 'statement')} of {_number(report['sessions'], 'session')}"
+    click.echo(f"{out}: {counted}{failed}")
+    click.echo(f"next: dbdyno trace replay {out} --target DSN", err=True)
+    if done.is_flawed:
+        raise click.exceptions.Exit(2)
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' if count != 1 else ''}"
 
 
 def _may_replace(out: Path, force: bool) -> bool:

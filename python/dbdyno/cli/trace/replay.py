@@ -51,7 +51,7 @@ _SHOWN_S = 1.0
 def command(
     run: Path, dsn: str, speed: str, order: str, writes: bool, begin: str | None, end: str | None, form: str
 ) -> None:
-    """Run again what `trace proxy --binds` captured in RUN: the same sessions, messages and think times.
+    """Run again what `trace proxy --binds` or `trace import --log` captured in RUN: sessions, messages, think times.
 
     Numbers of rows and SQLSTATEs are held against those of the capture; keys that RETURNING gave then are replaced by
     those that it gives now. Exit 1 where answers differ.

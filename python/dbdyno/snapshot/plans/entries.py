@@ -20,10 +20,10 @@ DURATION = re.compile(
 )
 
 _CONTEXTS = "CONTEXT|ZUSAMMENHANG|CONTEXTO|CONTEXTE|CONTESTO|KONTEXT|КОНТЕКСТ|文脈|კონტექსტი|내용|上下文"
-_DETAILS = "DETAIL|DETALLE|DÉTAIL|DETTAGLI|DETALJ|ПОДРОБНОСТИ|ВІДОМОСТІ|詳細|დეტალები|상세정보|详细信息"
+DETAILS = "DETAIL|DETALLE|DÉTAIL|DETTAGLI|DETALJ|ПОДРОБНОСТИ|ВІДОМОСТІ|詳細|დეტალები|상세정보|详细信息"
 """Words for CONTEXT and DETAIL in each language of PostgreSQL 15's messages (`lc_messages`)."""
 CONTEXT = re.compile(rf"(?<![A-Z])(?:{_CONTEXTS}) ?:  ".encode())
-FOLLOWS = re.compile(rf"(?<![A-Z])(?:{_DETAILS}|HINT|QUERY|{_CONTEXTS}|STATEMENT|LOCATION|BACKTRACE) ?:  ".encode())
+FOLLOWS = re.compile(rf"(?<![A-Z])(?:{DETAILS}|HINT|QUERY|{_CONTEXTS}|STATEMENT|LOCATION|BACKTRACE) ?:  ".encode())
 PREFIX_MOST = 500
 """Number of bytes at the beginning of a line within which its prefix ends."""
 

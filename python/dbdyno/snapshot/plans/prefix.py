@@ -18,25 +18,28 @@ from dataclasses import dataclass
 from dbdyno.base.errors import SnapshotError
 from dbdyno.snapshot.plans.entries import queryid_of
 
-_STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
-_ZONE = r"(?:[A-Za-z][\w/+-]{0,30}|[+-]\d\d(?::?\d\d)?)"
+STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+ZONE = r"(?:[A-Za-z][\w/+-]{0,30}|[+-]\d\d(?::?\d\d)?)"
 _FIELDS = {
-    "m": rf"(?P<m>{_STAMP}\.\d{{3}} {_ZONE})",
-    "t": rf"(?P<t>{_STAMP} {_ZONE})",
+    "m": rf"(?P<m>{STAMP}\.\d{{3}} {ZONE})",
+    "t": rf"(?P<t>{STAMP} {ZONE})",
     "n": r"(?P<n>\d{9,10}\.\d{3})",
     "Q": r"(?P<Q>-?\d{1,20})",
     "d": r"(?P<d>.*?)",
-    "p": r"\d+",
+    "p": r"(?P<p>\d+)",
     "P": r"\d*",
     "l": r"\d+",
     "x": r"\d+",
-    "c": r"[0-9a-f]+\.[0-9a-f]+",
-    "s": rf"{_STAMP} {_ZONE}",
-    "e": r"[0-9A-Z]{5}",
+    "c": r"(?P<c>[0-9a-f]+\.[0-9a-f]+)",
+    "s": rf"(?P<s>{STAMP} {ZONE})",
+    "e": r"(?P<e>[0-9A-Z]{5})",
+    "u": r"(?P<u>.*?)",
+    "a": r"(?P<a>.*?)",
+    "b": r"(?P<b>.*?)",
 }
 """Escapes with a known form; all others match any text."""
 _ESCAPE = re.compile(r"%(?:(-?\d+))?([a-zA-Z%])")
-_GUESS_TIME = re.compile(rf"{_STAMP}(?:\.\d{{1,6}})?(?: {_ZONE})?|(?<![\d.])\d{{10}}\.\d{{3}}(?![\d.])")
+_GUESS_TIME = re.compile(rf"{STAMP}(?:\.\d{{1,6}})?(?: {ZONE})?|(?<![\d.])\d{{10}}\.\d{{3}}(?![\d.])")
 _GUESS_ID = re.compile(r"(?<![\w])(?:q|query_?|Q)id[=:] ?(-?\d{1,20})(?!\d)|(?<![\w.:-])(-?\d{15,19})(?![\w.:])", re.I)
 _GUESS_DATABASE = re.compile(r"(?<![\w])(?:db|database)=([^\s,;\]]{1,63})|(?<![\w@])[\w.-]{1,63}@([^\s,;:\]@]{1,63})")
 
@@ -74,7 +77,23 @@ class Prefix:
         return Before(stamp, queryid_of(named.get("Q")), (named.get("d") or "").strip())
 
 
+def pattern_of(given: str) -> str:
+    """Return the pattern that matches a log_line_prefix, with groups named by its escapes; it may have no time."""
+    return _pattern(given)[0]
+
+
 def _compiled(given: str) -> re.Pattern[str]:
+    pattern, seen = _pattern(given)
+    if not seen & {"m", "t", "n"}:
+        raise SnapshotError(
+            f"the line prefix {given!r:.80} has no time",
+            next_step="log_line_prefix needs %m, %t or %n, such as '%m [%p] '",
+        )
+    return re.compile(pattern)
+
+
+def _pattern(given: str) -> tuple[str, set[str]]:
+    """Return the pattern of a log_line_prefix, and the escapes in it."""
     parts, at, seen, options = [], 0, set(), 0
     for found in _ESCAPE.finditer(given):
         parts.append(re.escape(given[at : found.start()]))
@@ -91,12 +110,7 @@ def _compiled(given: str) -> re.Pattern[str]:
             seen.add(letter)
             parts.append(f" *{field} *" if width else field)
     parts.append(re.escape(given[at:]) + ")?" * options)
-    if not seen & {"m", "t", "n"}:
-        raise SnapshotError(
-            f"the line prefix {given!r:.80} has no time",
-            next_step="log_line_prefix needs %m, %t or %n, such as '%m [%p] '",
-        )
-    return re.compile("".join(parts))
+    return "".join(parts), seen
 
 
 def _guessed(text: str) -> Before | None:

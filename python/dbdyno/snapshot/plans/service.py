@@ -13,9 +13,9 @@ from itertools import chain
 from dbdyno.snapshot.plans.entries import CONTEXT, FOLLOWS, LONGEST, MARK, PREFIX_MOST, Entry, Unread, decoded
 from dbdyno.snapshot.plans.syslog import Begun
 
-_PAYLOADS = ("textPayload", "log", "message")
+PAYLOADS = ("textPayload", "log", "message")
 """Keys under which Cloud SQL, a container's runtime and CloudWatch store what the server logged."""
-_WRAPPED = re.compile(rf'"(?:{"|".join(_PAYLOADS)})": ?"[^"]*?[^\W\d]:  '.encode())
+_WRAPPED = re.compile(rf'"(?:{"|".join(PAYLOADS)})": ?"[^"]*?[^\W\d]:  '.encode())
 
 
 def is_wrapped(line: bytes) -> bool:
@@ -48,8 +48,8 @@ def unwrapped(lines: Iterable[tuple[int, bytes]], name: str, begun: Begun, unrea
 def _payload(line: bytes, place: str, unread: Unread) -> bytes | None:
     try:
         found = json.loads(decoded(line))
-        text = next(found[key] for key in _PAYLOADS if isinstance(found.get(key), str))
+        text = next(found[key] for key in PAYLOADS if isinstance(found.get(key), str))
     except (ValueError, AttributeError, StopIteration, RecursionError):
-        unread.add(f"its line is no JSON object with one of {', '.join(_PAYLOADS)}", place)
+        unread.add(f"its line is no JSON object with one of {', '.join(PAYLOADS)}", place)
         return None
     return str(text).rstrip("\r\n").encode("utf-8", "backslashreplace")

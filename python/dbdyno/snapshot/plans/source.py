@@ -44,7 +44,13 @@ class Source:
 
 
 def logs(given: Sequence[Path], said: list[str]) -> Iterator[Source]:
-    """Yield the logs in files, folders and patterns, each opened when it is needed.
+    """Return the logs in files, folders and patterns, each opened when it is needed; see `logs_with_places`."""
+    found = logs_with_places(given, said)
+    return (source for _, source in found)
+
+
+def logs_with_places(given: Sequence[Path], said: list[str]) -> Iterator[tuple[Path, Source]]:
+    """Yield the place of each log in files, folders and patterns, and the log, opened when it is needed.
 
     A file in a folder that cannot be read is skipped, with a note added to `said`.
 
@@ -58,7 +64,7 @@ def logs(given: Sequence[Path], said: list[str]) -> Iterator[Source]:
     return _opened(groups, said)
 
 
-def _opened(groups: Sequence[tuple[Path, Sequence[Path]]], said: list[str]) -> Iterator[Source]:
+def _opened(groups: Sequence[tuple[Path, Sequence[Path]]], said: list[str]) -> Iterator[tuple[Path, Source]]:
     some = False
     for path, inside in groups:
         for one in inside or [path]:
@@ -68,7 +74,7 @@ def _opened(groups: Sequence[tuple[Path, Sequence[Path]]], said: list[str]) -> I
                 said.append(f"{one.name}: {error.message}")
                 continue
             some = True
-            yield source
+            yield one, source
     if not some:
         raise SnapshotError("none of these logs can be read", where=str(groups[0][0]), next_step="; ".join(said[:3]))
 

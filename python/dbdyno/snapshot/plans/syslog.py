@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 
 from dbdyno.snapshot.plans.entries import LONGEST, Entry, Unread
 
-_LINE = re.compile(
+PIECE = re.compile(
     rb"(?:<\d{1,3}>)?(?:\d )?"
     rb"(?P<stamp>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.]{8,15}(?:Z|[+-]\d\d:?\d\d))"
     rb" \S{1,255} (?P<who>[^\s\[\]:]{1,64}\[\d{1,10}\]): (?:\[(?P<number>\d{1,12})-(?P<piece>\d{1,9})\] ?)?"
 )
+"""Beginning of a piece: syslog's own prefix, and PostgreSQL's number of the message and of the piece."""
 _SEVERITY = re.compile(rb"(?<![A-Z])(?:DEBUG|INFO|NOTICE|WARNING|ERROR|LOG|FATAL|PANIC):  ")
 _FOLLOWS = re.compile(rb"(?<![A-Z])(?:DETAIL|HINT|QUERY|CONTEXT|STATEMENT|LOCATION|BACKTRACE):  ")
 _ESCAPED = re.compile(rb"#(0[0-3][0-7])")
@@ -57,7 +58,7 @@ class _Message:
 
 def is_syslog(line: bytes) -> bool:
     """Return True if a line has syslog's prefix."""
-    return _LINE.match(line) is not None
+    return PIECE.match(line) is not None
 
 
 Begun = Callable[[bytes, str, int], Entry | None]
@@ -68,7 +69,7 @@ def syslog(lines: Iterator[tuple[int, bytes]], name: str, begun: Begun, unread: 
     """Yield the entries of a log from syslog; `lines` are pairs of line number and bytes."""
     open_: dict[bytes, _Message] = {}
     for number, raw in lines:
-        found = _LINE.match(raw)
+        found = PIECE.match(raw)
         if found is None:
             continue  # a line of another program, or cut off
         who = found["who"]

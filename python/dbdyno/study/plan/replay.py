@@ -26,8 +26,8 @@ KEYS = (
     Key(
         "replay",
         "str",
-        "instead of scripts: a run that `trace proxy` captured with binds, relative to this plan; each turn\n"
-        "replays all of it",
+        "instead of scripts: a run that `trace proxy --binds` or `trace import --log` captured, relative to this\n"
+        "plan; each turn replays all of it",
         None,
     ),
     Key("speed", "str", 'of a replay: max (the default) leaves think times out, "2" halves them', None),

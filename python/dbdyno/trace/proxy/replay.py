@@ -183,6 +183,12 @@ def _headline(report: Mapping[str, Any]) -> str:
             f"The same numbers of rows and errors in {report['same']:,} statements, but values may differ: numbers that"
             " are no keys may have been replaced as keys."
         )
+    uncounted = told.get("uncounted", 0)
+    if not parts and uncounted:
+        return (
+            f"Same answers as far as the log has them: {told['same']:,} statements ended as then; the numbers of rows"
+            f" of {uncounted:,} are not in the log and were not compared."
+        )
     if not parts:
         return f"Same answers: {report['same']:,} statements ended as then, with the same numbers of rows."
     return f"The answers differ from the capture's: {'; '.join(parts)}. {report['same']:,} statements ended as then."

@@ -1,0 +1,82 @@
+//! Reasons for which an entry or a statement could not be used.
+
+/// Reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// The log is cut within the record.
+    Cut,
+    /// The line has not the prefix of the others.
+    NoPrefix,
+    /// Its time cannot be read.
+    NoTime,
+    /// It is longer than 16 MiB.
+    TooLong,
+    /// Its record has not the columns of csvlog.
+    NoColumns,
+    /// Its line is no object of jsonlog.
+    NoObject,
+    /// Its line is no object with an entry of the server.
+    NoPayload,
+    /// Its duration cannot be read.
+    NoDuration,
+    /// A plan of auto_explain, whose statement is logged apart.
+    Plan,
+    /// A fastpath call of a function.
+    Fastpath,
+    /// Rows fetched later from a portal: the execution before takes all rows.
+    Fetch,
+    /// A duration without its statement (log_duration logs no texts).
+    Bare,
+    /// A failure without its statement (see log_min_error_statement).
+    Textless,
+    /// A COPY from the client: its rows are not in a log.
+    NoRows,
+    /// Its parameters are not in the log.
+    NoParameters,
+    /// Its parameters may be cut (log_parameter_max_length).
+    CutParameters,
+    /// It was not over when its session or the log ended.
+    Unfinished,
+    /// It is of another database than the one that was asked for.
+    OtherDatabase,
+    /// Its database is not known: log_line_prefix needs %d.
+    NoDatabase,
+}
+
+impl Reason {
+    /// Returns the reason in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Cut => "the log is cut within the record",
+            Self::NoPrefix => "the line has not the prefix of the others",
+            Self::NoTime => "its time cannot be read",
+            Self::TooLong => "it is longer than 16 MiB",
+            Self::NoColumns => "its record has not the columns of csvlog",
+            Self::NoObject => "its line is no object of jsonlog",
+            Self::NoPayload => "its line is no object with an entry of the server",
+            Self::NoDuration => "its duration cannot be read",
+            Self::Plan => "a plan of auto_explain, whose statement is logged apart",
+            Self::Fastpath => "a fastpath call of a function",
+            Self::Fetch => "rows fetched later from a portal: the execution before takes all rows",
+            Self::Bare => "a duration without its statement (log_duration logs no texts)",
+            Self::Textless => "a failure without its statement (see log_min_error_statement)",
+            Self::NoRows => "a COPY from the client: its rows are not in a log",
+            Self::NoParameters => "its parameters are not in the log",
+            Self::CutParameters => "its parameters may be cut (log_parameter_max_length)",
+            Self::Unfinished => "it was not over when its session or the log ended",
+            Self::OtherDatabase => "it is of another database than the one that was asked for",
+            Self::NoDatabase => "its database is not known: log_line_prefix needs %d",
+        }
+    }
+
+    /// Returns true if an entry could not be read, and false if it is of no use for a capture.
+    pub fn is_unread(self) -> bool {
+        use Reason::{NoColumns, NoDuration, NoObject, NoPayload, NoTime, TooLong};
+        matches!(self, NoTime | TooLong | NoColumns | NoObject | NoPayload | NoDuration)
+    }
+
+    /// Returns true if a statement is kept, but cannot be sent again.
+    pub fn is_left_out(self) -> bool {
+        matches!(self, Self::NoRows | Self::NoParameters | Self::CutParameters)
+    }
+}

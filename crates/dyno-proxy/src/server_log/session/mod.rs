@@ -1,0 +1,346 @@
+//! A session of a log, as the messages that its client must have sent.
+//!
+//! The messages are handed to the proxy's [`Follower`], which makes calls, think times and the capture of them. A log
+//! tells when a statement ended and how long it took; parse, bind and execute of one execution are one round trip. What
+//! a log does not have (numbers of rows, results, the types of parameters, rows of a COPY) is not made up: command tags
+//! have no number, and messages that cannot be sent again are kept incompletely, as the proxy keeps those that mention a
+//! password.
+
+mod messages;
+mod placing;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::command::{commands, has_parameters};
+use super::entry::Who;
+use super::event::{Failure, Said, Step};
+use super::parameters::Parameters;
+use placing::Closing;
+pub use placing::Stamp;
+
+use crate::follow::Follower;
+use crate::framing::Message;
+use crate::shared::Shared;
+use crate::statement::NO_STATE;
+
+/// How a round trip ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Without a failure.
+    Done,
+    /// With this SQLSTATE.
+    Failed([u8; 5]),
+    /// Not within the log.
+    Never,
+}
+
+/// Steps of an execution that has not been executed yet.
+struct Pending {
+    said: Said,
+    /// Begin of its first step [ns].
+    begun_ns: u64,
+    /// True if it was parsed now, and not before.
+    is_parsed: bool,
+    is_bound: bool,
+}
+
+/// Statement that `log_statement` announced.
+struct Open {
+    said: Said,
+    begun_ns: u64,
+}
+
+/// Why a message cannot be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// The rows of a COPY.
+    Rows,
+    /// Parameters that the log does not have.
+    Parameters,
+    /// Parameters that may have been cut.
+    Cut,
+}
+
+/// What a session adds up for the report.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// Executions.
+    pub executions: u64,
+    /// Of these, those that failed.
+    pub failed: u64,
+    /// Failures without SQLSTATE.
+    pub stateless: u64,
+    /// Executions without a duration.
+    pub untimed: u64,
+    /// Sessions whose first transaction had begun before the log.
+    pub begun_before: u64,
+    /// Statements that had been prepared before the log.
+    pub prepared_before: u64,
+    /// Executions with parameters.
+    pub with_parameters: u64,
+    /// Shortest duration of an execution [ns].
+    pub shortest_ns: Option<u64>,
+    /// Length of the longest parameter that was surely whole [bytes].
+    pub longest: usize,
+}
+
+/// Session of a log.
+pub struct Session {
+    /// Follower, which writes what the session did.
+    pub follower: Box<Follower>,
+    /// What tells it from other sessions of the process; 0 if nothing does.
+    pub start: u64,
+    /// User and database, if known.
+    pub who: Option<Arc<Who>>,
+    /// Time of the last entry [ns].
+    pub seen_ns: u64,
+    /// End of the last round trip [ns].
+    free_ns: u64,
+    pending: Option<Pending>,
+    open: Option<Open>,
+    /// Begin of durations that no text belongs to yet, and their number.
+    bare: Option<(u64, u64)>,
+    /// Prepared statements, by the hash of their text.
+    named: HashMap<Vec<u8>, u64>,
+    /// Names of SQL's PREPARE.
+    prepared: HashSet<Vec<u8>>,
+    status: u8,
+    has_begun: bool,
+    stamp: Stamp,
+    closing: Option<Closing>,
+    moment_ns: Option<u64>,
+    committed_ns: Option<u64>,
+    body: Vec<u8>,
+}
+
+fn is_same(pending: &Pending, said: &Said) -> bool {
+    pending.said.name == said.name && pending.said.sql == said.sql
+}
+
+impl Session {
+    /// Begins a session.
+    pub fn new(number: u32, at_ns: u64, pid: u32, start: u64, shared: &mut Shared) -> Self {
+        let mut follower = Box::new(Follower::new(number, at_ns));
+        follower.row.pid = pid as i32;
+        follower.server(at_ns, Message { tag: b'Z', length: 1, body: b"I" }, shared);
+        follower.settle(at_ns, shared);
+        Self {
+            follower,
+            start,
+            who: None,
+            seen_ns: at_ns,
+            free_ns: at_ns,
+            pending: None,
+            open: None,
+            bare: None,
+            named: HashMap::new(),
+            prepared: HashSet::new(),
+            status: b'I',
+            has_begun: false,
+            stamp: Stamp::default(),
+            closing: None,
+            moment_ns: None,
+            committed_ns: None,
+            body: Vec::new(),
+        }
+    }
+
+    /// Sets user and database, once they are known.
+    pub fn belongs_to(&mut self, who: &Arc<Who>) {
+        if self.who.as_ref().is_some_and(|known| Arc::ptr_eq(known, who)) {
+            return;
+        }
+        let row = &mut self.follower.row;
+        row.user.clone_from(&who.user);
+        row.database.clone_from(&who.database);
+        if !who.application.is_empty() {
+            self.follower.application.clone_from(&who.application);
+        }
+        self.who = Some(Arc::clone(who));
+    }
+
+    /// A statement begins.
+    pub fn begun(&mut self, said: Said, at_ns: u64, shared: &mut Shared, counts: &mut Counts) -> Vec<Lack> {
+        let lacks = self.unfinished(at_ns, shared, counts);
+        let bare = self.bare.take();
+        let mut begun_ns = at_ns;
+        if said.step != Step::Simple {
+            if let Some((bare_ns, _)) = bare {
+                begun_ns = bare_ns;
+            }
+            // `log_min_duration_statement` has logged its parse and bind.
+            if let Some(pending) = self.pending.as_ref().filter(|pending| is_same(pending, &said)) {
+                begun_ns = pending.begun_ns;
+            } else {
+                self.flush(shared, counts);
+            }
+        }
+        self.open = Some(Open { said, begun_ns });
+        lacks
+    }
+
+    /// Ends a statement of which no end was logged.
+    fn unfinished(&mut self, at_ns: u64, shared: &mut Shared, counts: &mut Counts) -> Vec<Lack> {
+        let Some(open) = self.open.take() else { return Vec::new() };
+        counts.untimed += 1;
+        let until_ns = open.begun_ns.min(at_ns);
+        self.executed(&open.said, (open.begun_ns, until_ns), Ending::Done, shared, counts)
+    }
+
+    /// Something has ended; what it was may be known later.
+    pub fn ended(&mut self, at_ns: u64, duration_ns: u64, shared: &mut Shared, counts: &mut Counts) -> Vec<Lack> {
+        let Some(open) = self.open.take() else {
+            let begun_ns = at_ns.saturating_sub(duration_ns);
+            let bare = self.bare.get_or_insert((begun_ns, 0));
+            bare.1 += 1;
+            return Vec::new();
+        };
+        counts.shortest_ns = Some(counts.shortest_ns.map_or(duration_ns, |shortest| shortest.min(duration_ns)));
+        let until_ns = at_ns.max(open.begun_ns.saturating_add(duration_ns));
+        self.executed(&open.said, (open.begun_ns, until_ns), Ending::Done, shared, counts)
+    }
+
+    /// Returns how many durations had no text, and forgets them; at most two belong to the parse and the bind of
+    /// something that failed.
+    pub fn take_bare(&mut self) -> u64 {
+        self.bare.take().map_or(0, |bare| bare.1)
+    }
+
+    /// A step has ended, after a time.
+    pub fn done(
+        &mut self,
+        said: Said,
+        at_ns: u64,
+        duration_ns: u64,
+        shared: &mut Shared,
+        counts: &mut Counts,
+    ) -> Vec<Lack> {
+        let mut lacks = self.unfinished(at_ns, shared, counts);
+        let mut begun_ns = at_ns.saturating_sub(duration_ns);
+        let is_same = self.pending.as_ref().is_some_and(|pending| is_same(pending, &said));
+        match said.step {
+            Step::Parse => {
+                self.flush(shared, counts);
+                self.pending = Some(Pending { said, begun_ns, is_parsed: true, is_bound: false });
+            }
+            Step::Bind => {
+                if let Some(pending) = self.pending.as_mut().filter(|pending| is_same && !pending.is_bound) {
+                    pending.said.parameters = said.parameters;
+                    pending.is_bound = true;
+                } else {
+                    self.flush(shared, counts);
+                    self.pending = Some(Pending { said, begun_ns, is_parsed: false, is_bound: true });
+                }
+            }
+            Step::Simple | Step::Execute | Step::Fetch => {
+                if said.step == Step::Simple || !is_same {
+                    self.flush(shared, counts);
+                } else if let Some(pending) = &self.pending {
+                    begun_ns = pending.begun_ns;
+                }
+                counts.shortest_ns = Some(counts.shortest_ns.map_or(duration_ns, |shortest| shortest.min(duration_ns)));
+                let until_ns = at_ns.max(begun_ns.saturating_add(duration_ns));
+                lacks.extend(self.executed(&said, (begun_ns, until_ns), Ending::Done, shared, counts));
+            }
+        }
+        lacks
+    }
+
+    /// A statement failed; returns `None` if it is not known which.
+    pub fn failed(
+        &mut self,
+        failure: Failure,
+        at_ns: u64,
+        shared: &mut Shared,
+        counts: &mut Counts,
+    ) -> Option<Vec<Lack>> {
+        let Failure { sql, state, parameters, .. } = failure;
+        self.bare = None;
+        let open = self.open.take();
+        let pending = self.pending.as_ref().filter(|pending| pending.said.sql == sql || sql.is_empty());
+        let (said, begun_ns) = match (open, pending) {
+            (Some(open), _) => (open.said, open.begun_ns),
+            (None, Some(pending)) => (pending.said.clone(), pending.begun_ns),
+            (None, None) if sql.is_empty() => return None,
+            (None, None) => {
+                let step = if has_parameters(&sql) { Step::Execute } else { Step::Simple };
+                (Said { step, name: Vec::new(), sql, parameters: Parameters::default(), prepare: Vec::new() }, at_ns)
+            }
+        };
+        let mut said = Said { step: if said.step == Step::Simple { Step::Simple } else { Step::Execute }, ..said };
+        if parameters.count > 0 && said.parameters.count == 0 {
+            said.parameters = parameters;
+        }
+        counts.failed += 1;
+        counts.stateless += u64::from(state.is_none());
+        let ending = Ending::Failed(state.unwrap_or(NO_STATE));
+        let mut lacks = Vec::new();
+        if !self.pending.as_ref().is_some_and(|pending| is_same(pending, &said)) {
+            self.flush(shared, counts);
+        }
+        lacks.extend(self.executed(&said, (begun_ns, at_ns.max(begun_ns)), ending, shared, counts));
+        Some(lacks)
+    }
+
+    /// Sends what was parsed under a name and not executed; anything else that is pending has no effect.
+    fn flush(&mut self, shared: &mut Shared, counts: &mut Counts) {
+        let Some(pending) = self.pending.take() else { return };
+        if !pending.is_parsed || pending.said.name.is_empty() {
+            return;
+        }
+        self.close(pending.begun_ns, shared, counts);
+        let begun_ns = pending.begun_ns.max(self.free_ns);
+        self.parse(&pending.said, begun_ns, shared);
+        self.client(begun_ns, b'S', &[], shared);
+        self.server(begun_ns, b'1', &[], shared);
+        self.ready(begun_ns, shared);
+    }
+
+    /// Writes a whole round trip.
+    fn executed(
+        &mut self,
+        said: &Said,
+        span: (u64, u64),
+        ending: Ending,
+        shared: &mut Shared,
+        counts: &mut Counts,
+    ) -> Vec<Lack> {
+        counts.executions += 1;
+        let mut found = commands(&said.sql);
+        let (sent_ns, done_ns) = self.place(span, &found, ending, shared, counts);
+        let mut lacks = Vec::new();
+        if said.step == Step::Simple {
+            self.prepare_before(said, &found, sent_ns, shared, counts);
+            self.simple(said, &found, sent_ns, shared, &mut lacks);
+        } else {
+            self.extended(said, sent_ns, shared, counts, &mut lacks);
+        }
+        self.pending = None;
+        if ending == Ending::Never {
+            return lacks;
+        }
+        if ending != Ending::Done {
+            found.clear();
+        }
+        self.answer(said.step, found, ending, (sent_ns, done_ns));
+        lacks
+    }
+
+    /// Ends the session; a statement that has begun and not ended is never answered.
+    ///
+    /// Returns what could not be kept, and true if a statement was not over.
+    pub fn finish(&mut self, at_ns: u64, shared: &mut Shared, counts: &mut Counts) -> (Vec<Lack>, bool) {
+        let mut lacks = Vec::new();
+        let open = self.open.take();
+        let is_open = open.is_some();
+        if let Some(open) = open {
+            lacks = self.executed(&open.said, (open.begun_ns, open.begun_ns), Ending::Never, shared, counts);
+        }
+        self.flush(shared, counts);
+        self.close(u64::MAX, shared, counts);
+        let at_ns = at_ns.max(self.free_ns);
+        self.follower.end(at_ns, 0, None, shared);
+        (lacks, is_open)
+    }
+}

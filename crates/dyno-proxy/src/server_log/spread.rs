@@ -1,0 +1,181 @@
+//! Times within the resolution of a log's stamps: entries with one stamp, spread over it in the order of the log.
+//!
+//! A stamp has milliseconds (`%m`) or seconds (`%t`), and is rounded down. Durations have microseconds. That a statement
+//! ended after another session had sent its commit, which is what `trace replay --order commit` keeps, is mostly decided
+//! within a millisecond, so the order of the lines is used there: of `n` entries the one at place `i` is put at
+//! `(i + 1/2) / n` of the stamp's resolution. Entries are held back for some milliseconds of the log: what is logged
+//! shortly before a commit of another session may have waited for it, and is put behind the commit's begin as far as its
+//! stamp allows. [`super::session`] has the rules.
+
+use std::collections::VecDeque;
+
+use super::event::{Event, Step, What};
+
+/// Number of entries that are held back.
+const HELD: usize = 1 << 12;
+/// Time of the log for which entries are held back [ns].
+const WINDOW_NS: u64 = 4_000_000;
+
+/// Entries that are held back.
+#[derive(Default)]
+pub struct Spread {
+    /// Entries of the current stamp.
+    held: Vec<Event>,
+    /// Entries before it, with their times.
+    window: VecDeque<Event>,
+    bytes: usize,
+    resolution_ns: u64,
+}
+
+/// Returns when a lone COMMIT was sent at the earliest, `None` for anything else [ns].
+fn commit_begin(event: &Event) -> Option<u64> {
+    let What::Done(said, duration_ns) = &event.what else { return None };
+    if !matches!(said.step, Step::Simple | Step::Execute) {
+        return None;
+    }
+    let text = said.sql.trim_ascii().trim_suffix_semicolon();
+    let is_commit = [&b"commit"[..], b"end", b"rollback", b"abort"].iter().any(|word| text.eq_ignore_ascii_case(word));
+    is_commit.then(|| event.floor_ns.saturating_sub(*duration_ns))
+}
+
+trait TrimSuffixSemicolon {
+    fn trim_suffix_semicolon(&self) -> &Self;
+}
+
+impl TrimSuffixSemicolon for [u8] {
+    fn trim_suffix_semicolon(&self) -> &Self {
+        self.strip_suffix(b";").unwrap_or(self)
+    }
+}
+
+impl Spread {
+    /// Adds an entry; hands earlier ones to `on`, with their times.
+    pub fn add(&mut self, event: Event, resolution_ns: u64, on: &mut impl FnMut(Event)) {
+        let is_other = self.held.first().is_some_and(|first| first.floor_ns != event.floor_ns);
+        if is_other || self.held.len() >= HELD || self.bytes > super::input::LONGEST {
+            self.spread();
+            let newest_ns = event.floor_ns;
+            let limit = if self.bytes > super::input::LONGEST { 0 } else { HELD };
+            while self.window.len() > limit
+                || self
+                    .window
+                    .front()
+                    .is_some_and(|first| !(first.floor_ns..=first.latest_ns + WINDOW_NS).contains(&newest_ns))
+            {
+                let Some(first) = self.window.pop_front() else { break };
+                self.bytes = self.bytes.saturating_sub(first.size());
+                on(first);
+            }
+        }
+        self.resolution_ns = resolution_ns;
+        self.bytes += event.size();
+        self.held.push(event);
+    }
+
+    /// Gives the entries of one stamp their times.
+    fn spread(&mut self) {
+        let step_ns = self.resolution_ns / (self.held.len() as u64).max(1);
+        for (place, event) in std::mem::take(&mut self.held).into_iter().enumerate() {
+            let at_ns = event.floor_ns + step_ns * place as u64 + step_ns / 2;
+            let latest_ns = event.floor_ns + self.resolution_ns;
+            if let Some(begin_ns) = commit_begin(&event) {
+                self.make_room(event.pid, begin_ns);
+            }
+            self.window.push_back(Event { at_ns, latest_ns, ..event });
+        }
+    }
+
+    /// Puts what may have waited for a commit behind its begin, and what its own session did before it in front of that.
+    fn make_room(&mut self, pid: u32, begin_ns: u64) {
+        let mut is_own_known = false;
+        for earlier in self.window.iter_mut().rev() {
+            // Lines are nearly in the order of their stamps.
+            if is_own_known && earlier.latest_ns + WINDOW_NS < begin_ns {
+                break;
+            }
+            if earlier.pid == pid {
+                if !is_own_known {
+                    earlier.at_ns = earlier.at_ns.min(begin_ns).max(earlier.floor_ns);
+                }
+                is_own_known = true;
+            } else if earlier.at_ns <= begin_ns && begin_ns < earlier.latest_ns && commit_begin(earlier).is_none() {
+                earlier.at_ns = begin_ns + 1;
+            }
+        }
+    }
+
+    /// Hands on what is held.
+    pub fn end(&mut self, on: &mut impl FnMut(Event)) {
+        self.spread();
+        self.bytes = 0;
+        self.window.drain(..).for_each(on);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::event::What;
+    use super::*;
+
+    fn done(pid: u32, floor_ns: u64, duration_ns: u64, sql: &str) -> Event {
+        let said = super::super::event::Said {
+            step: Step::Simple,
+            name: Vec::new(),
+            sql: sql.as_bytes().to_vec(),
+            parameters: super::super::parameters::Parameters::default(),
+            prepare: Vec::new(),
+        };
+        Event {
+            at_ns: floor_ns,
+            floor_ns,
+            latest_ns: floor_ns,
+            file: Arc::from("log"),
+            line: 1,
+            pid,
+            start: 0,
+            who: None,
+            what: What::Done(said, duration_ns),
+        }
+    }
+
+    #[test]
+    fn what_may_have_waited_for_a_commit_is_put_behind_its_begin() {
+        let (mut spread, mut found) = (Spread::default(), Vec::new());
+        let mut on = |event: Event| found.push((event.pid, event.at_ns));
+        // The commit began at 1.9 ms at the earliest; the update of the other session ended until 2 ms.
+        for event in [
+            done(1, 1_000_000, 10_000, "insert"),
+            done(2, 1_000_000, 900_000, "update"),
+            done(2, 2_000_000, 10_000, "insert"),
+            done(1, 2_000_000, 100_000, "COMMIT;"),
+        ] {
+            spread.add(event, 1_000_000, &mut on);
+        }
+        spread.end(&mut on);
+        assert_eq!(found, [(1, 1_250_000), (2, 1_900_001), (2, 2_250_000), (1, 2_750_000)]);
+    }
+
+    #[test]
+    fn entries_of_one_stamp_are_spread_in_their_order() {
+        let event = |at_ns, line| Event {
+            at_ns,
+            floor_ns: at_ns,
+            latest_ns: at_ns,
+            file: Arc::from("log"),
+            line,
+            pid: 1,
+            start: 0,
+            who: None,
+            what: What::Connected,
+        };
+        let (mut spread, mut found) = (Spread::default(), Vec::new());
+        let mut on = |event: Event| found.push((event.line, event.at_ns));
+        for (at_ns, line) in [(1_000_000, 1), (1_000_000, 2), (3_000_000, 3)] {
+            spread.add(event(at_ns, line), 1_000_000, &mut on);
+        }
+        spread.end(&mut on);
+        assert_eq!(found, [(1, 1_250_000), (2, 1_750_000), (3, 3_500_000)]);
+    }
+}

@@ -1,0 +1,36 @@
+"""Options shared by the commands that read a PostgreSQL server's log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def log_options(function: F) -> F:
+    """Add --line-prefix and --timezone, which say how text logs and their times are read."""
+    zone = click.option("--timezone", metavar="NAME", help="log_timezone, where it is not UTC; such as Europe/Berlin.")
+    prefix = click.option(
+        "--line-prefix", metavar="TEXT", help="log_line_prefix of text logs (default: found from the log)."
+    )
+    return prefix(zone(function))
+
+
+def zone_of(name: str | None) -> ZoneInfo | None:
+    """Return the time zone of this name, None for None."""
+    from zoneinfo import ZoneInfo
+
+    if name is None:
+        return None
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, LookupError) as error:
+        raise click.BadParameter(
+            f"{name!r:.40} is no time zone that this machine knows, such as Europe/Berlin", param_hint="--timezone"
+        ) from error

@@ -1,0 +1,54 @@
+"""Server logs, recognized: what a reader must know of each file before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class LogSource:
+    """A log file.
+
+    Attributes:
+        path: Its place.
+        form: csvlog, jsonlog, json (text in objects of a log service), syslog or text.
+        prefix: Pattern of the text before the severity of a line.
+        year: Year of times without one.
+    """
+
+    path: Path
+    form: str
+    prefix: str
+    year: int
+
+
+@dataclass(frozen=True)
+class ZoneOffset:
+    """Offset of a time zone from a moment on; `name` is the abbreviation of that time."""
+
+    from_s: int
+    offset_s: int
+    name: str
+
+
+@dataclass(frozen=True)
+class LogSources:
+    """Log files in the order of their times.
+
+    Attributes:
+        files: The files.
+        details: Words for DETAIL in the languages of the server.
+        payloads: Keys under which log services store what the server logged.
+        pieces: Pattern of syslog's prefix.
+        zone: The log's time zone; empty if it is not known.
+        notes: Sentences about files that are not read.
+    """
+
+    files: Sequence[LogSource]
+    details: Sequence[str]
+    payloads: Sequence[str]
+    pieces: str
+    zone: Sequence[ZoneOffset] = ()
+    notes: Sequence[str] = field(default_factory=list)

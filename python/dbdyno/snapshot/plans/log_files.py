@@ -1,0 +1,155 @@
+"""Server logs before they are read as a load: format, prefix, order and time zone of each file.
+
+    sources = recognized([Path("log/")], prefix=None, zone=None)
+    [file.form for file in sources.files]           # csvlog, jsonlog, json, syslog, text
+
+Files are in the order of their first times. One that is there twice (plain and compressed) is read once, and that is
+said.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dbdyno.base.errors import SnapshotError
+from dbdyno.evidence.log_sources import LogSource, LogSources, ZoneOffset
+from dbdyno.snapshot.plans.entries import DETAILS, decoded
+from dbdyno.snapshot.plans.formats import form_of
+from dbdyno.snapshot.plans.prefix import STAMP, pattern_of
+from dbdyno.snapshot.plans.prefix_guess import found_pattern
+from dbdyno.snapshot.plans.service import PAYLOADS
+from dbdyno.snapshot.plans.source import Source, logs_with_places
+from dbdyno.snapshot.plans.syslog import PIECE
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+_FIRST_TIME = re.compile(rf"{STAMP.replace(' ', '[ T]')}(?:\.\d{{1,6}})?|(?<![\d.])\d{{10}}\.\d{{3}}(?![\d.])")
+_SAMPLE = 400
+"""Number of lines from which a prefix is found."""
+_HEAD = 4096
+"""Number of bytes by which a file is known that is given twice."""
+_FROM, _TO = datetime(1990, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class _Start:
+    """A file, and what its beginning tells."""
+
+    path: Path
+    form: str
+    lines: Sequence[str]
+    """The first lines as the server wrote them: without the prefix of syslog, out of the objects of a service."""
+    first: str
+    """Text of the first time; the time of change of the file where it has none."""
+
+
+def recognized(paths: Sequence[Path], *, prefix: str | None, zone: ZoneInfo | None) -> LogSources:
+    """Return the logs in files, folders and patterns.
+
+    `prefix` is the server's log_line_prefix for text logs, None to find it.
+
+    Raises:
+        SnapshotError: A named file cannot be read, or the prefix of a text log is not found.
+    """
+    notes: list[str] = []
+    starts, heads = [], dict[bytes, Path]()
+    for path, source in logs_with_places(paths, notes):
+        with contextlib.closing(source.stream):
+            before = heads.setdefault(source.start[:_HEAD], path)
+            if before != path and source.start:
+                notes.append(f"{path.name} begins as {before.name} does, and was not read again")
+                continue
+            starts.append(_start(path, source))
+    starts = _without_twins(starts, notes)
+    starts.sort(key=lambda start: start.first)
+    given = None if prefix is None else _given(prefix)
+    files = [LogSource(start.path, start.form.lower(), _prefix(start, given), _year(start.path)) for start in starts]
+    return LogSources(files, DETAILS.split("|"), PAYLOADS, PIECE.pattern.decode(), offsets(zone) if zone else (), notes)
+
+
+def _start(path: Path, source: Source) -> _Start:
+    form = form_of(source.start)
+    raw = [line for line in source.start.split(b"\n")[:_SAMPLE] if line.strip()]
+    lines = list(_unwrapped(form, raw))
+    times = (found[0].replace("T", " ") for line in lines if (found := _FIRST_TIME.search(line)))
+    changed = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(" ")
+    return _Start(path, form, lines, next(times, changed))
+
+
+def _unwrapped(form: str, lines: Sequence[bytes]) -> Iterator[str]:
+    for line in lines:
+        if form == "syslog":
+            found = PIECE.match(line)
+            if found is not None:
+                yield decoded(line[found.end() :].rstrip())
+        elif form == "JSON":
+            with contextlib.suppress(ValueError, AttributeError):
+                found_object = json.loads(line.strip().removesuffix(b","))
+                texts = [text for key in PAYLOADS if isinstance(text := found_object.get(key), str)]
+                yield from texts[0].split("\n") if texts else ()
+        else:
+            yield decoded(line.rstrip())
+
+
+def _without_twins(starts: Sequence[_Start], notes: list[str]) -> list[_Start]:
+    """Leave out the same log in another format: `postgresql.log` beside `postgresql.csv`."""
+    order = ("csvlog", "jsonlog", "text", "syslog", "JSON")
+    kept: dict[tuple[Path, str], _Start] = {}
+    for start in sorted(starts, key=lambda start: order.index(start.form)):
+        stem = start.path.name.removesuffix(".gz").rpartition(".")[0] or start.path.name
+        before = kept.setdefault((start.path.parent, stem), start)
+        if before is not start and before.form != start.form:
+            notes.append(f"{start.path.name} is the log {before.path.name} in another format, and was not read")
+        elif before is not start:
+            kept[start.path.parent, start.path.name] = start
+    return list(kept.values())
+
+
+def _given(prefix: str) -> str:
+    if not re.search(r"%-?\d*[pc]", prefix):
+        raise SnapshotError(
+            f"the line prefix {prefix!r:.80} has no process",
+            next_step="sessions are told apart by %p or %c; without them name a csvlog or jsonlog",
+        )
+    return pattern_of(prefix)
+
+
+def _prefix(start: _Start, given: str | None) -> str:
+    if start.form in ("csvlog", "jsonlog"):
+        return ""
+    found = given if given is not None else found_pattern(start.lines, is_syslog=start.form == "syslog")
+    # A file without any entry is told later, as one that is no log.
+    return found if found is not None else pattern_of("%m [%p] ")
+
+
+def _year(path: Path) -> int:
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC).year
+
+
+def offsets(zone: ZoneInfo) -> list[ZoneOffset]:
+    """Return the offsets of a time zone from 1990 to 2100, each from the second on at which it takes effect."""
+
+    def at(moment: datetime) -> tuple[int, str]:
+        local = moment.astimezone(zone)
+        return int((local.utcoffset() or timedelta(0)).total_seconds()), local.tzname() or ""
+
+    found = [ZoneOffset(int(_FROM.timestamp()), *at(_FROM))]
+    moment, step = _FROM, timedelta(days=7)
+    while moment < _TO:
+        after = moment + step
+        if at(after) != at(moment):
+            low, high = moment, after
+            while high - low > timedelta(seconds=1):
+                middle = low + timedelta(seconds=int((high - low).total_seconds()) // 2)
+                low, high = (low, middle) if at(middle) != at(moment) else (middle, high)
+            found.append(ZoneOffset(int(high.timestamp()), *at(high)))
+        moment = after
+    return found
