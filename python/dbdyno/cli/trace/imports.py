@@ -71,7 +71,7 @@ def command(
     dbdyno trace replay runs/monday --target postgresql://localhost/copy --writes
     """
     if logs:
-        _refuse_given("--log", {"think_time": "--think-time"})
+        _refuse_given("--log", {"think_time": "--think-time", "tim_unit": "--tim-unit"})
         _import_logs([*logs, *map(Path, files)], out, title, force, database, line_prefix, timezone)
         return
     _refuse_given("no --log", {"database": "--database", "line_prefix": "--line-prefix", "timezone": "--timezone"})

@@ -183,10 +183,10 @@ def _headline(report: Mapping[str, Any]) -> str:
             f"The same numbers of rows and errors in {report['same']:,} statements, but values may differ: numbers that"
             " are no keys may have been replaced as keys."
         )
-    uncounted = told.get("uncounted", 0)
+    uncounted = report.get("uncounted", 0)
     if not parts and uncounted:
         return (
-            f"Same answers as far as the log has them: {told['same']:,} statements ended as then; the numbers of rows"
+            f"Same answers as far as the log has them: {report['same']:,} statements ended as then; the numbers of rows"
             f" of {uncounted:,} are not in the log and were not compared."
         )
     if not parts:
