@@ -4,14 +4,17 @@
 //! or not; the rows of a COPY follow the server's request for them.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use dyno_evidence::table::read_table;
 
 use super::ReplayError;
+use super::keys::{Places, Returned};
+use crate::capture::END;
 use crate::framing::text;
 
 /// Message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Said {
     /// Type byte.
     pub tag: u8,
@@ -19,6 +22,8 @@ pub struct Said {
     pub body: Vec<u8>,
     /// True if the whole body was kept.
     pub is_whole: bool,
+    /// Places of keys in it; `None` if it has none.
+    pub places: Option<Arc<Places>>,
 }
 
 /// Round trip.
@@ -36,6 +41,8 @@ pub struct Turn {
     pub answers: Vec<Said>,
     /// Transaction status afterwards: `I` for none, `T` for open, `E` for failed.
     pub status: u8,
+    /// Generated keys in the rows of each statement, by the index of its end.
+    pub returned: Vec<Option<Returned>>,
     pub(super) is_copying: bool,
     pub(super) is_closed: bool,
 }
@@ -47,6 +54,8 @@ pub struct Session {
     pub number: u32,
     /// Its round trips.
     pub turns: Vec<Turn>,
+    /// Time at which it ended, by the monotonic clock of the capture [ns]; `None` if it was still open.
+    pub ended_ns: Option<u64>,
     /// Index of the first round trip that the server has not answered yet.
     pub(super) open: usize,
 }
@@ -65,7 +74,11 @@ impl Session {
             turn.is_copying &= !is_over;
             return;
         }
-        if matches!(said.tag, b'X' | b'-' | b'H') {
+        if matches!(said.tag, b'X' | END) {
+            self.ended_ns.get_or_insert(at_ns);
+            return;
+        }
+        if said.tag == b'H' {
             return;
         }
         if self.turns.last().is_none_or(|turn| turn.is_closed) {
@@ -89,6 +102,15 @@ impl Session {
             b'G' => turn.is_copying = true,
             _ => turn.answers.push(said),
         }
+    }
+}
+
+impl Session {
+    /// Returns the time of its first message, and of its end or of the last message if it was still open [ns].
+    pub fn span_ns(&self) -> (u64, u64) {
+        let begin_ns = self.turns.first().map_or(0, |turn| turn.sent_ns);
+        let last_ns = self.turns.last().map_or(begin_ns, |turn| turn.done_ns.unwrap_or(turn.sent_ns));
+        (begin_ns, self.ended_ns.unwrap_or(last_ns).max(begin_ns))
     }
 }
 
@@ -123,6 +145,38 @@ impl Turn {
         ];
         let reads = |tag: &[u8]| READS.iter().any(|read| tag.starts_with(read));
         self.answers.iter().any(|said| said.tag == b'C' && !reads(&said.body))
+    }
+
+    /// Returns true if a read-only session refuses it (SQLSTATE 25006), by the ends and the texts of its statements.
+    ///
+    /// Limits: calls of functions that write, and later executions of a prepared statement that locks rows, are not
+    /// known.
+    pub fn needs_writes(&self) -> bool {
+        const TAGS: [&[u8]; 12] = [
+            b"INSERT",
+            b"UPDATE",
+            b"DELETE",
+            b"MERGE",
+            b"CREATE",
+            b"ALTER",
+            b"DROP",
+            b"TRUNCATE",
+            b"COMMENT",
+            b"GRANT",
+            b"REVOKE",
+            b"REFRESH",
+        ];
+        const WORDS: [&str; 6] =
+            [" for update", " for no key update", " for share", " for key share", "nextval(", "setval("];
+        if self.answers.iter().any(|said| said.tag == b'E') {
+            return false;
+        }
+        let is_write = |said: &Said| said.tag == b'C' && TAGS.iter().any(|tag| said.body.starts_with(tag));
+        let is_text = |sql: &[u8]| {
+            let text = dyno_evidence::normal::normal(sql).to_ascii_lowercase();
+            text.starts_with("create ") || WORDS.iter().any(|word| text.contains(word))
+        };
+        !self.copied.is_empty() || self.answers.iter().any(is_write) || self.texts().any(is_text)
     }
 
     /// Returns the texts of its statements.
@@ -171,7 +225,7 @@ pub fn read(run: &Path) -> Result<Vec<Session>, ReplayError> {
                     sessions.len() - 1
                 });
                 let is_server = word(&sides, &side_words, at) == "server";
-                sessions[place].take(tims[at] as u64, is_server, Said { tag, body, is_whole });
+                sessions[place].take(tims[at] as u64, is_server, Said { tag, body, is_whole, places: None });
             }
         }
     }
