@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.bench.postgres.keys.catalog import Catalog, Relation, joined
 from dbdyno.bench.postgres.keys.plan import plan_of
-from dbdyno.evidence.capture_keys import KeyPlan
+from dbdyno.evidence.capture_keys import KeyPlan, Places
 
 ACCOUNT, ENTRY, VIEW, OTHER = 1, 2, 3, 4
 KEYS = [(ACCOUNT, "id"), (ENTRY, "id")]
@@ -55,6 +55,11 @@ def keys(sql: str) -> dict[str, str]:
             for place in which:
                 found[f"{sign}{place.number}"] = f"{made.names[place.space]}{'[]' if place.is_array else ''}"
     return found
+
+
+def mapped(made: KeyPlan) -> list[Places]:
+    """The statements in which a value is mapped."""
+    return [places for places in made.statements if places.parameters or places.literals]
 
 
 A, E = "account.id", "entry.id"
@@ -139,7 +144,7 @@ def test_new_keys_are_those_that_an_insert_returns_of_its_own_key(sql: str, expe
 
 def test_what_cannot_be_parsed_is_counted_and_nothing_is_mapped_in_it() -> None:
     made = plan("update account set v = 1 where current of c", "execute x(7)", "set x = 'y'", "create table t (a int)")
-    assert made.statements == []
+    assert mapped(made) == []
     assert [sql for sql, _ in made.unread] == [
         shape("update account set v = 1 where current of c"),
         shape("execute x(7)"),
@@ -150,14 +155,35 @@ def test_a_parameter_that_is_a_key_and_something_else_is_sent_as_captured() -> N
     made = plan(
         "update account set v = $1 where id = $1", "select * from account a, entry e where a.id = $1 and e.id = $1"
     )
-    assert (made.statements, len(made.mixed)) == ([], 2)
+    assert (mapped(made), len(made.mixed)) == ([], 2)
 
 
 def test_a_name_of_several_schemas_is_unknown_once_a_session_changes_its_search_path() -> None:
     certain, changed = ("select v from account where id = 7",), "set search_path to audit"
-    assert plan(*certain).statements
-    assert plan(*certain, changed).statements == []
-    assert plan(changed, "select v from public.account where id = 7").statements
+    assert mapped(plan(*certain))
+    assert mapped(plan(*certain, changed)) == []
+    assert mapped(plan(changed, "select v from public.account where id = 7"))
+
+
+@pytest.mark.parametrize(
+    ("sql", "writes"),
+    [
+        ("select v from account", False),
+        ("select name from account for update", False),
+        ("with n as (insert into account (v) values (1) returning id) select id from n", True),
+        ("select v into backup from account", True),
+        ("select setval('account_id_seq', 7)", True),
+        ("select book(7)", True),
+        ("select lower('X')", False),
+        ("create table backup as select v from account", True),
+        ("set work_mem = '4MB'", False),
+    ],
+)
+def test_a_statement_may_write_although_it_ends_as_a_select(sql: str, writes: bool) -> None:
+    found = catalog()
+    found.writers |= {"book"}
+    made = plan_of(found, [(shape(sql), 1)])
+    assert any(places.writes for places in made.statements) == writes
 
 
 def test_foreign_keys_join_the_spaces_of_the_keys_that_they_reference() -> None:

@@ -25,18 +25,20 @@ class Place(NamedTuple):
 class Places:
     """Places of keys in a text.
 
-    `returns` has for each of its statements the key space of each returned column, or None if it has no new keys.
+    `returns` has for each of its statements the key space of each returned column, or None if it has no new keys;
+    `writes` is True if it changes data, or may do so, although the end of its statement says SELECT.
     """
 
     shape: str
     parameters: list[Place] = field(default_factory=list)
     literals: list[Place] = field(default_factory=list)
     returns: list[list[int | None]] = field(default_factory=list)
+    writes: bool = False
 
     def worth(self) -> bool:
-        """Return True if there is any key."""
+        """Return True if there is anything to know: a key, or a write."""
         returned = any(space is not None for columns in self.returns for space in columns)
-        return bool(self.parameters or self.literals or returned)
+        return bool(self.parameters or self.literals or returned or self.writes)
 
 
 @dataclass

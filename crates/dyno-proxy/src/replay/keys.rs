@@ -42,6 +42,9 @@ pub struct Places {
     /// For each statement of the text the key space of each column that it returns, if its values are generated.
     #[serde(default)]
     pub returns: Vec<Vec<Option<usize>>>,
+    /// True if it changes data although the end of a statement may not say so: `with x as (insert ...) select ...`.
+    #[serde(default)]
+    pub writes: bool,
 }
 
 /// Generated keys in the rows of one execution.
@@ -121,6 +124,7 @@ pub fn attach(sessions: &mut [Session], plan: KeyPlan) {
                         };
                         let count = places.as_ref().map_or(0, |places| places.returns.len());
                         turn.returned.extend(places.iter().cycle().take(count).enumerate().map(returned));
+                        turn.has_writers |= places.as_ref().is_some_and(|places| places.writes);
                     }
                     Spoken::Prepared(name, sql) => {
                         places = all.get(&shape(sql)).cloned();
@@ -139,7 +143,11 @@ pub fn attach(sessions: &mut [Session], plan: KeyPlan) {
                             None => drop(portals.remove(portal)),
                         }
                     }
-                    Spoken::Executed(portal) => turn.returned.push(portals.get(portal).cloned()),
+                    Spoken::Executed(portal) => {
+                        let returned = portals.get(portal).cloned();
+                        turn.has_writers |= returned.as_ref().is_some_and(|returned| returned.places.writes);
+                        turn.returned.push(returned);
+                    }
                     Spoken::Other => {}
                 }
                 said.places = places.filter(|one| !(one.parameters.is_empty() && one.literals.is_empty()));

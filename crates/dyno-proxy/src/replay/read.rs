@@ -43,6 +43,8 @@ pub struct Turn {
     pub status: u8,
     /// Generated keys in the rows of each statement, by the index of its end.
     pub returned: Vec<Option<Returned>>,
+    /// True if one of its statements changes data although its end does not say so.
+    pub has_writers: bool,
     pub(super) is_copying: bool,
     pub(super) is_closed: bool,
 }
@@ -124,7 +126,7 @@ impl Turn {
         self.said.iter().chain(&self.copied).all(|said| said.is_whole)
     }
 
-    /// Returns true if it changes data, according to the ends of its statements.
+    /// Returns true if it changes data, according to the ends of its statements and what is known of their texts.
     pub fn writes(&self) -> bool {
         const READS: [&[u8]; 15] = [
             b"SELECT",
@@ -144,7 +146,7 @@ impl Turn {
             b"DISCARD",
         ];
         let reads = |tag: &[u8]| READS.iter().any(|read| tag.starts_with(read));
-        self.answers.iter().any(|said| said.tag == b'C' && !reads(&said.body))
+        self.answers.iter().any(|said| said.tag == b'C' && (self.has_writers || !reads(&said.body)))
     }
 
     /// Returns true if a read-only session refuses it (SQLSTATE 25006), by the ends and the texts of its statements.
@@ -168,13 +170,15 @@ impl Turn {
         ];
         const WORDS: [&str; 6] =
             [" for update", " for no key update", " for share", " for key share", "nextval(", "setval("];
+        const PARTS: [&str; 5] = ["insert into ", "delete from ", "merge into ", "(update ", "( update "];
         if self.answers.iter().any(|said| said.tag == b'E') {
             return false;
         }
         let is_write = |said: &Said| said.tag == b'C' && TAGS.iter().any(|tag| said.body.starts_with(tag));
         let is_text = |sql: &[u8]| {
             let text = dyno_evidence::normal::normal(sql).to_ascii_lowercase();
-            text.starts_with("create ") || WORDS.iter().any(|word| text.contains(word))
+            let is_within = text.starts_with("with ") && PARTS.iter().any(|part| text.contains(part));
+            text.starts_with("create ") || is_within || WORDS.iter().any(|word| text.contains(word))
         };
         !self.copied.is_empty() || self.answers.iter().any(is_write) || self.texts().any(is_text)
     }

@@ -51,6 +51,13 @@ select c.oid::bigint, pg_get_viewdef(c.oid) from pg_class c join pg_namespace n 
 where c.relkind in ('v', 'm') and n.nspname not in ('pg_catalog', 'information_schema')
 """
 
+_VOLATILE: LiteralString = """
+select distinct p.proname from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+where p.provolatile = 'v' and n.nspname not in ('pg_catalog', 'information_schema')
+"""
+_WRITERS = frozenset(("setval", "lo_create", "lo_creat", "lo_from_bytea", "lo_put", "lo_unlink", "lowrite", "lo_import"))
+"""Functions of the server itself that change data."""
+
 Named = tuple[int, str]
 """A column: its relation, and its name."""
 
@@ -79,6 +86,8 @@ class Catalog:
     """Columns that are keys themselves, not foreign keys."""
     path: tuple[str, ...] = ()
     is_certain: bool = True
+    writers: frozenset[str] = _WRITERS
+    """Names of functions that change data, or may do so."""
     views: dict[int, list[Output]] = field(default_factory=dict)
     """Columns of the views whose queries have been read."""
     _schemas: dict[str, list[str]] = field(init=False, default_factory=dict)
@@ -123,6 +132,7 @@ def read_catalog(conn: psycopg.Connection[Any]) -> Catalog:
     spaces, firsts = joined(keys, [(one, other) for one, other, _ in same])
     foreign = {one for one, _, is_foreign in same if is_foreign}
     row = conn.execute("select current_schemas(true)").fetchone()
+    volatile = [str(name) for (name,) in conn.execute(_VOLATILE).fetchall()]
     return Catalog(
         relations={where: Relation(oid, tuple(own), views.get(oid)) for where, (oid, own) in found.items()},
         spaces=spaces,
@@ -130,6 +140,7 @@ def read_catalog(conn: psycopg.Connection[Any]) -> Catalog:
         kinds=[kinds[first] for first in firsts],
         keys=frozenset(keys) - foreign,
         path=tuple(row[0]) if row else (),
+        writers=_WRITERS.union(volatile),
     )
 
 

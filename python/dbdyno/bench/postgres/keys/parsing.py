@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 _END = re.compile(r'"(?:[^"]|"")*"|(;)')
@@ -41,6 +41,15 @@ def parsed(text: str) -> Any:
         except (sqlglot.errors.SqlglotError, RecursionError):
             return None
     return None if isinstance(tree, sqlglot.exp.Command) else tree
+
+
+def may_write(tree: Any, writers: Collection[str]) -> bool:
+    """Return True if a statement has a part that changes data, or calls one of these functions."""
+    from sqlglot import exp
+
+    if any(True for _ in tree.find_all(exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Into)):
+        return True
+    return any(str(call.name).lower() in writers for call in tree.find_all(exp.Anonymous))
 
 
 @contextlib.contextmanager

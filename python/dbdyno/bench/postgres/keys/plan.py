@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,14 +12,15 @@ from typing import TYPE_CHECKING
 from dbdyno.bench.postgres.keys.catalog import Catalog, read_catalog
 from dbdyno.bench.postgres.keys.expressions import Use
 from dbdyno.bench.postgres.keys.origins import MENTION, Output, Slot
-from dbdyno.bench.postgres.keys.parsing import OPAQUE, READ, parsed, statements
+from dbdyno.bench.postgres.keys.parsing import OPAQUE, READ, may_write, parsed, statements
 from dbdyno.bench.postgres.keys.reading import Reading
 from dbdyno.evidence.capture_keys import KeyPlan, Place, Places
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
 
-_MARKS = ("'p", "'l")
+_MARK = re.compile(r"'[pl]\d|\b1\d{6}\b")
+"""A parameter or a literal in a shape."""
 
 
 def key_plan(target: Postgres, run: Path, from_ns: int | None = None, to_ns: int | None = None) -> KeyPlan:
@@ -68,19 +70,20 @@ class Found:
     def read(self, catalog: Catalog) -> None:
         """Read the statements of the text."""
         shape = self.places.shape
-        has_values = any(mark in shape for mark in _MARKS) or any(letter.isdigit() for letter in shape)
-        if not has_values and "returning" not in shape.lower():
-            return
         uses: dict[Slot, set[Use]] = {}
         for word, text in statements(shape):
             if word == "create":
                 self.places.returns.clear()
+                self.places.writes = True
                 return
             tree = parsed(text) if word in READ else None
             if tree is None:
-                self.is_read &= word not in READ and word not in OPAQUE
+                is_unread = word in READ or (word in OPAQUE and _MARK.search(text) is not None)
+                self.is_read &= not is_unread
+                self.places.writes |= is_unread
                 self.places.returns.append([])
                 continue
+            self.places.writes |= may_write(tree, catalog.writers)
             reading = Reading(catalog)
             outputs = reading.query(tree, None) or []
             for output in outputs:
