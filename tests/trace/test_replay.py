@@ -164,6 +164,62 @@ def test_numbers_that_are_no_keys_and_look_like_them_are_sent_as_captured(
     assert asked(copy, "select pieces from line order by id") == asked(place, "select pieces from line order by id")
 
 
+def test_a_report_goes_to_a_file_whose_suffix_names_its_form(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    run, dsn = tmp_path / "run", make_conninfo("", **engine.conninfo())
+    with proxied(engine, run, binds=True) as it, through(engine, it) as connection:
+        connection.execute("select 1")
+    words = ("trace", "replay", run, "--target", dsn, "--speed", "max")
+    done = dbdyno(*words, "--output", tmp_path / "told.json")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert json.loads((tmp_path / "told.json").read_text())["same"] == 1
+    assert dbdyno(*words, "-o", tmp_path / "told.txt").returncode == 0
+    assert (tmp_path / "told.txt").read_text().startswith("Same answers: 1 statements")
+    assert json.loads(dbdyno(*words, "--json").stdout)["same"] == 1
+    refused = dbdyno(*words, "-o", tmp_path / "told.png")
+    assert (refused.returncode, "write to one of .txt, .json" in refused.stderr) == (2, True), refused.stderr
+
+
+def test_what_the_server_did_meanwhile_is_told(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    run, place, copy = tmp_path / "run", database(engine, "work"), database(engine, "work_copy")
+    for where in (place, copy):
+        with psycopg.connect(**where, autocommit=True) as connection:
+            connection.execute("create table filled as select i, repeat('x', 90) from generate_series(1, 40000) i")
+    with proxied(engine, run, binds=True) as it, through(engine, it, dbname="work") as connection:
+        connection.execute("set work_mem = '64kB'")
+        connection.execute("insert into filled select * from filled order by 2, 1 limit 20000")
+        connection.execute("checkpoint")
+        connection.execute("select pg_sleep(1)")
+    dsn = make_conninfo("", **copy)
+    done = dbdyno("trace", "replay", run, "--target", dsn, "--writes", "--format", "json")
+    server = json.loads(done.stdout)["server"]
+    assert server["wal_bytes"] > 2_000_000
+    assert server["temp_bytes"] > 1_000_000
+    assert (server["temp_files"] >= 1, server["checkpoints_requested"], server["missing"]) == (True, 1, {})
+    assert server["waits"]["Timeout"] >= 3, "samples of a session that sleeps for a second"
+    said = " ".join(dbdyno("trace", "replay", run, "--target", dsn, "--writes").stdout.split())
+    assert "MiB of WAL" in said
+    assert "1 requested checkpoints" in said
+    assert "Timeout" in said
+
+
+def test_what_the_role_may_not_see_of_the_server_is_named(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    run, copy = tmp_path / "run", database(engine, "hidden")
+    with proxied(engine, run, binds=True) as it, through(engine, it) as connection:
+        connection.execute("select 1")
+    with psycopg.connect(**copy, autocommit=True) as owner:
+        owner.execute("drop role if exists plain")
+        owner.execute("create role plain login password 'plain'")
+        owner.execute("revoke execute on function pg_current_wal_insert_lsn() from public")
+        owner.execute("revoke select on pg_stat_bgwriter, pg_stat_database from public")
+        if owner.info.server_version >= 170000:
+            owner.execute("revoke select on pg_stat_checkpointer from public")
+    dsn = make_conninfo("", **{**copy, "user": "plain", "password": "plain"})
+    done = dbdyno("trace", "replay", run, "--target", dsn, "--speed", "max")
+    assert done.returncode == 0, done.stderr
+    for what in ("WAL", "temporary files", "checkpoints"):
+        assert f"Not known of the target: {what} (permission denied" in done.stdout
+
+
 def test_think_times_are_kept_and_scaled(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     run = tmp_path / "run"
     with proxied(engine, run, binds=True) as it, through(engine, it) as connection:
