@@ -103,7 +103,7 @@ def test_a_capture_without_messages_is_refused(engine: EmbeddedPostgres, tmp_pat
     ],
 )
 def test_a_replay_that_was_cut_says_what_it_leaves_and_what_to_do(writes: bool, state: str) -> None:
-    counted = dict.fromkeys([*DIFFERING, "outside", "ids", "early", "same", "late_ns"], 0)
+    counted = dict.fromkeys([*DIFFERING, "outside", "ids", "same", "late_ns"], 0) | {"unmapped": []}
     told = {**counted, "turns": 3, "turns_all": 9, "sessions": 2, "then_ns": 9, "elapsed_ns": 3, "stopped": True}
     said = sentences(told, Wanted(writes=writes))
     assert "it was stopped before its end" in said[0]
@@ -142,12 +142,14 @@ def test_generated_keys_are_those_of_now_and_what_differs_is_told(engine: Embedd
     assert answer == [("ann", "ann!"), ("ann", "ann!"), ("bob", "bob!"), ("bob", "bob!")], done.stdout
     assert done.returncode == 1
     assert "SELECT 5 then, SELECT 6 now: select name from parent" in done.stdout
-    assert "4 generated keys are others now; 8 values" in done.stdout
+    assert "4 generated keys are others now (public.parent.id: 4); 8 values" in done.stdout
     assert "1 round trips were not kept whole" in done.stdout
     assert SECRET not in str(rows(run, "select * from wire"))
 
 
-def test_numbers_that_are_no_keys_and_look_like_them_are_a_doubt(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+def test_numbers_that_are_no_keys_and_look_like_them_are_sent_as_captured(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
     run, place, copy = tmp_path / "run", database(engine, "lines"), database(engine, "lines_copy")
     for where in (place, copy):
         with psycopg.connect(**where, autocommit=True) as connection:
@@ -158,9 +160,64 @@ def test_numbers_that_are_no_keys_and_look_like_them_are_a_doubt(engine: Embedde
         for pieces in (3, 1, 7, 1):
             connection.execute("insert into line (pieces) values (%s) returning id", [pieces])
     done = dbdyno("trace", "replay", run, "--target", make_conninfo("", **copy), "--writes", "--speed", "max")
-    assert "but values may differ: numbers that are no keys may have been replaced as keys" in done.stdout
-    assert "1 of these keys had been sent as numbers before they were given" in done.stdout, "the third"
-    assert asked(copy, "select sum(pieces) from line") != asked(place, "select sum(pieces) from line")
+    assert "4 generated keys are others now (public.line.id: 4); 0 values" in done.stdout
+    assert asked(copy, "select pieces from line order by id") == asked(place, "select pieces from line order by id")
+
+
+def test_a_report_goes_to_a_file_whose_suffix_names_its_form(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    run, dsn = tmp_path / "run", make_conninfo("", **engine.conninfo())
+    with proxied(engine, run, binds=True) as it, through(engine, it) as connection:
+        connection.execute("select 1")
+    words = ("trace", "replay", run, "--target", dsn, "--speed", "max")
+    done = dbdyno(*words, "--output", tmp_path / "told.json")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert json.loads((tmp_path / "told.json").read_text())["same"] == 1
+    assert dbdyno(*words, "-o", tmp_path / "told.txt").returncode == 0
+    assert (tmp_path / "told.txt").read_text().startswith("Same answers: 1 statements")
+    assert json.loads(dbdyno(*words, "--json").stdout)["same"] == 1
+    refused = dbdyno(*words, "-o", tmp_path / "told.png")
+    assert (refused.returncode, "write to one of .txt, .json" in refused.stderr) == (2, True), refused.stderr
+
+
+def test_what_the_server_did_meanwhile_is_told(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    run, place, copy = tmp_path / "run", database(engine, "work"), database(engine, "work_copy")
+    for where in (place, copy):
+        with psycopg.connect(**where, autocommit=True) as connection:
+            connection.execute("create table filled as select i, repeat('x', 90) from generate_series(1, 40000) i")
+    with proxied(engine, run, binds=True) as it, through(engine, it, dbname="work") as connection:
+        connection.execute("set work_mem = '64kB'")
+        connection.execute("insert into filled select * from filled order by 2, 1 limit 20000")
+        connection.execute("checkpoint")
+        connection.execute("select pg_sleep(1)")
+    dsn = make_conninfo("", **copy)
+    done = dbdyno("trace", "replay", run, "--target", dsn, "--writes", "--format", "json")
+    server = json.loads(done.stdout)["server"]
+    assert server["wal_bytes"] > 2_000_000
+    assert server["temp_bytes"] > 1_000_000
+    assert (server["temp_files"] >= 1, server["checkpoints_requested"], server["missing"]) == (True, 1, {})
+    assert server["waits"]["Timeout"] >= 3, "samples of a session that sleeps for a second"
+    said = " ".join(dbdyno("trace", "replay", run, "--target", dsn, "--writes").stdout.split())
+    assert "MiB of WAL" in said
+    assert "1 requested checkpoints" in said
+    assert "Timeout" in said
+
+
+def test_what_the_role_may_not_see_of_the_server_is_named(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    run, copy = tmp_path / "run", database(engine, "hidden")
+    with proxied(engine, run, binds=True) as it, through(engine, it) as connection:
+        connection.execute("select 1")
+    with psycopg.connect(**copy, autocommit=True) as owner:
+        owner.execute("drop role if exists plain")
+        owner.execute("create role plain login password 'plain'")
+        owner.execute("revoke execute on function pg_current_wal_insert_lsn() from public")
+        owner.execute("revoke select on pg_stat_bgwriter, pg_stat_database from public")
+        if owner.info.server_version >= 170000:
+            owner.execute("revoke select on pg_stat_checkpointer from public")
+    dsn = make_conninfo("", **{**copy, "user": "plain", "password": "plain"})
+    done = dbdyno("trace", "replay", run, "--target", dsn, "--speed", "max")
+    assert done.returncode == 0, done.stderr
+    for what in ("WAL", "temporary files", "checkpoints"):
+        assert f"Not known of the target: {what} (permission denied" in done.stdout
 
 
 def test_think_times_are_kept_and_scaled(engine: EmbeddedPostgres, tmp_path: Path) -> None:

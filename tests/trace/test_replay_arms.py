@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from proxy_help import pgbench, place, proxied
+from proxy_help import pgbench, place, proxied, through
 from psycopg.conninfo import make_conninfo
 from record_help import rows, session
 
@@ -154,10 +154,29 @@ def test_an_arm_that_answers_otherwise_gets_no_verdict(engine: EmbeddedPostgres,
     assert databases(engine) == before
 
 
-def test_without_a_template_nothing_is_written(engine: EmbeddedPostgres, capture: Path, tmp_path: Path) -> None:
-    done = dbdyno("run", plan(capture, engine, "", WAITS, blocks=2, dbname="start"), "--out", tmp_path / "runs")
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert "25006" in done.stderr
+@pytest.mark.parametrize("command", [("plan", "check"), ("run",)])
+def test_a_capture_that_writes_wants_a_database_to_copy_before_anything_runs(
+    engine: EmbeddedPostgres, capture: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """All blocks ran, and the verdict was: NO VERDICT, 100 % failed (25006)."""
+    before, runs = databases(engine), tmp_path / "runs"
+    out = ("--out", runs) if command == ("run",) else ()
+    done = dbdyno(*command, plan(capture, engine, "", WAITS, blocks=2, dbname="start"), *out)
+    assert (done.returncode, runs.exists()) == (2, False), done.stdout + done.stderr
+    said = " ".join(done.stderr.split())
+    turns = SESSIONS * EACH
+    assert f"the capture writes in {2 * turns} of" in said
+    assert "25006" in said
+    assert 'next: add to [workload]: template = "' in said
+    assert databases(engine) == before
+
+
+def test_a_capture_that_only_reads_runs_in_the_database_itself(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    with proxied(engine, tmp_path / "run", binds=True) as it, through(engine, it) as connection:
+        for number in range(20):
+            connection.execute("select pg_sleep(0), %s", [number])
+    done = dbdyno("plan", "check", plan(tmp_path / "run", engine, "", WAITS))
+    assert (done.returncode, "sessions are read-only" in " ".join(done.stdout.split())) == (0, True), done.stderr
 
 
 @pytest.mark.parametrize(

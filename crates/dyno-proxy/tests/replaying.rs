@@ -1,10 +1,14 @@
 //! Tests of the parts of a replay: messages read back as round trips, mapped keys, commits in order.
 
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
 use dyno_evidence::trace_store::Store;
 use dyno_proxy::capture::{Capture, Side};
 use dyno_proxy::framing::Message;
-use dyno_proxy::replay::ids::Ids;
-use dyno_proxy::replay::order::Order;
+use dyno_proxy::replay::ids::{Ids, Kind};
+use dyno_proxy::replay::keys::{KeyPlan, Places, attach};
+use dyno_proxy::replay::order::{Ends, Order};
 use dyno_proxy::replay::read::{Session, Turn, read};
 
 type Line<'a> = (u32, u64, Side, u8, &'a [u8]);
@@ -98,52 +102,90 @@ fn bind(format: u16, value: &[u8]) -> Vec<u8> {
     [b"\0s\0".as_slice(), &1u16.to_be_bytes(), &format.to_be_bytes(), &row(value), &[0, 0]].concat()
 }
 
-#[test]
-fn a_key_of_now_stands_for_that_of_then_in_every_form() {
-    let ids = Ids::default();
-    assert_eq!(ids.mapped(b'Q', b"select 17\0"), None);
-    ids.learn(&row(b"17"), &row(b"2300"));
-    ids.learn(&row(b"same"), &row(b"same"));
-    assert_eq!(ids.len(), 1);
-    assert_eq!(ids.mapped(b'B', &bind(0, b"17")), Some((bind(0, b"2300"), 1)));
-    for length in [2, 4, 8] {
-        let form = |number: i64| number.to_be_bytes()[8 - length..].to_vec();
-        assert_eq!(ids.mapped(b'B', &bind(1, &form(17))), Some((bind(1, &form(2300)), 1)), "{length} bytes");
-        assert_eq!(ids.mapped(b'B', &bind(1, &form(18))), None);
-    }
-    assert_eq!(
-        ids.mapped(b'Q', b"select 17, '17', 170, a17\0"),
-        Some((b"select 2300, '2300', 170, a17\0".to_vec(), 2))
-    );
-    assert_eq!(ids.mapped(b'P', b"s\0select 17\0\0\0"), Some((b"s\0select 2300\0\0\0".to_vec(), 1)));
-    // A value that does not fit remains unchanged.
-    ids.learn(&row(b"18"), &row(b"99999"));
-    assert_eq!(ids.mapped(b'B', &bind(1, &18i16.to_be_bytes())), None);
+/// A space of integers, mapped in parameter 1 and in the literals 0 and 1.
+fn places() -> Places {
+    Places { parameters: vec![(1, 0, false)], literals: vec![(0, 0, false), (1, 0, false)], ..Places::default() }
 }
 
 #[test]
-fn a_key_whose_number_was_sent_before_it_was_given_is_a_doubt() {
-    let ids = Ids::default();
-    ids.mapped(b'Q', b"insert into line (quantity) values (50)\0");
-    ids.mapped(b'B', &bind(1, &51i32.to_be_bytes()));
-    ids.mapped(b'Q', b"select 'x51', 52\0");
-    ids.learn(&row(b"49"), &row(b"5049"));
-    assert_eq!(ids.early(), 0);
-    ids.learn(&row(b"50"), &row(b"5050"));
-    ids.learn(&row(b"51"), &row(b"5051"));
-    ids.learn(&row(b"52"), &row(b"52"));
-    assert_eq!(ids.early(), 2, "52 stands for itself");
+fn a_key_of_now_stands_for_that_of_then_in_every_form() {
+    let (ids, places) = (Ids::new(&[Kind::Integer]), places());
+    assert_eq!(ids.mapped(b'Q', b"select 17\0", &places), None);
+    ids.learn(0, b"17", b"2300", false);
+    ids.learn(0, b"18", b"18", false);
+    assert_eq!(ids.mapped(b'B', &bind(0, b"17"), &places), Some((bind(0, b"2300"), 1)));
+    for length in [2, 4, 8] {
+        let form = |number: i64| number.to_be_bytes()[8 - length..].to_vec();
+        assert_eq!(ids.mapped(b'B', &bind(1, &form(17)), &places), Some((bind(1, &form(2300)), 1)), "{length} bytes");
+        assert_eq!(ids.mapped(b'B', &bind(1, &form(18)), &places), None);
+    }
+    assert_eq!(
+        ids.mapped(b'Q', b"select 17, '17', 170, a17\0", &places),
+        Some((b"select 2300, '2300', 170, a17\0".to_vec(), 2))
+    );
+    assert_eq!(ids.mapped(b'P', b"s\0select 17\0\0\0", &places), Some((b"s\0select 2300\0\0\0".to_vec(), 1)));
+    // A value that does not fit remains unchanged.
+    ids.learn(0, b"18", b"99999", false);
+    assert_eq!(ids.mapped(b'B', &bind(1, &18i16.to_be_bytes()), &places), None);
+    assert_eq!(ids.counts(), [(2, 7)]);
+}
+
+#[test]
+fn a_value_that_is_no_key_is_sent_as_it_was_captured() {
+    let ids = Ids::new(&[Kind::Integer, Kind::Integer]);
+    ids.learn(0, b"17", b"2300", false);
+    let (none, other) = (Places::default(), Places { literals: vec![(1, 0, false)], ..Places::default() });
+    assert_eq!(ids.mapped(b'B', &bind(0, b"17"), &none), None);
+    assert_eq!(ids.mapped(b'Q', b"update t set v = 17 where id = 17\0", &none), None);
+    assert_eq!(
+        ids.mapped(b'Q', b"update t set v = 17 where id = 17\0", &other),
+        Some((b"update t set v = 17 where id = 2300\0".to_vec(), 1))
+    );
+    let space = Places { literals: vec![(0, 1, false)], ..Places::default() };
+    assert_eq!(ids.mapped(b'Q', b"select 17\0", &space), None, "a key of another table");
+}
+
+#[test]
+fn each_message_gets_the_places_of_its_own_statement() {
+    let mut sessions = kept(
+        "places",
+        &[
+            (0, 1, C, b'P', b"s\0insert into t values ($1) returning id\0\0\0"),
+            (0, 1, C, b'S', b""),
+            (0, 2, S, b'Z', b"I"),
+            (0, 3, C, b'B', &[b"p\0s\0".as_slice(), &[0, 0, 0, 0, 0, 1, 0, 1]].concat()),
+            (0, 3, C, b'E', b"p\0\0\0\0\0"),
+            (0, 3, C, b'S', b""),
+            (0, 4, S, b'Z', b"I"),
+            (0, 5, C, b'Q', b"select 1; insert into t values (17) returning id\0"),
+            (0, 6, S, b'Z', b"I"),
+        ],
+    );
+    let one = |shape: &str, returns| Places { shape: shape.to_owned(), returns, ..places() };
+    let statements = vec![
+        one("insert into t values ('p1x0') returning id", vec![vec![Some(0)]]),
+        one("select 1000000; insert into t values (1000001) returning id", vec![vec![], vec![Some(0)]]),
+    ];
+    attach(&mut sessions, KeyPlan { spaces: vec![Kind::Integer], statements });
+    let turns = &sessions[0].turns;
+    assert!(turns[0].said[0].places.is_some() && turns[1].said[0].places.is_some());
+    assert!(turns[1].said[1].places.is_none(), "an execution has no values");
+    let returned = |turn: usize, end: usize| turns[turn].returned[end].as_ref().expect("keys of a statement");
+    assert_eq!((returned(1, 0).spaces(), returned(1, 0).is_binary(0)), ([Some(0)].as_slice(), true));
+    assert_eq!((returned(2, 0).spaces(), returned(2, 1).spaces()), ([].as_slice(), [Some(0)].as_slice()));
+    assert!(!returned(2, 1).is_binary(0));
+}
+
+fn turn(session: u32, at_ns: u64, tag: &'static [u8], status: &'static [u8]) -> [Line<'static>; 3] {
+    [
+        (session, at_ns, C, b'Q', b"x\0".as_slice()),
+        (session, at_ns + 1, S, b'C', tag),
+        (session, at_ns + 2, S, b'Z', status),
+    ]
 }
 
 #[test]
 fn commits_are_those_round_trips_that_end_a_transaction_that_wrote() {
-    let turn = |session, at_ns, tag: &'static [u8], status: &'static [u8]| {
-        [
-            (session, at_ns, C, b'Q', b"x\0".as_slice()),
-            (session, at_ns + 1, S, b'C', tag),
-            (session, at_ns + 2, S, b'Z', status),
-        ]
-    };
     let lines: Vec<Line<'_>> = [
         turn(0, 10, b"BEGIN\0", b"T"),
         turn(0, 20, b"UPDATE 1\0", b"T"),
@@ -152,9 +194,38 @@ fn commits_are_those_round_trips_that_end_a_transaction_that_wrote() {
         turn(1, 50, b"SELECT 1\0", b"I"),
     ]
     .concat();
-    let (order, places) = Order::of(&kept("order", &lines));
-    assert_eq!((order.len(), places), (2, vec![vec![None, None, Some(1)], vec![Some(0), None]]));
-    assert!(order.wait(32), "nothing had been committed before");
-    order.finish(0);
-    assert!(order.wait(40), "what was before is done");
+    let order = Order::of(&kept("order", &lines), Duration::ZERO);
+    let commits = |session| order.roles(session).iter().map(|role| role.is_commit).collect::<Vec<_>>();
+    assert_eq!((order.len(), commits(0), commits(1)), (2, vec![false, false, true], vec![true, false]));
+    let steps: Vec<_> = order.roles(0).iter().chain(order.roles(1)).map(|role| role.is_step).collect();
+    assert_eq!(steps, [true, true, true, true, false]);
+    let stop = AtomicBool::new(false);
+    assert!(order.begin(0, 0, &stop), "nothing had been committed before");
+    assert!(!order.begin(1, 0, &stop), "the server has the round trip before this commit for too long");
+    order.finish(0, 0);
+    assert!(order.begin(0, 1, &stop));
+    order.finish(0, 1);
+    assert!(order.begin(1, 0, &stop), "what was before is done");
+    order.finish(1, 0);
+    assert!(order.begin(0, 2, &stop) && order.begin(1, 1, &stop) == order.is_empty(), "a reader waits for commits");
+}
+
+#[test]
+fn a_session_begins_after_those_that_had_ended() {
+    let end = |session, at_ns| (session, at_ns, C, b'X', b"".as_slice());
+    let lines: Vec<Line<'_>> = [
+        turn(0, 10, b"SELECT 1\0", b"I").as_slice(),
+        &turn(1, 20, b"SELECT 1\0", b"I"),
+        &[end(0, 30)],
+        &turn(2, 40, b"SELECT 1\0", b"I"),
+        &[end(1, 50)],
+    ]
+    .concat();
+    let sessions = kept("ends", &lines);
+    assert_eq!(sessions.iter().map(Session::span_ns).collect::<Vec<_>>(), [(10, 30), (20, 50), (40, 42)]);
+    let (ends, stopped, runs) = (Ends::of(&sessions), AtomicBool::new(true), AtomicBool::new(false));
+    assert!(ends.wait(20, &stopped), "both were open");
+    assert!(!ends.wait(40, &stopped), "the first had ended");
+    ends.finish(0);
+    assert!(ends.wait(40, &runs));
 }

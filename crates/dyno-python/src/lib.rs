@@ -45,7 +45,7 @@ mod _core {
     #[pymodule_export]
     use crate::probe::{Probe, recover_probe};
     #[pymodule_export]
-    use crate::proxy::{LogJob, Proxy, Replay, captured, captured_statements};
+    use crate::proxy::{LogJob, Proxy, Replay, captured, captured_shapes, captured_statements};
     #[pymodule_export]
     use crate::rack::ModelRack;
     #[pymodule_export]

@@ -64,7 +64,8 @@ fn not_replayed(py: Python<'_>, error: &ReplayError) -> PyErr {
     raise(py, kind, &error.to_string())
 }
 
-/// Return a summary of a captured run as JSON: sessions, `at_once`, turns, transactions, `then_ns`.
+/// Return a summary of a captured run as JSON: sessions, `at_once`, turns, transactions, `then_ns`, `writes` (round trips
+/// that a read-only session refuses), `lifts` (true if a statement would make a read-only session write).
 ///
 /// Raises:
 ///     TraceError: The run has no messages.
@@ -108,10 +109,26 @@ pub(crate) fn captured_statements(
     Ok(rows.collect())
 }
 
+/// Return the distinct shapes of the statements in a captured run, or in a part of it, as JSON: pairs of shape and count.
+///
+/// Raises:
+///     TraceError: The run has no messages, or no transaction in this part.
+///     EvidenceError: The evidence cannot be read.
+#[pyfunction]
+#[pyo3(signature = (run, from_ns=None, to_ns=None))]
+pub(crate) fn captured_shapes(
+    py: Python<'_>,
+    run: PathBuf,
+    from_ns: Option<u64>,
+    to_ns: Option<u64>,
+) -> PyResult<String> {
+    py.detach(|| dyno_proxy::replay::statements(&run, from_ns, to_ns)).map_err(|error| not_replayed(py, &error))
+}
+
 /// Replay of a captured run.
 ///
 /// `request` is JSON: run, connection (as the load's), speed (0 for no pauses), order, writes, `session_sql`, timed,
-/// from_ns, to_ns. A replay that cannot start raises `TraceError`.
+/// from_ns, to_ns, keys (spaces, and the places of keys by shape of a statement). A replay that cannot start raises `TraceError`.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct Replay {
     player: Player,

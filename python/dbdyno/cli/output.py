@@ -19,7 +19,7 @@ from dbdyno.base.files import share, write_output
 FORMATS = ("table", "csv", "json", "jsonl", "arrow")
 FLAT = ("csv", "jsonl", "arrow")
 """Forms with flat rows."""
-_SUFFIXES = {"txt": "table", "text": "table", "md": "markdown", "xml": "junit"}
+_SUFFIXES = {"txt": ("table", "text"), "text": ("table", "text"), "md": ("markdown",), "xml": ("junit",)}
 CSV_SAFE = "dbdyno.csv_safe"
 PIECE = 1 << 16
 """Number of characters of CSV that are written at a time."""
@@ -119,11 +119,11 @@ def form_of(form: str | None, output: Path | None, forms: Sequence[str], otherwi
     if form is not None or output is None:
         return form or otherwise
     word = output.suffix.removeprefix(".").lower()
-    word = _SUFFIXES.get(word, word) if _SUFFIXES.get(word) in forms else word
-    if word in forms:
-        return word
+    meant = next((known for known in (*_SUFFIXES.get(word, ()), word) if known in forms), None)
+    if meant is not None:
+        return meant
     found = f"the suffix of {output} names no format" if word else f"{output} has no suffix that names a format"
-    named = {form: suffix for suffix, form in reversed(_SUFFIXES.items())}
+    named = {form: suffix for suffix, meanings in reversed(_SUFFIXES.items()) for form in meanings}
     suffixes = ", ".join(f".{named.get(known, known)}" for known in forms)
     raise Error(found, next_step=f"write to one of {suffixes}; or name the format by --format")
 

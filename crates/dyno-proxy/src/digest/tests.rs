@@ -4,7 +4,7 @@ fn session(parts: &[(bool, u8, &[u8])]) -> Vec<Digest> {
     let mut session = Session::default();
     let mut found = Found::default();
     for (at, (is_server, tag, body)) in parts.iter().enumerate() {
-        let said = Said { tag: *tag, body: body.to_vec(), is_whole: true };
+        let said = Said { tag: *tag, body: body.to_vec(), is_whole: true, places: None };
         session.take(&Kept { session: 1, at_ns: 100 * at as u64, is_server: *is_server, said }, 0, &mut found);
     }
     found.digests

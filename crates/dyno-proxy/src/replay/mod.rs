@@ -1,18 +1,22 @@
 //! Replay of a capture: the same sessions, each with its round trips and think times.
 //!
-//! [`read`] loads a capture, [`stretch`] cuts a part out of it, [`play`] runs a session, [`ids`] maps keys that are
-//! generated anew, and [`order`] keeps commits in the captured order.
+//! [`read`] loads a capture, [`stretch`] cuts a part out of it, [`play`] runs a session, and [`order`] keeps the order of
+//! sessions and of commits. Keys that are generated anew are mapped by [`ids`] in the places that [`keys`] has for each
+//! [`shape`] of a statement.
 //!
 //! Limits: all sessions log in as the configured user. Round trips whose messages were not kept completely (texts
 //! that mention a password, messages over 64 MiB) are left out and counted.
 
 pub mod ids;
+pub mod keys;
 pub mod order;
 mod outcome;
 mod play;
 pub mod read;
+pub mod shape;
 pub mod stretch;
 pub mod timed;
+mod values;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,11 +29,12 @@ use dyno_load::ConnectionSpec;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use ids::Ids;
-use order::Order;
+use ids::{Ids, Kind};
+use keys::KeyPlan;
+use order::{Ends, Order, PATIENCE};
 pub use outcome::Outcome;
 pub use play::Progress;
-use play::{Stage, play};
+use play::{Stage, give_up, play};
 use stretch::Cut;
 use timed::{Clock, Timed};
 
@@ -90,6 +95,9 @@ pub struct Request {
     /// Keep only what begins before this time since the capture's first message [ns].
     #[serde(default)]
     pub to_ns: Option<u64>,
+    /// Places in which keys are mapped; nothing is mapped without them.
+    #[serde(default)]
+    pub keys: KeyPlan,
 }
 
 /// Report of a replay, and its timed transactions.
@@ -127,11 +135,13 @@ impl Replay {
                 Some(format!("{options} -c default_transaction_read_only=on").trim().to_owned());
         }
         let (stop, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(Progress::default()));
+        let kinds = std::mem::take(&mut request.keys.spaces);
+        keys::attach(&mut sessions, std::mem::take(&mut request.keys));
         let turns = sessions.iter().map(|session| session.turns.len()).sum();
         let (stops, shown) = (Arc::clone(&stop), Arc::clone(&progress));
         let thread = std::thread::Builder::new()
             .name("dyno-replay".to_owned())
-            .spawn(move || run(&request, &sessions, cut, &stops, &shown))
+            .spawn(move || run(&request, &kinds, &sessions, cut, &stops, &shown))
             .map_err(|error| ReplayError::Request(format!("a thread cannot be started: {error}")))?;
         Ok(Self { stop, progress, turns, thread: Mutex::new(Some(thread)), timed: Mutex::default() })
     }
@@ -186,7 +196,23 @@ pub fn told(run: &Path) -> Result<String, ReplayError> {
     if sessions.is_empty() {
         return Err(ReplayError::NoMessages(run.display().to_string()));
     }
-    Ok(timed::told(&sessions).to_string())
+    let mut told = timed::told(&sessions);
+    told["writes"] = json!(sessions.iter().flat_map(|one| &one.turns).filter(|turn| turn.needs_writes()).count());
+    told["lifts"] = json!(stays_read_only(&sessions).is_err());
+    Ok(told.to_string())
+}
+
+/// Returns the distinct shapes of a capture's statements, or of a part of it, with their counts, as JSON.
+///
+/// # Errors
+/// The capture cannot be read, has no messages, or no transaction in this part.
+pub fn statements(run: &Path, from_ns: Option<u64>, to_ns: Option<u64>) -> Result<String, ReplayError> {
+    let mut sessions = read::read(run)?;
+    if sessions.is_empty() {
+        return Err(ReplayError::NoMessages(run.display().to_string()));
+    }
+    part(&mut sessions, from_ns, to_ns)?;
+    Ok(json!(shape::shapes(&sessions)).to_string())
 }
 
 /// Checks that no statement would make a read-only session write.
@@ -231,19 +257,20 @@ fn span(sessions: &[read::Session]) -> (u64, u64) {
 
 fn run(
     request: &Request,
+    kinds: &[Kind],
     sessions: &[read::Session],
     cut: Cut,
     stop: &Arc<AtomicBool>,
     progress: &Progress,
 ) -> Replayed {
-    let (order, places) = Order::of(sessions);
-    let ids = Ids::default();
+    let order = request.order.then(|| Order::of(sessions, PATIENCE));
+    let ids = Ids::new(kinds);
     let (first_ns, last_ns) = span(sessions);
     let stage = Stage {
         spec: &request.connection,
         stop,
         speed: request.speed,
-        order: request.order.then_some(&order),
+        order: order.as_ref(),
         ids: &ids,
         begun: Instant::now(),
         first_ns,
@@ -251,31 +278,13 @@ fn run(
         session_sql: &request.session_sql,
         clock: request.timed.then(Clock::now),
     };
-    let mut whole = Outcome::default();
-    std::thread::scope(|scope| {
-        let stage = &stage;
-        let work: Vec<_> = sessions
-            .iter()
-            .zip(&places)
-            .enumerate()
-            .map(|(at, (session, places))| {
-                std::thread::Builder::new()
-                    .stack_size(256 << 10)
-                    .spawn_scoped(scope, move || play(stage, at as u32, session, places))
-            })
-            .collect();
-        for thread in work {
-            match thread.map(std::thread::ScopedJoinHandle::join) {
-                Ok(Ok(outcome)) => whole.add(outcome),
-                _ => whole.broken += 1,
-            }
-        }
-    });
+    let whole = play_all(&stage, sessions);
+    let keys = ids.counts();
     let told = json!({
         "sessions": sessions.len(),
         "turns": whole.turns,
         "turns_all": sessions.iter().map(|one| one.turns.len()).sum::<usize>(),
-        "commits": order.len(),
+        "commits": order.as_ref().map_or(0, Order::len),
         "then_ns": last_ns.saturating_sub(first_ns),
         "elapsed_ns": stage.begun.elapsed().as_nanos() as u64,
         "same": whole.same,
@@ -285,9 +294,9 @@ fn run(
         "failed_then": whole.failed_then,
         "fails_otherwise": whole.fails_otherwise,
         "uneven": whole.uneven,
-        "ids": ids.len(),
-        "early": ids.early(),
+        "ids": keys.iter().map(|(count, _)| count).sum::<usize>(),
         "mapped": whole.mapped,
+        "keys": keys,
         "out_of_order": whole.out_of_order,
         "left_out": whole.left_out,
         "outside": cut.outside,
@@ -298,4 +307,47 @@ fn run(
         "told": whole.told,
     });
     (told, whole.timed)
+}
+
+/// Marks a session as ended when it is dropped, however its thread ends.
+struct Ended<'a>(&'a Ends, usize);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.finish(self.1);
+    }
+}
+
+/// Runs the sessions, each once those that ended before it in the capture have ended.
+fn play_all(stage: &Stage<'_>, sessions: &[read::Session]) -> Outcome {
+    let ends = Ends::of(sessions);
+    let mut by_begin: Vec<usize> = (0..sessions.len()).collect();
+    by_begin.sort_by_key(|at| sessions[*at].span_ns().0);
+    let mut whole = Outcome::default();
+    std::thread::scope(|scope| {
+        let ends = &ends;
+        let mut work = Vec::new();
+        for at in by_begin {
+            let session = &sessions[at];
+            if !ends.wait(session.span_ns().0, stage.stop) {
+                break;
+            }
+            let ended = Ended(ends, at);
+            let thread = std::thread::Builder::new().stack_size(256 << 10).spawn_scoped(scope, move || {
+                let _ended = ended;
+                play(stage, at as u32, session)
+            });
+            if thread.is_err() {
+                give_up(stage, at as u32, session, 0);
+            }
+            work.push(thread);
+        }
+        for thread in work {
+            match thread.map(std::thread::ScopedJoinHandle::join) {
+                Ok(Ok(outcome)) => whole.add(outcome),
+                _ => whole.broken += 1,
+            }
+        }
+    });
+    whole
 }

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use dyno_load::{ConnectionSpec, RawSession, WireError};
 
 use super::ids::Ids;
-use super::order::{Order, moment};
+use super::keys;
+use super::order::Order;
 use super::outcome::Outcome;
 use super::read::{Said, Session, Turn};
 use super::timed::{Clock, Timed};
@@ -64,8 +65,8 @@ struct Player<'a> {
     open: Option<Timed>,
 }
 
-/// Runs a session to its end; `place` is its index, `places` are the indexes of its commits.
-pub(super) fn play(stage: &Stage<'_>, place: u32, session: &Session, places: &[Option<usize>]) -> Outcome {
+/// Runs a session to its end; `place` is its index.
+pub(super) fn play(stage: &Stage<'_>, place: u32, session: &Session) -> Outcome {
     stage.progress.sessions.fetch_add(1, Ordering::Relaxed);
     let begin = session.turns.first().map_or(stage.first_ns, |turn| turn.sent_ns);
     pause_until(stage, stage.begun + scaled(begin.saturating_sub(stage.first_ns), stage.speed));
@@ -76,7 +77,7 @@ pub(super) fn play(stage: &Stage<'_>, place: u32, session: &Session, places: &[O
             let refusal = None;
             let mut player = Player { stage, wire, framer, buffer, waiting, refusal, outcome, place, open: None };
             let done = match player.set_up() {
-                Ok(()) => player.run(session, places),
+                Ok(()) => player.run(session),
                 Err(error) => {
                     player.outcome.broken += 1;
                     player.outcome.tell(|| format!("session {}, settings: {}", session.number, error.words("")));
@@ -92,12 +93,16 @@ pub(super) fn play(stage: &Stage<'_>, place: u32, session: &Session, places: &[O
             (outcome, 0)
         }
     };
-    // Nobody must wait for commits that will never happen.
-    if let Some(order) = stage.order {
-        places.iter().skip(done).flatten().for_each(|place| order.finish(*place));
-    }
+    give_up(stage, place, session, done);
     stage.progress.sessions.fetch_sub(1, Ordering::Relaxed);
     outcome
+}
+
+/// Marks the round trips from `done` on as done: nobody must wait for what will never happen.
+pub(super) fn give_up(stage: &Stage<'_>, place: u32, session: &Session, done: usize) {
+    if let Some(order) = stage.order {
+        (done..session.turns.len()).for_each(|turn| order.finish(place as usize, turn));
+    }
 }
 
 fn scaled(length_ns: u64, speed: f64) -> Duration {
@@ -138,7 +143,7 @@ impl Player<'_> {
     }
 
     /// Runs the round trips; returns how many were done.
-    fn run(&mut self, session: &Session, places: &[Option<usize>]) -> usize {
+    fn run(&mut self, session: &Session) -> usize {
         let mut free_ns = None;
         for (at, turn) in session.turns.iter().enumerate() {
             if self.stage.stop.load(Ordering::Relaxed) {
@@ -149,15 +154,13 @@ impl Player<'_> {
                 pause_until(self.stage, Instant::now() + think);
             }
             free_ns = turn.done_ns;
-            let order = self.stage.order;
-            if let (Some(order), Some(moment_ns)) = (order, moment(turn))
-                && !order.wait(moment_ns)
-            {
+            let (order, place) = (self.stage.order, self.place as usize);
+            if order.is_some_and(|order| !order.begin(place, at, self.stage.stop)) {
                 self.outcome.out_of_order += 1;
             }
             let done = self.turn(session.number, turn);
-            if let (Some(order), Some(Some(place))) = (order, places.get(at)) {
-                order.finish(*place);
+            if let Some(order) = order {
+                order.finish(place, at);
             }
             if let Err(error) = done {
                 self.outcome.broken += 1;
@@ -169,7 +172,10 @@ impl Player<'_> {
                 return at + 1;
             }
         }
-        let _ = self.wire.send(&message(b'X', b""));
+        // A session has ended when the server has let go of what it held.
+        if self.wire.send(&message(b'X', b"")).is_ok() {
+            while self.next().is_ok() {}
+        }
         session.turns.len()
     }
 
@@ -215,7 +221,7 @@ impl Player<'_> {
                 b'C' | b's' | b'I' | b'D' => answers.push(said),
                 b'E' => {
                     let body = state_of(&said.body).to_vec();
-                    answers.push(Said { tag: b'E', body, is_whole: true });
+                    answers.push(Said { tag: b'E', body, is_whole: true, places: None });
                 }
                 _ => {}
             }
@@ -246,7 +252,8 @@ impl Player<'_> {
     fn send(&mut self, said: &[Said]) -> Result<(), WireError> {
         let mut out = Vec::new();
         for one in said {
-            match self.stage.ids.mapped(one.tag, &one.body) {
+            let places = one.places.as_ref();
+            match places.and_then(|places| self.stage.ids.mapped(one.tag, &one.body, places)) {
                 Some((body, count)) => {
                     self.outcome.mapped += count;
                     out.extend_from_slice(&message(one.tag, &body));
@@ -268,7 +275,8 @@ impl Player<'_> {
                     |tag| if matches!(tag, b'd' | b'T' | b'N' | b'S') { 0 } else { 1 << 16 },
                     |m| {
                         if matches!(m.tag, b'C' | b's' | b'I' | b'D' | b'E' | b'Z' | b'G') {
-                            waiting.push(Said { tag: m.tag, body: m.body.to_vec(), is_whole: m.is_whole() });
+                            let (tag, body, is_whole) = (m.tag, m.body.to_vec(), m.is_whole());
+                            waiting.push(Said { tag, body, is_whole, places: None });
                         }
                     },
                 )
@@ -288,7 +296,7 @@ impl Player<'_> {
         let before = self.outcome.same;
         let (then_ends, then_rows) = ends(&turn.answers);
         let (now_ends, now_rows) = ends(now);
-        learn(self.stage.ids, &then_rows, &now_rows);
+        learn(self.stage.ids, turn, &then_rows, &now_rows);
         for (then, now) in then_ends.iter().zip(&now_ends) {
             let same = match (then.tag, now.tag) {
                 (b'E', b'E') if !is_same_failure(&then.body, &now.body) => {
@@ -366,18 +374,16 @@ fn ends(answers: &[Said]) -> (Vec<&Said>, Vec<Row<'_>>) {
     (found, rows)
 }
 
-/// Learns keys from pairs of rows of one statement in order: first with first, second with second.
-fn learn(ids: &Ids, then: &[Row<'_>], now: &[Row<'_>]) {
-    let mut at = 0;
-    let mut statement = usize::MAX;
-    for (end, row) in then {
-        if *end != statement {
-            statement = *end;
-            at = now.partition_point(|other| other.0 < *end);
+/// Learns keys from pairs of rows of one statement in order: first with first, second with second. Of statements with
+/// another number of rows than in the capture nothing is known.
+fn learn(ids: &Ids, turn: &Turn, then: &[Row<'_>], now: &[Row<'_>]) {
+    for (end, returned) in turn.returned.iter().enumerate() {
+        let of = |rows: &[Row<'_>]| rows.partition_point(|row| row.0 < end)..rows.partition_point(|row| row.0 <= end);
+        let (then, now) = (&then[of(then)], &now[of(now)]);
+        if let Some(returned) = returned.as_ref().filter(|_| then.len() == now.len()) {
+            for ((_, old), (_, new)) in then.iter().zip(now) {
+                keys::learn(ids, returned, old, new);
+            }
         }
-        if let Some((_, new)) = now.get(at).filter(|other| other.0 == *end) {
-            ids.learn(row, new);
-        }
-        at += 1;
     }
 }

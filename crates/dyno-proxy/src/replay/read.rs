@@ -4,14 +4,17 @@
 //! or not; the rows of a COPY follow the server's request for them.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use dyno_evidence::table::read_table;
 
 use super::ReplayError;
+use super::keys::{Places, Returned};
+use crate::capture::END;
 use crate::framing::text;
 
 /// Message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Said {
     /// Type byte.
     pub tag: u8,
@@ -19,6 +22,8 @@ pub struct Said {
     pub body: Vec<u8>,
     /// True if the whole body was kept.
     pub is_whole: bool,
+    /// Places of keys in it; `None` if it has none.
+    pub places: Option<Arc<Places>>,
 }
 
 /// Round trip.
@@ -36,6 +41,10 @@ pub struct Turn {
     pub answers: Vec<Said>,
     /// Transaction status afterwards: `I` for none, `T` for open, `E` for failed.
     pub status: u8,
+    /// Generated keys in the rows of each statement, by the index of its end.
+    pub returned: Vec<Option<Returned>>,
+    /// True if one of its statements changes data although its end does not say so.
+    pub has_writers: bool,
     pub(super) is_copying: bool,
     pub(super) is_closed: bool,
 }
@@ -47,6 +56,8 @@ pub struct Session {
     pub number: u32,
     /// Its round trips.
     pub turns: Vec<Turn>,
+    /// Time at which it ended, by the monotonic clock of the capture [ns]; `None` if it was still open.
+    pub ended_ns: Option<u64>,
     /// Index of the first round trip that the server has not answered yet.
     pub(super) open: usize,
 }
@@ -65,7 +76,11 @@ impl Session {
             turn.is_copying &= !is_over;
             return;
         }
-        if matches!(said.tag, b'X' | b'-' | b'H') {
+        if matches!(said.tag, b'X' | END) {
+            self.ended_ns.get_or_insert(at_ns);
+            return;
+        }
+        if said.tag == b'H' {
             return;
         }
         if self.turns.last().is_none_or(|turn| turn.is_closed) {
@@ -92,6 +107,15 @@ impl Session {
     }
 }
 
+impl Session {
+    /// Returns the time of its first message, and of its end or of the last message if it was still open [ns].
+    pub fn span_ns(&self) -> (u64, u64) {
+        let begin_ns = self.turns.first().map_or(0, |turn| turn.sent_ns);
+        let last_ns = self.turns.last().map_or(begin_ns, |turn| turn.done_ns.unwrap_or(turn.sent_ns));
+        (begin_ns, self.ended_ns.unwrap_or(last_ns).max(begin_ns))
+    }
+}
+
 fn is_simple(turn: &Turn) -> bool {
     turn.said.first().is_some_and(|said| said.tag == b'Q')
 }
@@ -102,7 +126,7 @@ impl Turn {
         self.said.iter().chain(&self.copied).all(|said| said.is_whole)
     }
 
-    /// Returns true if it changes data, according to the ends of its statements.
+    /// Returns true if it changes data, according to the ends of its statements and what is known of their texts.
     pub fn writes(&self) -> bool {
         const READS: [&[u8]; 15] = [
             b"SELECT",
@@ -122,7 +146,41 @@ impl Turn {
             b"DISCARD",
         ];
         let reads = |tag: &[u8]| READS.iter().any(|read| tag.starts_with(read));
-        self.answers.iter().any(|said| said.tag == b'C' && !reads(&said.body))
+        self.answers.iter().any(|said| said.tag == b'C' && (self.has_writers || !reads(&said.body)))
+    }
+
+    /// Returns true if a read-only session refuses it (SQLSTATE 25006), by the ends and the texts of its statements.
+    ///
+    /// Limits: calls of functions that write, and later executions of a prepared statement that locks rows, are not
+    /// known.
+    pub fn needs_writes(&self) -> bool {
+        const TAGS: [&[u8]; 12] = [
+            b"INSERT",
+            b"UPDATE",
+            b"DELETE",
+            b"MERGE",
+            b"CREATE",
+            b"ALTER",
+            b"DROP",
+            b"TRUNCATE",
+            b"COMMENT",
+            b"GRANT",
+            b"REVOKE",
+            b"REFRESH",
+        ];
+        const WORDS: [&str; 6] =
+            [" for update", " for no key update", " for share", " for key share", "nextval(", "setval("];
+        const PARTS: [&str; 5] = ["insert into ", "delete from ", "merge into ", "(update ", "( update "];
+        if self.answers.iter().any(|said| said.tag == b'E') {
+            return false;
+        }
+        let is_write = |said: &Said| said.tag == b'C' && TAGS.iter().any(|tag| said.body.starts_with(tag));
+        let is_text = |sql: &[u8]| {
+            let text = dyno_evidence::normal::normal(sql).to_ascii_lowercase();
+            let is_within = text.starts_with("with ") && PARTS.iter().any(|part| text.contains(part));
+            text.starts_with("create ") || is_within || WORDS.iter().any(|word| text.contains(word))
+        };
+        !self.copied.is_empty() || self.answers.iter().any(is_write) || self.texts().any(is_text)
     }
 
     /// Returns the texts of its statements.
@@ -182,6 +240,7 @@ pub fn each_message(run: &Path, mut take: impl FnMut(Kept)) -> Result<(), Replay
                         tag: tags.get(at).and_then(|key| first_bytes.get(*key as usize)).copied().unwrap_or(0),
                         body,
                         is_whole,
+                        places: None,
                     },
                 });
             }

@@ -91,7 +91,7 @@ impl SetUp {
 }
 
 fn preparing(said: &Said) -> Turn {
-    let sync = Said { tag: b'S', body: Vec::new(), is_whole: true };
+    let sync = Said { tag: b'S', body: Vec::new(), is_whole: true, places: None };
     Turn { said: vec![said.clone(), sync], status: b'I', ..Turn::default() }
 }
 
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn said(tag: u8, body: &[u8]) -> Said {
-        Said { tag, body: body.to_vec(), is_whole: true }
+        Said { tag, body: body.to_vec(), is_whole: true, places: None }
     }
 
     fn turn(sent_ns: u64, status: u8, sent: Vec<Said>, ends: &[u8]) -> Turn {

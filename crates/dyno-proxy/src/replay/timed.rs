@@ -115,14 +115,12 @@ pub fn told(sessions: &[Session]) -> Json {
     let (mut first_ns, mut last_ns) = (u64::MAX, 0);
     for session in sessions {
         let mut inside = false;
-        let begin_ns = session.turns.first().map_or(0, |turn| turn.sent_ns);
-        let mut end_ns = begin_ns;
+        let (begin_ns, end_ns) = session.span_ns();
         for turn in session.turns.iter().filter(|turn| turn.is_whole() && turn.done_ns.is_some()) {
             turns += 1;
             let does = inside || turn.answers.iter().any(is_end);
             inside = turn.status != b'I';
             transactions += u64::from(does && !inside);
-            end_ns = turn.done_ns.unwrap_or(end_ns);
         }
         transactions += u64::from(inside);
         edges.push((begin_ns, 1_i64));
@@ -148,7 +146,7 @@ mod tests {
     use super::*;
 
     fn turn(sent_ns: u64, done_ns: u64, status: u8) -> Turn {
-        let end = Said { tag: b'C', body: b"SELECT 1\0".to_vec(), is_whole: true };
+        let end = Said { tag: b'C', body: b"SELECT 1\0".to_vec(), is_whole: true, places: None };
         Turn { sent_ns, done_ns: Some(done_ns), status, answers: vec![end], ..Turn::default() }
     }
 
@@ -169,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_first_failure_counts_and_is_known_where_the_capture_had_it() {
-        let said = |tag, body: &[u8]| Said { tag, body: body.to_vec(), is_whole: true };
+        let said = |tag, body: &[u8]| Said { tag, body: body.to_vec(), is_whole: true, places: None };
         let then = Turn { answers: vec![said(b'E', b"23505")], ..Turn::default() };
         let mut one = Timed::begin(0, 5);
         one.add(Duration::from_nanos(7), &then, &[said(b'C', b"UPDATE 3\0"), said(b'E', b"23505")]);

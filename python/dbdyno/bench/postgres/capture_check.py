@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.evidence.captures import captured
@@ -33,16 +33,33 @@ def with_capture(plan: Plan) -> Plan:
     if folder is None:
         return plan
     told = json.loads(_core.captured(captured(Path(folder)).path))
-    sessions = told["sessions"] if plan.workload.speed == FASTEST else told["at_once"]
-    if told["sessions"] > SESSIONS_MOST:
-        raise PlanError(f"{told['sessions']:,} sessions; a plan has at most {SESSIONS_MOST:,}", where=folder)
+    sessions = told["at_once"]
+    if sessions > SESSIONS_MOST:
+        raise PlanError(f"{sessions:,} sessions at once; a plan has at most {SESSIONS_MOST:,}", where=folder)
     if not told["transactions"]:
         raise PlanError("no round trip of the capture was answered: there is nothing to time", where=folder)
+    if plan.workload.template is None and not plan.workload.setup:
+        _refuse_writes(folder, told)
     return replace(
         plan,
         sessions=sessions,
         schedule=replace(plan.schedule, turn_transactions=told["transactions"]),
         watch=replace(plan.watch, overhead_blocks=0),
+    )
+
+
+def _refuse_writes(folder: str, told: Mapping[str, Any]) -> None:
+    """Refuse a capture that writes, because without a database to copy its sessions are read-only."""
+    if not told["writes"] and not told["lifts"]:
+        return
+    does = (
+        f"writes in {told['writes']:,} of {told['turns']:,} round trips" if told["writes"] else "lifts read-only mode"
+    )
+    raise PlanError(
+        f"the capture {does}, and the plan names no database that it may write to: these would fail (25006)",
+        where=folder,
+        next_step='add to [workload]: template = "NAME OF A DATABASE"  # as it was when the capture began; each turn'
+        " writes to a copy of it",
     )
 
 

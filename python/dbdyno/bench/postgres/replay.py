@@ -16,10 +16,13 @@ import json
 import secrets
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.clients.external_load import Part
+from dbdyno.bench.postgres.keys.plan import key_plan
+from dbdyno.evidence.capture_keys import KeyPlan, unmapped
 from dbdyno.evidence.captures import LIMITS
 from dbdyno.study.plan.replay import NAME, times
 
@@ -46,6 +49,8 @@ class Replays(Part):
         self.statement = self.core.statement_names().index(NAME)
         self.token = secrets.token_hex(4)
         self.template = ready.plan.workload.template
+        self.keys: dict[str, KeyPlan] = {}
+        """Places of keys, by server; empty where sessions are read-only, because they generate none."""
         self.copied_ns: dict[int, int] = {}
         self.fresh: set[int] = set()
         self.player: Any = None
@@ -126,6 +131,17 @@ class Replays(Part):
             self.around.note(f"a copy of the database took {took:.2f} s; each turn has one")
         self.copied_ns[arm] = time.monotonic_ns() - began
         self.fresh.add(arm)
+        self._read_keys(target)
+
+    def _read_keys(self, target: Postgres) -> None:
+        """Find the keys in the capture's statements by the catalog of a copy, once for each server."""
+        if target.safe_dsn in self.keys:
+            return
+        with _server_errors(target, "its catalog"):
+            plan = key_plan(target.in_database(self._copy), Path(str(self.ready.plan.workload.replay)))
+        self.keys[target.safe_dsn] = plan
+        for sentence in unmapped(plan):
+            self.around.note(sentence)
 
     def disconnect(self, arm: int) -> None:
         """Drop the arm's copy."""
@@ -219,6 +235,7 @@ class Replays(Part):
             "writes": self.writes,
             "session_sql": own["session_sql"],
             "timed": True,
+            "keys": self.keys.get(self.ready.arms[arm].target.safe_dsn, KeyPlan()).request(),
         }
 
     def _keep(

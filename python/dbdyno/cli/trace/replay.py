@@ -6,16 +6,21 @@ import contextlib
 import json
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from dbdyno.cli.output import show_line
+from dbdyno.base.json_types import JsonObject
+from dbdyno.cli.output import form_of, show_line, write_text
 
 if TYPE_CHECKING:
-    from dbdyno.trace.proxy.replay import Replaying
+    from dbdyno.bench.postgres.replay_watch import Watch
+    from dbdyno.trace.proxy.replay import Replaying, Wanted
 
+_FORMATS = ("text", "json")
+_MEASURED = {"wal": "WAL", "temp": "temporary files", "checkpoints": "checkpoints", "waits": "waits"}
 _LOOK_S = 0.05
 _SHOWN_S = 1.0
 
@@ -45,41 +50,92 @@ _SHOWN_S = 1.0
     help="Replay only transactions that begin at least this long after the first message.",
 )
 @click.option("--to", "end", metavar="TIME", help="Replay only transactions that begin before this time.")
+@click.option("--format", "form", type=click.Choice(_FORMATS), help="Output format; --json means json.")
 @click.option(
-    "--format", "form", type=click.Choice(("text", "json")), default="text", show_default=True, help="Output format."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write to this file; its suffix selects the format (txt, json).",
 )
 def command(
-    run: Path, dsn: str, speed: str, order: str, writes: bool, begin: str | None, end: str | None, form: str
+    run: Path,
+    dsn: str,
+    speed: str,
+    order: str,
+    writes: bool,
+    begin: str | None,
+    end: str | None,
+    form: str | None,
+    output: Path | None,
 ) -> None:
     """Run again what `trace proxy --binds` or `trace import --log` captured in RUN: sessions, messages, think times.
 
-    Numbers of rows and SQLSTATEs are held against those of the capture; keys that RETURNING gave then are replaced by
-    those that it gives now. Exit 1 where answers differ.
+    Numbers of rows and SQLSTATEs are held against those of the capture. Where INSERT ... RETURNING gives another key
+    than then, it is sent in its place wherever a statement compares or writes that key, and nowhere else. Exit 1 where
+    answers differ.
 
     \b
     dbdyno trace replay runs/now --target postgresql://localhost/copy --writes
     dbdyno trace replay runs/now --target postgresql://localhost/copy --writes --speed max --order commit
-    dbdyno trace replay runs/now --target postgresql://localhost/copy --from 10min --to 12min
+    dbdyno trace replay runs/now --target postgresql://localhost/copy --from 10min --to 12min -o replay.json
     """
+    from dbdyno.bench.postgres.keys.plan import key_plan
+    from dbdyno.bench.postgres.replay_watch import watched
     from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.evidence.capture_keys import KeyPlan
     from dbdyno.evidence.captures import captured
-    from dbdyno.trace.proxy.replay import Wanted, differences, replaying, sentences, speed_of
+    from dbdyno.trace.proxy.replay import Wanted, differences, replaying, speed_of
 
+    kind = form_of(form, output, _FORMATS, "text")
     wanted = Wanted(speed_of(speed), order == "commit", writes, *_part(begin, end))
-    captured(run)
-    connection = Postgres.open(dsn).conninfo()
-    with replaying(run, connection, wanted) as it:
-        _wait(it)
-    report = it.report
-    if form == "json":
-        click.echo(json.dumps(report, indent=1))
+    path = captured(run).path
+    target = Postgres.open(dsn)
+    # Sessions that are read-only generate no keys.
+    keys = key_plan(target, path, wanted.from_ns, wanted.to_ns) if writes else KeyPlan()
+    with watched(target) as watch, replaying(run, target.conninfo(), wanted, keys) as it:
+        _wait(it, watch)
+    report = {**it.report, "server": watch.report}
+    text = (
+        f"{json.dumps(report, indent=1)}\n"
+        if kind == "json"
+        else "".join(f"{line}\n" for line in _lines(report, wanted))
+    )
+    if output is not None:
+        write_text(output, text)
     else:
-        for sentence in sentences(report, wanted):
-            click.echo(sentence)
-        for line in report["told"]:
-            click.echo(f"  {line}")
+        click.echo(text, nl=False)
     if differences(report):
         raise click.exceptions.Exit(1)
+
+
+def _lines(report: JsonObject, wanted: Wanted) -> Iterator[str]:
+    """Yield the lines of a report as text."""
+    from dbdyno.trace.proxy.replay import sentences
+
+    yield from sentences(report, wanted)
+    yield from _server(report["server"])
+    yield from (f"  {line}" for line in report["told"])
+
+
+def _server(report: JsonObject) -> Iterator[str]:
+    """Yield sentences about what the target's server did."""
+    from dbdyno.stats.wording import size
+
+    parts = []
+    if "wal_bytes" in report:
+        parts.append(f"{size(report['wal_bytes'])} of WAL")
+    if "temp_bytes" in report:
+        parts.append(f"{size(report['temp_bytes'])} of temporary files in this database")
+    if "checkpoints_timed" in report:
+        parts.append(f"{report['checkpoints_timed']} timed and {report['checkpoints_requested']} requested checkpoints")
+    if parts:
+        yield f"Meanwhile on the target's server: {', '.join(parts)}."
+    if active := sum(report["waits"].values()):
+        shares = ", ".join(f"{name} {count / active:.0%}" for name, count in report["waits"].items())
+        mean = f"{active / report['samples']:.1f} on average in {report['samples']:,} samples"
+        yield f"Active sessions: {mean}; {shares}."
+    for name, why in report["missing"].items():
+        yield f"Not known of the target: {_MEASURED[name]} ({why})."
 
 
 def _part(begin: str | None, end: str | None) -> tuple[int | None, int | None]:
@@ -92,12 +148,13 @@ def _part(begin: str | None, end: str | None) -> tuple[int | None, int | None]:
     return from_ns, to_ns
 
 
-def _wait(it: Replaying) -> None:
+def _wait(it: Replaying, watch: Watch) -> None:
     """Wait until the replay ends or Ctrl-C, with a line of figures on a terminal."""
     shows, shown_at = sys.stderr.isatty(), time.monotonic()
     with contextlib.suppress(KeyboardInterrupt):
         while not it.is_over():
             time.sleep(_LOOK_S)
+            watch.look()
             if shows and time.monotonic() - shown_at >= _SHOWN_S:
                 shown_at = time.monotonic()
                 at = it.look()

@@ -1,8 +1,10 @@
 """Replay of a proxy's capture: `replaying` runs it, `sentences` describes the result.
 
-with replaying(Path("runs/now"), connection, Wanted(speed=1.0)) as it:
+with replaying(Path("runs/now"), connection, Wanted(speed=1.0), KeyPlan()) as it:
     ...
 it.report["rows_differ"]
+
+Keys are mapped where the plan of keys says so; an empty one maps none.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from typing import Any
 
 from dbdyno import _core
 from dbdyno.base.errors import TraceError
+from dbdyno.evidence.capture_keys import KeyPlan
+from dbdyno.evidence.capture_keys import sentences as key_sentences
 from dbdyno.evidence.captures import LIMITS, captured
 
 FASTEST = 0.0
@@ -76,7 +80,7 @@ def speed_of(text: str) -> float:
 
 
 @contextlib.contextmanager
-def replaying(folder: Path, connection: Mapping[str, Any], wanted: Wanted) -> Iterator[Replaying]:
+def replaying(folder: Path, connection: Mapping[str, Any], wanted: Wanted, keys: KeyPlan) -> Iterator[Replaying]:
     """Run a capture again until it is over; stop it if the block ends earlier.
 
     Raises:
@@ -92,6 +96,7 @@ def replaying(folder: Path, connection: Mapping[str, Any], wanted: Wanted) -> It
         "writes": wanted.writes,
         "from_ns": wanted.from_ns,
         "to_ns": wanted.to_ns,
+        "keys": keys.request(),
     }
     made = Replaying(_core.Replay(json.dumps(request)))
     try:
@@ -99,7 +104,7 @@ def replaying(folder: Path, connection: Mapping[str, Any], wanted: Wanted) -> It
     finally:
         if not made.is_over():
             made.stop()
-        made.report = json.loads(made.player.finish())
+        made.report = keys.result(json.loads(made.player.finish()))
 
 
 def differences(report: Mapping[str, Any]) -> int:
@@ -134,20 +139,10 @@ def sentences(report: Mapping[str, Any], wanted: Wanted) -> list[str]:
         found.append(_cut(report, wanted))
     if report["fails_now"] and not wanted.writes:
         found.append("Sessions were read-only, so whatever writes failed: --writes lets them write to a copy.")
-    if report["ids"]:
-        found.append(
-            f"{report['ids']:,} generated keys are others now; {report['mapped']:,} values that were sent were replaced"
-            " by them."
-        )
-    if report["early"]:
-        found.append(
-            f"{report['early']:,} of these keys had been sent as numbers before they were given: something that is no"
-            " key has the same numbers, and there, too, they were replaced. Look at the sums of such columns in the"
-            " copy, or capture against a copy whose sequences begin elsewhere."
-        )
+    found.extend(key_sentences(report))
     if wanted.order:
         late = report["out_of_order"]
-        but = f", but {late:,} waits for one took too long and timed out" if late else ""
+        but = f", but {late:,} waits were given up: the server did not answer what was to come first" if late else ""
         found.append(f"{report['commits']:,} commits kept their order{but}.")
     if wanted.speed != FASTEST and report["late_ns"] > 100_000_000:
         found.append(
@@ -178,11 +173,6 @@ def _headline(report: Mapping[str, Any]) -> str:
         parts.append(f"{report['broken']:,} sessions could not go on")
     if report["stopped"]:
         parts.append("it was stopped before its end")
-    if not parts and report["early"]:
-        return (
-            f"The same numbers of rows and errors in {report['same']:,} statements, but values may differ: numbers that"
-            " are no keys may have been replaced as keys."
-        )
     uncounted = report.get("uncounted", 0)
     if not parts and uncounted:
         return (

@@ -1,0 +1,121 @@
+"""What a server does during a replay: waits of its active sessions, WAL, temporary files and checkpoints.
+
+    with watched(target) as watch:
+        while ...: watch.look()
+    watch.report["wal_bytes"]
+
+WAL and checkpoints are those of the whole server, temporary files those of the database, waits those of this role's
+sessions in it. What the role or the version does not show is named with its reason, and the replay goes on.
+
+Limits: waits are sampled, so `waits` are numbers of samples; a busy server may be sampled less often than asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, LiteralString
+
+if TYPE_CHECKING:
+    from dbdyno.base.json_types import JsonObject
+from dbdyno.bench.postgres.server import Connection, Postgres
+
+_SAMPLED_S = 0.1
+"""Time between two samples of active sessions [s]."""
+_FRESH_SINCE = 150_000
+"""Server version from which counters of ended sessions are visible at once."""
+_FRESH_S = 0.6
+"""Time after which older servers show them [s]."""
+_CHECKPOINTER_SINCE = 170_000
+_ACTIVE: LiteralString = """
+select /* dbdyno */ coalesce(wait_event_type, 'CPU'), count(*) from pg_stat_activity
+where state = 'active' and datname = current_database() and usename = current_user and pid <> pg_backend_pid()
+group by 1
+"""
+_WAL: LiteralString = "select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint"
+_TEMP: LiteralString = "select temp_bytes, temp_files from pg_stat_database where datname = current_database()"
+_CHECKPOINTS: LiteralString = "select num_timed, num_requested from pg_stat_checkpointer"
+_CHECKPOINTS_BEFORE: LiteralString = "select checkpoints_timed, checkpoints_req from pg_stat_bgwriter"
+_NAMES = {
+    "wal": ("wal_bytes",),
+    "temp": ("temp_bytes", "temp_files"),
+    "checkpoints": ("checkpoints_timed", "checkpoints_requested"),
+}
+
+
+class Watch:
+    """Counters of a server at the begin of a replay, and samples of its sessions; `told` is the result at the end."""
+
+    def __init__(self, conn: Connection) -> None:
+        self.conn = conn
+        self.missing: dict[str, str] = {}
+        self.waits: Counter[str] = Counter()
+        self.samples = 0
+        self.report: JsonObject = {}
+        self.before = self._counters()
+        self._sampled_s = time.monotonic()
+
+    def _questions(self) -> dict[str, LiteralString]:
+        is_new = self.conn.info.server_version >= _CHECKPOINTER_SINCE
+        return {"wal": _WAL, "temp": _TEMP, "checkpoints": _CHECKPOINTS if is_new else _CHECKPOINTS_BEFORE}
+
+    def _counters(self) -> dict[str, tuple[int, ...]]:
+        found = {}
+        for name, question in self._questions().items():
+            rows = self._asked(name, question)
+            if rows:
+                found[name] = tuple(int(value) for value in rows[0])
+        return found
+
+    def _asked(self, name: str, question: LiteralString) -> list[tuple[Any, ...]]:
+        """Return the rows of a question, or none if the server refuses it; the reason is kept."""
+        import psycopg
+
+        if name in self.missing:
+            return []
+        try:
+            return self.conn.execute(question).fetchall()
+        except psycopg.Error as error:
+            self.missing[name] = str(error).splitlines()[0] if str(error) else type(error).__name__
+            return []
+
+    def look(self) -> None:
+        """Sample the active sessions, unless that was done a moment ago."""
+        if time.monotonic() - self._sampled_s < _SAMPLED_S:
+            return
+        self._sampled_s = time.monotonic()
+        rows = self._asked("waits", _ACTIVE)
+        self.samples += "waits" not in self.missing
+        self.waits.update({str(name): int(count) for name, count in rows})
+
+    def end(self) -> None:
+        """Read the counters again, and put the result together."""
+        if self.conn.info.server_version < _FRESH_SINCE:
+            time.sleep(_FRESH_S)
+        after = self._counters()
+        found: JsonObject = {}
+        for name, names in _NAMES.items():
+            if name not in self.before or name not in after:
+                continue
+            grown = [now - then for then, now in zip(self.before[name], after[name], strict=True)]
+            if min(grown) < 0:
+                self.missing[name] = "the statistics were reset meanwhile"
+                continue
+            found.update(zip(names, grown, strict=True))
+        self.report = {
+            **found,
+            "samples": self.samples,
+            "waits": dict(self.waits.most_common()),
+            "missing": self.missing,
+        }
+
+
+@contextlib.contextmanager
+def watched(target: Postgres) -> Iterator[Watch]:
+    """Watch a server until the block ends."""
+    with contextlib.closing(target.connect(statement_timeout_ms=2000, lock_timeout_ms=500)) as conn:
+        watch = Watch(conn)
+        yield watch
+        watch.end()

@@ -1,0 +1,107 @@
+"""Places of keys in the statements of a capture: what the core of a replay is given, and what it reports about them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from dbdyno.base.json_types import JsonObject
+
+_PARAMETER = re.compile(r"'p(\d+)x\d+'")
+_LITERAL = re.compile(r"'l\d+'|\b1\d{6}\b")
+_SHOWN = 3
+_LONGEST = 100
+
+
+class Place(NamedTuple):
+    """A parameter (from 1) or literal (from 0) that is a key: its number, its key space, and whether it is an array."""
+
+    number: int
+    space: int
+    is_array: bool
+
+
+@dataclass
+class Places:
+    """Places of keys in a text.
+
+    `returns` has for each of its statements the key space of each returned column, or None if it has no new keys;
+    `writes` is True if it changes data, or may do so, although the end of its statement says SELECT.
+    """
+
+    shape: str
+    parameters: list[Place] = field(default_factory=list)
+    literals: list[Place] = field(default_factory=list)
+    returns: list[list[int | None]] = field(default_factory=list)
+    writes: bool = False
+
+    def worth(self) -> bool:
+        """Return True if there is anything to know: a key, or a write."""
+        returned = any(space is not None for columns in self.returns for space in columns)
+        return bool(self.parameters or self.literals or returned or self.writes)
+
+
+@dataclass
+class KeyPlan:
+    """Key spaces by name and kind, and the places of keys in each statement of a capture.
+
+    `unread` are statements that could not be parsed, `mixed` those in which a parameter is a key in one place and
+    something else in another, each with the number of times that it was sent; nothing is mapped there.
+    """
+
+    names: Sequence[str] = ()
+    kinds: Sequence[str] = ()
+    statements: list[Places] = field(default_factory=list)
+    unread: list[tuple[str, int]] = field(default_factory=list)
+    mixed: list[tuple[str, int]] = field(default_factory=list)
+    count: int = 0
+
+    def request(self) -> JsonObject:
+        """Return the plan as the core takes it."""
+        return {"spaces": list(self.kinds), "statements": [vars(places) for places in self.statements]}
+
+    def result(self, report: Mapping[str, Any]) -> JsonObject:
+        """Return the core's report with names for key spaces, and with the statements in which nothing was mapped."""
+        counted = [
+            {"space": name, "keys": keys, "mapped": mapped}
+            for name, (keys, mapped) in zip(self.names, report["keys"], strict=True)
+            if keys or mapped
+        ]
+        left = {
+            name: [{"statement": shape, "times": times} for shape, times in statements]
+            for name, statements in (("unread", self.unread), ("mixed", self.mixed))
+        }
+        return {**report, "keys": counted, **left, "unmapped": list(unmapped(self))}
+
+
+def sentences(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield sentences about the keys of a replay."""
+    if report["ids"]:
+        by = ", ".join(f"{one['space']}: {one['keys']:,}" for one in report["keys"] if one["keys"])
+        yield (
+            f"{report['ids']:,} generated keys are others now ({by}); {report['mapped']:,} values that were sent as"
+            " these keys were replaced by them, every other value was sent as captured."
+        )
+    yield from report["unmapped"]
+
+
+def unmapped(plan: KeyPlan) -> Iterator[str]:
+    """Yield sentences about statements in which no key is mapped although there may be one."""
+    reasons = (
+        (plan.unread, "could not be parsed, so no key is mapped in them"),
+        (plan.mixed, "use one parameter as a key and as something else, so it is sent as captured"),
+    )
+    for statements, why in reasons:
+        if statements:
+            times = sum(times for _, times in statements)
+            shown = "; ".join(_short(shape) for shape, _ in statements[:_SHOWN])
+            more = f"; and {len(statements) - _SHOWN:,} more" if len(statements) > _SHOWN else ""
+            yield f"{len(statements):,} of {plan.count:,} statements, sent {times:,} times, {why}: {shown}{more}."
+
+
+def _short(shape: str) -> str:
+    """Return the beginning of a statement, with marks as they are usually written."""
+    text = _PARAMETER.sub(r"$\1", _LITERAL.sub("?", " ".join(shape.split())))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -1,0 +1,104 @@
+"""A replay changes keys that the server made anew, and no other value: the same tables as the capture left."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from proxy_help import pgbench, place, proxied, through
+from psycopg.conninfo import make_conninfo
+from random_statements import LEFT, TABLES, Statements
+from record_help import session
+
+from command_line import dbdyno
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+
+LINES = (
+    "create table account (id int primary key, v bigint not null)",
+    "insert into account select i, 0 from generate_series(1, 100) i",
+    "create table line (id serial primary key, account int not null, v int not null, seen int default 0)",
+)
+ORDER = r"""
+\set account random(1, 100)
+\set v random(1, 100)
+insert into line (account, v) values (:account, :v) returning id \gset
+select v from line where id = :id;
+update account set v = v + :v where id = :account;
+update line set seen = seen + :v where id = :id;
+"""
+CASES, STEPS = 3, 60
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[EmbeddedPostgres]:
+    with EmbeddedPostgres() as running:
+        yield running
+
+
+def made(engine: EmbeddedPostgres, name: str, *statements: str) -> dict[str, Any]:
+    """A new database with what these statements make."""
+    with session(engine) as own:
+        own.execute(f'drop database if exists "{name}"')
+        own.execute(f'create database "{name}"')
+    where = {**engine.conninfo(), "dbname": name}
+    with psycopg.connect(**where, autocommit=True) as own:
+        for statement in statements:
+            own.execute(statement)
+    return where
+
+
+def asked(where: dict[str, Any], question: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(**where, autocommit=True) as connection:
+        return connection.execute(question).fetchall()
+
+
+def replayed(run: Path, copy: dict[str, Any], *words: str) -> dict[str, Any]:
+    """The report of a replay that may write, as fast as it can."""
+    options = ("--writes", "--speed", "max", "--format", "json", *words)
+    done = dbdyno("trace", "replay", run, "--target", make_conninfo("", **copy), *options)
+    assert done.returncode in (0, 1), done.stderr
+    return dict(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize("protocol", ["prepared", "extended", "simple"])
+def test_four_sessions_whose_numbers_look_like_keys_leave_the_same_sums(
+    engine: EmbeddedPostgres, tmp_path: Path, protocol: str
+) -> None:
+    """Sums of a column that is no key were others: its numbers, 1 to 100, were replaced where a key had them."""
+    first = made(engine, "first", *LINES)
+    copy = made(engine, "copy", *LINES, "select setval('line_id_seq', 37)")
+    script = tmp_path / "order.sql"
+    script.write_text(ORDER)
+    with proxied(engine, tmp_path / "run", binds=True) as it:
+        where = {**place(engine, it), "dbname": "first"}
+        pgbench(engine, where, "-n", "-M", protocol, "-f", script, "-c", 4, "-j", 2, "-t", 50, "--random-seed", 42)
+    told = replayed(tmp_path / "run", copy)
+    sums = "select (select sum(v) from account), count(*), sum(v), sum(seen), sum(account) from line"
+    assert asked(copy, sums) == asked(first, sums)
+    assert asked(copy, "select count(*) from line where v <> seen") == [(0,)], "each key is that of its own row"
+    assert told["ids"] == 200
+
+
+def test_any_statements_whose_result_is_certain_leave_equal_tables(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    """Property: whatever sequences and random keys give in the copy, its tables are those of the original."""
+    seed = int(os.environ.get("DBDYNO_REPLAY_SEED", secrets.randbelow(2**31)))
+    print(f"DBDYNO_REPLAY_SEED={seed}")
+    for number in range(CASES):
+        drawn = random.Random(seed + number)
+        sequences = [f"select setval('{name}_id_seq', {drawn.randint(1, 99)})" for name in ("account", "entry")]
+        first, copy = made(engine, "drawn", *TABLES), made(engine, "drawn_copy", *TABLES, *sequences)
+        run = tmp_path / f"run-{number}"
+        with proxied(engine, run, binds=True) as it:
+            Statements(seed + number, lambda at=it: through(engine, at, dbname="drawn")).go(STEPS)
+        told = replayed(run, copy, "--order", "commit")
+        for table, question in LEFT.items():
+            assert asked(copy, question) == asked(first, question), f"seed {seed + number}: {table}"
+        assert [told[key] for key in ("fails_now", "rows_differ", "unread", "mixed")] == [0, 0, [], []], told["told"]
+        assert told["ids"] > 0

@@ -1,0 +1,144 @@
+"""The order of a replay: sessions after those that had ended, commits and what they see as they were captured."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from proxy_help import proxied, through
+from record_help import session
+from test_replay_keys import asked, made, replayed
+
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+
+TABLES = (
+    "create table counter (id int primary key, v bigint)",
+    "insert into counter select i, 1 from generate_series(1, 4) i",
+    "create table seen (n int, v bigint)",
+)
+NEXT = "update counter set v = (v * 3 + %s) %% 1000003 where id = %s"
+"""An update whose result depends on the order of updates."""
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[EmbeddedPostgres]:
+    with EmbeddedPostgres() as running:
+        yield running
+
+
+def held(where: dict[str, Any]) -> list[list[tuple[Any, ...]]]:
+    """What the tables hold."""
+    return [asked(where, "select * from counter order by id"), asked(where, "select * from seen order by n, v")]
+
+
+def test_sessions_that_came_one_after_the_other_do_so_at_any_speed(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    """With --speed max all sessions began at once."""
+    first, copy = made(engine, "one", *TABLES), made(engine, "one_copy", *TABLES)
+    with proxied(engine, tmp_path / "run", binds=True) as it, through(engine, it, dbname="one") as always:
+        for number in range(25):
+            with through(engine, it, dbname="one") as connection:
+                connection.execute(NEXT, [number, 1])
+                connection.execute("insert into seen select %s, v from counter where id = 1", [number])
+            always.execute("select 1")
+    told = replayed(tmp_path / "run", copy)
+    assert held(copy) == held(first)
+    assert (told["sessions"], told["fails_now"]) == (26, 0)
+
+
+def test_sessions_that_were_open_together_are_open_together(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    copy = made(engine, "both_copy", *TABLES)
+    made(engine, "both", *TABLES)
+    with proxied(engine, tmp_path / "run", binds=True) as it:
+        one, other = (through(engine, it, dbname="both") for _ in range(2))
+        one.execute("select pg_advisory_lock(7)")
+        blocked = threading.Thread(target=other.execute, args=["select pg_advisory_lock(7)"])
+        blocked.start()
+        one.execute("select pg_sleep(.1)")
+        one.close()
+        blocked.join()
+        other.close()
+    told = replayed(tmp_path / "run", copy)
+    assert (told["turns"], told["same"]) == (3, 3), told["told"]
+
+
+def test_commits_keep_their_order_and_what_each_had_seen(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    """A statement of an open transaction saw in the replay what was committed after it in the capture."""
+    first, copy = made(engine, "seen", *TABLES), made(engine, "seen_copy", *TABLES)
+    with proxied(engine, tmp_path / "run", binds=True) as it:
+        one, other = (through(engine, it, dbname="seen") for _ in range(2))
+        for number in range(40):
+            one.execute("begin")
+            one.execute("insert into seen select %s, v from counter where id = 1", [number])
+            other.execute(NEXT, [number, 1])
+            one.execute("commit")
+        one.close(), other.close()
+    told = replayed(tmp_path / "run", copy, "--order", "commit")
+    assert held(copy) == held(first)
+    assert (told["commits"], told["out_of_order"]) == (80, 0)
+
+
+def test_transactions_that_wait_for_locks_of_each_other_get_them_as_then(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    first, copy = made(engine, "locks", *TABLES), made(engine, "locks_copy", *TABLES)
+
+    def work(own: psycopg.Connection[Any], number: int) -> None:
+        for at in range(20):
+            own.execute("begin")
+            own.execute(NEXT, [number * 100 + at, 1])
+            own.execute(NEXT, [at, 2 + (number + at) % 3])
+            own.execute("commit")
+        own.close()
+
+    with proxied(engine, tmp_path / "run", binds=True) as it:
+        sessions = [through(engine, it, dbname="locks") for _ in range(4)]
+        threads = [threading.Thread(target=work, args=[own, number]) for number, own in enumerate(sessions)]
+        [one.start() for one in threads], [one.join() for one in threads]
+    told = replayed(tmp_path / "run", copy, "--order", "commit")
+    assert held(copy) == held(first)
+    assert (told["commits"], told["out_of_order"], told["same"]) == (80, 0, 320)
+
+
+def test_a_select_that_writes_keeps_its_place_among_the_commits(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    """The end of `with made as (insert ...) select ...` says SELECT, and it was not ordered."""
+    function = (
+        "create function book(n int) returns bigint language sql as"
+        " $$ update counter set v = (v * 3 + n) % 1000003 where id = 1 returning v $$"
+    )
+    first, copy = made(engine, "writes", *TABLES, function), made(engine, "writes_copy", *TABLES, function)
+    sql = "with made as (insert into seen select %s, v from counter where id = 1 returning v) select v from made"
+    with proxied(engine, tmp_path / "run", binds=True) as it:
+        one, other = (through(engine, it, dbname="writes") for _ in range(2))
+        for number in range(40):
+            one.execute(sql, [number])
+            other.execute("select book(%s)", [number])
+        one.close(), other.close()
+    told = replayed(tmp_path / "run", copy, "--order", "commit")
+    assert held(copy) == held(first)
+    assert told["commits"] == 80
+
+
+def test_a_session_that_others_wait_for_and_that_cannot_go_on_does_not_hold_them(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    made(engine, "cut", *TABLES)
+    copy = made(engine, "cut_copy", *TABLES)
+    with proxied(engine, tmp_path / "run", binds=True) as it:
+        one, other = (through(engine, it, dbname="cut") for _ in range(2))
+        with session(engine) as own:
+            own.execute("alter database cut_copy set idle_in_transaction_session_timeout = '100ms'")
+        one.execute("begin")
+        one.execute(NEXT, [1, 1])
+        one.execute("select pg_sleep(.4)")
+        other.execute("select pg_sleep(.2)")
+        one.execute("commit")
+        other.execute(NEXT, [2, 1])
+        one.close(), other.close()
+    told = replayed(tmp_path / "run", copy, "--order", "commit", "--speed", "1")
+    assert (told["broken"], told["out_of_order"]) == (1, 0)
+    assert told["elapsed_ns"] < 10e9
+    assert asked(copy, "select v from counter where id = 1") == [(5,)], "the other's update alone"
