@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 if TYPE_CHECKING:
     from dbdyno.base.json_types import JsonObject
-from dbdyno.bench.postgres.server import Connection, Postgres
+    from dbdyno.bench.postgres.server import Connection, Postgres
 
 _SAMPLED_S = 0.1
 """Time between two samples of active sessions [s]."""
