@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Iterator
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -18,6 +23,7 @@ from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.rehearse.effects import reason_left_out
 from dbdyno.rehearse.order import undetermined
+from dbdyno.trace.proxy.proxy_run import ProxyOptions, proxying
 from skipped import skip_for
 
 SUMS = """select (select sum(hashtext(o::text)) from orders o), (select sum(hashtext(c::text)) from customers c),
@@ -34,6 +40,27 @@ def engine() -> Iterator[EmbeddedPostgres]:
 def captured(engine: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Path:
     chosen = ("customer", "orders of", "insert", "update", "without")
     return capture(engine, "shop", tmp_path_factory.mktemp("capture") / "run", chosen=chosen)
+
+
+@contextlib.contextmanager
+def start(*words: str) -> Iterator[subprocess.Popen[str]]:
+    """A command that runs, ended at the end."""
+    command = [sys.executable, "-m", "dbdyno", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+def until(condition: Callable[[], object], seconds: float = 60) -> bool:
+    """Whether it comes true in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def sums(where: str) -> tuple[object, ...] | None:
@@ -144,6 +171,52 @@ def test_a_new_server_is_made_of_the_old_one(engine: EmbeddedPostgres, captured:
     assert any("random_page_cost" in note for note in model["load"]["notes"])
     assert "random_page_cost" not in [row["name"] for row in model["settings"]]
     assert sums(old) == before
+
+
+def test_a_server_that_breaks_off_leaves_what_was_measured(captured: Path, tmp_path: Path) -> None:
+    with shop() as own, contextlib.ExitStack() as ending:
+        old, new = database(own, "old", template="shop"), database(own, "new", template="shop")
+        words = ["rehearse", old, new, "--load", str(captured), "--for", "60s", "--out", str(tmp_path / "runs")]
+        running = ending.enter_context(start(*words))
+        assert until(lambda: list(tmp_path.glob("runs/*/manifest.json")))
+        time.sleep(4)
+        own.stop()
+        _, errors = running.communicate(timeout=60)
+        assert running.returncode == 2
+        assert "server broke off" in errors and "next:" in errors
+    (run,) = (tmp_path / "runs").iterdir()
+    assert json.loads((run / "manifest.json").read_text())["status"] == "aborted"
+    asked = dbdyno("sql", "select count(*) as n from rehearsed_blocks", "--run", run, "--format", "json")
+    assert json.loads(asked.stdout)[0]["n"] > 0
+
+
+def test_an_interrupt_ends_it_soon_and_keeps_what_was_measured(
+    engine: EmbeddedPostgres, captured: Path, tmp_path: Path
+) -> None:
+    old = database(engine, "old", template="shop")
+    words = ["rehearse", old, "--change", "set jit = off", "--load", str(captured), "--for", "60s"]
+    with start(*words, "--out", str(tmp_path / "runs")) as running:
+        assert until(lambda: list(tmp_path.glob("runs/*/manifest.json")))
+        time.sleep(3)
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert "what was measured is in" in errors
+    (run,) = (tmp_path / "runs").iterdir()
+    assert json.loads((run / "manifest.json").read_text())["status"] == "aborted"
+
+
+def test_a_message_about_a_value_does_not_show_it(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    old = database(engine, "old", "create table t (v text)", "insert into t values ('1')", template="shop")
+    new = database(engine, "new", "create table t (v text)", "insert into t values ('secret')", template="shop")
+    with proxying(ProxyOptions("127.0.0.1:0", ("127.0.0.1", engine.port), binds=True), tmp_path / "captured") as it:
+        way = {**engine.tcp_conninfo(), "host": "127.0.0.1", "port": it.address.rpartition(":")[2], "dbname": "old"}
+        with psycopg.connect(**{**way, "sslmode": "disable"}, autocommit=True) as connection:
+            connection.execute("select sum(v::int) from t")
+    done = dbdyno("rehearse", old, new, "--load", tmp_path / "captured", "--for", "2s", "--out", tmp_path / "runs")
+    assert "22P02 invalid input syntax for type integer" in done.stdout
+    kept = "".join(file.read_text(errors="replace") for file in (tmp_path / "runs").rglob("*") if file.is_file())
+    assert "secret" not in done.stdout + kept
 
 
 def test_a_database_in_use_is_refused_and_nothing_is_made(

@@ -111,7 +111,7 @@ def command(
         budget = Budget(seconds, show, stopping.is_asked)
         with _sides(old, new, changes, programs, show, stopping.is_asked) as (before, after):
             for side in (before, after):
-                side.timeout_ms, side.stop = limit_ms, None
+                side.timeout_ms, side.stop = limit_ms, stopping.is_asked
             given = _load(load, before, sets)
             request = Request(_title(before, after, changes), share, seed, out, changes)
             budget.start()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Sequence
 from dataclasses import replace
 
 from dbdyno.base.json_types import JsonObject
+from dbdyno.bench.postgres.session import StopAsked
 from dbdyno.evidence.files import write_json
 from dbdyno.evidence.query import REHEARSAL
 from dbdyno.evidence.run import Run, new_run
@@ -31,6 +33,7 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
 
     Raises:
         TargetError: A server broke off; what was measured until then is in the run.
+        EvidenceError: The run cannot be written.
     """
     catalogs = read_catalog(old.server), read_catalog(new.server)
     volatile = tuple({*catalogs[0].volatile, *catalogs[1].volatile})
@@ -47,14 +50,19 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
         },
     )
     dice = random.Random(request.seed)
-    items: list[Rehearsed] = []
+    items = [Rehearsed(one, reason=one.left_out) for one in load.statements]
+    causes: dict[int, Cause] = {}
     try:
-        items = rehearse(load, old, new, budget, dice)
-        confirm((one for one in items if looks_slower(one, request.threshold)), old, new, budget, dice)
-        decisions = decide(items, request.threshold)
-        decisions, causes = _explained(decisions, old, new, catalogs, budget)
+        with contextlib.suppress(StopAsked):
+            rehearse(items, old, new, budget, dice)
+            confirm((one for one in items if looks_slower(one, request.threshold)), old, new, budget, dice)
+            causes = _explained(decide(items, request.threshold), old, new, catalogs, budget)
+    except BaseException:
+        run.save(status="aborted")
+        raise
     finally:
         write_evidence(run.path, items)
+    decisions = decide(items, request.threshold)
     whole = total(decisions)
     name = _name(new, catalogs, request.change)
     verdict = judge(decisions, whole, causes, name, request.threshold)
@@ -79,8 +87,8 @@ def _explained(
     new: Side,
     catalogs: tuple[Catalog, Catalog],
     budget: Budget,
-) -> tuple[list[Decision], dict[int, Cause]]:
-    """Return the decisions with executed plans for what moved, and the cause of each statement that became worse."""
+) -> dict[int, Cause]:
+    """Execute the plans of what moved, and return the cause of each statement that became worse, by its number."""
     causes: dict[int, Cause] = {}
     order = sorted(range(len(decisions)), key=lambda at: -abs(decisions[at].added_ns))
     run = 0
@@ -95,7 +103,7 @@ def _explained(
         cause = _cause(one, new, catalogs)
         if cause is not None:
             causes[one.item.statement.number] = cause
-    return decisions, causes
+    return causes
 
 
 def _cause(one: Decision, new: Side, catalogs: tuple[Catalog, Catalog]) -> Cause | None:

@@ -21,7 +21,7 @@ from dbdyno.rehearse.answer import Answer, Difference, difference
 from dbdyno.rehearse.effects import first_word, reason_left_out
 from dbdyno.rehearse.order import ordered_by, undetermined
 from dbdyno.rehearse.side import FailedError, Side
-from dbdyno.rehearse.statement import Load, Parameters, Statement
+from dbdyno.rehearse.statement import Parameters, Statement
 
 LEAST_BLOCKS, FIRST_BLOCKS = 3, 6
 """Number of blocks that a statement needs to be judged, and that each gets while there is time."""
@@ -127,13 +127,13 @@ class Budget:
         return self.stop() or time.monotonic() - self.begun > self.seconds * share
 
 
-def rehearse(load: Load, old: Side, new: Side, budget: Budget, dice: random.Random) -> list[Rehearsed]:
-    """Execute the statements of a load on both sides.
+def rehearse(items: Sequence[Rehearsed], old: Side, new: Side, budget: Budget, dice: random.Random) -> None:
+    """Execute statements on both sides; what is measured is in the items, also if it ends early.
 
     Raises:
         TargetError: A server broke off.
+        StopAsked: The user asked to stop while a statement was executed.
     """
-    items = [Rehearsed(one, reason=one.left_out) for one in load.statements]
     todo = [item for item in items if not item.reason]
     for at, item in enumerate(todo, 1):
         if budget.is_over(_ANSWERS_SHARE):
@@ -147,7 +147,6 @@ def rehearse(load: Load, old: Side, new: Side, budget: Budget, dice: random.Rand
         item.first_blocks = len(item.old_ns)
         if item.first_blocks < LEAST_BLOCKS:
             item.reason = item.reason or "there was no time for enough blocks"
-    return items
 
 
 def confirm(items: Iterable[Rehearsed], old: Side, new: Side, budget: Budget, dice: random.Random) -> None:

@@ -23,6 +23,8 @@ from dbdyno.rehearse.statement import Parameters, Statement
 
 NAME = "dbdyno rehearse"
 LOCK_TIMEOUT_MS = 5_000
+_GONE = (b"57P", b"08")
+"""Classes of SQLSTATE with which a server ends a session."""
 _EXPLAIN = "explain (format json, verbose, settings"
 _RUN = ", analyze, buffers, wal"
 
@@ -56,9 +58,8 @@ class Side:
     notes: tuple[str, ...] = ()
     _connection: Any = field(default=None, repr=False)
 
-    @property
-    def connection(self) -> Any:
-        """Return the open connection; a lost one is opened again.
+    def _open(self) -> None:
+        """Open the connection if there is none; only between transactions, so that no write is outside of one.
 
         Raises:
             TargetError: The server does not answer.
@@ -70,7 +71,6 @@ class Side:
                 application_name=NAME,
                 stop=self.stop,
             )
-        return self._connection
 
     def close(self) -> None:
         """Close the connection."""
@@ -89,6 +89,7 @@ class Side:
             FailedError: A setting is not accepted.
             TargetError: The connection was lost.
         """
+        self._open()
         with self._in_words():
             self._command("begin")
             try:
@@ -108,10 +109,10 @@ class Side:
         Raises:
             FailedError: The server refused it.
         """
-        pgconn = self.connection.pgconn
+        pgconn = self._connection.pgconn
         begun = time.perf_counter_ns()
         self._send(pgconn, parameters)
-        results = self.connection.wait(generators.execute(pgconn))
+        results = self._connection.wait(generators.execute(pgconn))
         elapsed = time.perf_counter_ns() - begun
         if undo:
             self._undo()
@@ -120,13 +121,13 @@ class Side:
 
     def answer(self, parameters: Parameters) -> Answer:
         """Execute a statement once and return its answer, an error included; its changes are undone."""
-        pgconn = self.connection.pgconn
+        pgconn = self._connection.pgconn
         self._send(pgconn, parameters)
-        results = self.connection.wait(generators.execute(pgconn))
+        results = self._connection.wait(generators.execute(pgconn))
         try:
             _refuse(results)
         except FailedError as error:
-            return Answer(sqlstate=error.sqlstate, message=str(error))
+            return Answer(sqlstate=error.sqlstate, message=_without_value(error))
         else:
             return _answer(results[-1])
         finally:
@@ -140,9 +141,9 @@ class Side:
         """
         text = f"{_EXPLAIN}{_RUN if run else ''}) {parameters.text.rstrip().rstrip(';')}"
         explained = replace(parameters, text=text)
-        pgconn = self.connection.pgconn
+        pgconn = self._connection.pgconn
         self._send(pgconn, explained)
-        results = self.connection.wait(generators.execute(pgconn))
+        results = self._connection.wait(generators.execute(pgconn))
         self._undo()
         _refuse(results)
         return b"\n".join(results[-1].get_value(at, 0) or b"" for at in range(results[-1].ntuples)).decode()
@@ -164,9 +165,9 @@ class Side:
         self._command("rollback to rehearsed")
 
     def _command(self, text: str) -> None:
-        pgconn = self.connection.pgconn
+        pgconn = self._connection.pgconn
         pgconn.send_query(text.encode("utf-8", "surrogateescape"))
-        _refuse(self.connection.wait(generators.execute(pgconn)))
+        _refuse(self._connection.wait(generators.execute(pgconn)))
 
     @contextlib.contextmanager
     def _in_words(self) -> Iterator[None]:
@@ -186,12 +187,20 @@ def _padded(types: Sequence[int], count: int) -> list[int] | None:
     return [*types, *[0] * (count - len(types))] if types else None
 
 
+def _without_value(error: FailedError) -> str:
+    """Return a server's message without the value that a data exception (class 22) quotes at its end."""
+    return str(error).partition(': "')[0] if error.sqlstate.startswith("22") else str(error)
+
+
 def _refuse(results: Sequence[Any]) -> None:
     for result in results:
         if result.status == pq.ExecStatus.FATAL_ERROR:
             state = result.error_field(pq.DiagnosticField.SQLSTATE) or b"XX000"
             said = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message or b""
-            raise FailedError(state.decode(), said.decode("utf-8", "replace"))
+            words = said.decode("utf-8", "replace")
+            if state.startswith(_GONE):
+                raise psycopg.OperationalError(words)
+            raise FailedError(state.decode(), words)
 
 
 def _answer(result: Any) -> Answer:
