@@ -6,10 +6,12 @@ use std::time::Duration;
 use dyno_evidence::trace_store::Store;
 use dyno_proxy::capture::{Capture, Side};
 use dyno_proxy::framing::Message;
-use dyno_proxy::replay::ids::{Ids, Kind};
-use dyno_proxy::replay::keys::{KeyPlan, Places, attach};
+use dyno_proxy::replay::ids::Ids;
+use dyno_proxy::replay::keys::attach;
 use dyno_proxy::replay::order::{Ends, Order};
+use dyno_proxy::replay::places::{KeyPlan, Places};
 use dyno_proxy::replay::read::{Session, Turn, read};
+use dyno_proxy::replay::values::Kind;
 
 type Line<'a> = (u32, u64, Side, u8, &'a [u8]);
 

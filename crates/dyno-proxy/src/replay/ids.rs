@@ -13,11 +13,10 @@ use std::sync::{Mutex, PoisonError};
 
 use dyno_evidence::normal::{Piece, pieces};
 
-use super::keys::{Bind, Place, Places, format_of};
-use super::values::{Value, in_binary_array, in_text_array};
+use super::bind::{Bind, format_of};
+use super::places::{Place, Places};
+use super::values::{Kind, Value, in_binary_array, in_text_array};
 use crate::framing::text;
-
-pub use super::values::Kind;
 
 /// Mapping of old values to new ones, by key space.
 #[derive(Debug, Default)]

@@ -7,16 +7,19 @@
 //! Limits: all sessions log in as the configured user. Round trips whose messages were not kept completely (texts
 //! that mention a password, messages over 64 MiB) are left out and counted.
 
+mod bind;
 pub mod ids;
 pub mod keys;
 pub mod order;
 mod outcome;
+pub mod places;
 mod play;
 pub mod read;
 pub mod shape;
+mod spoken;
 pub mod stretch;
 pub mod timed;
-mod values;
+pub mod values;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,14 +32,15 @@ use dyno_load::ConnectionSpec;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use ids::{Ids, Kind};
-use keys::KeyPlan;
+use ids::Ids;
 use order::{Ends, Order, PATIENCE};
 pub use outcome::Outcome;
+use places::KeyPlan;
 pub use play::Progress;
 use play::{Stage, give_up, play};
 use stretch::Cut;
 use timed::{Clock, Timed};
+use values::Kind;
 
 /// Reason why nothing is replayed.
 #[derive(Debug, thiserror::Error)]
