@@ -103,7 +103,7 @@ def test_a_capture_without_messages_is_refused(engine: EmbeddedPostgres, tmp_pat
     ],
 )
 def test_a_replay_that_was_cut_says_what_it_leaves_and_what_to_do(writes: bool, state: str) -> None:
-    counted = dict.fromkeys([*DIFFERING, "outside", "ids", "same", "late_ns"], 0) | {"unmapped": []}
+    counted = dict.fromkeys([*DIFFERING, "outside", "ids", "late_keys", "same", "late_ns"], 0) | {"unmapped": []}
     told = {**counted, "turns": 3, "turns_all": 9, "sessions": 2, "then_ns": 9, "elapsed_ns": 3, "stopped": True}
     said = sentences(told, Wanted(writes=writes))
     assert "it was stopped before its end" in said[0]

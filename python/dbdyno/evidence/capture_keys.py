@@ -82,6 +82,11 @@ def sentences(told: Mapping[str, Any]) -> Iterator[str]:
             f"{told['ids']:,} generated keys are others now ({by}); {told['mapped']:,} values that were sent as these"
             " keys were replaced by them, every other value was sent as captured."
         )
+    if told["late_keys"]:
+        yield (
+            f"{told['late_keys']:,} keys were sent as captured, because the session that makes them had not done so"
+            " after 5 s: --order commit keeps the order of sessions that lock each other out."
+        )
     yield from told["unmapped"]
 
 

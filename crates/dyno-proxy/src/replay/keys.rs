@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::bind::{fields, result_formats};
 use super::ids::Ids;
 use super::places::{KeyPlan, Places, Returned};
-use super::read::Session;
+use super::read::{Session, Turn};
 use super::shape::shape;
 use super::spoken::{Spoken, statement};
 
@@ -62,6 +62,24 @@ pub fn attach(sessions: &mut [Session], plan: KeyPlan) {
                     Spoken::Other => {}
                 }
                 said.places = places.filter(|one| !(one.parameters.is_empty() && one.literals.is_empty()));
+            }
+        }
+    }
+}
+
+/// Calls `on` with the key space, value and format of each generated key that a round trip returned in the capture.
+pub fn each_key(turn: &Turn, mut on: impl FnMut(usize, &[u8], bool)) {
+    let mut end = 0;
+    for said in &turn.answers {
+        if said.tag != b'D' {
+            end += 1;
+            continue;
+        }
+        let Some(returned) = turn.returned.get(end).and_then(Option::as_ref) else { continue };
+        let Some((values, _)) = fields(&said.body) else { continue };
+        for (at, space) in returned.spaces().iter().enumerate() {
+            if let (Some(space), Some(Some(value))) = (space, values.get(at)) {
+                on(*space, value, returned.is_binary(at));
             }
         }
     }

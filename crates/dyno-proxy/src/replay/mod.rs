@@ -269,6 +269,11 @@ fn run(
 ) -> Replayed {
     let order = request.order.then(|| Order::of(sessions, PATIENCE));
     let ids = Ids::new(kinds);
+    for turn in sessions.iter().flat_map(|session| &session.turns) {
+        if let Some(done_ns) = turn.done_ns {
+            keys::each_key(turn, |space, value, is_binary| ids.expect(space, value, is_binary, done_ns));
+        }
+    }
     let (first_ns, last_ns) = span(sessions);
     let stage = Stage {
         spec: &request.connection,
@@ -283,7 +288,7 @@ fn run(
         clock: request.timed.then(Clock::now),
     };
     let whole = play_all(&stage, sessions);
-    let keys = ids.counts();
+    let counts = ids.counts();
     let told = json!({
         "sessions": sessions.len(),
         "turns": whole.turns,
@@ -297,9 +302,10 @@ fn run(
         "failed_then": whole.failed_then,
         "fails_otherwise": whole.fails_otherwise,
         "uneven": whole.uneven,
-        "ids": keys.iter().map(|(count, _)| count).sum::<usize>(),
+        "ids": counts.iter().map(|(count, _)| count).sum::<usize>(),
         "mapped": whole.mapped,
-        "keys": keys,
+        "keys": counts,
+        "late_keys": ids.late(),
         "out_of_order": whole.out_of_order,
         "left_out": whole.left_out,
         "outside": cut.outside,

@@ -100,8 +100,18 @@ pub(super) fn play(stage: &Stage<'_>, place: u32, session: &Session) -> Outcome 
 
 /// Marks the round trips from `done` on as done: nobody must wait for what will never happen.
 pub(super) fn give_up(stage: &Stage<'_>, place: u32, session: &Session, done: usize) {
-    if let Some(order) = stage.order {
-        (done..session.turns.len()).for_each(|turn| order.finish(place as usize, turn));
+    for turn in done..session.turns.len() {
+        if let Some(order) = stage.order {
+            order.finish(place as usize, turn);
+        }
+        settle(stage.ids, &session.turns[turn]);
+    }
+}
+
+/// Ends the waits for the keys that a round trip was to make.
+fn settle(ids: &Ids, turn: &Turn) {
+    if let Some(done_ns) = turn.done_ns {
+        keys::each_key(turn, |space, value, is_binary| ids.settle(space, value, is_binary, done_ns));
     }
 }
 
@@ -159,6 +169,7 @@ impl Player<'_> {
                 self.outcome.out_of_order += 1;
             }
             let done = self.turn(session.number, turn);
+            settle(self.stage.ids, turn);
             if let Some(order) = order {
                 order.finish(place, at);
             }
@@ -209,14 +220,14 @@ impl Player<'_> {
         {
             self.open = Some(Timed::begin(self.place, clock.at_ns(begun)));
         }
-        self.send(&turn.said)?;
+        self.send(&turn.said, turn.sent_ns)?;
         let mut answers = Vec::new();
         let mut copied = turn.copied.as_slice();
         let status = loop {
             let said = self.next()?;
             match said.tag {
                 b'G' if copied.is_empty() => self.refuse_rows(turn)?,
-                b'G' => self.send(std::mem::take(&mut copied))?,
+                b'G' => self.send(std::mem::take(&mut copied), turn.sent_ns)?,
                 b'Z' => break said.body.first().copied(),
                 b'C' | b's' | b'I' | b'D' => answers.push(said),
                 b'E' => {
@@ -249,11 +260,11 @@ impl Player<'_> {
         self.wire.send(&out)
     }
 
-    fn send(&mut self, said: &[Said]) -> Result<(), WireError> {
+    fn send(&mut self, said: &[Said], sent_ns: u64) -> Result<(), WireError> {
         let mut out = Vec::new();
         for one in said {
             let places = one.places.as_ref();
-            match places.and_then(|places| self.stage.ids.mapped(one.tag, &one.body, places)) {
+            match places.and_then(|places| self.stage.ids.mapped(one.tag, &one.body, places, sent_ns)) {
                 Some((body, count)) => {
                     self.outcome.mapped += count;
                     out.extend_from_slice(&message(one.tag, &body));
