@@ -220,6 +220,27 @@ def test_what_the_role_may_not_see_of_the_server_is_named(engine: EmbeddedPostgr
         assert f"Not known of the target: {what} (permission denied" in done.stdout
 
 
+def test_differences_are_counted_by_statement_also_of_prepared_ones(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    run, place, copy = tmp_path / "run", database(engine, "counted"), database(engine, "counted_copy")
+    for where, rows_ in ((place, 9), (copy, 5)):
+        with psycopg.connect(**where, autocommit=True) as connection:
+            connection.execute("create table few (a int)")
+            connection.execute("insert into few select generate_series(1, %s)", [rows_])
+    with proxied(engine, run, binds=True) as it, through(engine, it, dbname="counted") as connection:
+        for number in range(9):
+            connection.execute("select a from few where a > %s", [number], prepare=True)
+        connection.execute("select a from few where a = 7")
+    with psycopg.connect(**copy, autocommit=True) as connection:
+        connection.execute("alter table few rename a to b")
+        connection.execute("alter table few add a int")
+        connection.execute("update few set a = b")
+    done = dbdyno("trace", "replay", run, "--target", make_conninfo("", **copy), "--speed", "max", "--json")
+    assert [(one["statement"], one["rows_differ"]) for one in json.loads(done.stdout)["differing"]] == [
+        ("select a from few where a > $1", 9),
+        ("select a from few where a = ?", 1),
+    ]
+
+
 def test_think_times_are_kept_and_scaled(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     run = tmp_path / "run"
     with proxied(engine, run, binds=True) as it, through(engine, it) as connection:

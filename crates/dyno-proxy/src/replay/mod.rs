@@ -313,6 +313,7 @@ fn run(
         "broken": whole.broken,
         "late_ns": whole.late_ns,
         "stopped": stop.load(Ordering::Relaxed),
+        "differing": whole.by_statement(),
         "told": whole.told,
     });
     (told, whole.timed)

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use dyno_evidence::normal::normal;
 use dyno_load::{ConnectionSpec, RawSession, WireError};
 
 use super::ids::Ids;
 use super::keys;
 use super::order::Order;
-use super::outcome::Outcome;
+use super::outcome::{Difference, Outcome};
 use super::read::{Said, Session, Turn};
+use super::spoken::Texts;
 use super::timed::{Clock, Timed};
 use crate::framing::{Framer, text};
 use crate::opening::message;
@@ -60,6 +62,8 @@ struct Player<'a> {
     /// SQLSTATE of the last error, if no other message followed it.
     refusal: Option<String>,
     outcome: Outcome,
+    /// Texts of its statements.
+    texts: Texts,
     /// Index of the session, and its current transaction.
     place: u32,
     open: Option<Timed>,
@@ -75,7 +79,8 @@ pub(super) fn play(stage: &Stage<'_>, place: u32, session: &Session) -> Outcome 
             let (framer, buffer) = (Framer::default(), vec![0; BUFFER]);
             let (waiting, outcome) = (Vec::new(), Outcome::default());
             let refusal = None;
-            let mut player = Player { stage, wire, framer, buffer, waiting, refusal, outcome, place, open: None };
+            let (texts, open) = (Texts::default(), None);
+            let mut player = Player { stage, wire, framer, buffer, waiting, refusal, outcome, texts, place, open };
             let done = match player.set_up() {
                 Ok(()) => player.run(session),
                 Err(error) => {
@@ -220,6 +225,7 @@ impl Player<'_> {
         {
             self.open = Some(Timed::begin(self.place, clock.at_ns(begun)));
         }
+        self.texts.note(turn);
         self.send(&turn.said, turn.sent_ns)?;
         let mut answers = Vec::new();
         let mut copied = turn.copied.as_slice();
@@ -308,33 +314,22 @@ impl Player<'_> {
         let (then_ends, then_rows) = ends(&turn.answers);
         let (now_ends, now_rows) = ends(now);
         learn(self.stage.ids, turn, &then_rows, &now_rows);
-        for (then, now) in then_ends.iter().zip(&now_ends) {
-            let same = match (then.tag, now.tag) {
-                (b'E', b'E') if then.body != now.body => {
-                    self.outcome.fails_otherwise += 1;
-                    false
-                }
-                (b'E', b'E') => true,
-                (_, b'E') => {
-                    self.outcome.fails_now += 1;
-                    false
-                }
-                (b'E', _) => {
-                    self.outcome.failed_then += 1;
-                    false
-                }
-                _ if rows_of(text(&then.body).0) != rows_of(text(&now.body).0) => {
-                    self.outcome.rows_differ += 1;
-                    false
-                }
-                _ => true,
+        for (end, (then, now)) in then_ends.iter().zip(&now_ends).enumerate() {
+            let difference = match (then.tag, now.tag) {
+                (b'E', b'E') if then.body != now.body => Some(Difference::FailsOtherwise),
+                (b'E', b'E') => None,
+                (_, b'E') => Some(Difference::FailsNow),
+                (b'E', _) => Some(Difference::FailedThen),
+                _ if rows_of(text(&then.body).0) != rows_of(text(&now.body).0) => Some(Difference::Rows),
+                _ => None,
             };
-            if same {
+            let Some(difference) = difference else {
                 self.outcome.same += 1;
                 continue;
-            }
+            };
             self.stage.progress.differing.fetch_add(1, Ordering::Relaxed);
-            let sql = turn.texts().next().map(dyno_evidence::normal::normal).unwrap_or_default();
+            let sql = normal(&self.texts.of(turn, end));
+            self.outcome.differs(difference, &sql);
             self.outcome.tell(|| format!("session {number}: {} then, {} now: {sql}", words(then), words(now)));
         }
         if then_ends.len() != now_ends.len() {
