@@ -103,7 +103,7 @@ def test_a_capture_without_messages_is_refused(engine: EmbeddedPostgres, tmp_pat
     ],
 )
 def test_a_replay_that_was_cut_says_what_it_leaves_and_what_to_do(writes: bool, state: str) -> None:
-    counted = dict.fromkeys([*DIFFERING, "outside", "ids", "same", "late_ns"], 0) | {"unmapped": []}
+    counted = dict.fromkeys([*DIFFERING, "outside", "ids", "late_keys", "same", "late_ns"], 0) | {"unmapped": []}
     told = {**counted, "turns": 3, "turns_all": 9, "sessions": 2, "then_ns": 9, "elapsed_ns": 3, "stopped": True}
     said = sentences(told, Wanted(writes=writes))
     assert "it was stopped before its end" in said[0]
@@ -218,6 +218,27 @@ def test_what_the_role_may_not_see_of_the_server_is_named(engine: EmbeddedPostgr
     assert done.returncode == 0, done.stderr
     for what in ("WAL", "temporary files", "checkpoints"):
         assert f"Not known of the target: {what} (permission denied" in done.stdout
+
+
+def test_differences_are_counted_by_statement_also_of_prepared_ones(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    run, place, copy = tmp_path / "run", database(engine, "counted"), database(engine, "counted_copy")
+    for where, rows_ in ((place, 9), (copy, 5)):
+        with psycopg.connect(**where, autocommit=True) as connection:
+            connection.execute("create table few (a int)")
+            connection.execute("insert into few select generate_series(1, %s)", [rows_])
+    with proxied(engine, run, binds=True) as it, through(engine, it, dbname="counted") as connection:
+        for number in range(9):
+            connection.execute("select a from few where a > %s", [number], prepare=True)
+        connection.execute("select a from few where a = 7")
+    with psycopg.connect(**copy, autocommit=True) as connection:
+        connection.execute("alter table few rename a to b")
+        connection.execute("alter table few add a int")
+        connection.execute("update few set a = b")
+    done = dbdyno("trace", "replay", run, "--target", make_conninfo("", **copy), "--speed", "max", "--json")
+    assert [(one["statement"], one["rows_differ"]) for one in json.loads(done.stdout)["differing"]] == [
+        ("select a from few where a > $1", 9),
+        ("select a from few where a = ?", 1),
+    ]
 
 
 def test_think_times_are_kept_and_scaled(engine: EmbeddedPostgres, tmp_path: Path) -> None:

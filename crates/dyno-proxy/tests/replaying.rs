@@ -6,10 +6,12 @@ use std::time::Duration;
 use dyno_evidence::trace_store::Store;
 use dyno_proxy::capture::{Capture, Side};
 use dyno_proxy::framing::Message;
-use dyno_proxy::replay::ids::{Ids, Kind};
-use dyno_proxy::replay::keys::{KeyPlan, Places, attach};
+use dyno_proxy::replay::ids::Ids;
+use dyno_proxy::replay::keys::attach;
 use dyno_proxy::replay::order::{Ends, Order};
+use dyno_proxy::replay::places::{KeyPlan, Places};
 use dyno_proxy::replay::read::{Session, Turn, read};
+use dyno_proxy::replay::values::Kind;
 
 type Line<'a> = (u32, u64, Side, u8, &'a [u8]);
 
@@ -110,23 +112,27 @@ fn places() -> Places {
 #[test]
 fn a_key_of_now_stands_for_that_of_then_in_every_form() {
     let (ids, places) = (Ids::new(&[Kind::Integer]), places());
-    assert_eq!(ids.mapped(b'Q', b"select 17\0", &places), None);
+    assert_eq!(ids.mapped(b'Q', b"select 17\0", &places, 0), None);
     ids.learn(0, b"17", b"2300", false);
     ids.learn(0, b"18", b"18", false);
-    assert_eq!(ids.mapped(b'B', &bind(0, b"17"), &places), Some((bind(0, b"2300"), 1)));
+    assert_eq!(ids.mapped(b'B', &bind(0, b"17"), &places, 0), Some((bind(0, b"2300"), 1)));
     for length in [2, 4, 8] {
         let form = |number: i64| number.to_be_bytes()[8 - length..].to_vec();
-        assert_eq!(ids.mapped(b'B', &bind(1, &form(17)), &places), Some((bind(1, &form(2300)), 1)), "{length} bytes");
-        assert_eq!(ids.mapped(b'B', &bind(1, &form(18)), &places), None);
+        assert_eq!(
+            ids.mapped(b'B', &bind(1, &form(17)), &places, 0),
+            Some((bind(1, &form(2300)), 1)),
+            "{length} bytes"
+        );
+        assert_eq!(ids.mapped(b'B', &bind(1, &form(18)), &places, 0), None);
     }
     assert_eq!(
-        ids.mapped(b'Q', b"select 17, '17', 170, a17\0", &places),
+        ids.mapped(b'Q', b"select 17, '17', 170, a17\0", &places, 0),
         Some((b"select 2300, '2300', 170, a17\0".to_vec(), 2))
     );
-    assert_eq!(ids.mapped(b'P', b"s\0select 17\0\0\0", &places), Some((b"s\0select 2300\0\0\0".to_vec(), 1)));
+    assert_eq!(ids.mapped(b'P', b"s\0select 17\0\0\0", &places, 0), Some((b"s\0select 2300\0\0\0".to_vec(), 1)));
     // A value that does not fit remains unchanged.
     ids.learn(0, b"18", b"99999", false);
-    assert_eq!(ids.mapped(b'B', &bind(1, &18i16.to_be_bytes()), &places), None);
+    assert_eq!(ids.mapped(b'B', &bind(1, &18i16.to_be_bytes()), &places, 0), None);
     assert_eq!(ids.counts(), [(2, 7)]);
 }
 
@@ -135,14 +141,14 @@ fn a_value_that_is_no_key_is_sent_as_it_was_captured() {
     let ids = Ids::new(&[Kind::Integer, Kind::Integer]);
     ids.learn(0, b"17", b"2300", false);
     let (none, other) = (Places::default(), Places { literals: vec![(1, 0, false)], ..Places::default() });
-    assert_eq!(ids.mapped(b'B', &bind(0, b"17"), &none), None);
-    assert_eq!(ids.mapped(b'Q', b"update t set v = 17 where id = 17\0", &none), None);
+    assert_eq!(ids.mapped(b'B', &bind(0, b"17"), &none, 0), None);
+    assert_eq!(ids.mapped(b'Q', b"update t set v = 17 where id = 17\0", &none, 0), None);
     assert_eq!(
-        ids.mapped(b'Q', b"update t set v = 17 where id = 17\0", &other),
+        ids.mapped(b'Q', b"update t set v = 17 where id = 17\0", &other, 0),
         Some((b"update t set v = 17 where id = 2300\0".to_vec(), 1))
     );
     let space = Places { literals: vec![(0, 1, false)], ..Places::default() };
-    assert_eq!(ids.mapped(b'Q', b"select 17\0", &space), None, "a key of another table");
+    assert_eq!(ids.mapped(b'Q', b"select 17\0", &space, 0), None, "a key of another table");
 }
 
 #[test]

@@ -84,6 +84,11 @@ def sentences(report: Mapping[str, Any]) -> Iterator[str]:
             f"{report['ids']:,} generated keys are others now ({by}); {report['mapped']:,} values that were sent as"
             " these keys were replaced by them, every other value was sent as captured."
         )
+    if report["late_keys"]:
+        yield (
+            f"{report['late_keys']:,} keys were sent as captured, because the session that makes them had not done so"
+            " after 5 s: --order commit keeps the order of sessions that lock each other out."
+        )
     yield from report["unmapped"]
 
 

@@ -2,33 +2,41 @@
 //!
 //! If an INSERT with RETURNING returned 17 in the capture and returns 23 now, 17 is replaced by 23 in what is sent
 //! afterwards, but only in the places of keys of the same space ([`super::keys`]): parameters of either format,
-//! arrays, and literals. Every other value is sent as it was captured.
+//! arrays, and literals. Every other value is sent as it was captured. A key that another session had been given
+//! before it was sent is waited for, until that session has it or [`PATIENCE`] is over.
 //!
 //! Limits: of literals, plain ones are mapped (`17`, `'17'`), not `E'17'` or `-17`. The rows of a COPY are sent as
 //! captured.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use dyno_evidence::normal::{Piece, pieces};
 
-use super::keys::{Bind, Place, Places, format_of};
-use super::values::{Value, in_binary_array, in_text_array};
+use super::bind::{Bind, format_of};
+use super::places::{Place, Places};
+use super::values::{Kind, Value, in_binary_array, in_text_array};
 use crate::framing::text;
-
-pub use super::values::Kind;
 
 /// Mapping of old values to new ones, by key space.
 #[derive(Debug, Default)]
 pub struct Ids {
     spaces: Vec<Space>,
+    late: AtomicU64,
 }
+
+/// Longest time that a round trip waits for a key that another session is to make.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 struct Space {
     kind: Kind,
     known: Mutex<HashMap<Value, Value>>,
+    /// Captured keys that are still to be made, with the time at which they were returned in the capture [ns].
+    awaited: Mutex<HashMap<Value, u64>>,
+    moved: Condvar,
     /// Number of replaced values.
     mapped: AtomicU64,
 }
@@ -36,8 +44,51 @@ struct Space {
 impl Ids {
     /// Returns an empty mapping for spaces with these kinds of values.
     pub fn new(kinds: &[Kind]) -> Self {
-        let space = |kind: &Kind| Space { kind: *kind, known: Mutex::default(), mapped: AtomicU64::default() };
-        Self { spaces: kinds.iter().map(space).collect() }
+        let space = |kind: &Kind| Space {
+            kind: *kind,
+            known: Mutex::default(),
+            awaited: Mutex::default(),
+            moved: Condvar::new(),
+            mapped: AtomicU64::default(),
+        };
+        Self { spaces: kinds.iter().map(space).collect(), late: AtomicU64::default() }
+    }
+
+    /// Notes that a key is to be made; it was returned at this time in the capture [ns].
+    pub fn expect(&self, space: usize, then: &[u8], is_binary: bool, returned_ns: u64) {
+        let Some(space) = self.spaces.get(space) else { return };
+        if let Some(value) = Value::of(space.kind, then, is_binary) {
+            let mut awaited = space.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+            let first = awaited.entry(value).or_insert(returned_ns);
+            *first = returned_ns.min(*first);
+        }
+    }
+
+    /// Ends the waits for a key that was returned at this time in the capture, whether it was made or not.
+    pub fn settle(&self, space: usize, then: &[u8], is_binary: bool, returned_ns: u64) {
+        let Some(space) = self.spaces.get(space) else { return };
+        if let Some(value) = Value::of(space.kind, then, is_binary) {
+            let mut awaited = space.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+            if awaited.get(&value) == Some(&returned_ns) {
+                awaited.remove(&value);
+                space.moved.notify_all();
+            }
+        }
+    }
+
+    /// Returns the number of keys that were sent before they were made, after a wait that timed out.
+    pub fn late(&self) -> u64 {
+        self.late.load(Ordering::Relaxed)
+    }
+
+    /// Waits until a key has been made that had been returned before `sent_ns` in the capture.
+    fn wait(&self, space: &Space, value: &Value, sent_ns: u64) {
+        let awaited = space.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_missing = |awaited: &mut HashMap<Value, u64>| awaited.get(value).is_some_and(|at_ns| *at_ns < sent_ns);
+        let waited = space.moved.wait_timeout_while(awaited, PATIENCE, is_missing);
+        if waited.is_ok_and(|(_, limit)| limit.timed_out()) {
+            self.late.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Learns a key that was `then` in the capture and is `now`, in the same form.
@@ -63,9 +114,10 @@ impl Ids {
         self.spaces.iter().map(count).collect()
     }
 
-    fn new_value(&self, space: usize, old: &[u8], is_binary: bool) -> Option<Vec<u8>> {
+    fn new_value(&self, space: usize, old: &[u8], is_binary: bool, sent_ns: u64) -> Option<Vec<u8>> {
         let space = self.spaces.get(space)?;
         let value = Value::of(space.kind, old, is_binary)?;
+        self.wait(space, &value, sent_ns);
         let known = space.known.lock().unwrap_or_else(PoisonError::into_inner);
         let new = known.get(&value)?;
         let new = if is_binary { new.as_binary(old.len())? } else { new.as_text() };
@@ -74,35 +126,37 @@ impl Ids {
     }
 
     /// Returns what is sent in place of a captured value, and the number of keys in it that were replaced.
-    fn instead(&self, place: &Place, old: &[u8], is_binary: bool) -> Option<(Vec<u8>, u64)> {
+    fn instead(&self, place: &Place, old: &[u8], is_binary: bool, sent_ns: u64) -> Option<(Vec<u8>, u64)> {
         let (_, space, is_array) = *place;
         if !is_array {
-            return Some((self.new_value(space, old, is_binary)?, 1));
+            return Some((self.new_value(space, old, is_binary, sent_ns)?, 1));
         }
-        let one = |old: &[u8]| self.new_value(space, old, is_binary);
+        let one = |old: &[u8]| self.new_value(space, old, is_binary, sent_ns);
         let (new, count) = if is_binary { in_binary_array(old, one)? } else { in_text_array(old, one) };
         (count > 0).then_some((new, count))
     }
 
     /// Returns a message body with replaced keys and their number; `None` if nothing is replaced.
-    pub fn mapped(&self, tag: u8, body: &[u8], places: &Places) -> Option<(Vec<u8>, u64)> {
+    ///
+    /// It was sent at `sent_ns` in the capture, so keys that had been returned before then are waited for.
+    pub fn mapped(&self, tag: u8, body: &[u8], places: &Places, sent_ns: u64) -> Option<(Vec<u8>, u64)> {
         match tag {
-            b'B' => self.in_bind(body, &places.parameters),
-            b'Q' => self.in_text(text(body).0, &places.literals).map(|(mut sql, count)| {
+            b'B' => self.in_bind(body, &places.parameters, sent_ns),
+            b'Q' => self.in_text(text(body).0, &places.literals, sent_ns).map(|(mut sql, count)| {
                 sql.push(0);
                 (sql, count)
             }),
             b'P' => {
                 let (name, rest) = text(body);
                 let (sql, types) = text(rest);
-                let (sql, count) = self.in_text(sql, &places.literals)?;
+                let (sql, count) = self.in_text(sql, &places.literals, sent_ns)?;
                 Some(([name, &[0], &sql, &[0], types].concat(), count))
             }
             _ => None,
         }
     }
 
-    fn in_text(&self, sql: &[u8], places: &[Place]) -> Option<(Vec<u8>, u64)> {
+    fn in_text(&self, sql: &[u8], places: &[Place], sent_ns: u64) -> Option<(Vec<u8>, u64)> {
         if places.is_empty() {
             return None;
         }
@@ -112,7 +166,10 @@ impl Ids {
             let bytes = &sql[range];
             let mut new = None;
             if matches!(piece, Piece::Literal(_)) {
-                new = places.iter().find(|place| place.0 == literal).and_then(|place| self.new_literal(place, bytes));
+                new = places
+                    .iter()
+                    .find(|place| place.0 == literal)
+                    .and_then(|place| self.new_literal(place, bytes, sent_ns));
                 literal += 1;
             }
             match new {
@@ -126,17 +183,17 @@ impl Ids {
         (count > 0).then_some((out, count))
     }
 
-    fn new_literal(&self, place: &Place, literal: &[u8]) -> Option<(Vec<u8>, u64)> {
+    fn new_literal(&self, place: &Place, literal: &[u8], sent_ns: u64) -> Option<(Vec<u8>, u64)> {
         let Some(quoted) = literal.strip_prefix(b"'").and_then(|rest| rest.strip_suffix(b"'")) else {
-            return self.instead(place, literal, false);
+            return self.instead(place, literal, false, sent_ns);
         };
         let old = String::from_utf8_lossy(quoted).replace("''", "'");
-        let (new, count) = self.instead(place, old.as_bytes(), false)?;
+        let (new, count) = self.instead(place, old.as_bytes(), false, sent_ns)?;
         let new = String::from_utf8_lossy(&new).replace('\'', "''");
         Some((format!("'{new}'").into_bytes(), count))
     }
 
-    fn in_bind(&self, body: &[u8], places: &[Place]) -> Option<(Vec<u8>, u64)> {
+    fn in_bind(&self, body: &[u8], places: &[Place], sent_ns: u64) -> Option<(Vec<u8>, u64)> {
         if places.is_empty() {
             return None;
         }
@@ -148,7 +205,7 @@ impl Ids {
                 continue;
             };
             let place = places.iter().find(|place| place.0 == at + 1);
-            let new = place.and_then(|place| self.instead(place, old, format_of(&bind.formats, at)));
+            let new = place.and_then(|place| self.instead(place, old, format_of(&bind.formats, at), sent_ns));
             count += new.as_ref().map_or(0, |new| new.1);
             let value = new.as_ref().map_or(*old, |new| &new.0);
             out.extend_from_slice(&(value.len() as i32).to_be_bytes());

@@ -7,16 +7,19 @@
 //! Limits: all sessions log in as the configured user. Round trips whose messages were not kept completely (texts
 //! that mention a password, messages over 64 MiB) are left out and counted.
 
+mod bind;
 pub mod ids;
 pub mod keys;
 pub mod order;
 mod outcome;
+pub mod places;
 mod play;
 pub mod read;
 pub mod shape;
+mod spoken;
 pub mod stretch;
 pub mod timed;
-mod values;
+pub mod values;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,14 +32,15 @@ use dyno_load::ConnectionSpec;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use ids::{Ids, Kind};
-use keys::KeyPlan;
+use ids::Ids;
 use order::{Ends, Order, PATIENCE};
 pub use outcome::Outcome;
+use places::KeyPlan;
 pub use play::Progress;
 use play::{Stage, give_up, play};
 use stretch::Cut;
 use timed::{Clock, Timed};
+use values::Kind;
 
 /// Reason why nothing is replayed.
 #[derive(Debug, thiserror::Error)]
@@ -265,6 +269,11 @@ fn run(
 ) -> Replayed {
     let order = request.order.then(|| Order::of(sessions, PATIENCE));
     let ids = Ids::new(kinds);
+    for turn in sessions.iter().flat_map(|session| &session.turns) {
+        if let Some(done_ns) = turn.done_ns {
+            keys::each_key(turn, |space, value, is_binary| ids.expect(space, value, is_binary, done_ns));
+        }
+    }
     let (first_ns, last_ns) = span(sessions);
     let stage = Stage {
         spec: &request.connection,
@@ -279,7 +288,7 @@ fn run(
         clock: request.timed.then(Clock::now),
     };
     let whole = play_all(&stage, sessions);
-    let keys = ids.counts();
+    let counts = ids.counts();
     let told = json!({
         "sessions": sessions.len(),
         "turns": whole.turns,
@@ -294,9 +303,10 @@ fn run(
         "failed_then": whole.failed_then,
         "fails_otherwise": whole.fails_otherwise,
         "uneven": whole.uneven,
-        "ids": keys.iter().map(|(count, _)| count).sum::<usize>(),
+        "ids": counts.iter().map(|(count, _)| count).sum::<usize>(),
         "mapped": whole.mapped,
-        "keys": keys,
+        "keys": counts,
+        "late_keys": ids.late(),
         "out_of_order": whole.out_of_order,
         "left_out": whole.left_out,
         "outside": cut.outside,
@@ -304,6 +314,7 @@ fn run(
         "broken": whole.broken,
         "late_ns": whole.late_ns,
         "stopped": stop.load(Ordering::Relaxed),
+        "differing": whole.by_statement(),
         "told": whole.told,
     });
     (told, whole.timed)

@@ -13,9 +13,9 @@
 //! moments, and a commit waits for all round trips of earlier moments in transactions that write, so that none of them
 //! sees what it had not seen. Since the moments of a session increase, there are no circular waits.
 //!
-//! Limits: which SELECT writes is known where the request says so ([`super::keys::Places`]). Of transactions that overlap, the wire shows
+//! Limits: which SELECT writes is known where the request says so ([`super::places::Places`]). Of transactions that overlap, the wire shows
 //! the order in which they were answered; where their last statements end at nearly the same moment, the server may
-//! have committed them the other way round. A wait for a round trip that the server does not answer is given up after
+//! have committed them the other way round. A wait for a round trip that the server does not answer stops after
 //! [`PATIENCE`], and counted.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

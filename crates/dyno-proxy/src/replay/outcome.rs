@@ -1,9 +1,29 @@
 //! Result of a replay: counts of equal and different answers, and descriptions of the first differences.
 
+use std::collections::HashMap;
+
+use serde_json::{Value as Json, json};
+
 use super::timed::Timed;
 
 /// Largest number of differences that are reported individually.
 const TOLD: usize = 20;
+
+/// Largest number of statements with differences that are counted individually.
+const STATEMENTS: usize = 1000;
+
+/// Kind of a difference between the captured answer of a statement and the one of now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// Another number of rows.
+    Rows,
+    /// It fails now and did not fail in the capture.
+    FailsNow,
+    /// It failed in the capture and does not fail now.
+    FailedThen,
+    /// It fails with another SQLSTATE.
+    FailsOtherwise,
+}
 
 /// Result of one session or of all.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +54,8 @@ pub struct Outcome {
     pub broken: u64,
     /// Largest delay of a round trip's start relative to the capture [ns].
     pub late_ns: u64,
+    /// Numbers of differences by statement without its literals, each in the order of [`Difference`].
+    pub statements: HashMap<String, [u64; 4]>,
     /// Descriptions of the first differences and errors.
     pub told: Vec<String>,
     /// Timed transactions.
@@ -60,9 +82,41 @@ impl Outcome {
             *mine += its;
         }
         self.late_ns = self.late_ns.max(other.late_ns);
+        for (statement, counts) in other.statements {
+            let mine = self.statements.entry(statement).or_default();
+            mine.iter_mut().zip(counts).for_each(|(mine, its)| *mine += its);
+        }
         self.told.extend(other.told);
         self.told.truncate(TOLD);
         self.timed.extend(other.timed);
+    }
+
+    /// Counts a difference of a statement.
+    pub(super) fn differs(&mut self, difference: Difference, statement: &str) {
+        match difference {
+            Difference::Rows => self.rows_differ += 1,
+            Difference::FailsNow => self.fails_now += 1,
+            Difference::FailedThen => self.failed_then += 1,
+            Difference::FailsOtherwise => self.fails_otherwise += 1,
+        }
+        if self.statements.len() < STATEMENTS || self.statements.contains_key(statement) {
+            self.statements.entry(statement.to_owned()).or_default()[difference as usize] += 1;
+        }
+    }
+
+    /// Returns the differences by statement as JSON, the most frequent first.
+    pub(super) fn by_statement(&self) -> Json {
+        let mut found: Vec<_> = self.statements.iter().collect();
+        found.sort_unstable_by_key(|(text, counts)| (std::cmp::Reverse(counts.iter().sum::<u64>()), *text));
+        found
+            .into_iter()
+            .map(|(text, [rows, now, then, otherwise])| {
+                json!({
+                    "statement": text, "rows_differ": rows, "fails_now": now, "failed_then": then,
+                    "fails_otherwise": otherwise,
+                })
+            })
+            .collect()
     }
 
     /// Keeps a description of a difference, unless there are [`TOLD`] already.

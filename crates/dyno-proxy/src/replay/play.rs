@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use dyno_evidence::normal::normal;
 use dyno_load::{ConnectionSpec, RawSession, WireError};
 
 use super::ids::Ids;
 use super::keys;
 use super::order::Order;
-use super::outcome::Outcome;
+use super::outcome::{Difference, Outcome};
 use super::read::{Said, Session, Turn};
+use super::spoken::Texts;
 use super::timed::{Clock, Timed};
 use crate::framing::{Framer, text};
 use crate::opening::message;
@@ -60,6 +62,8 @@ struct Player<'a> {
     /// SQLSTATE of the last error, if no other message followed it.
     refusal: Option<String>,
     outcome: Outcome,
+    /// Texts of its statements.
+    texts: Texts,
     /// Index of the session, and its current transaction.
     place: u32,
     open: Option<Timed>,
@@ -75,7 +79,8 @@ pub(super) fn play(stage: &Stage<'_>, place: u32, session: &Session) -> Outcome 
             let (framer, buffer) = (Framer::default(), vec![0; BUFFER]);
             let (waiting, outcome) = (Vec::new(), Outcome::default());
             let refusal = None;
-            let mut player = Player { stage, wire, framer, buffer, waiting, refusal, outcome, place, open: None };
+            let (texts, open) = (Texts::default(), None);
+            let mut player = Player { stage, wire, framer, buffer, waiting, refusal, outcome, texts, place, open };
             let done = match player.set_up() {
                 Ok(()) => player.run(session),
                 Err(error) => {
@@ -100,8 +105,18 @@ pub(super) fn play(stage: &Stage<'_>, place: u32, session: &Session) -> Outcome 
 
 /// Marks the round trips from `done` on as done: nobody must wait for what will never happen.
 pub(super) fn give_up(stage: &Stage<'_>, place: u32, session: &Session, done: usize) {
-    if let Some(order) = stage.order {
-        (done..session.turns.len()).for_each(|turn| order.finish(place as usize, turn));
+    for turn in done..session.turns.len() {
+        if let Some(order) = stage.order {
+            order.finish(place as usize, turn);
+        }
+        settle(stage.ids, &session.turns[turn]);
+    }
+}
+
+/// Ends the waits for the keys that a round trip was to make.
+fn settle(ids: &Ids, turn: &Turn) {
+    if let Some(done_ns) = turn.done_ns {
+        keys::each_key(turn, |space, value, is_binary| ids.settle(space, value, is_binary, done_ns));
     }
 }
 
@@ -159,6 +174,7 @@ impl Player<'_> {
                 self.outcome.out_of_order += 1;
             }
             let done = self.turn(session.number, turn);
+            settle(self.stage.ids, turn);
             if let Some(order) = order {
                 order.finish(place, at);
             }
@@ -209,14 +225,15 @@ impl Player<'_> {
         {
             self.open = Some(Timed::begin(self.place, clock.at_ns(begun)));
         }
-        self.send(&turn.said)?;
+        self.texts.note(turn);
+        self.send(&turn.said, turn.sent_ns)?;
         let mut answers = Vec::new();
         let mut copied = turn.copied.as_slice();
         let status = loop {
             let said = self.next()?;
             match said.tag {
                 b'G' if copied.is_empty() => self.refuse_rows(turn)?,
-                b'G' => self.send(std::mem::take(&mut copied))?,
+                b'G' => self.send(std::mem::take(&mut copied), turn.sent_ns)?,
                 b'Z' => break said.body.first().copied(),
                 b'C' | b's' | b'I' | b'D' => answers.push(said),
                 b'E' => {
@@ -249,11 +266,11 @@ impl Player<'_> {
         self.wire.send(&out)
     }
 
-    fn send(&mut self, said: &[Said]) -> Result<(), WireError> {
+    fn send(&mut self, said: &[Said], sent_ns: u64) -> Result<(), WireError> {
         let mut out = Vec::new();
         for one in said {
             let places = one.places.as_ref();
-            match places.and_then(|places| self.stage.ids.mapped(one.tag, &one.body, places)) {
+            match places.and_then(|places| self.stage.ids.mapped(one.tag, &one.body, places, sent_ns)) {
                 Some((body, count)) => {
                     self.outcome.mapped += count;
                     out.extend_from_slice(&message(one.tag, &body));
@@ -297,38 +314,27 @@ impl Player<'_> {
         let (then_ends, then_rows) = ends(&turn.answers);
         let (now_ends, now_rows) = ends(now);
         learn(self.stage.ids, turn, &then_rows, &now_rows);
-        for (then, now) in then_ends.iter().zip(&now_ends) {
-            let same = match (then.tag, now.tag) {
-                (b'E', b'E') if !is_same_failure(&then.body, &now.body) => {
-                    self.outcome.fails_otherwise += 1;
-                    false
-                }
-                (b'E', b'E') => true,
-                (_, b'E') => {
-                    self.outcome.fails_now += 1;
-                    false
-                }
-                (b'E', _) => {
-                    self.outcome.failed_then += 1;
-                    false
-                }
+        for (end, (then, now)) in then_ends.iter().zip(&now_ends).enumerate() {
+            let difference = match (then.tag, now.tag) {
+                (b'E', b'E') if !is_same_failure(&then.body, &now.body) => Some(Difference::FailsOtherwise),
+                (b'E', b'E') => None,
+                (_, b'E') => Some(Difference::FailsNow),
+                (b'E', _) => Some(Difference::FailedThen),
                 // A capture from a log has no numbers.
                 (b'C', b'C') if rows_of(text(&then.body).0).is_none() && rows_of(text(&now.body).0).is_some() => {
                     self.outcome.uncounted += 1;
-                    true
+                    None
                 }
-                _ if rows_of(text(&then.body).0) != rows_of(text(&now.body).0) => {
-                    self.outcome.rows_differ += 1;
-                    false
-                }
-                _ => true,
+                _ if rows_of(text(&then.body).0) != rows_of(text(&now.body).0) => Some(Difference::Rows),
+                _ => None,
             };
-            if same {
+            let Some(difference) = difference else {
                 self.outcome.same += 1;
                 continue;
-            }
+            };
             self.stage.progress.differing.fetch_add(1, Ordering::Relaxed);
-            let sql = turn.texts().next().map(dyno_evidence::normal::normal).unwrap_or_default();
+            let sql = normal(&self.texts.of(turn, end));
+            self.outcome.differs(difference, &sql);
             self.outcome.tell(|| format!("session {number}: {} then, {} now: {sql}", words(then), words(now)));
         }
         if then_ends.len() != now_ends.len() {

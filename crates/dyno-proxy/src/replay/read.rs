@@ -9,7 +9,7 @@ use std::sync::Arc;
 use dyno_evidence::table::read_table;
 
 use super::ReplayError;
-use super::keys::{Places, Returned};
+use super::places::{Places, Returned};
 use crate::capture::END;
 use crate::framing::text;
 

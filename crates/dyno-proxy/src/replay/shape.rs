@@ -21,6 +21,7 @@ use std::collections::HashMap;
 use dyno_evidence::normal::{Piece, pieces};
 
 use super::read::Session;
+use super::spoken::{Spoken, statement};
 
 /// Added to the number of a literal that is a number.
 pub const NUMBERS: usize = 1_000_000;
@@ -71,19 +72,19 @@ pub fn shapes(sessions: &[Session]) -> Vec<(String, u64)> {
     for session in sessions {
         let mut prepared: HashMap<&[u8], String> = HashMap::new();
         for said in session.turns.iter().flat_map(|turn| &turn.said).filter(|said| said.is_whole) {
-            match super::keys::statement(said) {
-                super::keys::Spoken::Text(sql) => *found.entry(bounded(sql)).or_default() += 1,
-                super::keys::Spoken::Prepared(name, sql) => {
+            match statement(said) {
+                Spoken::Text(sql) => *found.entry(bounded(sql)).or_default() += 1,
+                Spoken::Prepared(name, sql) => {
                     let text = bounded(sql);
                     found.entry(text.clone()).or_default();
                     prepared.insert(name, text);
                 }
-                super::keys::Spoken::Bound(_, name) => {
+                Spoken::Bound(_, name) => {
                     if let Some(count) = prepared.get(name).and_then(|text| found.get_mut(text)) {
                         *count += 1;
                     }
                 }
-                super::keys::Spoken::Executed(_) | super::keys::Spoken::Other => {}
+                Spoken::Executed(_) | Spoken::Other => {}
             }
         }
     }

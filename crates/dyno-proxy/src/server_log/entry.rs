@@ -10,7 +10,7 @@ use super::stamp::Clock;
 
 /// Number of places that are kept for each reason.
 const PLACES_MOST: usize = 5;
-/// Number of users and databases that are told apart.
+/// Number of users and databases that are kept apart.
 const WHO_MOST: usize = 100_000;
 
 /// User, database and application of a session.

@@ -37,7 +37,7 @@ pub struct Import {
     pub span_ns: Option<(u64, u64)>,
     /// Version of the server, if the log has it.
     pub version: String,
-    /// True if sessions of one process are told apart by gaps and ends only.
+    /// True if sessions of one process are kept apart by gaps and ends only.
     pub is_by_gaps: bool,
 }
 

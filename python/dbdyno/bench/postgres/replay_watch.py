@@ -46,7 +46,7 @@ _NAMES = {
 
 
 class Watch:
-    """Counters of a server at the begin of a replay, and samples of its sessions; `told` is the result at the end."""
+    """Counters of a server at the begin of a replay, and samples of its sessions; `report` is the result at the end."""
 
     def __init__(self, conn: Connection) -> None:
         self.conn = conn

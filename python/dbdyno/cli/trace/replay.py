@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from dbdyno.trace.proxy.replay import Replaying, Wanted
 
 _FORMATS = ("text", "json")
+_STATEMENTS = 5
+"""Number of statements with differences that the text has; JSON has all."""
+_DIFFERENCES = {
+    "rows_differ": "times another number of rows",
+    "fails_now": "times failed",
+    "failed_then": "times failed then only",
+    "fails_otherwise": "times another SQLSTATE",
+}
 _MEASURED = {"wal": "WAL", "temp": "temporary files", "checkpoints": "checkpoints", "waits": "waits"}
 _LOOK_S = 0.05
 _SHOWN_S = 1.0
@@ -114,6 +122,11 @@ def _lines(report: JsonObject, wanted: Wanted) -> Iterator[str]:
 
     yield from sentences(report, wanted)
     yield from _server(report["server"])
+    for one in report["differing"][:_STATEMENTS]:
+        counted = ", ".join(
+            f"{count:,} {_DIFFERENCES[key]}" for key, count in one.items() if key in _DIFFERENCES and count
+        )
+        yield f"{counted}: {one['statement']}"
     yield from (f"  {line}" for line in report["told"])
 
 

@@ -1,7 +1,7 @@
 """Captures made from PostgreSQL's server logs, which `trace replay` and plans run as they run those of the proxy.
 
-    told = import_logs(sources, Path("runs/monday"), database="shop")
-    told.report["executions"]
+    found = import_logs(sources, Path("runs/monday"), database="shop")
+    found.report["executions"]
 
 The core reads the files (`_core.LogJob`). The folder appears when it is complete; a log without a statement that can be
 used leaves none.
@@ -238,7 +238,7 @@ def _doubts(report: Report) -> Iterator[tuple[bool, str]]:
     )
     yield (
         report["by_gaps"],
-        "sessions are told apart by process, by connection lines, and by silence of an hour: %c in log_line_prefix is"
+        "sessions are kept apart by process, by connection lines, and by silence of an hour: %c in log_line_prefix is"
         " exact",
     )
     yield (

@@ -55,9 +55,8 @@ _VOLATILE: LiteralString = """
 select distinct p.proname from pg_proc p join pg_namespace n on n.oid = p.pronamespace
 where p.provolatile = 'v' and n.nspname not in ('pg_catalog', 'information_schema')
 """
-_WRITERS = frozenset(
-    ("setval", "lo_create", "lo_creat", "lo_from_bytea", "lo_put", "lo_unlink", "lowrite", "lo_import")
-)
+_LARGE_OBJECTS = ("lo_create", "lo_creat", "lo_from_bytea", "lo_import", "lo_put", "lo_unlink", "lowrite")
+_WRITERS = frozenset(("setval", *_LARGE_OBJECTS))
 """Functions of the server itself that change data."""
 
 Named = tuple[int, str]
