@@ -12,12 +12,12 @@ from typing import Any
 
 import psycopg
 from snapshot_help import Lab
-from standby import Standby
 
 from dbdyno.base.errors import SnapshotError
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.reading.periods import period
 from dbdyno.snapshot.taking.take import open_collector, take
+from standby import Standby
 
 SLICES, SLICE_S = 6, 0.4
 """Sub-intervals of either period, and how long each takes at least: the load is offered, not closed."""

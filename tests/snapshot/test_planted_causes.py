@@ -12,10 +12,10 @@ import pytest
 from planted_cases import CASES
 from planted_mix import USUAL, Mix, found
 from snapshot_help import SETTINGS, Lab
-from standby import Standby, open_to_standbys
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from slow_storage import SlowStorage
+from standby import Standby, open_to_standbys
 
 SHARE_WITHIN = 0.2
 CHEAP = ("a_dropped_index", "a_setting_of_a_role", "a_sequence_without_a_cache")

@@ -18,7 +18,6 @@ import pytest
 from made_store import MadeServer
 from psycopg.conninfo import make_conninfo
 from snapshot_help import SETTINGS, Lab, line, section
-from standby import Standby, open_to_standbys
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.shown_settings import SECRET_NAMES, SECRET_WORDS
@@ -27,6 +26,7 @@ from dbdyno.snapshot.engines.postgres.queries import notes_on_statements
 from dbdyno.snapshot.engines.postgres.size_sampling import Sizing
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.store.folder import Snapshot
+from standby import Standby, open_to_standbys
 
 FUNCTIONS = (
     "create function tax(a int) returns int language plpgsql as $$ begin return a + 1; end $$",
