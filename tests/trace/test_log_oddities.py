@@ -360,6 +360,27 @@ def test_a_zone_that_is_not_known_is_taken_as_utc_and_told(tmp_path: Path) -> No
     assert started.startswith("2026-11-20 23:59:57.437")
 
 
+def test_what_waited_for_a_commit_ended_after_it_was_sent_whichever_line_comes_first(tmp_path: Path) -> None:
+    def at(millisecond: int, pid: int, duration_ms: float, sql: str) -> str:
+        stamp = f"2026-11-21 00:59:57.{millisecond:03} UTC"
+        return log(f"LOG:  duration: {duration_ms:.3f} ms  statement: {sql}", at=stamp, pid=pid)
+
+    begun = at(0, 1, 0.01, "begin") + at(0, 2, 0.01, "begin") + at(1, 1, 0.01, "update t set a = 1")
+    waited, commit = at(1, 2, 0.9, "update t set a = 2"), at(2, 1, 0.1, "commit")
+    after = at(2, 2, 0.01, "insert into t values (3)")
+    for number, lines in enumerate((waited + after + commit, waited + commit + after, commit + waited + after)):
+        (tmp_path / str(number)).mkdir()
+        imported_text(tmp_path / str(number), begun + lines)
+        run = tmp_path / str(number) / "run"
+        [(sent_ns,)] = rows(run, "select tim from wire where side = 'client' and body = 'commit' || chr(0)")
+        [(ended_ns,)] = rows(
+            run,
+            "select max(tim) from wire where side = 'server' and tag = 'C' and body = 'UPDATE' || chr(0) and session ="
+            " (select session from wire where body = 'update t set a = 2' || chr(0))",
+        )
+        assert sent_ns < ended_ns, number
+
+
 # Cuts.
 
 
