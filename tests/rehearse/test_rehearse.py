@@ -232,6 +232,15 @@ def test_a_database_in_use_is_refused_and_nothing_is_made(
     assert not (tmp_path / "runs").exists()
 
 
+def test_sessions_that_the_role_may_not_look_at_count(engine: EmbeddedPostgres, captured: Path, tmp_path: Path) -> None:
+    old = database(engine, "old", "drop role if exists poor", "create role poor login", template="shop")
+    poor = make_conninfo(old, user="poor")
+    with psycopg.connect(old, application_name="webshop"):
+        time.sleep(0.1)
+        done = dbdyno("rehearse", poor, "--change", "set jit = off", "--load", captured, "--out", tmp_path / "runs")
+    assert (done.returncode, "looks like production" in done.stderr) == (2, True), done.stdout + done.stderr
+
+
 def test_a_target_without_the_tables_says_what_lacks(engine: EmbeddedPostgres, captured: Path, tmp_path: Path) -> None:
     old, new = database(engine, "old", template="shop"), database(engine, "new", "select 1")
     done = dbdyno("rehearse", old, new, "--load", captured, "--for", "3s", "--out", tmp_path / "runs")

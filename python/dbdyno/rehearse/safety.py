@@ -11,9 +11,11 @@ from dbdyno.bench.postgres.server import Postgres
 
 _RECENT = """
 select count(*)::int, min(usename)::text, min(nullif(application_name, ''))::text from pg_stat_activity
-where backend_type = 'client backend' and pid <> pg_backend_pid() and application_name not like 'dbdyno%'
-and datname = current_database() and (state <> 'idle' or state_change > now() - interval '10 seconds')
+where coalesce(backend_type, 'client backend') = 'client backend' and usename is not null
+and pid <> pg_backend_pid() and coalesce(application_name, '') not like 'dbdyno%' and datname = current_database()
+and (state is null or state <> 'idle' or state_change > now() - interval '10 seconds')
 """
+"""Sessions at work; of those that this role may not look at, type and state are NULL, and they count."""
 _REPLICAS = "select count(*)::int from pg_stat_replication where application_name not like 'dbdyno%'"
 _STANDBY = "select pg_is_in_recovery()"
 
