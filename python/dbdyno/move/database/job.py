@@ -15,6 +15,7 @@ snapshot was lost before all rows were there takes back what it made, and begins
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -199,7 +200,9 @@ def refuse(source: Postgres, target: Postgres, conn: psycopg.Connection[Any], jo
         )
     refuse_target(target, conn, job)
     refuse_filled(target, conn)
-    return find_programs(max(version, conn.info.server_version) // 10000)
+    # A server of ours has its own programs beside it, wherever they are.
+    own = {} if target.engine is None else {"DBDYNO_PG_BIN": str(target.engine.binaries.bindir)}
+    return find_programs(max(version, conn.info.server_version) // 10000, {**os.environ, **own})
 
 
 def _refuse_other(source: Postgres, ledger: Ledger) -> None:
