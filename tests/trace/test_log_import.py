@@ -22,6 +22,7 @@ from command_line import dbdyno
 from dbdyno import _core
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from skipped import skip_for
 
 PREFIX = "%m [%p] %q%u@%d/%c %e "
 SETTINGS = {
@@ -48,7 +49,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     try:
         binaries = binaries_of(request.param) if request.param else None
     except TargetError as error:
-        pytest.skip(str(error))
+        skip_for(error)
     with EmbeddedPostgres(binaries=binaries, settings=SETTINGS) as running:
         yield running
 
@@ -172,7 +173,7 @@ def test_commands_on_traces_read_it(captured: Path, tmp_path: Path) -> None:
     profile = dbdyno("trace", "profile", run)
     assert profile.returncode == 0, profile.stderr
     assert "Server:Answer" in profile.stdout
-    top = dbdyno("trace", "sql", run)
+    top = dbdyno("trace", "sql", run, "--top", "100")
     assert "UPDATE pgbench_accounts SET abalance = abalance + ?" in top.stdout
 
 

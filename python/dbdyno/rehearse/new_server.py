@@ -81,7 +81,7 @@ def named_binaries(text: str) -> Binaries:
         raise TargetError(
             f"--new {text}: expected bindir=FOLDER or version=17", next_step="name a folder with a server's programs"
         )
-    folders = (*installed_folders(os.environ), *Path("target/matrix").glob("*/bin"), *wheel_folders())
+    folders = (*installed_folders(os.environ), *wheel_folders())
     found = newest(one for one in inspect(folders, "--new") if one.major == int(value))
     if found is None:
         raise TargetError(
