@@ -39,7 +39,7 @@ def newer() -> Binaries:
     folders = [Path(place) / "pginstall18" / "bin" for place in (spec.submodule_search_locations or [])] if spec else []
     found = next(inspect(folders, "wheel"), None)
     if found is None:
-        pytest.skip("no PostgreSQL 18 is installed")
+        pytest.skip("the wheel of this machine has no PostgreSQL 18: make setup-test")
     return found
 
 
@@ -237,7 +237,7 @@ def test_an_older_target_is_told(move_engine: EmbeddedPostgres, tmp_path: Path) 
 
 def test_columns_of_an_extensions_type_arrive(databases: Databases) -> None:
     if not databases.rows(databases.source, "select 1 from pg_available_extensions where name = 'citext'"):
-        pytest.skip("no extension is installed")
+        pytest.skip("the server has no citext (postgresql-contrib): make setup-test")
     databases.run(
         databases.source,
         "create extension citext",

@@ -49,7 +49,7 @@ def test_a_target_that_is_not_empty(databases: Databases, statement: str, found:
 
 def test_an_extension_in_the_target_is_no_obstacle(databases: Databases) -> None:
     if not databases.rows(databases.source, "select 1 from pg_available_extensions where name = 'citext'"):
-        pytest.skip("no extension is installed")
+        pytest.skip("the server has no citext (postgresql-contrib): make setup-test")
     for dsn in (databases.source, databases.target):
         databases.run(dsn, "create extension citext")
     assert databases.move().returncode == 0
@@ -63,8 +63,8 @@ def test_a_target_that_others_use(databases: Databases) -> None:
 
 def test_a_target_that_is_a_standby(databases: Databases) -> None:
     engine = databases.there
-    if Standby.missing(engine):
-        pytest.skip("no pg_basebackup is installed")
+    if lacks := Standby.missing(engine):
+        pytest.skip(lacks)
     open_to_standbys(engine)
     databases.run(databases.target, "select pg_create_physical_replication_slot('follower')")
     try:
@@ -114,7 +114,7 @@ def test_a_schema_of_the_name_that_moves_need(databases: Databases) -> None:
 def test_an_extension_that_the_target_does_not_have_is_named(databases: Databases) -> None:
     databases.run(databases.source, "create extension hstore" if _has(databases, "hstore") else "select 1")
     if not _has(databases, "hstore"):
-        pytest.skip("no extension is installed")
+        pytest.skip("the server has no citext (postgresql-contrib): make setup-test")
     # The target's server is asked for one that is nowhere.
     databases.run(databases.source, "update pg_extension set extname = 'nowhere' where extname = 'hstore'")
     done = databases.move()

@@ -8,6 +8,7 @@ every key answers alike.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -39,15 +40,15 @@ _READERS = {
 """Methods that find the origin of a value, by the kind of its expression."""
 
 
-class Expressions:
+class Expressions(ABC):
     """Reader of expressions; `uses` has what they make of each literal and parameter, empty for neutral mentions."""
 
     def __init__(self) -> None:
         self.uses: dict[Slot, set[Use]] = defaultdict(set)
 
+    @abstractmethod
     def query(self, node: Any, outer: Scope | None) -> Outputs:
-        """Read a query; implemented by the reader of statements."""
-        raise NotImplementedError
+        """Read a query."""
 
     def use(self, slots: frozenset[Slot], *spaces: int | None) -> None:
         """Record that these are keys of one space, or no keys if the space is None or more than one."""
