@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import re
 import shlex
 import time
 from collections.abc import Iterator
@@ -195,8 +196,10 @@ def test_a_log_beside_itself_in_another_format_is_read_once(captured: Path, tmp_
 
 
 def test_sessions_of_other_databases_are_told(captured: Path, tmp_path: Path) -> None:
-    everything = (captured / "pg.csv").read_bytes().replace(b'"shop",', b'"other",', 40)
-    (tmp_path / "two.csv").write_bytes(everything)
+    log = (captured / "pg.csv").read_text()
+    (moved,) = next(re.finditer(rf'"{LOADED}",\d+,"[^"]*",([0-9a-f]+\.[0-9a-f]+),.*"duration: ', log)).groups()
+    of_another = re.compile(rf'"{LOADED}",(?=\d+,"[^"]*",{re.escape(moved)},)')
+    (tmp_path / "two.csv").write_text(of_another.sub('"other",', log))
     done = imported(tmp_path / "run", tmp_path / "two.csv")
     assert any("statements of 2 databases" in note and "--database" in note for note in done.notes)
     done = imported(tmp_path / "one", tmp_path / "two.csv", database="other")
