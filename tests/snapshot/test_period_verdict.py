@@ -164,6 +164,23 @@ def test_commits_that_wait_longer_are_slower_although_no_statement_is():
     assert found.next.startswith("Find what holds back its replay")
 
 
+def test_commits_that_wait_for_the_log_come_before_a_statement_that_takes_microseconds_longer():
+    """The headline was "insert into journal takes longer (+340 µs a second)", above +396 ms of waits for the log."""
+    insert = ReportedCause(Cause("slower: insert into journal", code="slower", direct=False), 0.99)
+    syncs = ReportedCause(Cause("syncs of the WAL became slow", "0.01 → 0.4 on average", code="device"), None)
+    work = SameWork(Index(1.12, 1.06, 1.2, 0.001), None, 1.0, (8, 8))
+    waits = Blocked(0.015, 0.4, (0.02, 0.42), certain=True)
+
+    def title(spent_ms: tuple[float, float], *causes: ReportedCause) -> str:
+        two = Facts((8, 8), work, causes=causes, spent_ms=spent_ms, commits=waits, commits_a_second=(100.0, 100.0))
+        return judge(two, 0.05).title
+
+    assert title((2.0, 2.3), syncs, insert) == "Slower: syncs of the WAL became slow (96% of +400 ms a second)"
+    assert (
+        title((2000.0, 2400.0), insert, syncs) == "Slower: insert into journal takes longer (99% of +400 ms a second)"
+    )
+
+
 @pytest.mark.parametrize(
     ("waiting", "rate"),
     [

@@ -12,7 +12,7 @@ beyond 20 %, the verdict is withheld.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dbdyno.judge.blocked_time import Blocked, Failed
@@ -38,6 +38,8 @@ other change without a cause needs a p below `STRICT`.
 """
 LEAST_BLOCKED = 0.01
 """Average number of waiting sessions below which blocked time is ignored."""
+OUTWEIGHS = 2.0
+"""Factor by which waits outside of statements must outgrow the statement time to come first."""
 OF_COMMITS = ("device", "standby")
 """Causes for which commits wait."""
 CHANGED = ("setting", "cache", "version", "sessions")
@@ -104,9 +106,12 @@ class Verdict:
         }
 
 
+_Rule = Callable[[Facts, float], Verdict | None]
+
+
 def judge(facts: Facts, threshold: float) -> Verdict:
     """Return the verdict: that of the gravest rule that applies."""
-    for rule in (_slower, _blocked, _slow_commits, _failed, _more_work, _closed_loop):
+    for rule in (*_outweighing(facts), _slower, _blocked, _slow_commits, _failed, _more_work, _closed_loop):
         found = rule(facts, threshold)
         if found is not None:
             return found
@@ -117,6 +122,18 @@ def judge(facts: Facts, threshold: float) -> Verdict:
         unread = facts.unread or "no statement ran often enough in both periods"
         return Verdict("cannot tell", f"Cannot tell: {unread}", _load(facts), _to_read(facts))
     return _faster(facts, threshold) or _equal(facts, facts.work)
+
+
+def _outweighing(facts: Facts) -> list[_Rule]:
+    """Return the rules on waits outside of statements that grew by more than twice the statement time, largest first.
+
+    Otherwise a statement that takes 15 µs longer would be the headline above commits that wait for seconds.
+    """
+    waits: list[tuple[float, _Rule]] = []
+    for rule, one in ((_blocked, facts.blocked), (_slow_commits, facts.commits)):
+        if one is not None and 1000 * one.grown > OUTWEIGHS * max(facts.spent_ms[1] - facts.spent_ms[0], 0.0):
+            waits.append((one.grown, rule))
+    return [rule for _, rule in sorted(waits, key=lambda one: -one[0])]
 
 
 def _slower(facts: Facts, threshold: float) -> Verdict | None:

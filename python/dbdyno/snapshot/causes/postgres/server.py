@@ -42,13 +42,21 @@ def slow_syncs(change: Change) -> Iterator[Cause]:
     """
     means, busy = _timed_syncs(change)
     (seen_old, _), (seen, _) = (_sampled(one, _SYNCS) for one in (change.before, change.after))
+    looks = change.after.samples("activity", ACTIVITY)[1]
     timed = means[1] >= max(3 * means[0], _LEAST_SYNC_MS) and busy[1] >= 50
     sampled = seen >= 0.3 and seen >= 3 * seen_old
     if not timed and not sampled:
         return
     said = [f"a sync took {times(*means)}, {three(busy[1])} ms of syncs a second"] if timed else []
     said += [f"sessions waiting for one {seen_old:.2g} → {seen:.2g} on average"] if sampled else []
-    yield Cause("syncs of the WAL became slow", "; ".join(said), weight=2.9)
+    waited_ms = 1000 * (seen - seen_old) if looks else busy[1] - busy[0]
+    weight = OUTSIDE if _exceeds_statement_time(change, waited_ms) else 2.9
+    yield Cause("syncs of the WAL became slow", "; ".join(said), weight=weight)
+
+
+def _exceeds_statement_time(change: Change, waited_ms: float) -> bool:
+    """Return True if added waits [ms per second] are more than twice the added statement time."""
+    return waited_ms > 2 * max(change.grown_ms, 0.0)
 
 
 def _timed_syncs(change: Change) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -91,7 +99,7 @@ def lock_waits(change: Change) -> Iterator[Cause]:
         )
         evidence += _holders(change.after)
         # a wait for a table lock happens while a statement is parsed, and is in no statement's time
-        outside = 1000 * (new - old) > 2 * max(change.grown_ms, 0.0)
+        outside = _exceeds_statement_time(change, 1000 * (new - old))
         whose, weight = (frozenset[int](), OUTSIDE) if outside else (waiting, 2.8)
         yield Cause(_what_for(change), evidence, whose, weight=weight)
 
@@ -121,12 +129,17 @@ def _what_for(change: Change) -> str:
 
 
 def _holders(one: Interval) -> str:
-    """Return words about the lock holders if most of them are idle in a transaction; else ''."""
+    """Return words about the root blockers if most of them are idle in a transaction; else ''.
+
+    A blocker that waits itself, such as an ALTER TABLE in the queue, is not a root blocker.
+    """
     source, _ = one.samples("blocked", BLOCKED)
     rows = one.query(
-        f"select count(*) as n, count(*) filter (where blocker_state like 'idle in transaction%') as idle,"
+        f"with seen as (select * from {source} where {one.inside})"
+        f" select count(*) as n, count(*) filter (where blocker_state like 'idle in transaction%') as idle,"
         f" mode(blocker_usename || coalesce(' of ' || nullif(blocker_application, ''), ''))"
-        f" filter (where blocker_state like 'idle in transaction%') as who from {source} where {one.inside}"
+        f" filter (where blocker_state like 'idle in transaction%') as who"
+        f" from seen where (at_us, blocker) not in (select (at_us, session) from seen)"
     )
     count, idle, who = rows[0]["n"], rows[0]["idle"], rows[0]["who"]
     return f"; for a session that was idle in a transaction ({who})" if count and idle >= MOSTLY * count else ""
