@@ -9,7 +9,7 @@ CARGO ?= cargo
 WORKERS ?= 4
 RERUNS ?= 1
 COVERED ?= tests
-RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml -o -name help.txt) Cargo.toml Cargo.lock
 PYTHON_FILES := python packages tests benches tools/wheel_backend.py tools/docs_hooks.py
 CORE := python/dbdyno/_core.abi3.so
 # The backend is one of our own around maturin's (tools/wheel_backend.py).

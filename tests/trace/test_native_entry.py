@@ -59,6 +59,18 @@ def python(*words: object, cwd: Path | None = None, **environment: str) -> tuple
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.parametrize("columns", ["", "80", "81", "200"])
+@pytest.mark.parametrize("word", ["--help", "-h"])
+def test_the_help_is_that_of_python(alone: Path, word: str, columns: str) -> None:
+    """Where they differ, `python tests/manners/native_help.py` writes the text anew."""
+    assert native(alone, word, COLUMNS=columns) == python(word, COLUMNS=columns)
+
+
+@pytest.mark.parametrize("columns", ["0", "79", "40", "many", "-1"])
+def test_the_help_of_a_narrow_terminal_is_pythons(alone: Path, columns: str) -> None:
+    assert LEFT in native(alone, "--help", COLUMNS=columns)[2]
+
+
 def made_up(dice: random.Random) -> str:
     """A trace of calls and waits whose lengths span all decades, some of them 0, some longer than their calls."""
     lines = ["Trace file made_up.trc", "*** 2026-11-21T10:00:00.000000+00:00", ""]

@@ -1,15 +1,16 @@
-//! The program `dbdyno`: two commands answered natively, all others handed to Python.
+//! The program `dbdyno`: two commands and its help answered natively, all others handed to Python.
 //!
 //! Nearly all commands are implemented in Python: this program then becomes `dbdyno-python`, which is installed beside
 //! it. Two are answered here, because they are run often and take less time than Python needs to start:
 //! `dbdyno trace profile FILES` into a file or a pipe, as a table or as JSON, and `dbdyno trace import FILES --out RUN`
-//! where nothing exists at RUN yet (`import.rs`). Everything unusual (other options, a refused file, a warning, a name
+//! where nothing exists at RUN yet (`import.rs`). So is `dbdyno --help` (`help.rs`). Everything unusual (other options, a refused file, a warning, a name
 //! that needs escaping on a terminal, a table that does not fit) is left to Python as well, which receives the result
 //! of the reading and does not read again (`trace/early_read.py`).
 //!
 //! The output and the run folder are byte for byte those of Python (`tests/trace/test_native_entry.py`).
 
 mod ask;
+mod help;
 mod import;
 mod json;
 mod model;
@@ -28,6 +29,9 @@ use reading::Ended;
 
 fn main() -> ExitCode {
     let given: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if let Some(text) = help::of(&given) {
+        return print(text);
+    }
     if let Some(ask) = import::Ask::of(&given) {
         return import::answer(&ask).unwrap_or_else(|| python::go_on(&given, None));
     }
