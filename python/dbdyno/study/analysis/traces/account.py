@@ -18,6 +18,12 @@ from dbdyno.trace.source import Traces
 HARD, COMMIT = "hard parses", "commits"
 ROUND_TRIP, CPU, UNACCOUNTED = "round trips", "CPU", "unaccounted"
 FROM_CLIENT = "SQL*Net message from client"
+_READ = (
+    "c.session, c.call, c.kind, c.statement, c.started_ns, c.elapsed_ns, c.cpu_ns, c.rows, c.misses, c.depth, c.file,"
+    " c.line, c.plan_hash, c.user_id, c.self_elapsed_ns, c.self_cpu_ns, c.self_physical_reads,"
+    " c.self_consistent_reads, c.self_current_reads"
+)
+"""The columns of calls that a comparison reads."""
 _IS_COMMIT = r"regexp_matches(coalesce(text, ''), '^\s*(commit|rollback)\b', 'i')"
 
 
@@ -95,6 +101,7 @@ def account(traces: Traces) -> Account:
     """Return the account of one set; `statement_matching.match` must have matched the statements before."""
     _owners(traces)
     _turns(traces)
+    traces.connection.execute("drop table if exists batches")  # which `strata` makes of both
     parts = _calls(traces) + _inside(traces) + _between(traces)
     sessions = traces.rows(
         """
@@ -111,7 +118,7 @@ def account(traces: Traces) -> Account:
     has_rows = "coalesce(command, 47) <> 47" if is_oracle else "true"
     client = traces.rows(
         f"""
-        select count(*) filter (kind = 'exec' and not {_IS_COMMIT}) as executions,
+        select count(*) filter (kind = 'exec' and not is_commit) as executions,
                count(*) filter (kind <> 'close') as calls,
                coalesce(sum(rows) filter (kind = 'fetch' or (kind = 'exec' and {has_rows})), 0)::bigint as rows
         from owned where depth = 0
@@ -139,10 +146,10 @@ def _owners(traces: Traces) -> None:
           select call from calls where kind = 'parse' and misses > 0
           union
           select c.call from calls c join hard h on c.parent = h.call)
-        select c.*, coalesce(m.key, c.statement, '') as key, m.text, m.command,
-               case when h.call is not null then '{HARD}' when {_IS_COMMIT} then '{COMMIT}'
+        select {_READ}, coalesce(m.key, c.statement, '') as key, coalesce(m.is_commit, false) as is_commit, m.command,
+               case when h.call is not null then '{HARD}' when m.is_commit then '{COMMIT}'
                  else coalesce(m.key, c.statement, '') end as owner
-        from calls c left join matched m on m.statement = c.statement
+        from calls c left join (select *, {_IS_COMMIT} as is_commit from matched) m on m.statement = c.statement
         left join hard h on h.call = c.call
         """  # noqa: S608
     )
@@ -175,7 +182,8 @@ def _turns(traces: Traces) -> None:
         filled as (
           select session, turn, last_value(owner ignore nulls) over (partition by session order by turn) as owner
           from owners)
-        select w.*, coalesce(f.owner, '') as owner,
+        select w.session, w.file, w.line, w.event, w.class, w.started_ns, w.elapsed_ns, w.statement,
+               coalesce(f.owner, '') as owner,
                coalesce(w.think, false) or coalesce(w.class, '') = 'idle' as is_idle
         from waits w join numbered n on n.wait = w.wait join filled f on (f.session, f.turn) = (n.session, n.turn)
         """  # noqa: S608

@@ -17,16 +17,18 @@ if TYPE_CHECKING:
 BATCHES = 20
 """Number of batches of a stratum; fewer if it has fewer parts."""
 What = Literal["response", "database", "cpu"]
-_CALLS = "select owner, owner || ' ' || kind as stratum, {time} as ns, started_ns, line from owned"
-_BETWEEN = (
-    "select owner, owner || ' between ' || case when class = 'network' then '{round_trip}' else event end as stratum,"
-    " elapsed_ns as ns, started_ns, line from turns where not is_idle"
-)
-_SOURCES = {
-    "response": f"{_CALLS} union all {_BETWEEN}",
-    "database": f"{_CALLS} union all {_BETWEEN} and coalesce(class, '') <> 'network'",
-    "cpu": _CALLS,
-}
+_PARTS = f"""
+  select owner, kind as name, true as is_call, false as is_network,
+         coalesce(self_elapsed_ns, elapsed_ns) as ns, coalesce(self_cpu_ns, cpu_ns, 0) as cpu_ns, started_ns, line
+  from owned
+  union all
+  select owner, case when class = 'network' then '{ROUND_TRIP}' else event end, false,
+         coalesce(class = 'network', false), elapsed_ns, 0, started_ns, line
+  from turns where not is_idle
+"""  # noqa: S608
+"""All parts of the response time, each with the name of its stratum within its owner."""
+_KEY = "owner, name, is_call, is_network"
+_CHOSEN = {"response": "true", "database": "not is_network", "cpu": "is_call"}
 
 
 def strata(traces: Traces, what: What) -> dict[str, list[Stratum]]:
@@ -35,21 +37,29 @@ def strata(traces: Traces, what: What) -> dict[str, list[Stratum]]:
 
     from dbdyno.stats.stratified import Stratum
 
-    time = "coalesce(self_cpu_ns, cpu_ns, 0)" if what == "cpu" else "coalesce(self_elapsed_ns, elapsed_ns)"
-    source = _SOURCES[what].format(time=time, round_trip=ROUND_TRIP)
+    _make_batches(traces)
     rows = traces.connection.execute(
         f"""
-        with cut as (
-          select owner, stratum, ns, ntile({BATCHES}) over (partition by stratum order by started_ns, line) as batch
-          from ({source})),
-        summed as (
-          select any_value(owner) as owner, stratum, batch, sum(ns)::double as total, count(*)::double as size
-          from cut group by stratum, batch)
-        select any_value(owner), list(total order by batch), list(size order by batch)
-        from summed group by stratum order by stratum
+        select owner, list({"cpu_ns" if what == "cpu" else "ns"} order by batch), list(size order by batch)
+        from batches where {_CHOSEN[what]} group by {_KEY}
+        order by owner || case when is_call then ' ' else ' between ' end || name
         """  # noqa: S608
     ).fetchall()
     found: dict[str, list[Stratum]] = {}
     for owner, totals, sizes in rows:
         found.setdefault(owner, []).append(Stratum(np.array(totals), np.array(sizes)))
     return found
+
+
+def _make_batches(traces: Traces) -> None:
+    """Create the table `batches`, the sums of each batch of each stratum, unless `account` has left it valid."""
+    traces.connection.execute(
+        f"""
+        create temp table if not exists batches as
+        with cut as (
+          select {_KEY}, ns, cpu_ns, ntile({BATCHES}) over (partition by {_KEY} order by started_ns, line) as batch
+          from ({_PARTS}))
+        select {_KEY}, batch, sum(ns)::double as ns, sum(cpu_ns)::double as cpu_ns, count(*)::double as size
+        from cut group by all
+        """  # noqa: S608
+    )
