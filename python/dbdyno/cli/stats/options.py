@@ -78,8 +78,7 @@ class Output:
         form = form_of(self.form, self.path, FORMATS)
         shown = [part for part in parts if part[2]]
         if form == "json":
-            whole = {**(head or {}), **{name: rows for name, _, rows in shown}}
-            _out(json.dumps(plain(whole, form), indent=1, ensure_ascii=False, allow_nan=False), self.path)
+            _out(_object_of(head or {}, shown), self.path)
         elif form in ("csv", "jsonl"):
             rows = [{"part": name, **row} for name, _, rows in shown for row in plain(rows, form)]
             if form == "csv":
@@ -122,6 +121,26 @@ def output_options(function: F) -> F:
 def reading_options(function: F) -> F:
     """Add the options of `input_options` and of `output_options`."""
     return input_options(output_options(function))
+
+
+_ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+
+def _object_of(head: Row, parts: Sequence[Part]) -> str:
+    """Return a JSON object of the head's fields and the parts, with one line per field and per row.
+
+    Python's encoder is compiled only for text without line breaks: with them, 10,000 rows took four times as long.
+    """
+    fields = [(name, _line(value)) for name, value in head.items()]
+    fields += [(name, "[\n  " + ",\n  ".join(map(_line, rows)) + "\n ]") for name, _, rows in parts]
+    return "{\n " + ",\n ".join(f"{_ENCODE(name)}: {text}" for name, text in fields) + "\n}"
+
+
+def _line(value: object) -> str:
+    try:
+        return _ENCODE(value)
+    except ValueError:  # not finite
+        return _ENCODE(plain(value, "json"))
 
 
 def _out(text: str, output: Path | None) -> None:
