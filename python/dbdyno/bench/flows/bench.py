@@ -231,19 +231,23 @@ class FlowBench(QuietBench):
             raise
 
     def _started(self, one: Engine, folder: Path) -> EngineProcess:
-        extra = {one.at: str(self.plan.dsn)} if one.at else {}
-        if one.has_server:
-            from psycopg.conninfo import make_conninfo
-
-            from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-
-            server = self.held.enter_context(EmbeddedPostgres(guardian=self.around.guardian))
-            extra[DSN] = make_conninfo("", **server.conninfo())
+        extra = self.server_of(one)
         limit_s = (self.plan.statement_timeout_ns or 0) / 1e9 or LIMIT_S
         scratch = folder / f"engine-{one.name}"
         running = EngineProcess(one, scratch, extra, lambda: bool(self.around.stopping.asked), limit_s)
         self.running[one.name] = running
         return running
+
+    def server_of(self, one: Engine) -> dict[str, str]:
+        """Return the variable that names the engine's server; the server is started if the engine has one."""
+        if not one.has_server:
+            return {one.at: str(self.plan.dsn)} if one.at else {}
+        from psycopg.conninfo import make_conninfo
+
+        from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+
+        server = self.held.enter_context(EmbeddedPostgres(guardian=self.around.guardian))
+        return {DSN: make_conninfo("", **server.conninfo())}
 
     def _engine(self, arm: Arm) -> Engine:
         found = self.engines[str(self.plan.parameters_of(arm)["engine"])]

@@ -33,7 +33,7 @@ def load_rows(source: str, to: str, level: str, how: JobOptions, rest: Mapping[s
     from dbdyno.move.reading.run import begin as begin_rows
     from dbdyno.move.reading.run import work
     from dbdyno.wide.address import address
-    from dbdyno.wide.java import jars
+    from dbdyno.bench.cassandra.java import jars
     from dbdyno.wide.load import ROWS, begin
     from dbdyno.wide.target import Shape
 
