@@ -127,7 +127,8 @@ class EmbeddedCassandra(OwnServer):
             self._create()
         java = str(find_program("java"))
         own = [f"-Dcassandra.config=file:{self.folder}/conf/cassandra.yaml", f"{CASSANDRA_DATA}{self.data_dir}"]
-        own += [f"-Djna.tmpdir={self.folder}/tmp", f"-Djava.io.tmpdir={self.folder}/tmp"]
+        scratch = self.folder / "tmp"
+        own += [f"-Djna.tmpdir={scratch}", f"-Djava.io.tmpdir={scratch}"]
         own += ["-cp", f"{self.folder}/conf:{self._jars}/*", "org.apache.cassandra.service.CassandraDaemon"]
         self._launch([java, *modules(), *OPTIONS, *own], self._listens)
         self._make_keyspace()

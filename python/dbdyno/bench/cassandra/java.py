@@ -38,7 +38,7 @@ def jars(where: str = "--direct") -> Path:
     if not any(place.glob("cassandra-all-*.jar")):
         raise WideError("Cassandra's jars are not installed", where=where, next_step=NEXT)
     if find_program("java") is None:
-        raise WideError("Java is not installed", where=where, next_step="install Java 17 (on Debian: default-jre-headless)")
+        raise WideError("Java is not installed", where=where, next_step="install Java 17")
     return place
 
 

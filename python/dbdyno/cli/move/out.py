@@ -76,7 +76,10 @@ class _Move(click.Command):
 @click.option("--master", help="With --engine spark: the cluster, such as spark://host:7077.")
 @click.option("--cluster", help="Into Cassandra: clustering columns, comma-separated.")
 @click.option("--direct", is_flag=True, help="Into Cassandra: write SSTables locally and stream them to the nodes.")
-@click.option("--static", help="Into Cassandra: static columns, one value per partition.")
+@click.option(
+    "--static",
+    help="Into Cassandra: columns with one value per partition; auto finds them.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the plan; read no row, write nothing.")
 @shared.in_options
 @shared.verify_option

@@ -72,8 +72,8 @@ def _plan(options: Mapping[str, str], quick: bool, target: str) -> Plan:
 STUDY = Study(
     name="wide-loader",
     question="Which way do rows get into a wide table: row by row, many at a time, in batches, or as SSTables?",
-    workload="The same rows each time, into an empty table: one partition per customer with a static column and some 40 "
-    "rows. The rows are counted after each load.",
+    workload="The same rows each time, into an empty table: one partition per customer with a static column and some "
+    "40 rows. The rows are counted after each load.",
     targets="cassandra: a node is started on this host (make setup-wide installs Cassandra's jars); or "
     "cassandra://host/keyspace, where the study creates and drops a table; direct needs the jars and Java 17",
     source="Quest's connector and Cassandra's own bulk loading: a relational join folded into wide rows (T9)",
