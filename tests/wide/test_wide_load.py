@@ -84,9 +84,8 @@ def test_static_columns_are_proposed_and_found_in_a_job_that_makes_its_own_folde
     done = dbdyno(*given, "--job", "second", "--create", "--static", "auto", "--verify", "target")
     assert done.returncode == 0, done.stderr
     assert "the table holds exactly what was loaded" in done.stdout
-    kinds = (
-        "select column_name from system_schema.columns where keyspace_name = '{}' and kind = 'static' allow filtering"
-    )
+    kinds = "select column_name from system_schema.columns where keyspace_name = '{}' and kind = 'static'"
+    kinds += " allow filtering"
     assert sorted(wide_lab.rows(kinds.format(wide_lab.keyspace))) == [("name",), ("score",)]
 
 

@@ -50,9 +50,8 @@ def new_table(files: Sequence[Path], shape: Shape, schema: Any, numbers: Abstrac
     if not static.names:
         return made, "no column has one value in every partition of several rows: none is static" if auto else ""
     names, verb = ", ".join(static.names), "has" if len(static.names) == 1 else "have"
-    fact = (
-        f"{names} {verb} one value in every partition ({static.several:,} of {static.partitions:,} have several rows)"
-    )
+    rows = f"{static.several:,} of {static.partitions:,} have several rows"
+    fact = f"{names} {verb} one value in every partition ({rows})"
     if not auto:
         return made, f"{fact}; --static {','.join(static.names)} in a new table stores it once per partition"
     return made_of(replace(shape, static=static.names), schema, numbers), f"{fact}: static"
