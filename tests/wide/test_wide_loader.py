@@ -29,7 +29,7 @@ def test_without_an_address_it_starts_a_cassandra_of_its_own() -> None:
     plan = find_study("wide-loader").plan({})
     assert plan.dsn == "cassandra" and kind_of(plan.dsn).name == "cassandra"
     assert kind_of("cassandra://127.0.0.1/shop").name == "cassandra"
-    with pytest.raises(PlanError, match="'carrier pigeon' is no way of loading"):
+    with pytest.raises(PlanError, match="'carrier pigeon' is not a loading method"):
         find_study("wide-loader").plan({"ways": "carrier pigeon"}, target="cassandra://127.0.0.1/shop")
 
 

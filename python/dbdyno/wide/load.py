@@ -73,10 +73,10 @@ class State:
         place = folder / STATE
         found = read_json(place)
         if not isinstance(found, dict) or found.get("version") != VERSION or not isinstance(found.get("done"), int):
-            raise WideError("is no state of a load", where=str(place), next_step="begin a load of your own")
+            raise WideError("is not the state of a load", where=str(place), next_step="begin a load of your own")
         if not is_own(found.get("plan"), found.get("seal")):
             raise WideError(
-                "this load was not begun here by this user, and is not carried out",
+                "this load was not begun here by this user, and is not executed",
                 where=str(place),
                 next_step="begin a load of your own",
             )

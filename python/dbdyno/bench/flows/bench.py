@@ -68,7 +68,7 @@ class FlowBench(QuietBench):
     def can(self, plan: Plan) -> str | None:
         """Return None if every arm is an engine with one flow, otherwise the reason."""
         if plan.workload.kind != self.workload:
-            return "its workload is no data flow"
+            return "its workload is not a data flow"
         for arm in plan.arms:
             given = plan.parameters_of(arm)
             if given.get("engine") not in self.engines:
@@ -94,7 +94,7 @@ class FlowBench(QuietBench):
         for arm in plan.arms:
             self._engine(arm)
             if not tables.LEAST <= self._lines(arm) <= tables.MOST:
-                raise PlanError(f"lines lie between {tables.LEAST} and {tables.MOST:,}", where=f"arm {arm.name!r}")
+                raise PlanError(f"lines must be between {tables.LEAST} and {tables.MOST:,}", where=f"arm {arm.name!r}")
         seed = seed if seed is not None else plan.schedule.seed or secrets.randbits(31)
         how = timing(plan.schedule, "turns")
         reason = "each engine has the machine to itself while it works"
@@ -215,7 +215,7 @@ class FlowBench(QuietBench):
                 raise TargetError(
                     f"two arms answer differently over {lines:,} lines: {said}",
                     where=f"arms {first[lines].engine!r} and {arm.name!r}",
-                    next_step="times of different answers say nothing; make the flows ask the same",
+                    next_step="times of different answers cannot be compared; make the flows return the same rows",
                 )
         titled = {self.engines[name].title: floor for name, floor in self.floors.items()}
         for title, floor in (self.arm_floors if self.floors_by_arm else titled).items():

@@ -142,7 +142,7 @@ def _refuse(source: str, to: str, rest: Mapping[str, Any]) -> None:
     """Raise an error for a source that does not exist, and for an engine that does not match it."""
     if "://" not in source and "=" not in source and source != "-" and not Path(source).exists():
         raise MoveError(
-            "is not there, and is no connection string",
+            "does not exist, and is not a connection string",
             where=source,
             next_step="name a folder of files, one file, - or postgresql://user@host/database",
         )

@@ -47,7 +47,7 @@ def load_rows(source: str, to: str, level: str, how: JobOptions, rest: Mapping[s
     where, folder = address(to), shared.job_folder(rest)
     target = Postgres.open(source)
     if folder.exists():
-        raise click.UsageError(f"{folder} is there already: `dbdyno move resume` goes on with a job")
+        raise click.UsageError(f"{folder} already exists: `dbdyno move resume` goes on with a job")
     query = _ordered(rest["query"], shape)
     if rest["direct"]:
         jars()
