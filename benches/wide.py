@@ -134,8 +134,8 @@ def main() -> None:
         with psycopg.connect(dsn, autocommit=True) as conn:
             conn.execute(SOURCE.format(given.rows).encode())
             expected = [sorted(conn.execute(text).fetchall()) for text in (WHOLE, FEW)]
-        assert server.process is not None
-        run = _Run(given, server, psutil.Process(server.process.pid), session, dsn, Path(place))
+        assert server.pid is not None
+        run = _Run(given, server, psutil.Process(server.pid), session, dsn, Path(place))
         if given.part != "read":
             run.loads()
         if given.part != "load":

@@ -1,5 +1,5 @@
 """A client that speaks the protocol and asks no server: `python pretend_client.py HOW [FILE]`. `HOW` says how it lies
-or fails, from its second slice on; `FILE` gets its process, and makes it behave where it is there already."""
+or fails, from its second slice on; `FILE` gets its process, and makes it behave where it already exists."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_an_honest_client_gives_its_operations_and_ends_with_its_stdin():
         ("backwards", "times go backwards: a transaction began before the one before it in its session ended"),
         ("stray statement", "has a statement without its transaction"),
         ("long statement", "has a statement that began before its transaction, or ended after it"),
-        ("outside", "record 1 of the slice lies outside of the times that its end tells"),
+        ("outside", "record 1 of the slice is outside the times that its end reports"),
         ("too many", "its end tells of 10 transactions, and 5 were recorded"),
         ("too few", "has 4 transactions where 5 were asked for"),
         ("other end", "ended slice 78 where slice 2 was asked for"),

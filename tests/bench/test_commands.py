@@ -105,7 +105,7 @@ def test_a_program_that_hangs_is_ended_by_the_time_out(tmp_path: Path):
     ("command", "work", "factors", "said"),
     [
         ("nowhere-to-be-found {n}", "", TWO, "there is no program 'nowhere-to-be-found'"),
-        ("sleep {m}", "", TWO, "{m} is no variable"),
+        ("sleep {m}", "", TWO, "{m} is not a variable"),
         ("sleep 'x", "", TWO, "cannot be split into words"),
         ("  ", "", TWO, "the command is empty"),
         ("sleep {n}", 'builtin = "select-only"', TWO, "give builtin or command, not both"),

@@ -94,5 +94,5 @@ def test_a_recording_is_readable_up_to_its_last_whole_round(tmp_path: Path):
 
 def test_a_file_without_metrics_says_what_was_found(tmp_path: Path):
     (tmp_path / "x").write_text("hello\n")
-    with pytest.raises(CellsError, match="holds no metric; line 1 is 'hello'"):
+    with pytest.raises(CellsError, match="contains no metric; line 1 is 'hello'"):
         from_file(tmp_path / "x")

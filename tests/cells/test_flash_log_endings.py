@@ -156,7 +156,7 @@ def test_a_cell_that_cannot_be_reached_to_put_its_plan_back_is_told(rig: Rig):
 def test_a_cell_that_takes_a_plan_and_shows_another_is_an_error(rig: Rig, tmp_path: Path):
     before = rig.plans
     answering(rig.cells[1], "alter", lambda _: ("IORMPLAN successfully altered\n", 0))
-    with pytest.raises(CellsError, match=r"took ALTER IORMPLAN and shows another plan") as ended:
+    with pytest.raises(CellsError, match=r"accepted ALTER IORMPLAN, but shows another plan") as ended:
         rig.run(rig.plan(), tmp_path)
     assert ended.value.where == f"127.0.0.1:{rig.served.ports[1]}"
     assert rig.plans == before

@@ -171,7 +171,7 @@ def test_a_pipe_in_the_place_of_a_manifest_does_not_hang_the_list(run: Run) -> N
     os.mkfifo(run.path / "blocks.json")
     from dbdyno.evidence.files import read_json
 
-    with pytest.raises(EvidenceError, match="is no file"):
+    with pytest.raises(EvidenceError, match="is not a file"):
         read_json(run.path / "blocks.json")
 
 

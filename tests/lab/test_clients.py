@@ -302,12 +302,12 @@ def test_a_study_of_clients_runs_at_a_small_size(tmp_path, dsn, study, options, 
 @pytest.mark.parametrize(
     ("study", "options", "words"),
     [
-        ("fetch-size", {"delay": "far"}, "'far' is no duration"),
+        ("fetch-size", {"delay": "far"}, "'far' is not a duration"),
         ("fetch-size", {"client": "dbdyno"}, "dbdyno's own client takes all rows at once"),
         ("fetch-size", {"rows": "1,2"}, "the table has one number of rows"),
-        ("bind-variables", {"statement_mode": "guessed"}, "is no level of this factor"),
-        ("drivers", {"client": "odbc"}, "is no level of this factor"),
-        ("bind-variables", {"plan_time": "maybe"}, "is no level of this factor"),
+        ("bind-variables", {"statement_mode": "guessed"}, "is not a level of this factor"),
+        ("drivers", {"client": "odbc"}, "is not a level of this factor"),
+        ("bind-variables", {"plan_time": "maybe"}, "is not a level of this factor"),
     ],
 )
 def test_an_option_that_makes_no_sense_is_refused(study, options, words):

@@ -213,9 +213,9 @@ def test_the_pages_of_a_file_leave_the_cache_and_its_bytes_stay(tmp_path: Path):
     [
         (("checksum", "--target", "host=nowhere"), "every arm has a server of its own"),
         (("checksum", "--set", "checksums=maybe"), "'maybe' is neither on nor off"),
-        (("buffer-cache", "--set", "begin=warm"), "'warm' is no level of this factor"),
-        (("data-growth", "--set", "orders=many"), "'many' is no whole number above 0"),
-        (("insert-size", "--set", "form=load"), "'load' is no level of this factor"),
+        (("buffer-cache", "--set", "begin=warm"), "'warm' is not a level of this factor"),
+        (("data-growth", "--set", "orders=many"), "'many' is not a whole number above 0"),
+        (("insert-size", "--set", "form=load"), "'load' is not a level of this factor"),
         (("temp-device", "--set", "place=/nowhere/at/all"), "cannot enter /nowhere/at/all"),
         (("keep-cache", "--target", "postgres"), "has no form in SQL"),
     ],
@@ -359,7 +359,7 @@ def test_the_ways_into_mariadb_do_equal_work(lab):
 
 
 def test_the_ways_of_a_loader_are_known_and_its_bytes_are_copys():
-    with pytest.raises(PlanError, match="'direct' is no level"):
+    with pytest.raises(PlanError, match="'direct' is not a level"):
         find_study("loader").plan({"way": "copy,direct"})
     with pytest.raises(PlanError, match="are no statements of 100"):
         find_study("loader").plan({"rows": "150"})

@@ -21,7 +21,7 @@ CRATES = sorted(path.parent for path in (ROOT / "crates").glob("*/src"))
 PACKAGES = (ROOT / "python", ROOT / "packages" / "dbdyno-rig")
 
 COMPILED = "_core"
-"""The module that is no file of Python."""
+"""The module that is not a file of Python."""
 
 _USE = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?use\s+((?:crate|super|self)::[^;]+);", re.MULTILINE)
 

@@ -73,7 +73,7 @@ def test_the_n_of_prob_r_is_a_whole_number(text: str):
 
 
 def test_a_table_without_numbers_names_its_columns_and_what_they_hold(tmp_path: Path):
-    """It was "which column? name one with -y: there is none"."""
+    """It was "several columns have numbers: choose one name one with -y: there is none"."""
     file = tmp_path / "t.csv"
     file.write_text("who,what\nann,tea\nbob,rum\n")
     with pytest.raises(StatsError, match="no column holds numbers") as told:

@@ -108,5 +108,5 @@ def test_a_budget_of_tune_is_a_time_that_can_pass(tmp_path):
     from dbdyno.cli.tune import _seconds
 
     for text in ("0s", "nan", "-1s", "9" * 400 + "h"):
-        with pytest.raises(PlanError, match="is no time"):
+        with pytest.raises(PlanError, match="is not a time"):
             _seconds(text)

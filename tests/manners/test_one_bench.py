@@ -20,7 +20,7 @@ COMMANDS = [
 SIGNS = {"iorm", "machine", "machines"}
 """Keys of a manifest by which a kind was once told."""
 RECORDINGS = "cells"
-"""Also the kind of a recording of cells, which is no run on a bench."""
+"""Also the kind of a recording of cells, which is not a run on a bench."""
 
 
 def sources() -> list[Path]:

@@ -177,5 +177,5 @@ def test_a_job_of_a_database_cannot_mix_instants(databases: Databases) -> None:
 def test_a_file_that_is_no_archive(tmp_path: Path, content: bytes) -> None:
     place = tmp_path / "x.dump"
     place.write_bytes(content)
-    with pytest.raises(MoveError, match=r"is no whole archive|is an archive of version 1\.99"):
+    with pytest.raises(MoveError, match=r"is not a whole archive|is an archive of version 1\.99"):
         read(place)

@@ -184,5 +184,5 @@ def test_bad_rows_go_to_a_file_with_the_chunk_and_the_others_in(lab: Lab) -> Non
     assert all("value too long" in one["reason"] and one["code"] == "22001" for one in told)
     assert lab.rows("select count(*), count(*) filter (where id = 1000) from u") == [(399, 1)]
     again = dbdyno("move", lab.dsn, "--table", "t", *words, bad, "--job", lab.folder / "again")
-    assert (again.returncode, "is there already" in again.stderr) == (2, True)
+    assert (again.returncode, "already exists" in again.stderr) == (2, True)
     assert lab.rows("select count(*) from pg_class where relname like 'dbdyno_move_%'") == [(0,)]

@@ -157,7 +157,7 @@ def test_no_rows_and_1600_columns(lab: Lab) -> None:
     ("words", "said"),
     [
         (("--table", "nowhere"), "there is no such table"),
-        (("--table", "a.b.c.d"), "is no name of a table"),
+        (("--table", "a.b.c.d"), "is not a table name"),
         (("--table", "t", "--columns", "id,nope"), "has no column 'nope'"),
         (("--table", "t", "--where", "nope = 1"), 'column "nope" does not exist'),
         (("--table", "t", "--where", "id = 1) or (true"), "closes nothing"),
@@ -167,7 +167,7 @@ def test_no_rows_and_1600_columns(lab: Lab) -> None:
         (("--tables", "none.*"), "no table fits"),
         ((), "name what to move"),
         (("--table", "t", "--query", "select 1"), "--query stands alone"),
-        (("--table", "t", "--memory", "lots"), "is no size"),
+        (("--table", "t", "--memory", "lots"), "is not a size"),
     ],
 )
 def test_what_cannot_be_moved_is_one_clear_error(lab: Lab, words: tuple[str, ...], said: str) -> None:

@@ -145,7 +145,7 @@ def test_files_that_are_not_what_their_job_wrote_stay_out(lab: Lab) -> None:
     first, second = sorted(lab.out.glob("part*"))[:2]
     shutil.copy(second, first)
     altered = into(lab, "--table", "u")
-    assert (altered.returncode, "holds other rows than its job wrote" in altered.stderr) == (2, True)
+    assert (altered.returncode, "contains other rows than its job wrote" in altered.stderr) == (2, True)
     first.unlink()
     missing = into(lab, "--table", "u")
     assert (missing.returncode, "part-00000.parquet: is missing" in missing.stderr) == (2, True)
@@ -230,7 +230,7 @@ def test_one_worker_goes_straight_into_the_table_or_nowhere(lab: Lab) -> None:
     shutil.copy(second, first)
     lab.run("delete from u where id > 7")
     refused = into(lab, *one)
-    assert (refused.returncode, "holds other rows than its job wrote" in refused.stderr) == (2, True)
+    assert (refused.returncode, "contains other rows than its job wrote" in refused.stderr) == (2, True)
     assert lab.rows("select count(*) from u") == lab.rows("select count(*) from t where id <= 7")
     lab.out = lab.folder / "words"
     lab.run("create table wide (id int, x varchar(9))", "insert into wide values (1, 'abc   ')")

@@ -229,7 +229,7 @@ def test_one_job_per_folder_and_one_process_per_job(table: Lab) -> None:
     busy = dbdyno("move", "abort", table.out)
     assert (busy.returncode, "another process works on this job" in busy.stderr) == (2, True)
     taken = table.move("--table", "t")
-    assert (taken.returncode, "a job is there already" in taken.stderr) == (2, True)
+    assert (taken.returncode, "a job already exists there" in taken.stderr) == (2, True)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate()
     assert process.returncode == 130

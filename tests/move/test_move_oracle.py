@@ -50,7 +50,7 @@ def test_every_piece_is_a_statement_of_oracles_at_one_scn_by_rowid() -> None:
     )
     for text in (source.SCN_SQL, source.TABLE_SQL, source.COLUMNS_SQL, source.EXTENTS_SQL):
         assert sqlglot.parse_one(text, dialect="oracle").find(exp.Select)
-    with pytest.raises(MoveError, match="is no name"):
+    with pytest.raises(MoveError, match="is not a name"):
         select_sql("S", 'T" where 1=1 --', COLUMNS, 1, None)
 
 
@@ -89,7 +89,7 @@ def test_what_travels_as_words() -> None:
 )
 def test_names_are_in_upper_case_unless_they_are_quoted(text: str, found: tuple[str, str] | None) -> None:
     if found is None:
-        with pytest.raises(MoveError, match="is no name of a table"):
+        with pytest.raises(MoveError, match="is not a table name"):
             split_name(text, "me")
     else:
         assert split_name(text, "me") == found

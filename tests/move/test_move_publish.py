@@ -26,7 +26,7 @@ def test_a_table_is_made_with_the_types_that_the_files_note(lab: Lab) -> None:
     )
     assert lab.rows(types.format('"New; Table"')) == lab.rows(types.format("t"))
     again = into(lab, "--table", 'public."New; Table"', "--create")
-    assert (again.returncode, "is there already" in again.stderr) == (2, True)
+    assert (again.returncode, "already exists" in again.stderr) == (2, True)
     lab.run('drop table "New; Table", t', "drop type mood")
     gone = into(lab, "--table", "v", "--create")
     assert (gone.returncode, "there is no type 'mood'" in gone.stderr) == (2, True)

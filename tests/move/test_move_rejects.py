@@ -47,7 +47,7 @@ def test_bad_rows_go_to_a_file_with_reason_and_place_and_the_others_in(lab: Lab)
     assert lab.rows("select count(*), count(distinct id) from u") == [(2996, 2996)]
     assert bad.stat().st_mode & 0o077 == 0
     again = into(lab, "--table", "u", "--rejects", bad)
-    assert (again.returncode, "is there already" in again.stderr) == (2, True)
+    assert (again.returncode, "already exists" in again.stderr) == (2, True)
     assert nothing_left(lab)
 
 

@@ -34,7 +34,7 @@ def test_all_types_go_out_and_come_back(lab: Lab, name: str) -> None:
     assert content(lab, "u") == content(lab, "t")
     assert nothing_left(lab)
     again = to(lab, path, "--table", "t")
-    assert (again.returncode, "is there already" in again.stderr) == (2, True)
+    assert (again.returncode, "already exists" in again.stderr) == (2, True)
     assert not list(lab.folder.glob(".t.*"))
 
 

@@ -144,5 +144,5 @@ def test_a_table_that_is_made_is_filled_under_its_staging_name(lab: Lab) -> None
     assert "the table made, 300 rows added" in done.stdout
     assert content(lab, '"A; b"') == content(lab, "t")
     again = into(lab, "--table", 'public."A; b"', "--create", "--workers", "2")
-    assert (again.returncode, "is there already" in again.stderr) == (2, True)
+    assert (again.returncode, "already exists" in again.stderr) == (2, True)
     assert nothing_left(lab)

@@ -15,7 +15,7 @@ def test_a_folder_that_is_not_there_is_told_so(tmp_path: Path) -> None:
     """It was taken for a server: "name a new folder for the job's ledger: --job"."""
     done = dbdyno("move", tmp_path / "nothing", "--to", "postgresql://me@127.0.0.1:1/db", "--table", "t")
     assert done.returncode == 2
-    assert "nothing: is not there, and is no connection string" in done.stderr
+    assert "nothing: does not exist, and is not a connection string" in done.stderr
 
 
 def test_the_usage_names_the_source_once() -> None:

@@ -183,7 +183,7 @@ def test_a_server_that_breaks_off_leaves_what_was_measured(captured: Path, tmp_p
         own.stop()
         _, errors = running.communicate(timeout=60)
         assert running.returncode == 2
-        assert "server broke off" in errors and "next:" in errors
+        assert "server closed the connection" in errors and "next:" in errors
     (run,) = (tmp_path / "runs").iterdir()
     assert json.loads((run / "manifest.json").read_text())["status"] == "aborted"
     asked = dbdyno("sql", "select count(*) as n from rehearsed_blocks", "--run", run, "--format", "json")
@@ -258,7 +258,7 @@ def test_a_target_without_the_tables_says_what_lacks(engine: EmbeddedPostgres, c
         (("OLD", "--new", "newest", "--load", "statements"), "expected bindir=FOLDER or version=17"),
         (("OLD", "NEW", "--load", "statements", "--threshold", "much"), "expected a share"),
         (("OLD", "--change", "creat index", "--load", "nothing"), "syntax error"),
-        (("OLD", "--change", "set jit = off", "--load", "nothing"), "is no run folder"),
+        (("OLD", "--change", "set jit = off", "--load", "nothing"), "is not a run folder"),
         (("OLD", "--change", "set jit = off", "--load", "statements"), "pg_stat_statements"),
     ],
 )

@@ -186,7 +186,7 @@ def test_what_cannot_be_read_is_counted_with_its_place_and_the_rest_is_read() ->
     rows, file = logged(good + xml + torn + good)
     assert [row["line"] for row in rows] == [1, 12]
     assert file.unread.places == {
-        "a plan: it is no plan (TypeError)": ["a.log:8"],
+        "a plan: it is not a plan (TypeError)": ["a.log:8"],
         "a plan: no plan follows the text of the statement": ["a.log:10"],
     }
 
@@ -576,4 +576,4 @@ def test_a_folder_a_pattern_and_several_files_are_read_as_their_logs(tmp_path: P
         logs = {row["log"]: row["executions"] for row in read_of["tables"][0]["rows"]}
         assert {"postgresql-1.log": 1, "postgresql-2.log": 1}.items() <= logs.items() and "current_logfiles" not in logs
     refused = dbdyno("snap", "plans", "--log", folder / "older", *store)
-    assert refused.returncode == 2 and "holds no file" in refused.stderr
+    assert refused.returncode == 2 and "contains no file" in refused.stderr

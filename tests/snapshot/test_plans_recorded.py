@@ -54,7 +54,7 @@ def test_what_is_no_recording_is_refused_with_the_next_step(lab: Lab, tmp_path: 
     (tmp_path / "other").mkdir()
     other = Run(tmp_path / "other", {"schema": SCHEMA, "kind": "trace", "format": "oracle 10046"})
     other.save(status="complete")
-    with pytest.raises(SnapshotError, match="is no recording of a PostgreSQL") as refused:
+    with pytest.raises(SnapshotError, match="is not a recording of a PostgreSQL") as refused:
         of_recordings(lab.store, [other.path], PlanOptions())
     assert "dbdyno trace record" in (refused.value.next_step or "")
     both = dbdyno("snap", "plans", "--trace", tmp_path, "--log", tmp_path)

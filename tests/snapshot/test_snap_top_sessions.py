@@ -91,7 +91,7 @@ def test_a_plan_is_asked_for_by_pid_and_words_are_none() -> None:
     assert desk.pid == 4711
     for key in ("e", "x", "\r"):
         desk.press(key)
-    assert "is no pid" in desk.foot()
+    assert "is not a pid" in desk.foot()
 
 
 def test_arrows_choose_a_session_that_questions_begin_with() -> None:

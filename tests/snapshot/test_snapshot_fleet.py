@@ -77,14 +77,14 @@ def fleet_file(tmp_path: Path, text: str) -> Path:
     [
         ("", "names no [[target]]"),
         ("every = 5\n[[target]]", "'every' has a value of the wrong kind"),
-        ("evry = '5s'\n[[target]]", "'evry' is no key"),
+        ("evry = '5s'\n[[target]]", "'evry' is not a key"),
         ("[[target]]\ndsn = 'x'", "has no name"),
         ("[[target]]\nname = '../up'\ndsn = 'x'", "cannot name a target"),
         ("[[target]]\nname = 'a'", "has no connection string"),
         ("[[target]]\nname = 'a'\ndsn_env = 'NOWHERE'", "has no connection string"),
-        ("[[target]]\nname = 'a'\ndsn = 'x'\nevery = 'soon'", "is no length of time"),
+        ("[[target]]\nname = 'a'\ndsn = 'x'\nevery = 'soon'", "is not a duration"),
         ("[[target]]\nname = 'a'\ndsn = 'x'\n[[target]]\nname = 'A'\ndsn = 'y'", "two targets are named"),
-        ("[[target", "is no TOML"),
+        ("[[target", "is not valid TOML"),
     ],
 )
 def test_a_file_that_is_none_says_where_and_exits_2(tmp_path: Path, text: str, said: str):
@@ -280,7 +280,7 @@ def test_an_answer_that_drips_holds_nobody_up(head: bytes):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=drip, args=(listener,), daemon=True).start()
         try:
-            with pytest.raises(TimeoutError, match="has not answered within"):
+            with pytest.raises(TimeoutError, match="did not answer within"):
                 post_json(f"http://127.0.0.1:{listener.getsockname()[1]}/", b"{}", 0.3)
         finally:
             ended.set()

@@ -182,7 +182,7 @@ def test_a_baseline_is_a_period_with_a_name(made: Made):
     assert [one["name"] for one in baselines(made.store)] == ["monday"]
     assert len(period(made.store, "snap:monday").chain) == 7
     forget_baseline(made.store, "monday")
-    with pytest.raises(SnapshotError, match="is no period"):
+    with pytest.raises(SnapshotError, match="is not a period"):
         period(made.store, "snap:monday")
     with pytest.raises(SnapshotError, match="cannot name a baseline"):
         keep_baseline(made.store, "../x", period(made.store, "1..3"))

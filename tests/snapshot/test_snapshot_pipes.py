@@ -45,7 +45,7 @@ def put_pipe(path: Path) -> None:
 def test_a_pipe_in_a_store_is_named(store: Path) -> None:
     put_pipe(store / "snaps" / "000003" / "pg_stat_database.parquet")
     done = asked("snap", "report", "1", "3", folder=store)
-    assert "pg_stat_database.parquet is no file" in done.stdout + done.stderr
+    assert "pg_stat_database.parquet is not a file" in done.stdout + done.stderr
     assert "internal error" not in done.stderr
 
 
@@ -56,7 +56,7 @@ def test_a_pipe_among_the_sums_is_named_or_passed_over(store: Path) -> None:
     for path in found:
         put_pipe(path)
     done = asked("snap", "report", "1", "3", folder=store)
-    assert done.returncode == 0 or "is no file" in done.stderr
+    assert done.returncode == 0 or "is not a file" in done.stderr
     assert "internal error" not in done.stderr
 
 
@@ -75,7 +75,7 @@ def test_sums_that_are_not_ours_are_an_error_with_words(store: Path) -> None:
 def test_a_pipe_among_the_rows_of_many_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.parquet")
     for rows in (many, rows_at):
-        with pytest.raises(EvidenceError, match="is no file"):
+        with pytest.raises(EvidenceError, match="is not a file"):
             rows([(str(tmp_path / "x.parquet"), 1)])
 
 

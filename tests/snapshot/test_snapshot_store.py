@@ -73,7 +73,7 @@ def test_last_needs_a_target_where_there_are_several(store: Store):
 
 
 def test_an_empty_store_says_how_to_begin(store: Store):
-    with pytest.raises(SnapshotError, match="holds no snapshot"):
+    with pytest.raises(SnapshotError, match="contains no snapshot"):
         store.find("last")
 
 

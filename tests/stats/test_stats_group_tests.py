@@ -81,7 +81,7 @@ def test_what_cannot_be_tested_is_said() -> None:
         compare_groups(describe([1, 2, 3, None], ["a", "a", "c", "b"]))
     constant = compare_groups(describe([1, 1, 1, 1], [1, 1, 2, 2]))
     assert math.isnan(constant[0].statistic) and "neither group varies" in constant[0].note
-    with pytest.raises(StatsError, match="is no summary"):
+    with pytest.raises(StatsError, match="is not a summary"):
         from_summary((1, 5.0, 1.0), (9, 5.0, 1.0))
 
 

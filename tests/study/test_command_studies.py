@@ -149,7 +149,7 @@ def test_no_build_stands_idle_in_a_turn():
 
 def test_a_program_that_is_none_of_the_study_and_a_target_that_runs_no_commands_are_refused(tmp_path: Path):
     done = dbdyno("run", "threads", "--set", "programs=tar", cwd=tmp_path)
-    assert done.returncode == 2 and "'tar' is no program of this study" in done.stderr
+    assert done.returncode == 2 and "'tar' is not a program of this study" in done.stderr
     done = dbdyno("run", "threads", "--target", "postgres", cwd=tmp_path)
     assert done.returncode == 2 and "runs commands of this host" in done.stderr
 

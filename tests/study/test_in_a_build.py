@@ -172,5 +172,5 @@ def test_moments_are_days_times_and_spans():
     assert moment("90min", now) == "2026-11-22T10:30:00+00:00"
     assert moment("2026-11-01") == "2026-11-01T00:00:00+00:00"
     assert moment("2026-11-01T12:00+02:00") == "2026-11-01T10:00:00+00:00"
-    with pytest.raises(PlanError, match="is no moment"):
+    with pytest.raises(PlanError, match="is not a time"):
         moment("yesterday")

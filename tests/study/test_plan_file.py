@@ -95,7 +95,7 @@ WORK = '[workload]\nscripts = [{text = "select 1;"}]\n'
 ARM = '[[arm]]\nname = "a"\n'
 
 BAD = [
-    ("no toml", "title = \n", "p.toml:1", "is no TOML"),
+    ("no toml", "title = \n", "p.toml:1", "is not valid TOML"),
     ("no title", WORK + ARM, "p.toml", "title is missing"),
     ("no arm", HEAD + WORK, "p.toml", "no arm"),
     ("no scripts", HEAD + ARM, "p.toml", "needs scripts"),
@@ -227,12 +227,12 @@ def test_more_arms_than_a_plan_may_have_are_refused():
     ],
 )
 def test_a_misplaced_key_says_where_it_belongs(text: str, table: str):
-    with pytest.raises(PlanError, match="is no key of") as caught:
+    with pytest.raises(PlanError, match="is not a key of") as caught:
         parse_plan(schedule(text), Path("p.toml"))
     assert caught.value.next_step == f"move it to {table}"
 
 
 def test_a_key_before_the_first_table_says_where_it_belongs():
-    with pytest.raises(PlanError, match="'blocks' is no key of the top") as caught:
+    with pytest.raises(PlanError, match="'blocks' is not a key of the top") as caught:
         parse_plan("blocks = 3\n" + schedule(""), Path("p.toml"))
     assert caught.value.next_step == "move it to [schedule]"

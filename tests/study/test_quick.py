@@ -8,7 +8,7 @@ from dbdyno.study.library import STUDIES
 from dbdyno.study.plan.study import QUICK_NS, QUICK_TURN_NS
 
 
-@pytest.mark.parametrize("name", [name for name in STUDIES if name != "wide-loader"])  # asks for a Cassandra
+@pytest.mark.parametrize("name", list(STUDIES))
 def test_the_turns_of_a_quick_run_fit_into_the_time_that_is_promised(name: str):
     plan = STUDIES[name].plan({}, quick=True)
     turn_ns = plan.schedule.turn_ns

@@ -186,7 +186,7 @@ def test_an_arm_of_which_nothing_goes_well_ends_the_run_after_one_block(tmp_path
 def test_what_a_mock_cannot_run_is_told_with_the_reason(tmp_path: Path):
     with pytest.raises(PlanError, match="no parameter 'colour'"):
         start(plan('colour = "red"'), tmp_path)
-    with pytest.raises(PlanError, match="is no shape"):
+    with pytest.raises(PlanError, match="is not a shape"):
         start(plan('shape = "round"'), tmp_path)
     assert not list(tmp_path.iterdir())
 

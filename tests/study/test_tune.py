@@ -84,7 +84,7 @@ def test_the_budget_ends_the_race(tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--budget", "soon"), "'soon' is no time"),
+        (("--budget", "soon"), "'soon' is not a time"),
         (("--target", "host"), "does not run on"),
         (("--target", "model:none"), "model"),
     ],
@@ -99,7 +99,7 @@ def test_what_cannot_be_raced_is_refused(tmp_path: Path, arguments: tuple[str, .
 def test_one_arm_has_nobody_to_race(tmp_path: Path):
     plan({"1": 1000}, tmp_path)
     done = dbdyno("tune", "p.toml", cwd=tmp_path)
-    assert (done.returncode, "one arm has nobody to race" in done.stderr) == (2, True)
+    assert (done.returncode, "a race needs at least two arms, and the plan has one" in done.stderr) == (2, True)
 
 
 @pytest.mark.soak

@@ -329,4 +329,4 @@ def test_both_sides_of_a_call_are_laid_together(engine: EmbeddedPostgres, tmp_pa
     assert 250_000_000 <= sleeps["server_ns"] <= sleeps["client_ns"]
     assert sleeps["client_ns"] == sleeps["server_ns"] + sleeps["between_ns"]
     other = dbdyno("trace", "join", server, wire)
-    assert (other.returncode, "is no run of dbdyno trace proxy" in other.stderr) == (2, True)
+    assert (other.returncode, "is not a run of dbdyno trace proxy" in other.stderr) == (2, True)

@@ -184,7 +184,7 @@ def test_a_capture_that_only_reads_runs_in_the_database_itself(engine: EmbeddedP
     [
         (("[schedule]", "[load]\nsessions = 3\n[schedule]"), "sessions cannot be given for a captured run"),
         (("blocks = 6", 'blocks = 6\nturn = "2s"'), "turn cannot be given for a captured run"),
-        (('replay = "run"', 'replay = "run"\nspeed = "slow"'), "'slow' is no speed"),
+        (('replay = "run"', 'replay = "run"\nspeed = "slow"'), "'slow' is not a speed"),
         (('replay = "run"', 'replay = "run"\nscripts = [{text = "select 1;"}]'), "not both"),
         (('replay = "run"', 'builtin = "select-only"'), "is of a replay"),
         (('template = "start"', 'template = "start"\nsetup = "select 1"'), "template or setup, not both"),

@@ -71,7 +71,7 @@ def replayed(run: Path, copy: dict[str, Any], *words: str) -> dict[str, Any]:
 def test_four_sessions_whose_numbers_look_like_keys_leave_the_same_sums(
     engine: EmbeddedPostgres, tmp_path: Path, protocol: str
 ) -> None:
-    """Sums of a column that is no key were others: its numbers, 1 to 100, were replaced where a key had them."""
+    """Sums of a column that is not a key were others: its numbers, 1 to 100, were replaced where a key had them."""
     first = made(engine, "first", *LINES)
     copy = made(engine, "copy", *LINES, "select setval('line_id_seq', 37)")
     script = tmp_path / "order.sql"

@@ -107,7 +107,7 @@ def test_an_unknown_dimension_names_those_there_are():
         cli, ["trace", "profile", str(Path(__file__).parents[2] / "examples" / "orders.trc"), "--by", "evnt"]
     )
     assert isinstance(done.exception, TraceError)
-    assert "'evnt' is no name" in str(done.exception) and "statement" in str(done.exception)
+    assert "'evnt' is not a name" in str(done.exception) and "statement" in str(done.exception)
 
 
 def test_nothing_read_is_an_error_with_the_first_refusal():

@@ -222,7 +222,7 @@ def test_the_commands_as_a_user_types_them(wide_lab: WideLab, tmp_path: Path) ->
     wide_lab.run("alter table wide drop paid")
     done = dbdyno("wide", "sql", "select count(*) from orders", *given)
     assert done.returncode != 0
-    assert "columns.paid: 'paid' is no column of a child of wide" in done.stderr
+    assert "columns.paid: 'paid' is not a column of a child of wide" in done.stderr
 
 
 def test_a_key_that_does_not_hold_is_found(wide_lab: WideLab, tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_a_table_that_is_altered_after_its_map_was_written_is_refused_with_the_p
     wide_lab.run("alter table t drop v")
     done = dbdyno("wide", "sql", "select * from kids", "--map", str(file), "--target", wide_lab.dsn)
     assert done.returncode == 2
-    assert "table.kids.columns.v: 'v' is no column of a child of t" in done.stderr and "id, n" in done.stderr
+    assert "table.kids.columns.v: 'v' is not a column of a child of t" in done.stderr and "id, n" in done.stderr
 
 
 def test_a_table_that_is_altered_while_it_is_read_ends_the_question(wide_lab: WideLab, tmp_path: Path) -> None:

@@ -70,6 +70,25 @@ def test_a_join_is_folded_and_read_back_the_same(shop: str, wide_lab: WideLab, t
         assert row == (0,)
 
 
+def test_static_columns_are_proposed_and_found_in_a_job_that_makes_its_own_folder(
+    shop: str, wide_lab: WideLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = words(shop, wide_lab, tmp_path)[:-5]  # no --static, --create and --job
+    refused = dbdyno(*given)
+    assert refused.returncode == 2 and "there is no table wide" in refused.stderr
+    assert "name, score have one value in every partition (1,999 of 2,000 have several rows)" in refused.stderr
+    assert "--static name,score in a new table stores it once per partition" in refused.stderr
+    job = next((tmp_path / "jobs").iterdir())
+    assert f"job: jobs/{job.name}; if it is interrupted" in refused.stderr
+    done = dbdyno(*given, "--job", "second", "--create", "--static", "auto", "--verify", "target")
+    assert done.returncode == 0, done.stderr
+    assert "the table holds exactly what was loaded" in done.stdout
+    kinds = "select column_name from system_schema.columns where keyspace_name = '{}' and kind = 'static'"
+    kinds += " allow filtering"
+    assert sorted(wide_lab.rows(kinds.format(wide_lab.keyspace))) == [("name",), ("score",)]
+
+
 def test_rows_that_would_be_lost_are_refused_before_the_first(shop: str, wide_lab: WideLab, tmp_path: Path) -> None:
     given = words(shop, wide_lab, tmp_path / "job")
     given[given.index("day,no")] = "day"

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from wide_lab import WideLab
 
-from dbdyno.base.errors import PlanError
+from dbdyno.base.errors import PlanError, TargetError
+from dbdyno.bench.kinds import kind_of
+from dbdyno.bench.undo import CASSANDRA_DATA
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.analysis.questions.loading import LoadMethod, sentences
 from dbdyno.study.library import find_study
@@ -17,12 +19,39 @@ from dbdyno.study.run.execute import start
 LINES = 400
 
 
-def test_it_asks_for_a_cassandra() -> None:
-    with pytest.raises(PlanError, match="none is named") as caught:
-        find_study("wide-loader").plan({})
-    assert "--target cassandra://" in str(caught.value.next_step)
-    with pytest.raises(PlanError, match="'carrier pigeon' is no way of loading"):
+def nodes() -> list[int]:
+    """Processes that are a Cassandra of dbdyno."""
+    commands = [(one, one / "cmdline") for one in Path("/proc").iterdir() if one.name.isdigit()]
+    return [int(one.name) for one, file in commands if file.exists() and CASSANDRA_DATA.encode() in file.read_bytes()]
+
+
+def test_without_an_address_it_starts_a_cassandra_of_its_own() -> None:
+    plan = find_study("wide-loader").plan({})
+    assert plan.dsn == "cassandra" and kind_of(plan.dsn).name == "cassandra"
+    assert kind_of("cassandra://127.0.0.1/shop").name == "cassandra"
+    with pytest.raises(PlanError, match="'carrier pigeon' is not a loading method"):
         find_study("wide-loader").plan({"ways": "carrier pigeon"}, target="cassandra://127.0.0.1/shop")
+
+
+def test_where_cassandra_is_not_installed_nothing_begins_and_the_error_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DBDYNO_CASSANDRA_JARS", str(tmp_path))
+    with pytest.raises(TargetError, match="Cassandra's jars are not installed") as caught:
+        start(find_study("wide-loader").plan({}), tmp_path / "runs")
+    assert "make setup-wide" in str(caught.value.next_step)
+    assert "--target cassandra://host/keyspace" in str(caught.value.next_step)
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.soak
+def test_the_cassandra_that_it_starts_is_gone_afterwards(cassandra_node: object, tmp_path: Path) -> None:
+    del cassandra_node  # skips where none can be started
+    before = len(nodes())
+    plan = find_study("wide-loader").plan({"lines": str(LINES), "ways": "batch,row"}, quick=True)
+    run = start(replace(plan, schedule=replace(plan.schedule, blocks=2, warmup_blocks=0)), tmp_path)
+    assert run.manifest.flows["engines"]["cassandra"]["version"].startswith("Cassandra ")
+    assert len(nodes()) == before
 
 
 def test_a_way_whose_time_is_its_start_is_said_to_be_that() -> None:

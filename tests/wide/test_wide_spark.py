@@ -149,7 +149,7 @@ def test_elements_of_types_of_the_users_own_are_the_same(session: Any, wide_lab:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ("de) values (1, 0.12345678901)", "column de: holds a value that is no decimal(38,10)"),
+        ("de) values (1, 0.12345678901)", "column de: contains a value that is not a decimal(38,10)"),
         ("de) values (1, 123456789012345678901234.5)", "cannot be represented as Decimal"),
         ("ts) values (1, '1500-01-01 00:00:00+0000')", "an instant before 1582-10-15 is not read by Spark"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from dbdyno.base.errors import WideError
 from dbdyno.wide import load
 from dbdyno.wide.address import address
 from dbdyno.wide.load import State, begin
+from dbdyno.wide.static_columns import new_table
 from dbdyno.wide.target import Shape, check_rows, create_cql, fits, made_of, plain_numbers
 
 SHAPE = Shape("orders", ("id",), ("no",), ("name",))
@@ -118,6 +120,47 @@ def test_numbers_without_limits_are_numbers_where_all_fit(tmp_path: Path) -> Non
     assert [one.kind.name for one in made.columns] == ["text", "decimal", "text", "text", "text"]
     fits(made, shape, schema, found)
     fits(made_of(shape, schema), shape, schema, found)
+
+
+SEVERAL = [
+    (1, 1, "Ada", Decimal("2.50"), AT),
+    (2, 1, "Ada", Decimal("3.50"), None),
+    (1, 2, "Bob", None, None),
+    (None, 3, "Eve", None, None),
+]
+
+
+def test_columns_with_one_value_in_every_partition_are_proposed_as_static(tmp_path: Path) -> None:
+    made, advice = new_table([file(tmp_path, SEVERAL)], replace(SHAPE, static=()), SCHEMA, frozenset())
+    assert advice == (
+        "name has one value in every partition (1 of 3 have several rows);"
+        " --static name in a new table stores it once per partition"
+    )
+    assert not made.of("static")
+    made, advice = new_table([file(tmp_path, SEVERAL)], replace(SHAPE, static=("auto",)), SCHEMA, frozenset())
+    assert [one.name for one in made.of("static")] == ["name"] and advice.endswith(": static")
+
+
+@pytest.mark.parametrize(
+    ("rows", "shape"),
+    [
+        ([(1, 1, "Ada", None, None), (2, 1, None, None, None)], SHAPE),  # NULL beside a value: both rows would have it
+        ([(1, 1, "Ada", None, None), (1, 2, "Bob", None, None)], SHAPE),  # no partition has several rows
+        (SEVERAL, replace(SHAPE, cluster=())),  # Cassandra has no static columns without clustering columns
+    ],
+)
+def test_no_column_is_proposed_that_the_rows_do_not_show_to_be_static(
+    tmp_path: Path, rows: list[tuple[Any, ...]], shape: Shape
+) -> None:
+    for static in ((), ("auto",)):
+        made, advice = new_table([file(tmp_path, rows)], replace(shape, static=static), SCHEMA, frozenset())
+        assert not made.of("static") and ("none is static" in advice) is bool(static)
+
+
+def test_a_column_that_is_named_auto_is_a_column(tmp_path: Path) -> None:
+    named = SCHEMA.set(2, pa.field("auto", pa.string()))
+    made, advice = new_table([file(tmp_path, SEVERAL)], replace(SHAPE, static=("auto",)), named, frozenset())
+    assert [one.name for one in made.of("static")] == ["auto"] and not advice
 
 
 def test_rows_of_a_partition_go_together_and_a_resume_begins_behind_what_is_acknowledged(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def keep(proof: Proof) -> None:
         raise AdviceError(
             f"the result cannot be kept: {said}; run {proof.run} has it",
             where=str(folder()),
-            next_step="free space or rights there, or name another folder in DBDYNO_STATE",
+            next_step="free space or check permissions there, or name another folder in DBDYNO_STATE",
         ) from error
 
 

@@ -65,7 +65,7 @@ def examine_named(dsn: str | None) -> list[Check]:
         return _examine_mariadb(dsn)
     if kind is not ENGINE:
         raise TargetError(
-            f"{kind.word} is no server to check",
+            f"{kind.word} is not a server to check",
             where=dsn or "",
             next_step="name one: postgresql://user@host/db or mariadb://user@host/db",
         )

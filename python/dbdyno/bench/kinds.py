@@ -80,11 +80,12 @@ _ROWS = (
     ),
     Kind(
         "cassandra",
-        "cassandra:",
+        "cassandra",
         "dbdyno.bench.cassandra.bench",
         "Cassandra",
-        "cassandra://host/keyspace, by wide-loader",
+        "cassandra or cassandra://host/keyspace, by wide-loader",
         has_plans=False,
+        urls=("cassandra://",),
     ),
     Kind("mock", "mock:", "dbdyno.bench.mock.bench", "a mock", "mock:", for_tests=True),
 )

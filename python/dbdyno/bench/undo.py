@@ -39,6 +39,8 @@ QUIET_S = 0.5
 
 
 MARIADB = "mariadbd"
+JAVA, CASSANDRA_DATA = "java", "-Dcassandra.storagedir="
+"""Program of a Cassandra, and its option that names the data folder."""
 """Program name of MariaDB's server."""
 
 AGAIN = ("08", "53", "57", "25006", "55P03")
@@ -274,8 +276,8 @@ def stop_server(data_dir: Path, *, fast_s: float = 15, immediate_s: float = 5) -
 def server_processes(data_dir: Path) -> Iterator[tuple[int, bool]]:
     """Yield (pid, is_master) of the engine's processes that use this data folder.
 
-    `is_master` is True for a postmaster, initdb or MariaDB's server. Without /proc only the postmaster is found, by its
-    PID file.
+    `is_master` is True for a postmaster, initdb, MariaDB's server or Cassandra's. Without /proc only the postmaster is
+    found, by its PID file.
     """
     proc = Path("/proc/self")
     if not proc.exists():
@@ -285,10 +287,10 @@ def server_processes(data_dir: Path) -> Iterator[tuple[int, bool]]:
         if not entry.name.isdigit():
             continue
         try:
-            if _program(int(entry.name)) not in ("postgres", "initdb", MARIADB):
+            if _program(int(entry.name)) not in ("postgres", "initdb", MARIADB, JAVA):
                 continue
             words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            if str(data_dir) in words or f"--datadir={data_dir}" in words:
+            if not {str(data_dir), f"--datadir={data_dir}", f"{CASSANDRA_DATA}{data_dir}"}.isdisjoint(words):
                 yield int(entry.name), True
             elif (entry / "cwd").readlink() == data_dir:
                 yield int(entry.name), False

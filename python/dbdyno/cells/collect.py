@@ -87,7 +87,7 @@ def pattern_of(mask: str | None, option: str = "--mask") -> re.Pattern[str] | No
         return re.compile(mask, re.IGNORECASE)
     except re.error as error:
         raise CellsError(
-            f"{mask!r} is no regular expression: {error}",
+            f"{mask!r} is not a valid regular expression: {error}",
             where=option,
             next_step="'FC_IO_RQ_R.*' is one; '.*' stands for anything",
         ) from error

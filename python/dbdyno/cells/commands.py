@@ -59,10 +59,10 @@ def command_of(text: str, where: str = "command") -> Command:
     text = " ".join(text.replace("\r", "").split("\n")).strip().rstrip(";").strip()
     verb = text.split(maxsplit=1)[0].lower() if text else ""
     if _CONTROL.search(text):
-        raise CellsError("holds a control character", where=where)
+        raise CellsError("contains a control character", where=where)
     if verb not in VERBS:
         raise CellsError(
-            f"{text[:60]!r} is no CellCLI command" if text else "there is no command",
+            f"{text[:60]!r} is not a CellCLI command" if text else "there is no command",
             where=where,
             next_step=f"it begins with one of {', '.join(VERBS)}; --shell sends it to the shell",
         )
@@ -89,7 +89,7 @@ def shell_script_of(path: Path) -> list[Command]:
         commands.append(Command(held + line, f"{path}:{first}", looks=False))
         held = ""
     if held or not commands:
-        raise CellsError("ends in the middle of a command" if held else "holds no command", where=str(path))
+        raise CellsError("ends in the middle of a command" if held else "contains no command", where=str(path))
     return commands
 
 
@@ -97,7 +97,7 @@ def _lines(path: Path) -> list[str]:
     try:
         return read_given(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise CellsError(f"cannot be read: {reason}", where=str(path)) from error
 
 
@@ -125,7 +125,7 @@ def script_of(path: Path) -> list[Command]:
     if held:
         raise CellsError("ends in the middle of a command", where=f"{path}:{first}")
     if not commands:
-        raise CellsError("holds no command", where=str(path))
+        raise CellsError("contains no command", where=str(path))
     return commands
 
 

@@ -56,7 +56,9 @@ def copies_of(files: Sequence[Path], folder: str) -> list[Copy]:
     found: dict[str, Copy] = {}
     for file in files:
         if file.name in found:
-            raise CellsError(f"has the name of {found[file.name].source}", where=str(file), next_step="copy it apart")
+            raise CellsError(
+                f"has the name of {found[file.name].source}", where=str(file), next_step="copy it by itself"
+            )
         try:
             size, mode = file.stat().st_size, stat.S_IMODE(file.stat().st_mode) & 0o777
             if size > MOST_BYTES:

@@ -33,7 +33,7 @@ def side(text: str, *, mask: str | None = None, runs: Path = Path("runs")) -> Co
     """Return a collection from a recording (path, name or 'last') or from a file.
 
     Raises:
-        CellsError: It cannot be read, or holds no metrics.
+        CellsError: It cannot be read, or contains no metrics.
     """
     from dbdyno.cells.record import recorded
     from dbdyno.evidence.run import find_run
@@ -60,7 +60,7 @@ def from_file(path: Path, *, mask: str | None = None, cell: str = "", details: b
         details: Accept a file that has only alerts and configuration.
 
     Raises:
-        CellsError: The file cannot be read, or holds no metrics.
+        CellsError: The file cannot be read, or contains no metrics.
     """
     listing = read_any(text_of(path), cell or cell_of(path))
     if not listing.readings and not (details and listing.details):
@@ -72,7 +72,7 @@ def from_file(path: Path, *, mask: str | None = None, cell: str = "", details: b
         )
         if first and first.why in (FOREIGN, DOUBTED):
             seen, step = f" that can be taken{seen}, {first.why}", OTHER_LANGUAGE
-        raise CellsError(f"holds no metric{seen}", where=str(path), next_step=step)
+        raise CellsError(f"contains no metric{seen}", where=str(path), next_step=step)
     pattern = pattern_of(mask)
     by_cell: dict[str, Listing] = {}
     for reading in listing.readings:

@@ -41,7 +41,7 @@ def text_of(path: Path) -> str:
             data = _read(file, path)
     except EOFError as error:
         raise CellsError(
-            "cannot be read: what is packed ends too early",
+            "cannot be unpacked: the file ends too early",
             where=str(path),
             next_step="was it copied whole?",
         ) from error

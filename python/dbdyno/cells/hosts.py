@@ -75,7 +75,7 @@ def checked(address: object, port: object, user: object) -> Host:
     word = f"[{address}]" if isinstance(address, str) and ":" in address else str(address)
     match = _HOST.fullmatch(f"{user}@{word}" if user is not None else word)
     if not isinstance(address, str) or not port_fits or match is None or match["port"]:
-        raise CellsError(f"{address!r}, port {port!r}, user {user!r} is no host", next_step="nothing was reached")
+        raise CellsError(f"{address!r}, port {port!r}, user {user!r} is not a host", next_step="nothing was reached")
     return Host(address, address, port if isinstance(port, int) else None, match["user"])
 
 
@@ -91,7 +91,7 @@ def _group(path: Path) -> list[Host]:
     try:
         lines = read_given(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise CellsError(
             f"the group file cannot be read: {reason}",
             where=str(path),
@@ -110,7 +110,7 @@ def _row(word: str, where: str) -> list[str]:
         return [word]
     low, high = int(match[2]), int(match[3])
     if not low <= high < low + _MOST:
-        raise CellsError(f"{word!r} is no row of names", where=where, next_step="name[01-14]")
+        raise CellsError(f"{word!r} is not a range of names", where=where, next_step="name[01-14]")
     return [f"{match[1]}{at:0{len(match[2])}}{match[4]}" for at in range(low, high + 1)]
 
 
@@ -118,7 +118,7 @@ def _host(word: str, where: str) -> Host:
     match = _HOST.fullmatch(word)
     port = int(match["port"]) if match and match["port"] else None
     if match is None or (port is not None and not 0 < port < 65536):
-        raise CellsError(f"{word!r} is no host", where=where, next_step="write [USER@]HOST[:PORT] or @FILE")
+        raise CellsError(f"{word!r} is not a host", where=where, next_step="write [USER@]HOST[:PORT] or @FILE")
     address = match["six"] or match["host"]
     return Host(address, address, port, match["user"])
 

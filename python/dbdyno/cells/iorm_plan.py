@@ -91,7 +91,7 @@ def checked(wire: object) -> tuple[Directive, ...]:
     for one in wire:
         pairs = one if isinstance(one, list | tuple) else ()
         if not pairs or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
-            raise CellsError(f"{str(one)[:60]!r} is no directive of a plan")
+            raise CellsError(f"{str(one)[:60]!r} is not a directive of a plan")
         directives.append(_directive(",".join(f"{key}={value}" for key, value in pairs), "the run's folder"))
     return tuple(directives)
 
@@ -128,7 +128,7 @@ def with_flash_log(plan: IormPlan, databases: Sequence[str], on: bool) -> tuple[
     found = list(plan.directives)
     for database in databases:
         if not _NAME.fullmatch(database):
-            raise CellsError(f"{database!r} is no name of a database")
+            raise CellsError(f"{database!r} is not a database name")
         at = next((n for n, one in enumerate(found) if _name(one) == database.lower()), None)
         if at is None:
             found.insert(_before_rest(found), _like_rest(found, database))
@@ -151,8 +151,8 @@ def _like_rest(found: list[Directive], database: str) -> Directive:
     """Return a directive for a database that was covered by the directive for the rest so far."""
     if any(key.lower() in ("level", "allocation") for one in found for key, _ in one):
         raise CellsError(
-            f"database {database} has no directive in a plan by allocation: one of its own would "
-            "take resources from others",
+            f"database {database} has no directive in the plan, which is by allocation: a new one "
+            "would take resources from other databases",
             next_step="give it one manually first, or choose a database that has one",
         )
     rest = next((one for one in found if _name(one) in REST), ())

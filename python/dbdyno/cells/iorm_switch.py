@@ -64,7 +64,7 @@ async def put(fleet: Fleet, wanted: Mapping[Host, Directives], ours: Mapping[Hos
     for host, plan in (await plans(fleet)).items():
         if not same(plan.directives, wanted[host]):
             raise CellsError(
-                f"took ALTER IORMPLAN and shows another plan: {alter(plan.directives)}",
+                f"accepted ALTER IORMPLAN, but shows another plan: {alter(plan.directives)}",
                 where=host.name,
                 next_step=f"what was sent: {alter(wanted[host])}",
             )

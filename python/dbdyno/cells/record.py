@@ -206,7 +206,7 @@ def recorded(run: Run, *, last: bool = True) -> Collection:
     A cell without values in that round is taken from the nearest round in which it has some.
 
     Raises:
-        CellsError: The run holds no metrics of cells.
+        CellsError: The run contains no metrics of cells.
     """
     from dbdyno.evidence.query import connect
 
@@ -220,7 +220,7 @@ def recorded(run: Run, *, last: bool = True) -> Collection:
         ).fetchall()
     if not rows:
         raise CellsError(
-            "holds no metrics of cells",
+            "contains no metrics of cells",
             where=str(run.path),
             next_step="`dbdyno cells record` or `dbdyno cells import` makes such a run",
         )
@@ -285,7 +285,7 @@ def all_rounds(run: Run) -> list[Collection]:
             " where source like 'cell:%' order by block, source"
         ).fetchall()
     if not rows:
-        raise CellsError("holds no metrics of cells", where=str(run.path))
+        raise CellsError("contains no metrics of cells", where=str(run.path))
     rounds: dict[int, dict[str, Column]] = {}
     began, known = _began(run), known_as(run.manifest)
     for block, source, name, item, value, unit, at_ns in rows:

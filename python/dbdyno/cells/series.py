@@ -160,7 +160,7 @@ def measured(run: Run) -> Iterator[Measured]:
     """Open a recording, and close it on exit.
 
     Raises:
-        CellsError: It holds no metrics of cells.
+        CellsError: It contains no metrics of cells.
     """
     from dbdyno.evidence.query import connect
 
@@ -213,7 +213,7 @@ def _nothing(run: Run) -> CellsError:
     )
     why = f"; {problems.most_common(1)[0][0]}" if problems else ""
     return CellsError(
-        f"holds no metrics of cells{why}",
+        f"contains no metrics of cells{why}",
         where=str(run.path),
         next_step="`dbdyno cells record` or `dbdyno cells import` makes such a run",
     )

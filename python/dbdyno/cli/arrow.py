@@ -57,7 +57,10 @@ def _column(pa: ModuleType, values: list[Any]) -> Any:
 def _sink(output: Path | None) -> Iterator[BinaryIO]:
     if output is None:
         if sys.stdout.isatty():
-            raise Error("Arrow is no text for a terminal", next_step="name a file by -o, or lead it into a pipe")
+            raise Error(
+                "Arrow is a binary format: it is not written to a terminal",
+                next_step="name a file by -o, or pipe it into another program",
+            )
         sys.stdout.flush()
         yield visible.unwrapped(sys.stdout).buffer
         return

@@ -47,7 +47,7 @@ CELLS = "cells"
     type=Number(0.0001, 1),
     default=0.02,
     show_default=True,
-    help="A difference within this counts as none; of runs the plan says.",
+    help="Smallest difference that counts, as a share; for runs the plan's threshold is used.",
 )
 @click.option(
     "--store",
@@ -59,7 +59,7 @@ CELLS = "cells"
 @click.option(
     "--accept-differences",
     is_flag=True,
-    help="Snapshots: decide although the periods are of two servers. Cells: although settings or versions differ.",
+    help="Give a verdict even if the periods are of two servers (snapshots), or settings or versions differ (cells).",
 )
 @click.option(
     "--closed-loop",

@@ -43,7 +43,7 @@ COMMANDS = {
     "trend": ("dbdyno.cli.trend", "All runs of a plan over time, and where it changed."),
     "tune": ("dbdyno.cli.tune", "Race many arms: the worse leave, the winner is confirmed."),
     "trace": ("dbdyno.cli.trace", "Oracle traces: where the time went, accounted for to the microsecond."),
-    "wide": ("dbdyno.cli.wide", "Wide tables of Cassandra as tables of SQL."),
+    "wide": ("dbdyno.cli.wide", "Wide tables of Cassandra, queried with SQL."),
 }
 
 
@@ -187,7 +187,8 @@ def entry() -> NoReturn:
         if type(error).__module__.partition(".")[0] in DRIVERS:
             said = (str(error).strip().splitlines() or [type(error).__name__])[0]
             click.echo(
-                f"dbdyno: the server broke off: {said}\n  next: look at the server's log, then run again", err=True
+                f"dbdyno: the server closed the connection: {said}\n  next: look at the server's log, then run again",
+                err=True,
             )
             sys.exit(2)
         click.echo(

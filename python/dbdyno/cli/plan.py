@@ -35,7 +35,7 @@ def new(file: Path, force: bool) -> None:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--target", help="Another engine or model than the plan's.")
 def check(file: Path, target: str | None) -> None:
-    """Say what a plan would do, on the engine it names, without doing it."""
+    """Show what a plan would do on its engine; change nothing."""
     from dbdyno.study.plan.file import read_plan
     from dbdyno.study.plan.targets import on_target
     from dbdyno.study.run.check import describe

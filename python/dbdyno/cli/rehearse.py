@@ -46,7 +46,9 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
 )
 @click.option("--for", "length", default="2min", show_default=True, metavar="TIME", help="Stop after this time.")
 @click.option("--threshold", default="10%", show_default=True, help="Slowdown from which on a statement counts.")
-@click.option("--sets", default=5, show_default=True, type=click.IntRange(1, 20), help="Sets of values by statement.")
+@click.option(
+    "--sets", default=5, show_default=True, type=click.IntRange(1, 20), help="Number of value sets per statement."
+)
 @click.option(
     "--timeout",
     default="30s",

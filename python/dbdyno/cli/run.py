@@ -226,7 +226,7 @@ def _read(what: str, options: dict[str, str], length: str, target: str | None) -
         from dbdyno.study.plan.file import read_plan
 
         if options:
-            raise PlanError("--set changes a study's factors; a plan's values stand in its file")
+            raise PlanError("--set changes a study's factors; a plan's values are in its file")
         if target != HOST:  # where a plan may have commands
             refuse_without_plans(target, what)
         plan = read_plan(Path(what))

@@ -19,7 +19,7 @@ def captured(folder: Path) -> Run:
 
     Raises:
         TraceError: the run is not of `dbdyno trace proxy` or of an import of logs.
-        EvidenceError: the folder is no run, is incomplete, or another user could have written it.
+        EvidenceError: the folder is not a run, is incomplete, or another user could have written it.
     """
     run = Run.open(folder)
     require_whole(run)

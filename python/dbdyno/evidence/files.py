@@ -25,7 +25,7 @@ def write_whole(path: Path, text: str) -> None:
         raise EvidenceError(
             f"cannot be written: {error.strerror}",
             where=str(path),
-            next_step="free space or rights there; whole blocks are kept, and `dbdyno run --resume` goes on after them",
+            next_step="free space or check permissions there; whole blocks are kept, and `dbdyno run --resume` continues",
         ) from error
 
 
@@ -48,7 +48,7 @@ def read_json(path: Path, objects: type[JsonObject] = dict) -> Any:
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise EvidenceError("is no file", where=str(path))
+                raise EvidenceError("is not a file", where=str(path))
             return json.loads(file.read(), object_hook=objects)
     except OSError as error:
         raise EvidenceError(f"cannot be read: {error.strerror}", where=str(path)) from error

@@ -110,7 +110,7 @@ def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
     if not any(run.blocks()):
         connection.close()
         raise EvidenceError(
-            "holds no whole block yet",
+            "contains no whole block yet",
             where=str(run.path),
             next_step=f"finish it: dbdyno run --resume {run.id}",
         )

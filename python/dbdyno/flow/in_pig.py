@@ -78,7 +78,7 @@ def jars() -> Path:
     named = os.environ.get(HOME)
     place = Path(named) if named else Path(__file__).resolve().parents[3] / "target" / "wide" / "pig" / "lib"
     if not any(place.glob("pig-*.jar")):
-        raise FlowError("Pig is not there", where="--engine pig", next_step=INSTALL)
+        raise FlowError("Pig is not installed", where="--engine pig", next_step=INSTALL)
     if shutil.which("java") is None:
         raise FlowError("there is no Java", where="--engine pig", next_step="install Java 17")
     return place

@@ -58,5 +58,5 @@ def text_of(script: Path) -> str:
     try:
         return read_given(script).strip()
     except (OSError, UnicodeDecodeError) as error:
-        said = getattr(error, "strerror", None) or "it is no text"
+        said = getattr(error, "strerror", None) or "it is not text"
         raise FlowError(f"cannot be read: {said}", where=str(script)) from None

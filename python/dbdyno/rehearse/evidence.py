@@ -47,5 +47,5 @@ def write_evidence(folder: Path, items: Sequence[Rehearsed]) -> None:
                     connection.table("kept").write_parquet(str(aside), compression="zstd")
             except (duckdb.Error, OSError) as error:
                 raise EvidenceError(
-                    f"cannot be written: {error}", where=str(folder / name), next_step="free space or rights"
+                    f"cannot be written: {error}", where=str(folder / name), next_step="free space or check permissions"
                 ) from error

@@ -32,7 +32,7 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     """Rehearse a load and return the run with the model of its page.
 
     Raises:
-        TargetError: A server broke off; what was measured until then is in the run.
+        TargetError: A server closed the connection; what was measured until then is in the run.
         EvidenceError: The run cannot be written.
     """
     catalogs = read_catalog(old.server), read_catalog(new.server)

@@ -130,7 +130,7 @@ def copied_server(old: Postgres, binaries: Binaries, show: Callable[[str], None]
                 except (errors.WrongObjectType, errors.InvalidParameterValue) as error:
                     raise TargetError(
                         f"the new server cannot have the database's locale {collate}: {error}",
-                        next_step="install the locale on this machine, or make the new server by hand",
+                        next_step="install the locale on this machine, or make the new server manually",
                     ) from None
         own = server.in_database(name)
         with tempfile.TemporaryDirectory(prefix="dbdyno-rehearse-") as folder:

@@ -131,7 +131,7 @@ def rehearse(items: Sequence[Rehearsed], old: Side, new: Side, budget: Budget, d
     """Execute statements on both sides; what is measured is in the items, also if it ends early.
 
     Raises:
-        TargetError: A server broke off.
+        TargetError: A server closed the connection.
         StopAsked: The user asked to stop while a statement was executed.
     """
     todo = [item for item in items if not item.reason]

@@ -177,7 +177,7 @@ class Side:
             if isinstance(error, StopAsked):
                 raise
             raise TargetError(
-                f"the {self.name} server broke off: {str(error).splitlines()[0]}",
+                f"the {self.name} server closed the connection: {str(error).splitlines()[0]}",
                 where=self.server.safe_dsn,
                 next_step="look in the server's log for why it ended the session",
             ) from None

@@ -133,5 +133,5 @@ def _command(server: Postgres, command: str | sql.Composed, stop: Callable[[], b
             raise TargetError(
                 f"{command if isinstance(command, str) else command.as_string(conn)}: {str(error).splitlines()[0]}",
                 where=server.safe_dsn,
-                next_step=step or "correct the change, or make the new side by hand and name both servers",
+                next_step=step or "correct the change, or make the new side manually and name both servers",
             ) from None

@@ -103,7 +103,7 @@ def from_summary(
     for n, mean, sd in (first, second):
         if n < 2 or sd < 0 or not math.isfinite(mean + sd):
             raise StatsError(
-                f"n = {n}, mean = {mean}, sd = {sd} is no summary",
+                f"n = {n}, mean = {mean}, sd = {sd} is not a summary",
                 next_step="give n of at least 2, the mean, and the standard deviation",
             )
     found = welch(Moments(*first), Moments(*second), level=level)

@@ -80,8 +80,8 @@ def quantile_interval(sample: Sample, q: float, level: float = 0.95) -> Quantile
     """
     if not (0.0 < q < 1.0 and 0.0 < level < 1.0):
         raise StatsError(
-            f"an interval for quantile {q} at level {level}",
-            next_step="give both strictly between 0 and 1",
+            f"no interval for quantile {q} at level {level}",
+            next_step="both must be greater than 0 and less than 1",
         )
     from scipy import special
 

@@ -298,7 +298,7 @@ class _Parser:
         if name in PARAMETERS or "#" in name:
             self.is_core = False
             return Typed(NUMBER, parameter(PARAMETERS.get(name, (name,)), self.table))
-        return self.fail(f"{name!r} is no name that a condition knows", at)
+        return self.fail(f"{name!r} is not a name that a condition knows", at)
 
     def function(self, name: str) -> Typed:
         self.is_core = False

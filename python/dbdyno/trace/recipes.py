@@ -42,7 +42,7 @@ def recipes(path: Path = OURS) -> dict[str, dict[str, object]]:
     except OSError as error:
         raise TraceError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise TraceError(f"is no TOML: {error}", where=str(path)) from error
+        raise TraceError(f"is not valid TOML: {error}", where=str(path)) from error
     for name, recipe in found.items():
         _check(path, name, recipe)
     return found
@@ -74,7 +74,7 @@ def recipe(text: str) -> dict[str, object]:
 
 def _check(path: Path, name: str, recipe: Any) -> None:
     if not isinstance(recipe, dict):
-        raise TraceError(f"{name} is no table", where=str(path), next_step=f"write [name], then {', '.join(_KEYS)}")
+        raise TraceError(f"{name} is not a table", where=str(path), next_step=f"write [name], then {', '.join(_KEYS)}")
     for key, given in recipe.items():
         if key not in _KEYS:
             raise TraceError(f"[{name}]: no key {key!r}", where=str(path), next_step=f"keys: {', '.join(_KEYS)}")

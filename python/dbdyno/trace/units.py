@@ -33,7 +33,7 @@ def length_ns(text: str, where: str) -> int:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zµ]*)\s*", text)
     unit = found[2] or "s" if found else ""
     if found is None or unit not in _UNITS:
-        raise TraceError(f"{text!r} is no length of time", where=where, next_step="write 500us, 20ms, 1s or 5min")
+        raise TraceError(f"{text!r} is not a duration", where=where, next_step="write 500us, 20ms, 1s or 5min")
     length = float(found[1]) * _UNITS[unit]
     if not 1 <= length <= LONGEST_NS:
         raise TraceError(f"{text!r} is out of range", where=where, next_step="write a time from 1ns to 87600h")
@@ -52,7 +52,7 @@ def moment_ns(text: str, where: str) -> int:
         at = datetime.fromisoformat(text)
     except ValueError as error:
         raise TraceError(
-            f"{text!r} is no moment",
+            f"{text!r} is not a time",
             where=where,
             next_step="write 2026-11-21T10:02:11, or with a zone 2026-11-21T10:02:11+01:00",
         ) from error

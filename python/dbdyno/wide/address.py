@@ -50,7 +50,7 @@ def address(dsn: str) -> Address:
         WideError: It is malformed; the message contains no part of it that may be a secret.
     """
     if not dsn.startswith(SCHEME):
-        raise WideError("is no address of a Cassandra", next_step=FORM)
+        raise WideError("is not a Cassandra address", next_step=FORM)
     login, at, place = dsn.removeprefix(SCHEME).rpartition("@")
     user, _, password = login.partition(":")
     hosts, slash, keyspace = place.partition("/")
@@ -60,7 +60,7 @@ def address(dsn: str) -> Address:
         raise WideError("the address names no keyspace", next_step=FORM)
     names, _, port = hosts.partition(":")
     if not names or not all(names.split(",")) or (port and not (port.isdigit() and 0 < int(port) < 65536)):
-        raise WideError("the address has no host, or a port that is no number", next_step=FORM)
+        raise WideError("the address has no host, or a port that is not a number", next_step=FORM)
     secret = unquote(password) or os.environ.get(PASSWORD, "")
     return Address(tuple(names.split(",")), int(port or PORT), keyspace, unquote(user), secret)
 
@@ -129,7 +129,7 @@ STEPS = {
     "ReadTimeout": "a replica did not answer in time: run it again, or ask for less by a key",
     "WriteTimeout": "a replica did not answer in time: run it again; the same rows are written once more, alike",
     "Unavailable": "too few replicas are up: start them, then run it again",
-    "InvalidRequest": "read the tables anew: dbdyno wide map",
+    "InvalidRequest": "read the tables again: dbdyno wide map",
     "NoHostAvailable": "see that the node is up and the address is right: cqlsh HOST PORT",
 }
 

@@ -203,7 +203,7 @@ def unchanged(session: Any, where: Address, version: Any, scans: Sequence[Scan])
             raise WideError(
                 f"table {one.table.name} was altered while it was read",
                 where=where.safe,
-                next_step="read its map anew (dbdyno wide map), then ask again",
+                next_step="read its map again (dbdyno wide map), then ask again",
             )
 
 

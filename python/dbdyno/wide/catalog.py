@@ -66,7 +66,7 @@ def read_keyspace(session: Any, keyspace: str) -> dict[str, WideTable]:
         made = WideColumn(column, role, parse(kind, fields), order == "desc")
         found.setdefault(table, []).append((position, made))
     if not found:
-        raise WideError("holds no table", where=keyspace, next_step="name a keyspace with tables")
+        raise WideError("contains no table", where=keyspace, next_step="name a keyspace with tables")
     indexed: dict[str, set[str]] = {}
     for table, _, options in session.execute(_INDEXES, [keyspace]):
         indexed.setdefault(table, set()).add(str(options.get("target", "")).strip('"'))

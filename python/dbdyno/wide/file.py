@@ -73,10 +73,10 @@ def read(path: Path) -> WideMap:
     try:
         given = tomllib.loads(read_given(path))
     except (OSError, UnicodeDecodeError) as error:
-        said = getattr(error, "strerror", None) or "it is no text"
+        said = getattr(error, "strerror", None) or "it is not text"
         raise WideError(f"cannot be read: {said}", where=str(path), next_step="`dbdyno wide map` writes one") from None
     except tomllib.TOMLDecodeError as error:
-        raise WideError(f"is no TOML: {error}", where=str(path), next_step="correct it there") from None
+        raise WideError(f"is not valid TOML: {error}", where=str(path), next_step="correct it there") from None
     where = str(path)
     if given.get("version") != VERSION:
         raise WideError(f"has no version = {VERSION}", where=where, next_step="`dbdyno wide map` writes one")
@@ -88,7 +88,7 @@ def read(path: Path) -> WideMap:
     names = [one.name.lower() for one in relations]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise WideError(f"two tables are named {twice!r} (SQL tells no case)", where=where, next_step="rename one")
+        raise WideError(f"two tables are named {twice!r} (SQL ignores case)", where=where, next_step="rename one")
     return WideMap(keyspace, relations)
 
 
@@ -96,7 +96,9 @@ def _relation(name: str, value: Any, where: str) -> Relation:
     given = as_dict(value, where)
     odd = next((key for key in given if key not in _KEYS), None)
     if odd is not None:
-        raise WideError(f"knows no key {odd!r}", where=where, next_step=f"it may have: {', '.join(sorted(_KEYS))}")
+        raise WideError(
+            f"has the unknown key {odd!r}", where=where, next_step=f"it may have: {', '.join(sorted(_KEYS))}"
+        )
     rows = _string(given.get("rows"), f"{where}.rows")
     if rows not in (PARENT, CHILD, ELEMENT):
         raise WideError(f"is {rows!r}, expected parent, child or element", where=f"{where}.rows")
@@ -125,7 +127,7 @@ def _mapped(name: str, value: Any, where: str) -> Mapped:
         kinds = ", ".join(sorted(one for one in _TYPES if "(" not in one))
         raise WideError("expected { of = ..., type = ... }", where=where, next_step=f"types: {kinds}, decimal(P,S)")
     if found and not (0 < int(found[1]) <= 38 and int(found[2]) <= int(found[1])):
-        raise WideError(f"is no decimal type: {kind}", where=where, next_step="decimal(38,10), say")
+        raise WideError(f"is not a decimal type: {kind}", where=where, next_step="decimal(38,10), say")
     return Mapped(name, _string(given.get("of"), f"{where}.of"), kind)
 
 
@@ -140,5 +142,5 @@ def _read_key(value: Any, where: str) -> Key:
 
 def _string(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value:
-        raise WideError(f"is to be text, found {value!r}", where=where, next_step="see `dbdyno wide map`")
+        raise WideError(f"must be text, found {value!r}", where=where, next_step="see `dbdyno wide map`")
     return value

@@ -33,7 +33,8 @@ from dbdyno.wide.decode import arrow
 from dbdyno.wide.load_result import Loaded
 from dbdyno.wide.nodes import Marks, Starts, again, starts, unsure_s
 from dbdyno.wide.prepared_statements import Bound
-from dbdyno.wide.target import Shape, check_rows, create_cql, fits, made_of, plain_numbers
+from dbdyno.wide.static_columns import new_table
+from dbdyno.wide.target import Shape, check_rows, create_cql, fits, plain_numbers
 
 STATE = "load.json"
 ROWS = "rows"
@@ -72,10 +73,10 @@ class State:
         place = folder / STATE
         found = read_json(place)
         if not isinstance(found, dict) or found.get("version") != VERSION or not isinstance(found.get("done"), int):
-            raise WideError("is no state of a load", where=str(place), next_step="begin a load of your own")
+            raise WideError("is not the state of a load", where=str(place), next_step="begin a load of your own")
         if not is_own(found.get("plan"), found.get("seal")):
             raise WideError(
-                "this load was not begun here by this user, and is not carried out",
+                "this load was not begun here by this user, and is not executed",
                 where=str(place),
                 next_step="begin a load of your own",
             )
@@ -144,7 +145,7 @@ def load(state: State, where: Address, *, at_once: int = 32, say: Callable[[str]
     schema = _schema(files)
     with reached(where) as session:
         numbers = plain_numbers(files, schema, state.shape)
-        table = _table(session, where, state, schema, numbers)
+        table = _table(session, where, state, schema, numbers, say)
         rows = check_rows(files, table, schema)
         loaded = Loaded(rows=rows, resumed=state.done)
         began = time.monotonic_ns()
@@ -205,7 +206,9 @@ def _schema(files: Sequence[Path]) -> Any:
     return pa.unify_schemas([parquet.read_schema(one) for one in files])
 
 
-def _table(session: Any, where: Address, state: State, schema: Any, numbers: AbstractSet[str]) -> WideTable:
+def _table(
+    session: Any, where: Address, state: State, schema: Any, numbers: AbstractSet[str], say: Callable[[str], None]
+) -> WideTable:
     """Return the target table, created first if asked for; raise `WideError` if it is missing or does not fit."""
     shape = state.shape
     try:
@@ -215,11 +218,12 @@ def _table(session: Any, where: Address, state: State, schema: Any, numbers: Abs
     if found is not None:
         fits(found, shape, schema, numbers)
         return found
-    made = made_of(shape, schema, numbers)
+    made, advice = new_table(files_of(state.folder), shape, schema, numbers)
     if not state.plan["create"]:
-        raise WideError(
-            f"there is no table {shape.table}", where=where.safe, next_step=f"--create makes it: {create_cql(made)}"
-        )
+        step = f"--create makes it: {create_cql(made)}" + (f"\n  {advice}" if advice else "")
+        raise WideError(f"there is no table {shape.table}", where=where.safe, next_step=step)
+    if advice:
+        say(advice)
     session.execute(create_cql(made))
     return made
 

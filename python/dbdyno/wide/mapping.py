@@ -178,7 +178,7 @@ def check(found: WideMap, tables: Mapping[str, WideTable], where: str) -> WideMa
             raise WideError(
                 f"there is no table {relation.of} in {found.keyspace}",
                 where=f"{place}.of",
-                next_step=f"it has: {', '.join(tables)}; `dbdyno wide map` writes a map anew",
+                next_step=f"it has: {', '.join(tables)}; `dbdyno wide map` writes a new map",
             )
         _check_columns(relation, table, place)
         _check_keys(relation, found, place)
@@ -208,7 +208,7 @@ def _check_columns(relation: Relation, table: WideTable, place: str) -> None:
     for column in relation.columns:
         if column.of not in allowed:
             raise WideError(
-                f"{column.of!r} is no column of a {relation.rows} of {table.name}",
+                f"{column.of!r} is not a column of a {relation.rows} of {table.name}",
                 where=f"{place}.columns.{column.name}",
                 next_step=f"it may be: {', '.join(allowed)}",
             )
@@ -230,7 +230,7 @@ def allowed_columns(relation: Relation, table: WideTable, place: str) -> tuple[s
     column = table.column(relation.element)
     if column is None or not is_apart(column):
         raise WideError(
-            f"{relation.element!r} is no collection of {table.name}, nor a type of the user's own",
+            f"{relation.element!r} is not a collection of {table.name}, nor a type of the user's own",
             where=f"{place}.element",
             next_step=f"it has: {', '.join(one.name for one in table.columns if is_apart(one)) or 'none'}",
         )
@@ -263,5 +263,5 @@ def as_dict(value: Any, where: str) -> JsonObject:
         WideError: It is not.
     """
     if not isinstance(value, dict):
-        raise WideError(f"is to be a table, found {value!r}", where=where, next_step="see `dbdyno wide map`")
+        raise WideError(f"must be a table, found {value!r}", where=where, next_step="see `dbdyno wide map`")
     return value

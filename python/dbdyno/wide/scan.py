@@ -65,7 +65,9 @@ def ranges(session: Any, keyspace: str, table: str) -> list[tuple[int, int]]:
     """
     found = session.execute("select partitioner from system.local").one()[0]
     if not found.endswith(MURMUR):
-        raise WideError(f"the nodes place rows by {found}", next_step=f"only {MURMUR} is read by ranges")
+        raise WideError(
+            f"the cluster's partitioner is {found}", next_step=f"only {MURMUR} is supported: its token ranges are read"
+        )
     ring = session.cluster.metadata.token_map.ring
     edges = sorted({LOW, HIGH, *(int(one.value) for one in ring)})
     rows = session.execute(

@@ -54,7 +54,7 @@ def jars() -> list[Path]:
     found = sorted(place.glob("*.jar"))
     if not any(one.name.startswith("spark-cassandra-connector") for one in found):
         step = f"make setup-wide, in a clone; or set {JARS} to a folder with the jars of {CONNECTOR}"
-        raise WideError("Spark's connector to Cassandra is not there", where=WHERE, next_step=step)
+        raise WideError("Spark's connector to Cassandra is not installed", where=WHERE, next_step=step)
     return found
 
 

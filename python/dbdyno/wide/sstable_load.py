@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.base.errors import WideError
 from dbdyno.base.json_types import TableRow
 from dbdyno.base.processes import child_environment, find_program
+from dbdyno.bench.cassandra.java import jars, modules
 from dbdyno.wide.catalog import PARTITION, WideTable
-from dbdyno.wide.java import jars, modules
 from dbdyno.wide.prepared_statements import CHILD, PARENT, Bound
 from dbdyno.wide.pushdown import quoted
 

@@ -98,7 +98,7 @@ def made_of(shape: Shape, schema: Any, numbers: AbstractSet[str] = frozenset()) 
         raise WideError("names no partition key", where="--key", next_step="name the columns that say which partition")
     twice = next((one for one in names if (*shape.key, *shape.cluster, *shape.static).count(one) > 1), None)
     if twice is not None:
-        raise WideError(f"column {twice} is of two of --key, --cluster and --static", next_step="name it once")
+        raise WideError(f"column {twice} is in two of --key, --cluster and --static", next_step="name it once")
     columns = []
     for field in schema:
         text = _wanted(field, numbers)
@@ -152,7 +152,7 @@ def fits(table: WideTable, shape: Shape, schema: Any, numbers: AbstractSet[str] 
     lost = lost or next((one.name for one in table.key if one.name not in names), None)
     if lost is not None:
         raise WideError(
-            f"column {lost!r} is not on both sides",
+            f"column {lost!r} is not in both the table and the rows",
             where=table.name,
             next_step=f"name the query's columns as the table's: {', '.join(one.name for one in table.columns)}",
         )

@@ -65,7 +65,7 @@ def change(text: str, found: WideMap, *, cascade: bool = False) -> Change:
     relation = _relation(tree, found)
     table = found.tables[relation.of]
     if tree.args.get("returning") or tree.args.get("conflict") or tree.args.get("with_") or tree.args.get("with"):
-        raise WideError("RETURNING, ON CONFLICT and WITH are not taken", next_step="write a plain statement")
+        raise WideError("RETURNING, ON CONFLICT and WITH are not supported", next_step="write a plain statement")
     if isinstance(tree, exp.Insert):
         return _insert(tree, relation, table)
     if relation.rows == ELEMENT:
@@ -111,7 +111,7 @@ def _insert(tree: Any, relation: Relation, table: WideTable) -> Change:
         raise WideError(
             f"a row needs its whole key: {', '.join(missing)} is not given",
             where=relation.name,
-            next_step="name the key's columns; Cassandra makes none up",
+            next_step="name the key's columns; Cassandra does not generate keys",
         )
     select = tree.expression.sql(DIALECT)
     if relation.rows == ELEMENT:
@@ -176,9 +176,9 @@ def _delete(tree: Any, relation: Relation, table: WideTable, *, cascade: bool) -
     whole = relation.rows == PARENT and bool(table.of(CLUSTERING))
     if whole and not cascade:
         raise WideError(
-            f"a row of {relation.name} goes with its partition: all rows of {table.name} under it go, too",
+            f"deleting a row of {relation.name} also deletes all rows of {table.name} in its partition",
             where=relation.name,
-            next_step="--cascade deletes them all; to empty the parent alone, UPDATE its columns to NULL",
+            next_step="--cascade deletes them all; to clear only the parent, UPDATE its columns to NULL",
         )
     where = tree.args.get("where")
     names = ", ".join(_in_sql(relation, one) for one in key)

@@ -31,10 +31,10 @@ def read(path: Path) -> Facts:
     except OSError as error:
         raise AdviceError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise AdviceError(f"is no TOML: {error}", where=str(path), next_step=_EXAMPLE) from error
+        raise AdviceError(f"is not valid TOML: {error}", where=str(path), next_step=_EXAMPLE) from error
     title = given.pop("title", path.name)
     if not isinstance(title, str):
-        raise AdviceError("title is no text", where=str(path))
+        raise AdviceError("title is not text", where=str(path))
     stack = _Reader(str(path), text).stack(given)
     return Facts(title, "stack", {Stack: [stack], Layer: layers(stack)})
 
@@ -66,7 +66,7 @@ class _Reader:
                 )
             if not isinstance(rows, dict):
                 raise AdviceError(
-                    f"{section!r} is no section", where=self.place(section), next_step=f"write [{section}]"
+                    f"{section!r} is not a section", where=self.place(section), next_step=f"write [{section}]"
                 )
         words = {name: self._word(name, given, choices) for name, choices in WORDS.items()}
         figures: dict[str, float | None] = {}

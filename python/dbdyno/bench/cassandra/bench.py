@@ -9,6 +9,10 @@ from typing import ClassVar
 from dbdyno.base.processes import python_command
 from dbdyno.bench.flows.bench import FlowBench
 from dbdyno.bench.flows.engines import Engine
+from dbdyno.bench.protocol import Ready
+
+EMBEDDED = "cassandra"
+"""The target that names a Cassandra which dbdyno starts itself."""
 
 
 def _missing() -> str | None:
@@ -35,6 +39,27 @@ class CassandraBench(FlowBench):
             at="DBDYNO_CASSANDRA",
         )
     }
+
+    def server_of(self, one: Engine) -> dict[str, str]:
+        """Return the keyspace to load: that of the target, or one of a node that is started here."""
+        if self.plan.dsn != EMBEDDED:
+            return super().server_of(one)
+        from dbdyno.bench.cassandra.embedded import EmbeddedCassandra
+
+        return {one.at: self.held.enter_context(EmbeddedCassandra(guardian=self.around.guardian)).dsn()}
+
+    def prepare(self, seed: int | None = None) -> Ready:
+        """Check what the run needs, before anything is created.
+
+        Raises:
+            TargetError: The driver, or the jars for a Cassandra of our own, are not installed.
+            PlanError: A number of lines is outside its limits.
+        """
+        if self.plan.dsn == EMBEDDED:
+            from dbdyno.bench.cassandra.embedded import check_installed
+
+            check_installed()
+        return super().prepare(seed)
 
 
 BENCH = CassandraBench

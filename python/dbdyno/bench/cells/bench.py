@@ -74,7 +74,7 @@ class CellsBench(QuietBench):
         self.held.callback(self.loop.close)
         self.stale: dict[str, int | None] = {}
         if around.cut is not None and around.target is not None:
-            raise PlanError("goes on with its own cells; leave --target out", where=around.cut.id)
+            raise PlanError("is resumed with its own cells; leave --target out", where=around.cut.id)
 
     def can(self, plan: Plan) -> str | None:
         """Return None if the plan switches flash logs, otherwise the reason."""
@@ -219,7 +219,7 @@ class CellsBench(QuietBench):
         if len(wrong) == len(self.hosts):
             first = next(iter(wrong.items()))
             raise CellsError(
-                f"{first[1]}, and none of the other cells counts either",
+                f"{first[1]}, and none of the other cells counts it either",
                 where=first[0],
                 next_step="the metrics of the cells must go on: dbdyno cells watch shows them",
             )

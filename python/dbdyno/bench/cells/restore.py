@@ -77,7 +77,7 @@ def way_of(run: Run, undo: PlanUndo, given: Access) -> Access:
     words = _way_words(undo.reach)
     if words and not (given.keys or given.known_hosts or given.jump or given.config is not True):
         raise CellsError(
-            f"reached its cells in a way of its own: {words}",
+            f"connected to its cells with its own options: {words}",
             where=run.id,
             next_step="a run folder is data and does not say how to connect: look at these, and name those that are"
             " yours on the command line again",

@@ -119,7 +119,7 @@ def refuse_lies(records: Records, end: stream.Record, asked: SliceRequest) -> No
         raise StreamError("the slice has times outside of the time in which it ran: is its clock CLOCK_MONOTONIC?")
     count = int((records["kind"] == stream.TRANSACTION).sum())
     if end.rows != count:
-        raise StreamError(f"its end tells of {end.rows:,} transactions, and {count:,} were recorded")
+        raise StreamError(f"its end reports {end.rows:,} transactions, and {count:,} were recorded")
     if asked.transactions is not None and count != asked.transactions:
         raise StreamError(f"has {count:,} transactions where {asked.transactions:,} were asked for")
     _refuse_outside(records, end)
@@ -164,9 +164,7 @@ def _refuse_outside(records: Records, end: stream.Record) -> None:
     started, until = records["started_ns"], records["started_ns"] + records["elapsed_ns"]
     wrong = (started < end.started_ns) | (until > end.started_ns + end.elapsed_ns)
     if wrong.any():
-        raise StreamError(
-            f"record {int(np.argmax(wrong)) + 1} of the slice lies outside of the times that its end tells"
-        )
+        raise StreamError(f"record {int(np.argmax(wrong)) + 1} of the slice is outside the times that its end reports")
 
 
 def _refuse_strays(records: Records) -> None:

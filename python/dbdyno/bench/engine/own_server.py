@@ -25,7 +25,6 @@ from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.host.machine import file_system
 from dbdyno.bench.undo import ServerUndo, server_processes, stop_server
 
-START_S = 60.0
 LOG_LINES = 8
 
 
@@ -34,6 +33,8 @@ class OwnServer(ABC):
 
     signals: Sequence[tuple[signal.Signals, float]] = ((signal.SIGTERM, 60.0),)
     """Signals that ask the server to end, each with the number of seconds to wait after it."""
+    start_s = 60.0
+    """Longest wait for the server to become ready, in seconds."""
     databases = "."
     """Folder of all databases, relative to the data folder."""
     keep = False
@@ -180,7 +181,7 @@ class OwnServer(ABC):
         """Start the server's program and wait until `ready` returns True.
 
         Raises:
-            TargetError: The program ended, or was not ready after `START_S` seconds.
+            TargetError: The program ended, or was not ready after `start_s` seconds.
         """
         account = self._account
         assert account is not None
@@ -199,13 +200,13 @@ class OwnServer(ABC):
                 group=account.gid if account.other else None,
                 extra_groups=[] if account.other else None,
             )
-        deadline = time.monotonic() + START_S
+        deadline = time.monotonic() + self.start_s
         while not ready():
             if process.poll() is not None:
                 self._process = None
                 raise self._failure("the embedded server did not start")
             if time.monotonic() > deadline:
-                raise self._failure(f"the embedded server was not ready after {START_S:.0f} s")
+                raise self._failure(f"the embedded server was not ready after {self.start_s:.0f} s")
             time.sleep(0.01)
 
 

@@ -68,7 +68,7 @@ def check_scripts(plan: Plan) -> None:
     """Compile every script of the plan.
 
     Raises:
-        PlanError: A script does not compile (with line and column), or holds no SQL command.
+        PlanError: A script does not compile (with line and column), or contains no SQL command.
     """
     from dbdyno._core import check_script
 
@@ -76,7 +76,7 @@ def check_scripts(plan: Plan) -> None:
         for script in plan.scripts_of(arm):
             if check_script(script.name, script.text) == 0:
                 raise PlanError(
-                    "holds no SQL command",
+                    "contains no SQL command",
                     where=f"script {script.name}",
                     next_step="end each SQL command with ;",
                 )

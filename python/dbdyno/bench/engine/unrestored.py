@@ -113,9 +113,9 @@ def write_new(record: UnrestoredSettings) -> Path:
     except (OSError, Error) as error:
         said = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
         raise TargetError(
-            f"what the settings were cannot be noted: {said}; they were not changed",
+            f"the previous settings cannot be saved: {said}; no setting was changed",
             where=str(folder()),
-            next_step="free space or rights there, or name another folder in DBDYNO_STATE",
+            next_step="free space or check permissions there, or name another folder in DBDYNO_STATE",
         ) from error
     return path
 

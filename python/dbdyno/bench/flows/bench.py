@@ -68,7 +68,7 @@ class FlowBench(QuietBench):
     def can(self, plan: Plan) -> str | None:
         """Return None if every arm is an engine with one flow, otherwise the reason."""
         if plan.workload.kind != self.workload:
-            return "its workload is no data flow"
+            return "its workload is not a data flow"
         for arm in plan.arms:
             given = plan.parameters_of(arm)
             if given.get("engine") not in self.engines:
@@ -94,7 +94,7 @@ class FlowBench(QuietBench):
         for arm in plan.arms:
             self._engine(arm)
             if not tables.LEAST <= self._lines(arm) <= tables.MOST:
-                raise PlanError(f"lines lie between {tables.LEAST} and {tables.MOST:,}", where=f"arm {arm.name!r}")
+                raise PlanError(f"lines must be between {tables.LEAST} and {tables.MOST:,}", where=f"arm {arm.name!r}")
         seed = seed if seed is not None else plan.schedule.seed or secrets.randbits(31)
         how = timing(plan.schedule, "turns")
         reason = "each engine has the machine to itself while it works"
@@ -215,7 +215,7 @@ class FlowBench(QuietBench):
                 raise TargetError(
                     f"two arms answer differently over {lines:,} lines: {said}",
                     where=f"arms {first[lines].engine!r} and {arm.name!r}",
-                    next_step="times of different answers say nothing; make the flows ask the same",
+                    next_step="times of different answers cannot be compared; make the flows return the same rows",
                 )
         titled = {self.engines[name].title: floor for name, floor in self.floors.items()}
         for title, floor in (self.arm_floors if self.floors_by_arm else titled).items():
@@ -231,19 +231,23 @@ class FlowBench(QuietBench):
             raise
 
     def _started(self, one: Engine, folder: Path) -> EngineProcess:
-        extra = {one.at: str(self.plan.dsn)} if one.at else {}
-        if one.has_server:
-            from psycopg.conninfo import make_conninfo
-
-            from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-
-            server = self.held.enter_context(EmbeddedPostgres(guardian=self.around.guardian))
-            extra[DSN] = make_conninfo("", **server.conninfo())
+        extra = self.server_of(one)
         limit_s = (self.plan.statement_timeout_ns or 0) / 1e9 or LIMIT_S
         scratch = folder / f"engine-{one.name}"
         running = EngineProcess(one, scratch, extra, lambda: bool(self.around.stopping.asked), limit_s)
         self.running[one.name] = running
         return running
+
+    def server_of(self, one: Engine) -> dict[str, str]:
+        """Return the variable that names the engine's server; the server is started if the engine has one."""
+        if not one.has_server:
+            return {one.at: str(self.plan.dsn)} if one.at else {}
+        from psycopg.conninfo import make_conninfo
+
+        from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+
+        server = self.held.enter_context(EmbeddedPostgres(guardian=self.around.guardian))
+        return {DSN: make_conninfo("", **server.conninfo())}
 
     def _engine(self, arm: Arm) -> Engine:
         found = self.engines[str(self.plan.parameters_of(arm)["engine"])]

@@ -84,7 +84,9 @@ def address(dsn: str, failure: type[Error] = TargetError) -> Address:
             raise ValueError("an at sign behind the host")
     except ValueError as error:
         # The unreadable part is not quoted: it may be a part of the password.
-        message = "the connection string cannot be read: its port is no number, or a sign of the password is not quoted"
+        message = (
+            "the connection string cannot be read: its port is not a number, or a sign of the password is not quoted"
+        )
         raise failure(message, next_step=f"{_EXAMPLE}; the password in MYSQL_PWD") from error
     given: JsonObject = {"host": parts.hostname or "localhost", "port": port or PORT}
     if parts.username:

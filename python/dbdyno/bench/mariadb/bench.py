@@ -198,7 +198,7 @@ class MariaDBBench(EngineBench):
         try:
             yield
         except driver().Error as error:
-            raise TargetError(f"the server broke off: {said(error)}", next_step=BROKE_OFF) from error
+            raise TargetError(f"the server closed the connection: {said(error)}", next_step=BROKE_OFF) from error
 
 
 BENCH = MariaDBBench

@@ -210,7 +210,7 @@ def _change(fact: Fact, value: str, target: MariaDB) -> SettingChange:
     try:
         before = literal(fact, fact.value) if how == "global" else ""
     except ValueError as error:
-        raise TargetError(f"its present value could not be put back: {error}", where=place) from error
+        raise TargetError(f"its present value could not be restored: {error}", where=place) from error
     return SettingChange(fact.name, value, how, fact.value, own, before)
 
 

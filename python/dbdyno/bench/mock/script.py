@@ -53,7 +53,7 @@ class Script:
                 )
         script = cls(**parameters)
         if script.shape not in SHAPES:
-            raise PlanError(f"{script.shape!r} is no shape", next_step=f"one of {', '.join(SHAPES)}")
+            raise PlanError(f"{script.shape!r} is not a shape", next_step=f"one of {', '.join(SHAPES)}")
         return script
 
     def elapsed_ns(self, dice: random.Random, progress: float) -> int:

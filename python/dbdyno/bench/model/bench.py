@@ -47,7 +47,7 @@ class ModelBench(QuietBench):
         schedule = replace(plan.schedule, warmup_blocks=0)
         self.plan = replace(plan, schedule=schedule, watch=replace(plan.watch, overhead_blocks=0))
         if around.cut is not None and around.target:
-            raise PlanError("goes on with its own machine; leave --target out", where=around.cut.id)
+            raise PlanError("is resumed with its own machine; leave --target out", where=around.cut.id)
 
     def can(self, plan: Plan) -> str | None:
         """Return None if the workload is a typed one in a closed loop, otherwise the reason."""

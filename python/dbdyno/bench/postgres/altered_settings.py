@@ -228,7 +228,7 @@ def _compare_entries(wanted: dict[str, str | None], found: dict[str, str | None]
         raise TargetError(
             f"{AUTO_CONF} does not hold what it held before for {', '.join(differing)};"
             " somebody else changes settings at the same time",
-            next_step="look at pg_file_settings, and put right what is wrong",
+            next_step="look at pg_file_settings, and correct what is wrong",
         )
 
 

@@ -75,7 +75,7 @@ def notes(plan: Plan, targets: Sequence[Postgres]) -> tuple[str, ...]:
     for target in targets:
         if target.pooled:
             raise TargetError(
-                "a captured run needs sessions of its own, and a pooler stands between",
+                "a captured run needs sessions of its own, and there is a pooler in between",
                 where=target.safe_dsn,
                 next_step="connect to the server itself, past the pooler",
             )

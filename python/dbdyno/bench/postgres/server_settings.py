@@ -128,4 +128,4 @@ def server_errors() -> Iterator[None]:
         yield
     except psycopg.Error as error:
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise TargetError(f"the server broke off: {said}", next_step=BROKE_OFF) from error
+        raise TargetError(f"the server closed the connection: {said}", next_step=BROKE_OFF) from error

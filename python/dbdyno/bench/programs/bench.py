@@ -61,7 +61,7 @@ class ProgramBench(QuietBench):
     def can(self, plan: Plan) -> str | None:
         """Return None if the plan has a command and uses nothing that only an engine has, otherwise the reason."""
         if plan.workload.command is None:
-            return "its workload is no command"
+            return "its workload is not a command"
         if any(plan.rate_of(arm) is not None for arm in plan.arms):
             return "it gives a rate, and commands run one after the other"
         if any(
@@ -239,7 +239,7 @@ class ProgramBench(QuietBench):
                     _, code, _ = self._started(before, said)
                     if code:
                         raise TargetError(
-                            f"what is run before each command failed with {_ending(code, said)}",
+                            f"the command that runs before each command failed with {_ending(code, said)}",
                             where=f"arm {self.plan.arms[turn.arm].name!r}: {' '.join(before)}",
                         )
                 began_ns = time.time_ns()

@@ -49,7 +49,7 @@ def filled_in(command: str, variables: Mapping[str, str], where: str) -> list[st
         if match[1] not in variables:
             known = ", ".join(sorted(variables)) or "none"
             raise PlanError(
-                f"{{{match[1]}}} is no variable",
+                f"{{{match[1]}}} is not a variable",
                 where=where,
                 next_step=f"known: {known}; set it under [workload] variables, in an arm, or as a [[factor]]",
             )

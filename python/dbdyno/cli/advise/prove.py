@@ -47,7 +47,7 @@ def load_of(workload: str | None) -> Load | None:
         ) from error
     name = visible.line(path.name, 60)
     if check_script(name, text) == 0:
-        raise AdviceError("holds no SQL command", where=workload, next_step="end each SQL command with ;")
+        raise AdviceError("contains no SQL command", where=workload, next_step="end each SQL command with ;")
     return Load(name, text)
 
 

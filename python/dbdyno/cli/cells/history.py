@@ -40,7 +40,9 @@ def command(last: float, out: Path, **reach: Any) -> None:
     from dbdyno.cells.history import history
 
     if not 60 <= last <= WEEK_S:
-        raise CellsError(f"{last:g} s is no time to look back", where="--last", next_step="from 1min to 7d: --last 2h")
+        raise CellsError(
+            f"{last:g} s is not a valid time to look back", where="--last", next_step="from 1min to 7d: --last 2h"
+        )
 
     def on_values(minutes: int, values: int) -> None:
         click.echo(f"the last {minutes} min: {values:,} values", err=True)

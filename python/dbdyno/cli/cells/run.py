@@ -26,9 +26,14 @@ def _run_options(function: Any) -> Any:
         (
             click.option("--serial", is_flag=True, help="One cell at a time."),
             click.option("--dry-run", is_flag=True, help="Show what would be sent; send nothing."),
-            click.option("-y", "--yes", is_flag=True, help="Change the cells without asking."),
+            click.option("-y", "--yes", is_flag=True, help="Do not ask before the cells are changed."),
             click.option("--apart", is_flag=True, help="List every answer; do not group equal ones."),
-            click.option("-r", "--regex-out", metavar="REGEX", help="Leave out lines that match; name the cells."),
+            click.option(
+                "-r",
+                "--regex-out",
+                metavar="REGEX",
+                help="Leave out lines that match, and list the cells that printed them.",
+            ),
             click.option("--format", "form", type=click.Choice(("text", "json")), default="text"),
         )
     ):

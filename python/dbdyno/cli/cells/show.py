@@ -63,7 +63,7 @@ def command(
     output: Path | None,
     **reach: Any,
 ) -> None:
-    """Show what every cell says now: metric, value per cell, and what stands for all of them.
+    """Show the current metrics: value per cell, and an aggregate of all cells.
 
     Counters, rates and space are summed; a latency per request is weighted with the requests of
     its minute; percentages, loads and temperatures have a least and a most. A cell that fails is

@@ -41,7 +41,7 @@ def command(
     form: str | None,
     output: Path | None,
 ) -> None:
-    """Hold a client to the protocol: a built-in one by its name, or the command that starts your own.
+    """Test whether a client follows the protocol: a built-in one by name, or your own by its command.
 
     Every check is printed with its verdict; exit 1 where one failed. A client that hangs in two of them is not asked
     for the others. Nothing is changed on the server. Write options of the command behind two dashes:
@@ -50,7 +50,7 @@ def command(
     from dbdyno.bench.clients.conformance_run import verdicts
 
     if patience_ns < PATIENCE_LEAST_NS:
-        raise PlanError("is shorter than what is asked takes", where="--patience", next_step="give 1s or more")
+        raise PlanError("is shorter than the measurement takes", where="--patience", next_step="give 1s or more")
     lines = []
     for verdict in verdicts(client, dsn, patience_ns / 1e9):
         lines.append(verdict)

@@ -55,7 +55,7 @@ def command(
     from dbdyno.model.calibrate import calibration
 
     if event and kind:
-        raise ModelError("is it waits or calls?", next_step="give --event or --calls, not both")
+        raise ModelError("--event and --calls exclude each other", next_step="give --event or --calls, not both")
     if arm is not None and not (event or kind):
         raise ModelError("--arm chooses among the arms of a run", next_step="add --event 'NAME' or --calls commit")
     if event or kind:
@@ -65,7 +65,11 @@ def command(
         where = " and ".join(conditions)
         operand = f"{operand}:{'waits' if event else 'calls'}"
     elif stats_source.is_run(operand, folder):
-        raise ModelError("which latencies of the run?", where=operand, next_step="add --event 'NAME' or --calls commit")
+        raise ModelError(
+            "the run has several kinds of latencies: choose one",
+            where=operand,
+            next_step="add --event 'NAME' or --calls commit",
+        )
     source = stats_source.resolve(operand, folder)
     where = _counted(source, where)
     _refuse_mixtures(source, where)
@@ -73,7 +77,7 @@ def command(
     ending = column.rpartition("_")[2]
     if unit is None and ending not in UNITS:
         raise ModelError(
-            f"the column {column!r} does not tell its unit", next_step=f"add --unit with one of {', '.join(UNITS)}"
+            f"the column {column!r} does not show its unit", next_step=f"add --unit with one of {', '.join(UNITS)}"
         )
     values = stats_source.take(source, [column], where=where).numbers[0] * UNITS[unit or ending]
     title = f"{column} of {operand}" + (f" where {where}" if where else "")

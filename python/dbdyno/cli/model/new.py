@@ -24,8 +24,10 @@ def command(path: Path, like: str) -> None:
     from dbdyno.model.describe import commented
 
     if path.suffix != ".toml":
-        raise ModelError("is no name of a machine file", where=str(path), next_step=f"call it {path.stem or 'my'}.toml")
+        raise ModelError(
+            "is not a name for a machine file", where=str(path), next_step=f"call it {path.stem or 'my'}.toml"
+        )
     if path.exists():
-        raise ModelError("is there already", where=str(path), next_step="choose another name")
+        raise ModelError("already exists", where=str(path), next_step="choose another name")
     write_text(path, commented(like))
     click.echo(f"{path}: like {like}; change it, then `dbdyno model check {path}`", err=True)

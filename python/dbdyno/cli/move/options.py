@@ -39,7 +39,7 @@ class Size(click.ParamType[int]):
         unit = unit if unit.endswith("b") or not unit else f"{unit}b"
         size = round(float(found[1]) * _UNITS[unit]) if found and unit in _UNITS else 0
         if size <= 0:
-            self.fail(f"{value!r} is no size: write 64MB, 1GiB or a number of bytes", param, ctx)
+            self.fail(f"{value!r} is not a size: write 64MB, 1GiB or a number of bytes", param, ctx)
         return size
 
 

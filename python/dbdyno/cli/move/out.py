@@ -76,7 +76,10 @@ class _Move(click.Command):
 @click.option("--master", help="With --engine spark: the cluster, such as spark://host:7077.")
 @click.option("--cluster", help="Into Cassandra: clustering columns, comma-separated.")
 @click.option("--direct", is_flag=True, help="Into Cassandra: write SSTables locally and stream them to the nodes.")
-@click.option("--static", help="Into Cassandra: static columns, one value per partition.")
+@click.option(
+    "--static",
+    help="Into Cassandra: columns with one value per partition; auto finds them.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the plan; read no row, write nothing.")
 @shared.in_options
 @shared.verify_option
@@ -139,7 +142,7 @@ def _refuse(source: str, to: str, rest: Mapping[str, Any]) -> None:
     """Raise an error for a source that does not exist, and for an engine that does not match it."""
     if "://" not in source and "=" not in source and source != "-" and not Path(source).exists():
         raise MoveError(
-            "is not there, and is no connection string",
+            "does not exist, and is not a connection string",
             where=source,
             next_step="name a folder of files, one file, - or postgresql://user@host/database",
         )

@@ -28,12 +28,12 @@ NOT_OUT = (*NOT_IN, "query", "as_text", "key", "create", "job", "cluster", "stat
 def load_rows(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
     """Move the rows of a query into a wide table."""
     from dbdyno.base.files import make_folder
+    from dbdyno.bench.cassandra.java import jars
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.engines.postgres.source import Request
     from dbdyno.move.reading.run import begin as begin_rows
     from dbdyno.move.reading.run import work
     from dbdyno.wide.address import address
-    from dbdyno.wide.java import jars
     from dbdyno.wide.load import ROWS, begin
     from dbdyno.wide.target import Shape
 
@@ -47,7 +47,7 @@ def load_rows(source: str, to: str, level: str, how: JobOptions, rest: Mapping[s
     where, folder = address(to), shared.job_folder(rest)
     target = Postgres.open(source)
     if folder.exists():
-        raise click.UsageError(f"{folder} is there already: `dbdyno move resume` goes on with a job")
+        raise click.UsageError(f"{folder} already exists: `dbdyno move resume` goes on with a job")
     query = _ordered(rest["query"], shape)
     if rest["direct"]:
         jars()

@@ -46,7 +46,7 @@ ROUND_LEAST_NS = 10**7
 @click.option("--round", "round_ns", type=time, default=None, help="Length of a round.  [default: 5s]")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=None, help="Maximum number of rounds.  [default: 25]")
 @click.option("--for", "limit_ns", type=time, default="10min", show_default=True, help="Stop after this time.")
-@click.option("--quick", is_flag=True, help="64MiB and 10 rounds of 500ms: to try it out.")
+@click.option("--quick", is_flag=True, help="A short trial: 64MiB and 10 rounds of 500ms.")
 @click.option("--destroy", is_flag=True, help="Overwrite the existing file or device PATH; asks first.")
 @seed_option
 @out_option
@@ -107,4 +107,6 @@ def _ask(target: FlashTarget) -> None:
     click.echo(f"{path} has {words(whole)}. The first {words(part)} of it will be overwritten and cannot be got back.")
     click.echo("Type its path to go on:")
     if sys.stdin.readline().strip() != path:
-        raise PlanError("was not typed: nothing was changed", where=path, next_step="type the path as it is shown")
+        raise PlanError(
+            "the path was not typed: nothing was changed", where=path, next_step="type the path as it is shown"
+        )

@@ -12,7 +12,9 @@ from dbdyno.cli.snap.options import store_option
 
 @click.command("check")
 @click.option("--repair", "mend", is_flag=True, help="Move damaged files aside, and delete what killed processes left.")
-@click.option("--target", "dsn", metavar="DSN", help="Ask an Oracle instance for each query instead, reading no row.")
+@click.option(
+    "--target", "dsn", metavar="DSN", help="Check instead that this Oracle instance accepts each query; no row is read."
+)
 @store_option
 @format_options
 def command(mend: bool, dsn: str | None, store: Path, form: str | None, output: Path | None) -> None:

@@ -53,7 +53,7 @@ def _target_options(function: F, *, required: bool) -> F:
             envvar="DBDYNO_TARGET",
             help="Connection string: postgresql://user@host/database",
         ),
-        click.option("--name", metavar="NAME", help="Its name in the store (default: host:port)."),
+        click.option("--name", metavar="NAME", help="Name of the target in the store (default: host:port)."),
         click.option(
             "--database",
             "databases",

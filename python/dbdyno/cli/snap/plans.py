@@ -31,7 +31,9 @@ from dbdyno.cli.snap.options import store_option
     metavar="RUN",
     help="A run of `dbdyno trace record`: latencies of all its executions, without plans.",
 )
-@click.option("--from-server", metavar="DSN", help="Read the current log of this server; the role needs the privilege.")
+@click.option(
+    "--from-server", metavar="DSN", help="Read the current log of this server; needs pg_read_server_files or similar."
+)
 @click.option(
     "--most",
     metavar="MIB",
@@ -120,5 +122,5 @@ def _moment(text: str | None, name: str) -> int | None:
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:
-        raise click.BadParameter(f"{text!r:.40} is no time such as 2026-11-21T00:59", param_hint=name) from error
+        raise click.BadParameter(f"{text!r:.40} is not a time such as 2026-11-21T00:59", param_hint=name) from error
     return round((at.replace(tzinfo=UTC) if at.tzinfo is None else at).timestamp() * 1e6)

@@ -17,13 +17,13 @@ from dbdyno.cli.snap.options import name_option, store_option
     "kept",
     required=True,
     metavar="RULES",
-    help="Such as 'minute:2d, hour:60d, day:2y': one of each minute for two days, and so on.",
+    help="Retention, such as 'minute:2d, hour:60d, day:2y': one per minute for two days, one per hour for 60 days...",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be removed; change nothing.")
 @click.option(
     "--drop-rows",
     is_flag=True,
-    help="Do not keep the snapshots beside which only single rows ended (dropped objects, evicted statements).",
+    help="Also delete snapshots that are only needed for single rows (dropped objects, evicted statements).",
 )
 @store_option
 @name_option
@@ -37,7 +37,7 @@ def command(
     form: str | None,
     output: Path | None,
 ) -> None:
-    """Delete old snapshots, so that coarser ones stay; pack what stays.
+    """Delete old snapshots by the retention rules, and compress the rest.
 
     Counters are cumulative: reports over the thinned time still work. Both snapshots beside each reset, crash,
     failover and eviction stay, and those with a note or in a baseline. Samples go to the next snapshot that stays.

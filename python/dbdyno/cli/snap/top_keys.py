@@ -154,7 +154,7 @@ class Desk:
             self.words, self.view = self.answer.strip(), "sessions" if self.view == "overview" else self.view
             return "draw"
         if not self.answer.strip().isdigit():
-            self.message = f"{self.answer.strip()!r:.30} is no pid"
+            self.message = f"{self.answer.strip()!r:.30} is not a pid"
             return "draw"
         self.pid = int(self.answer.strip()[:9])
         if asked == "cancel":

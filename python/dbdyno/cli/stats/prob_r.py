@@ -26,7 +26,7 @@ class WholeNumber(click.ParamType[int]):
         except ValueError:
             number = math.nan
         if not number.is_integer():
-            self.fail(f"{value!r} is no whole number such as 600 or 1e6", param, ctx)
+            self.fail(f"{value!r} is not a whole number such as 600 or 1e6", param, ctx)
         return int(value) if str(value).lstrip("-").isdigit() else int(number)
 
 

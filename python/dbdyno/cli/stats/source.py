@@ -65,7 +65,7 @@ def resolve(operand: str, folder: Path) -> Source:
     path = Path(operand)
     if path.is_dir():
         if (path / "manifest.json").is_file():
-            raise EvidenceError("is a run; which of its tables?", where=operand, next_step=f"{operand}:calls")
+            raise EvidenceError("is a run with several tables: choose one", where=operand, next_step=f"{operand}:calls")
         return _of_files(operand, path.name, _inside(path))
     if path.is_file():
         return _of_files(operand, path.name.split(".")[0], [path])
@@ -75,7 +75,7 @@ def resolve(operand: str, folder: Path) -> Source:
     name, colon, table = operand.rpartition(":")
     if colon and name and table:
         return _of_run(find_run(name, folder), table)
-    raise EvidenceError("names nothing that is there", where=operand, next_step=GRAMMAR)
+    raise EvidenceError("names nothing that exists", where=operand, next_step=GRAMMAR)
 
 
 def is_run(operand: str, folder: Path) -> bool:
@@ -104,7 +104,7 @@ def _suffix(path: Path) -> str:
 
 def _of_files(operand: str, label: str, files: list[Path]) -> Source:
     if not files:
-        raise EvidenceError("holds no Parquet or CSV file", where=operand, next_step=GRAMMAR)
+        raise EvidenceError("contains no Parquet or CSV file", where=operand, next_step=GRAMMAR)
     forms = {"parquet" if _suffix(file) in PARQUET or _magic(file) else "csv" for file in files}
     if len(forms) > 1:
         raise EvidenceError("names Parquet and CSV files together", where=operand, next_step="name one kind")
@@ -254,7 +254,7 @@ def default_column(known: dict[str, str]) -> str:
         return numbers[0]
     if not numbers:
         raise StatsError("no column holds numbers", next_step=f"columns: {_typed(known)}")
-    raise StatsError("which column?", next_step=f"name one with -y: {', '.join(numbers)}")
+    raise StatsError("several columns have numbers: choose one", next_step=f"name one with -y: {', '.join(numbers)}")
 
 
 def _typed(known: dict[str, str]) -> str:

@@ -51,7 +51,7 @@ class _Summary(click.ParamType[tuple[int, float, float]]):
 )
 @click.option("--base", metavar="NAME", help="Reference group; the other group is compared with it.")
 @click.option("--longest", type=Count(0), default=10, show_default=True, help="Number of longest waits to list.")
-@click.option("--from-summary", is_flag=True, help="The operands are published figures: n,mean,sd of each group.")
+@click.option("--from-summary", is_flag=True, help="Operands are published figures: n,mean,sd of each group.")
 @level_option
 @engine_option
 def command(

@@ -138,7 +138,7 @@ def _may_replace(out: Path, force: bool) -> bool:
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return False
     if not _is_import(out):
-        raise TraceError("exists, and is no imported trace", where=str(out), next_step="choose another --out")
+        raise TraceError("exists, and is not an imported trace", where=str(out), next_step="choose another --out")
     if not force:
         if not sys.stdin.isatty():
             raise TraceError("exists already", where=str(out), next_step="choose another --out, or add --force")

@@ -61,7 +61,7 @@ def _keep_unit(context: click.Context, _: click.Parameter, text: str | None) -> 
 def chosen_options(function: F) -> F:
     """Add --where, --from, --to and --depth, which select calls and waits."""
     options = (
-        click.option("--where", metavar="CONDITION", help="Use only what matches: \"module = 'app'\"."),
+        click.option("--where", metavar="CONDITION", help="Use only rows that match: \"module = 'app'\"."),
         click.option("--from", "begin", metavar="TIME", help="Show only what ends at or after this time."),
         click.option("--to", "end", metavar="TIME", help="Show only what begins before this time."),
         click.option("--depth", type=Count(0), help="Show only calls up to this recursion depth."),

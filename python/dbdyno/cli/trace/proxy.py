@@ -40,7 +40,7 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option("--for", "length", metavar="TIME", help="Stop after this time, such as 60s (default: until Ctrl-C).")
 @click.option("--binds", is_flag=True, help="Keep every message with its values, for `trace replay`.")
 @click.option("--tls-cert", type=_FILE, metavar="FILE", help="Offer TLS to clients with this certificate (PEM).")
-@click.option("--tls-key", type=_FILE, metavar="FILE", help="Its key (PEM).")
+@click.option("--tls-key", type=_FILE, metavar="FILE", help="Private key of the certificate (PEM).")
 @click.option(
     "--server-tls",
     type=click.Choice(("disable", "prefer", "require", "verify-ca", "verify-full")),
@@ -56,8 +56,8 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     default="auto",
     show_default=True,
     metavar="auto|off|TIME",
-    help="Look for the next message so long before sleeping, e.g. 50us. auto: while messages come quickly and nobody"
-    " else wants the processor.",
+    help="Poll for the next message this long before sleeping, e.g. 50us. auto: poll while messages come quickly and a"
+    " processor is idle.",
 )
 def command(
     listen: str,

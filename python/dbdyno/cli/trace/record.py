@@ -57,7 +57,7 @@ _PID_MOST = 1 << 22
     metavar="PERCENT",
     help="Record less, in the end nothing, when probes take more than this share of a backend's time; 0: no limit.",
 )
-@click.option("--details", is_flag=True, help="Also record where each bind begins (one more note per call).")
+@click.option("--details", is_flag=True, help="Also record when each bind begins (one more event per call).")
 def command(
     dsn: str | None,
     pid: int | None,

@@ -21,7 +21,7 @@ class _WideGroup(LazyGroup):
 
 @click.group("wide", cls=_WideGroup)
 def command() -> None:
-    """Ask wide tables of Cassandra as tables of SQL.
+    """Query wide tables of Cassandra with SQL.
 
     Each wide table is a parent (partition key, static columns) and a child (the whole key and the other columns);
     collections are further children.

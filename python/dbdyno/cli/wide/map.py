@@ -16,7 +16,7 @@ from dbdyno.cli.output import write_text
     "names",
     multiple=True,
     metavar="WIDE=CHILD[,PARENT]",
-    help="What the tables of SQL are called: of its rows, and of its partitions. Repeatable.",
+    help="Names of the SQL tables for the rows and the partitions. Repeatable.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
 def command(target: str, names: tuple[str, ...], output: Path | None) -> None:

@@ -87,7 +87,7 @@ def read(path: Path) -> list[Entry]:
         reader.head()
         return [reader.entry() for _ in range(reader.integer())]
     except (IndexError, ValueError, KeyError, TypeError) as error:
-        raise reader.error(f"is no whole archive of pg_dump: {error}") from None
+        raise reader.error(f"is not a whole archive of pg_dump: {error}") from None
 
 
 class _Reader:

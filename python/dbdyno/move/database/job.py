@@ -177,7 +177,7 @@ def refuse(source: Postgres, target: Postgres, conn: psycopg.Connection[Any], jo
     """
     if source.pooled:
         raise MoveError(
-            "a pooler hands each transaction to another server process, and a snapshot belongs to one",
+            "a pooler may give each transaction another server process, and a snapshot is valid in one only",
             where=source.safe_dsn,
             next_step="connect to the server itself",
         )

@@ -312,5 +312,5 @@ def take_back(
         if found:
             raise MoveError(
                 f"what an earlier attempt made cannot be taken back, for there is more: {', '.join(found[:5])}",
-                next_step="drop the database, make it anew, and begin a new job",
+                next_step="drop the database, create it again, and begin a new job",
             )

@@ -219,7 +219,7 @@ def refuse_filled(target: Postgres, conn: psycopg.Connection[Any]) -> None:
         raise MoveError(
             f"the unfinished job {marked[0]} is in this database",
             where=target.safe_dsn,
-            next_step=f"dbdyno move resume {marked[1]} --source DSN --target DSN; or drop the database, make it anew",
+            next_step=f"dbdyno move resume {marked[1]} --source DSN --target DSN; or drop and create the database",
         )
     found = found_in(conn)
     if found:

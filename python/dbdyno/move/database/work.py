@@ -54,9 +54,9 @@ class Job:
         place = self.ledger.folder / INNER / name
         if not place.is_file() or digest(place) != self.database["archives"].get(name):
             raise MoveError(
-                "is not the archive that the job wrote, and is not carried out",
+                "is not the archive that the job wrote, and is not executed",
                 where=str(place),
-                next_step="drop the target database, make it anew, and begin a new job",
+                next_step="drop the target database, create it again, and begin a new job",
             )
         return read(place)
 

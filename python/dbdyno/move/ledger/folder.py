@@ -75,7 +75,7 @@ class Ledger:
                 make_folder(folder)
             elif (folder / INNER / "manifest.json").exists():
                 raise MoveError(
-                    "a job is there already",
+                    "a job already exists there",
                     where=str(folder),
                     next_step=f"`dbdyno move status {folder}`, or name another folder",
                 )
@@ -133,7 +133,7 @@ class Ledger:
         """
         if not is_own(self.manifest.get("plan"), self.manifest.get("seal")):
             raise MoveError(
-                "this plan was not made here by this user, and is not carried out",
+                "this plan was not made here by this user, and is not executed",
                 where=str(self.folder),
                 next_step="`status` and `verify` read it; to move the table, begin a job of your own",
             )

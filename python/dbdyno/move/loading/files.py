@@ -54,7 +54,7 @@ def files_of(folder: Path) -> tuple[list[Path], dict[str, Filed] | None]:
         break
     if not files:
         raise MoveError(
-            "holds no Parquet files",
+            "contains no Parquet files",
             where=str(folder),
             next_step="name the folder of one table's files (part-*.parquet)",
         )
@@ -131,9 +131,9 @@ def rejects_of(into: LoadRequest, files: Sequence[Path]) -> Rejects | None:
     if into.rejects is None:
         return None
     if into.rejects.exists():
-        raise MoveError("is there already", where=str(into.rejects), next_step="name a new file for rejected rows")
+        raise MoveError("already exists", where=str(into.rejects), next_step="name a new file for rejected rows")
     if not into.rejects.absolute().parent.is_dir():
-        raise MoveError("its folder is not there", where=str(into.rejects), next_step="make the folder first")
+        raise MoveError("its folder does not exist", where=str(into.rejects), next_step="make the folder first")
     return Rejects(into.rejects, into.rejects_most, files)
 
 
@@ -149,13 +149,13 @@ def refuse_other_than_records(
     """Check each file's rows and hash against the records of the job that wrote it, if there are any.
 
     Raises:
-        MoveError: A file holds other rows than recorded.
+        MoveError: A file contains other rows than recorded.
     """
     for path, one in zip(files, done, strict=True):
         record = (records or {}).get(str(path))
         if record is not None and (record["rows"], record["hash"]) != (one["rows"], one["hash"]):
             raise MoveError(
-                "holds other rows than its job wrote; nothing of the table was changed",
+                "contains other rows than its job wrote; nothing of the table was changed",
                 where=str(path),
                 next_step="move the table out again",
             )

@@ -193,7 +193,7 @@ def refuse_changed(plan: Plan) -> None:
     for one in files_in(plan)["each"]:
         if _look(Path(one["path"])) != one:
             raise MoveError(
-                "is another file than when the job began: what is staged of it may not be what it holds",
+                "has changed since the job began: its staged rows may differ from what it contains now",
                 where=one["path"],
                 next_step="--restart loads all files again",
             )

@@ -70,11 +70,11 @@ def write(
     path = None if to == STDOUT else Path(to)
     form = "stream" if path is None else FORMS[path.suffix]
     if path is not None and path.exists():
-        raise MoveError("is there already", where=to, next_step="name a new file")
+        raise MoveError("already exists", where=to, next_step="name a new file")
     with take(target, request, new_id()) as snapshot:
         plan = plan_of(target, snapshot, new_id(), how)
         if len(plan.tables) != 1:
-            raise MoveError(f"{len(plan.tables)} tables are meant", where="TARGET", next_step="name one table a file")
+            raise MoveError(f"the job has {len(plan.tables)} tables", where="TARGET", next_step="name one table a file")
         for line in aloud(plan, snapshot.conn.info.server_version):
             say(line)
         watch = Watch.of(target, snapshot.conn, application(plan.id))
@@ -87,7 +87,9 @@ def write(
         rows = sum(one["rows"] for one in done)
         found = None if form == "csv" else f"{sum(int(one['hash'], 16) for one in done) % MODULUS:032x}"
         if read_again and path is not None and found is not None and _core.move_read_back(path) != (rows, found):
-            raise MoveError("holds other rows than were written", where=to, next_step="look at the disk; move it again")
+            raise MoveError(
+                "contains other rows than were written", where=to, next_step="look at the disk; move it again"
+            )
         again = read_again and path is not None and found is not None
         return WrittenFile(rows, snapshot.taken_at, found, again, sentence(watch.sessions(done)))
 

@@ -186,5 +186,5 @@ def settle(there: Hadoop, files: Mapping[str, int], chunks: Iterable[str]) -> No
             raise MoveError(
                 f"{name} has {found.get(name, 'no')} bytes there and {size} were written",
                 where=there.place,
-                next_step="see who else writes there, and move the table again into a new folder",
+                next_step="find out who else writes there, and move the table again into a new folder",
             )

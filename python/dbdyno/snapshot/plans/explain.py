@@ -213,7 +213,7 @@ def read_json(text: str) -> tuple[str, Explained]:
     try:
         return of_values(json.loads(text))
     except (ValueError, RecursionError) as error:
-        raise UnreadPlanError(f"its JSON is no plan ({type(error).__name__})") from error
+        raise UnreadPlanError(f"its JSON is not a plan ({type(error).__name__})") from error
 
 
 def of_values(whole: Any) -> tuple[str, Explained]:
@@ -240,7 +240,7 @@ def of_values(whole: Any) -> tuple[str, Explained]:
     except UnreadPlanError:
         raise
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise UnreadPlanError(f"it is no plan ({type(error).__name__})") from error
+        raise UnreadPlanError(f"it is not a plan ({type(error).__name__})") from error
 
 
 def _of_json(given: dict[str, Any], numbers: list[Numbers], depth: int = 0) -> Node:

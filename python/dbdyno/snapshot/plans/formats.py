@@ -224,7 +224,7 @@ def jsonlog(lines: Lines, name: str, clock: Clock, unread: Unread) -> Iterator[E
         except BadTimeError as error:
             unread.add(str(error), place)
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-            unread.add("its line is no object of jsonlog, or is cut off", place)
+            unread.add("its line is not an object of jsonlog, or is cut off", place)
 
 
 def of_syslog(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: Unread) -> Iterator[Entry]:

@@ -48,7 +48,7 @@ def read_xml(text: str) -> tuple[str, Explained]:
     try:
         parser.Parse(text, True)
     except expat.ExpatError as error:
-        raise UnreadPlanError("its XML is no plan, or is cut off") from error
+        raise UnreadPlanError("its XML is not a plan, or is cut off") from error
     return of_values(stack[0][1][0][1] if stack[0][1] else None)
 
 
@@ -78,9 +78,9 @@ def read_yaml(text: str) -> tuple[str, Explained]:
         tokens = [token for line in text.rstrip().split("\n") for token in _tokens(line)]
         whole, at = _block(tokens, 0)
     except (ValueError, LookupError, RecursionError) as error:
-        raise UnreadPlanError("its YAML is no plan, or is cut off") from error
+        raise UnreadPlanError("its YAML is not a plan, or is cut off") from error
     if at < len(tokens):
-        raise UnreadPlanError("its YAML is indented as none is")
+        raise UnreadPlanError("its YAML has an invalid indentation")
     return of_values(whole)
 
 

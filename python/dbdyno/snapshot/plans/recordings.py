@@ -48,7 +48,9 @@ def read_run(
         raise SnapshotError(error.message, where=error.where, next_step=error.next_step) from error
     if not is_recording:
         raise SnapshotError(
-            "is no recording of a PostgreSQL", where=str(path), next_step="dbdyno trace record --target DSN --out RUN"
+            "is not a recording of a PostgreSQL",
+            where=str(path),
+            next_step="dbdyno trace record --target DSN --out RUN",
         )
     file = LogFile(path.name, FORM, hashlib.blake2b(manifest, digest_size=12).hexdigest(), bytes=_size(run.path))
     file.lost += [f"{path.name}: {one}" for one in run.manifest.to_json().get("warnings") or () if " lost " in str(one)]

@@ -89,7 +89,7 @@ def _inside(path: Path) -> list[Path]:
         return []
     files = [one for one in found if one.is_file()]
     if not files:
-        raise SnapshotError("holds no file", where=str(path), next_step="name the server's logs, plain or .gz")
+        raise SnapshotError("contains no file", where=str(path), next_step="name the server's logs, plain or .gz")
     return sorted(files, key=lambda one: (one.stat().st_mtime, one.name))
 
 

@@ -181,7 +181,7 @@ def _check(first: Snapshot, last: Snapshot) -> None:
         )
     if clock.elapsed_ns(first, last) <= 0:
         raise SnapshotError(
-            f"snapshot {last.number} says an earlier time than {first.number}, and no other clock knows both:"
+            f"snapshot {last.number} has an earlier time than {first.number}, and no other clock knows both:"
             " the server's clock was set back, so that the time between them is not known",
             next_step="report the time before and after the step: `dbdyno snap list` shows it",
         )

@@ -39,7 +39,7 @@ def period(store: Store, text: str, target: str | None = None) -> Period:
         if not kept.is_file():
             known = ", ".join(sorted(one["name"] for one in baselines(store))) or "none"
             raise SnapshotError(
-                f"{name!r} is no period",
+                f"{name!r} is not a period",
                 where=str(store.folder),
                 next_step=f"write FIRST..LAST, such as snap:1..12, or a baseline ({known})",
             )
@@ -49,7 +49,7 @@ def period(store: Store, text: str, target: str | None = None) -> Period:
     end = store.find(last, target or start.target)
     if start.target != end.target or start.number >= end.number:
         raise SnapshotError(
-            f"{name!r} is no period: it needs two snapshots of one target, the earlier first",
+            f"{name!r} is not a period: it needs two snapshots of one target, the earlier first",
             next_step="`dbdyno snap list` shows them",
         )
     return Period(name, between(store, start, end))
@@ -93,7 +93,7 @@ def baselines(store: Store) -> list[TableRow]:
 def _baseline(path: Path) -> JsonObject:
     found = read_json(path, Section)
     if not isinstance(found, dict) or found.get("name") != path.stem:
-        raise EvidenceError("is no baseline of that name", where=str(path), next_step=DAMAGED)
+        raise EvidenceError("is not a baseline of that name", where=str(path), next_step=DAMAGED)
     return found
 
 

@@ -103,10 +103,10 @@ def read_rules(path: Path) -> list[Rule]:
     except OSError as error:
         raise SnapshotError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SnapshotError(f"is no TOML: {error}", where=str(path), next_step=_NEXT) from error
+        raise SnapshotError(f"is not valid TOML: {error}", where=str(path), next_step=_NEXT) from error
     rows = found.get("rule")
     if set(found) != {"rule"} or not isinstance(rows, list) or not rows:
-        raise SnapshotError("holds something else than [[rule]]", where=str(path), next_step=_NEXT)
+        raise SnapshotError("contains something else than [[rule]]", where=str(path), next_step=_NEXT)
     return [_rule(row, f"{path}, rule {at}") for at, row in enumerate(rows, 1)]
 
 
@@ -114,7 +114,7 @@ def _rule(row: Any, where: str) -> Rule:
     for key, value in row.items() if isinstance(row, dict) else ():
         if key not in KEYS or not isinstance(value, KEYS[key]) or isinstance(value, bool):
             raise SnapshotError(
-                f"{key!r} is no key of a rule, or its value is of the wrong kind", where=where, next_step=_NEXT
+                f"{key!r} is not a key of a rule, or its value is of the wrong kind", where=where, next_step=_NEXT
             )
     if not row.get("name") or not row.get("metric") or ("above" in row) == ("below" in row):
         raise SnapshotError("needs name, metric, and above or below", where=where, next_step=_NEXT)
@@ -122,7 +122,7 @@ def _rule(row: Any, where: str) -> Rule:
         raise SnapshotError("'for' is a number of sub-intervals, 1 or more", where=where)
     url = row.get("webhook", "")
     if url and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
-        raise SnapshotError("'webhook' is no address", where=where, next_step="write http://127.0.0.1:9000/alert")
+        raise SnapshotError("'webhook' is not an address", where=where, next_step="write http://127.0.0.1:9000/alert")
     return Rule(
         row["name"],
         row["metric"],
@@ -268,7 +268,7 @@ def post_json(url: str, body: bytes, timeout_s: float) -> None:
     poster.start()
     poster.join(timeout_s)
     if poster.is_alive():
-        raise TimeoutError(f"{urlsplit(url).hostname} has not answered within {timeout_s:g} s")
+        raise TimeoutError(f"{urlsplit(url).hostname} did not answer within {timeout_s:g} s")
     if failures:
         raise failures[0]
 

@@ -297,7 +297,7 @@ class Store:
             if self.damaged:
                 raise next(iter(self.damaged.values()))
             raise SnapshotError(
-                "holds no snapshot" + (f" of {target}" if target else ""),
+                "contains no snapshot" + (f" of {target}" if target else ""),
                 where=str(self.folder),
                 next_step="dbdyno snap take --target DSN",
             )
@@ -336,7 +336,7 @@ def refuse_odd(paths: Iterable[str]) -> None:
     for path in paths:
         with contextlib.suppress(FileNotFoundError):
             if not stat.S_ISREG(Path(path).stat().st_mode):
-                raise EvidenceError("is no file", where=path, next_step="restore it from a copy, or delete it")
+                raise EvidenceError("is not a file", where=path, next_step="restore it from a copy, or delete it")
 
 
 def many(places: Iterable[Place], *, alike: bool = True) -> str:

@@ -76,7 +76,7 @@ def torn(path: Path) -> str | None:
         # Opening a pipe in its place would block forever.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return f"its file {path.parent.name}/{path.name} is no file"
+                return f"its file {path.parent.name}/{path.name} is not a file"
             head = file.read(4)
             size = file.seek(0, 2)
             file.seek(max(0, size - 8))

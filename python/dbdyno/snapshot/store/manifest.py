@@ -70,7 +70,7 @@ def read(store: Path, number: int, shapes: dict[str, object]) -> SnapshotManifes
     found = read_json(path, Section)
     if not isinstance(found, dict) or found.get("schema") not in READABLE:
         raise EvidenceError(
-            f"is no snapshot of schema {SCHEMA} or earlier",
+            f"is not a snapshot of schema {SCHEMA} or earlier",
             where=str(path),
             next_step="use the dbdyno that wrote it, or move the folder away",
         )
@@ -137,14 +137,14 @@ def _with_shape(store: Path, found: JsonObject, path: Path, shapes: JsonObject) 
         shape = read_json(store / SHAPES / f"{digest}.json")
         if not isinstance(shape, dict) or _digest(_text(shape)) != digest:
             raise EvidenceError(
-                "is not what its name says",
+                "does not have the content that its name states",
                 where=str(store / SHAPES / f"{digest}.json"),
                 next_step="restore it from a copy; the next snapshot with the same columns writes it again",
             )
         shapes[digest] = shape
     for view, record in found["views"].items():
         if not isinstance(record, dict) or view not in shapes[digest]:
-            raise EvidenceError(f"the record of view {view!r} is none", where=str(path), next_step=DAMAGED)
+            raise EvidenceError(f"the record of view {view!r} is not a record", where=str(path), next_step=DAMAGED)
         record.update(shapes[digest][view])
 
 
@@ -163,7 +163,7 @@ def _check_view(view: str, record: Any, manifest: Path) -> None:
     named = file is None or (isinstance(file, str) and _FILE.fullmatch(file))
     if not four or not named or not isinstance(inside, int):
         raise EvidenceError(
-            f"the record of view {view!r} is none: {record!r:.80}", where=str(manifest), next_step=DAMAGED
+            f"the record of view {view!r} is not a record: {record!r:.80}", where=str(manifest), next_step=DAMAGED
         )
 
 

@@ -82,7 +82,7 @@ class Writer:
             raise SnapshotError(
                 f"cannot be written: {str(error).splitlines()[0]}",
                 where=str(path),
-                next_step="free space or rights there, or name another folder with --store",
+                next_step="free space or check permissions there, or name another folder with --store",
             ) from error
 
     def _from_csv(self, view: View, data: bytes, path: Path) -> int:

@@ -41,7 +41,7 @@ def rules_of(text: str) -> list[Rule]:
         match = _RULE.fullmatch(part)
         if match is None:
             raise SnapshotError(
-                f"{part.strip()!r} is no rule",
+                f"{part.strip()!r} is not a rule",
                 where="--keep",
                 next_step=f"write STEP:AGE such as '{EXAMPLE}'; steps: all, {', '.join(STEPS)}; ages: 12h 2d 3w 6m 2y",
             )

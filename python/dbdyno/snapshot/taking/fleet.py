@@ -100,7 +100,7 @@ def read_fleet(path: Path, env: Mapping[str, str]) -> tuple[Path, list[Target]]:
     except OSError as error:
         raise SnapshotError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SnapshotError(f"is no TOML: {error}", where=str(path), next_step=_NEXT) from error
+        raise SnapshotError(f"is not valid TOML: {error}", where=str(path), next_step=_NEXT) from error
     rows = found.pop("target", None)
     store = found.pop("store", "fleet")
     _known(found, COMMON, str(path))
@@ -117,7 +117,7 @@ def read_fleet(path: Path, env: Mapping[str, str]) -> tuple[Path, list[Target]]:
 def _known(given: Mapping[str, Any], keys: Mapping[str, type | tuple[type, ...]], where: str) -> None:
     for key, value in given.items():
         if key not in keys:
-            raise SnapshotError(f"{key!r} is no key", where=where, next_step=f"there are: {', '.join(keys)}")
+            raise SnapshotError(f"{key!r} is not a key", where=where, next_step=f"there are: {', '.join(keys)}")
         if not isinstance(value, keys[key]) or (isinstance(value, bool) and keys[key] is not bool):
             raise SnapshotError(f"{key!r} has a value of the wrong kind", where=where, next_step=_NEXT)
 
@@ -141,7 +141,7 @@ def _target(row: Mapping[str, Any], where: str, env: Mapping[str, str]) -> Targe
         )
     databases = tuple(row.get("databases", ()))
     if not all(isinstance(one, str) for one in databases):
-        raise SnapshotError("'databases' holds something that is no name", where=where, next_step=_NEXT)
+        raise SnapshotError("'databases' holds something that is not a name", where=where, next_step=_NEXT)
     sample_s = _seconds(row.get("sample", "1s"), where)
     return Target(
         name,
@@ -162,7 +162,7 @@ def _target(row: Mapping[str, Any], where: str, env: Mapping[str, str]) -> Targe
 def _seconds(text: str, where: str) -> float:
     match = _TIME.fullmatch(text.strip())
     if match is None:
-        raise SnapshotError(f"{text!r} is no length of time", where=where, next_step="write 500ms, 60s or 5min")
+        raise SnapshotError(f"{text!r} is not a duration", where=where, next_step="write 500ms, 60s or 5min")
     return float(match[1]) * _SECONDS[match[2] or ""]
 
 

@@ -58,7 +58,7 @@ def _chunks(rows: int, processes: list[int]) -> int:
     chunks = rows // CHUNK // common * common
     if chunks == 0:
         raise PlanError(
-            f"{rows} rows are {rows // CHUNK} chunks of {CHUNK}: not all of these numbers of processes divide them",
+            f"{rows} rows are {rows // CHUNK} chunks of {CHUNK}, which not all of these numbers of processes divide",
             where="--set rows",
             next_step=f"at least {common * CHUNK:,} rows",
         )

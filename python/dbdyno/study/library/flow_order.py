@@ -81,7 +81,9 @@ def _on_flows(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     engines, left_out = _engines(options["engines"])
     sizes = [int(size) for size in numbers(options["lines"], "lines")]
     if any(not LEAST <= size <= MOST for size in sizes):
-        raise PlanError(f"lines lie between {LEAST} and {MOST:,}", where="--set lines", next_step="for instance 40000")
+        raise PlanError(
+            f"lines must be between {LEAST} and {MOST:,}", where="--set lines", next_step="for instance 40000"
+        )
     return Plan(
         title="flow-order",
         question=STUDY.question + left_out,
@@ -133,7 +135,7 @@ def _engines(text: str) -> tuple[Sequence[str], str]:
         for name in asked:
             if name not in ENGINES:
                 raise PlanError(
-                    f"{name!r} is no engine of this study",
+                    f"{name!r} is not an engine of this study",
                     where="--set engines",
                     next_step=f"one or several of {', '.join(ENGINES)}",
                 )

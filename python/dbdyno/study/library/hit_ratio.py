@@ -72,7 +72,7 @@ def _workload(kind: str) -> Workload:
         return Workload([Script("idle", "select pg_sleep(0.1);\n")])
     if kind != "mix":
         raise PlanError(
-            f"{kind!r} is no workload of this study",
+            f"{kind!r} is not a workload of this study",
             where="--set workload",
             next_step="mix makes a load of its own; watch takes the statements that others run",
         )
@@ -89,7 +89,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     try:
         sessions = int(options["sessions"])
     except ValueError as error:
-        raise PlanError(f"{options['sessions']!r} is no number", where="--set sessions") from error
+        raise PlanError(f"{options['sessions']!r} is not a number", where="--set sessions") from error
     watching = options["workload"] == "watch"
     arm = Arm("statements", settings={} if watching else {"work_mem": "256kB"})
     return Plan(

@@ -170,7 +170,7 @@ def _known(text: str, known: Iterable[str], where: str) -> list[str]:
     for value in found:
         if value not in known:
             raise PlanError(
-                f"{value!r} is no level of this factor",
+                f"{value!r} is not a level of this factor",
                 where=f"--set {where}",
                 next_step=f"one or several of {', '.join(known)}",
             )

@@ -141,7 +141,7 @@ def _made(options: Mapping[str, str], quick: bool, known: Mapping[str, Callable[
     unknown = next((way for way in ways if way not in known), None)
     if unknown is not None:
         raise PlanError(
-            f"{unknown!r} is no level of this factor",
+            f"{unknown!r} is not a level of this factor",
             where="--set way",
             next_step=f"one or several of {', '.join(known)}",
         )

@@ -67,7 +67,7 @@ def _programs(text: str) -> list[str]:
     for name in words(text, "programs"):
         if name not in PROGRAMS:
             raise PlanError(
-                f"{name!r} is no program of this study",
+                f"{name!r} is not a program of this study",
                 where="--set programs",
                 next_step=f"one or several of {', '.join(PROGRAMS)}; a plan with a command takes any",
             )

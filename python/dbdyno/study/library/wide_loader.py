@@ -1,16 +1,18 @@
 """Study wide-loader: the best way to load rows into a wide table of Cassandra.
 
 A join of customers, orders and lines becomes wide rows: a partition per customer, its segment as a static column, a row
-per line. Each way writes the same rows into the study's own table. The table is emptied before, which is not timed, and
-counted after: a way that loses a row ends the run.
+per line. Each way writes the same rows into the study's own table. The table is emptied before each load, which is not
+timed, and its rows are counted afterwards: a way that loses a row ends the run.
 
-    row       a statement a row, each waited for
-    async     a statement a row, 100 at a time, by the driver's own execute_concurrent
+    row       one statement per row, waiting for each
+    async     one statement per row, 100 at a time, by the driver's own execute_concurrent
     batch     rows of a partition in unlogged batches, 100 at a time: how `dbdyno move` writes
-    direct    SSTables written here and streamed to the nodes (`dbdyno move --direct`)
+    direct    SSTables written locally and streamed to the nodes (`dbdyno move --direct`)
 
-Limits: one Python process; `direct` starts two JVMs each time, and their time is reported beside the others. The node
-may be on the same machine, where client and node share the processors.
+Without a target it starts a Cassandra on this host, if the jars are installed.
+
+Limits: one Python process; `direct` starts two JVMs each time, and their time is reported beside the others. If the
+node is on the same machine, client and node share the processors.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dbdyno.base.errors import PlanError
+from dbdyno.bench.cassandra.bench import EMBEDDED
 from dbdyno.bench.flows.tables import LEAST, MOST
 from dbdyno.study.plan.factors import numbers, words
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Watch, Workload
@@ -25,29 +28,22 @@ from dbdyno.study.plan.study import Factor, Study, Variant
 
 WAYS = {
     "batch": "rows of a partition in unlogged batches",
-    "row": "a statement a row, each waited for",
-    "async": "a statement a row, 100 at a time",
-    "direct": "SSTables, streamed",
+    "row": "one statement per row, waiting for each",
+    "async": "one statement per row, 100 at a time",
+    "direct": "SSTables, written locally and streamed",
 }
 FACTORS = {"ways": ",".join(WAYS), "lines": "4000"}
-
-
-def _nowhere(options: Mapping[str, str], quick: bool) -> Plan:
-    del options, quick
-    raise PlanError(
-        "loads a Cassandra, and none is named",
-        where="wide-loader",
-        next_step="--target cassandra://host/keyspace; the study makes a table of its own there, and drops it",
-    )
 
 
 def _plan(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     asked, sizes = words(options["ways"], "ways"), [int(size) for size in numbers(options["lines"], "lines")]
     for way in asked:
         if way not in WAYS:
-            raise PlanError(f"{way!r} is no way of loading", where="--set ways", next_step=f"of {', '.join(WAYS)}")
+            raise PlanError(f"{way!r} is not a loading method", where="--set ways", next_step=f"of {', '.join(WAYS)}")
     if any(not LEAST <= size <= MOST for size in sizes):
-        raise PlanError(f"lines lie between {LEAST} and {MOST:,}", where="--set lines", next_step="for instance 4000")
+        raise PlanError(
+            f"lines must be between {LEAST} and {MOST:,}", where="--set lines", next_step="for instance 4000"
+        )
     arms = []
     for size in sizes:
         more = f", {size:,} lines" if len(sizes) > 1 else ""
@@ -78,15 +74,17 @@ def _plan(options: Mapping[str, str], quick: bool, target: str) -> Plan:
 STUDY = Study(
     name="wide-loader",
     question="Which way do rows get into a wide table: row by row, many at a time, in batches, or as SSTables?",
-    workload="The same rows each time, into a table that was emptied: a partition a customer, a static column, some 40 "
-    "rows a partition. Counted after each load.",
-    targets="cassandra://host/keyspace, where a table may be made; direct needs Cassandra's jars and Java 17",
+    workload="The same rows each time, into an empty table: one partition per customer with a static column and some "
+    "40 rows. The rows are counted after each load.",
+    targets="cassandra: a node is started on this host (make setup-wide installs Cassandra's jars); or "
+    "cassandra://host/keyspace, where the study creates and drops a table; direct needs the jars and Java 17",
     source="Quest's connector and Cassandra's own bulk loading: a relational join folded into wide rows (T9)",
     found_there="Claimed, without figures: the direct path past the ordinary writes is the fastest.",
     factors=(
         Factor("ways", f"some of {','.join(WAYS)}; the first is the base", ",".join(WAYS)),
-        Factor("lines", "rows of a load; several are arms of their own", "4000", full="4000,200000"),
+        Factor("lines", "rows per load; each number is an arm", "4000", full="4000,200000"),
     ),
-    make=_nowhere,
+    make=lambda options, quick: _plan(options, quick, EMBEDDED),
+    target=EMBEDDED,
     variants={"cassandra": Variant(FACTORS, _plan)},
 )

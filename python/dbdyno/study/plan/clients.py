@@ -64,7 +64,7 @@ def delays(text: str) -> list[Level]:
             continue
         if duration_ns(value) is None:
             raise PlanError(
-                f"{value!r} is no duration",
+                f"{value!r} is not a duration",
                 where="--set delay",
                 next_step="write a number and us or ms, such as 5ms, or none",
             )

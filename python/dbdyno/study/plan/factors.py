@@ -68,7 +68,7 @@ def words(text: str, where: str) -> list[str]:
     values = [value.strip() for value in text.split(",")]
     if not all(values) or len(set(values)) < len(values):
         raise PlanError(
-            f"{text!r} is no list of different values",
+            f"{text!r} is not a list of different values",
             where=f"--set {where}",
             next_step="write values with a comma between them, such as 32,1024",
         )
@@ -84,7 +84,7 @@ def numbers(text: str, where: str) -> list[int]:
     values = words(text, where)
     for value in values:
         if not value.isdecimal() or int(value) < 1:
-            raise PlanError(f"{value!r} is no whole number above 0", where=f"--set {where}")
+            raise PlanError(f"{value!r} is not a whole number above 0", where=f"--set {where}")
     return [int(value) for value in values]
 
 
@@ -98,7 +98,7 @@ def chosen(levels: Mapping[str, Level], text: str, where: str) -> list[Level]:
     for value in values:
         if value not in levels:
             raise PlanError(
-                f"{value!r} is no level of this factor",
+                f"{value!r} is not a level of this factor",
                 where=f"--set {where}",
                 next_step=f"one or several of {', '.join(levels)}",
             )

@@ -66,7 +66,7 @@ def parse_plan(text: str, path: Path, *, arms_most: int = FACTOR_ARMS_MOST) -> P
     except tomllib.TOMLDecodeError as error:
         place = re.search(r"line (\d+)", str(error))
         where = f"{path}:{place[1]}" if place else str(path)
-        raise PlanError(f"is no TOML: {error}", where=where) from error
+        raise PlanError(f"is not valid TOML: {error}", where=where) from error
     return _Reader(text, path, arms_most).plan(tables)
 
 
@@ -357,7 +357,7 @@ class _Reader:
     def unknown(self, name: str, allowed: list[str], where: str, at: int) -> NoReturn:
         if homes := [home for home in keys.tables_with(name) if home != f"[{where}]"]:
             here = f"[{where}]" if where else "the top"
-            self.fail(f"{name!r} is no key of {here}", where, name, at, f"move it to {' or '.join(homes)}")
+            self.fail(f"{name!r} is not a key of {here}", where, name, at, f"move it to {' or '.join(homes)}")
         near = difflib.get_close_matches(name, allowed, 1)
         step = f"did you mean {near[0]!r}?" if near else f"allowed here: {', '.join(allowed)}"
         self.fail(f"unknown key {_dotted(where, name)!r}", where, name, at, step)

@@ -64,6 +64,6 @@ def moment(text: str, now: datetime | None = None) -> str:
         given = datetime.fromisoformat(text.strip())
     except ValueError:
         raise PlanError(
-            f"{text!r} is no moment", where="--from", next_step="write 2026-11-01, 2026-11-01T12:00, 12h or 7d"
+            f"{text!r} is not a time", where="--from", next_step="write 2026-11-01, 2026-11-01T12:00, 12h or 7d"
         ) from None
     return (given if given.tzinfo else given.replace(tzinfo=UTC)).astimezone(UTC).isoformat()

@@ -44,13 +44,13 @@ def size_bytes(text: str) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKmM]?i?[bB]?)\s*", text)
     if match is None or match[2].upper() not in _UNITS:
         raise PlanError(
-            f"{text!r} is no size",
+            f"{text!r} is not a size",
             where="redo_bytes",
             next_step="write 8KiB..4MiB for a range, or a list such as 64KiB,512KiB,1MiB",
         )
     size = round(float(match[1]) * _UNITS[match[2].upper()])
     if not 1 <= size <= _LARGEST:
-        raise PlanError(f"{text!r} lies outside 1 byte to 256 MiB", where="redo_bytes")
+        raise PlanError(f"{text!r} is outside 1 byte to 256 MiB", where="redo_bytes")
     return size
 
 

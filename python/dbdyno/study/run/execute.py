@@ -172,7 +172,7 @@ def plan_to_resume(run: Run) -> Plan:
     refuse_ended(run)
     if not run.manifest.says("plan"):
         raise PlanError(
-            f"is a run of {run.manifest.kind} without a plan; it cannot go on",
+            f"is a run of {run.manifest.kind} without a plan; it cannot be resumed",
             where=run.id,
             next_step="start it again; the whole blocks of this one stay readable",
         )
@@ -187,9 +187,9 @@ def plan_to_resume(run: Run) -> Plan:
         )
     if run.manifest.plan.get("secrets_left_out"):
         raise PlanError(
-            "cannot go on: its SQL held secrets, and those were not kept",
+            "cannot be resumed: its SQL contained secrets, which were not kept",
             where=run.id,
-            next_step="run the plan anew from its file",
+            next_step="run the plan again from its file",
         )
     return plan
 

@@ -127,7 +127,7 @@ def _opened(folder: Path, form: str, command: str) -> Run:
     run = Run.open(folder)
     if run.manifest.to_json().get("format") != form:
         raise TraceError(
-            f"is no run of dbdyno {command}",
+            f"is not a run of dbdyno {command}",
             where=str(folder),
             next_step="dbdyno trace join RUN_OF_PROXY RUN_OF_RECORD",
         )

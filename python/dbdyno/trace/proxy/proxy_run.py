@@ -109,7 +109,7 @@ def proxying(wanted: ProxyOptions, out: Path) -> Iterator[Proxying]:
     """
     if wanted.server_tls.startswith("verify") and wanted.server_ca is None:
         raise TraceError(
-            f"{wanted.server_tls} holds the server's certificate to roots, and none are named",
+            f"{wanted.server_tls} verifies the server's certificate against root certificates, and none are named",
             next_step="name them with --server-ca FILE",
         )
     with cleaned_up(), in_place(out) as aside:

@@ -75,7 +75,7 @@ def speed_of(text: str) -> float:
     except ValueError:
         speed = 0.0
     if not 0 < speed <= _SPEED_MOST:
-        raise TraceError(f"{text!r} is no speed", where="--speed", next_step="write 1, 0.5, 10 or max")
+        raise TraceError(f"{text!r} is not a speed", where="--speed", next_step="write 1, 0.5, 10 or max")
     return speed
 
 
@@ -84,7 +84,7 @@ def replaying(folder: Path, connection: Mapping[str, Any], wanted: Wanted, keys:
     """Run a capture again until it is over; stop it if the block ends earlier.
 
     Raises:
-        TraceError: the folder is no capture, or the replay cannot run.
+        TraceError: the folder is not a capture, or the replay cannot run.
     """
     run = captured(folder)
     limits = " ".join(part for part in (connection.get("options"), LIMITS) if part)

@@ -2,8 +2,8 @@
 
 A literal or parameter is a key where it is compared with a column that has keys (`=`, `<>`, `<`, `in`, `any`,
 `between`, `is distinct from`; rows column by column), or written into one. Casts, `coalesce`, `case`, `unnest`, derived
-tables, `with` and views pass a value on unchanged. Any other use is of a value that is no key, but for `is null`, which
-every key answers alike.
+tables, `with` and views pass a value on unchanged. Any other use is of a value that is not a key, except for `is null`,
+which every key answers alike.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dbdyno.bench.postgres.keys.scopes import Scope
 
 Use = tuple[int, bool] | None
-"""Use of a literal or parameter: key space and whether it is an array of keys; None for a value that is no key."""
+"""Use of a literal or parameter: key space and whether it is an array of keys; None for a value that is not a key."""
 _COMPARISONS = ("EQ", "NEQ", "NullSafeEQ", "NullSafeNEQ", "GT", "GTE", "LT", "LTE")
 _SAME_VALUE = ("Paren", "Alias", "Cast", "TryCast", "Collate", "Max", "Min", "AnyValue")
 _CONSTANTS = ("Null", "Boolean", "Var", "Default", "Star")
@@ -62,7 +62,7 @@ class Expressions(ABC):
         self.use(other.slots, *one.spaces)
 
     def visit(self, node: Any, scope: Scope) -> None:
-        """Read an expression whose value is no key."""
+        """Read an expression whose value is not a key."""
         kind = type(node).__name__
         if kind in _COMPARISONS:
             self.compare(node.this, node.expression, scope)
@@ -93,7 +93,7 @@ class Expressions(ABC):
             self.use(origin.slots, None)
 
     def _row(self, node: Any, scope: Scope) -> list[Origin]:
-        """Return the origins of a row's values; a value that is no row is a row of one."""
+        """Return the origins of a row's values; a value that is not a row is a row of one."""
         node = _bare(node)
         kind = type(node).__name__
         if kind in ("Tuple", "Row"):

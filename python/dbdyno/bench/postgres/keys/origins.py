@@ -27,7 +27,7 @@ class Slot(NamedTuple):
 class Origin:
     """Where a value comes from.
 
-    `spaces` are the key spaces of its columns, with None for a column that is no key; `keys` those of which a column
+    `spaces` are the key spaces of its columns, with None for a column that is not a key; `keys` those of which a column
     is the key itself, not a foreign key; `made` those of which an INSERT of this statement returns new keys; `slots`
     its literals and parameters.
     """

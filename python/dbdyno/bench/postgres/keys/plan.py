@@ -101,7 +101,7 @@ class Found:
         self.places.literals.sort()
 
     def _parameters(self, uses: dict[Slot, set[Use]]) -> None:
-        """Find the parameters all of whose mentions are keys of one space; a mention that was not read is no key."""
+        """Find the parameters all of whose mentions are keys of one space; a mention that was not read is not a key."""
         mentions: dict[int, set[Use]] = {}
         for number, mention in MENTION.findall(self.places.shape):
             slot = Slot(True, int(number), int(mention))

@@ -91,7 +91,8 @@ def _as_sets(conn: Any, goal: TargetTable, stages: Sequence[str], given: Sequenc
 
 def _refuse(count: int) -> None:
     raise MoveError(
-        f"{counted(count, 'row')} of the table would not be what came: a trigger or a narrower type alters them",
+        f"{counted(count, 'row')} of the table would differ from the loaded rows:"
+        " a trigger or a narrower type alters them",
         where="--verify target",
         next_step="nothing of the table was changed; look at its triggers and types",
     )

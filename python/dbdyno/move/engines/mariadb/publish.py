@@ -211,7 +211,7 @@ def _refuse_doubles(conn: Any, stages: Sequence[str], keys: Sequence[Field], no_
     found = rows(conn, f"select count(*) from (select 1 from ({union}) u group by {grouped} having count(*) > 1) d")
     if found[0][0]:
         raise MoveError(
-            f"{counted(found[0][0], 'key')} came more than once: which row counts is not known",
+            f"{counted(found[0][0], 'key')} is in the loaded rows more than once, so it is not clear which row to use",
             where="--key",
             next_step="nothing was changed; name a key that is unique",
         )

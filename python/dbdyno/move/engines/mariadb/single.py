@@ -44,12 +44,12 @@ def write(
     if form == "csv":
         raise MoveError("a CSV is written by PostgreSQL alone", where=to, next_step="name x.arrow, or a folder")
     if path is not None and path.exists():
-        raise MoveError("is there already", where=to, next_step="name a new file")
+        raise MoveError("already exists", where=to, next_step="name a new file")
     job = new_id()
     with contextlib.closing(connect(target, job)) as conn:
         plan = plan_of(target, conn, request, job, how)
     if len(plan.tables) != 1:
-        raise MoveError(f"{len(plan.tables)} tables are meant", where="TARGET", next_step="one file takes one table")
+        raise MoveError(f"the job has {len(plan.tables)} tables", where="TARGET", next_step="one file takes one table")
     for line in aloud(plan):
         say(line)
     while True:
@@ -61,7 +61,7 @@ def write(
     count = sum(one["rows"] for one in done)
     again = read_again and path is not None
     if again and _core.move_read_back(Path(to)) != (count, found):
-        raise MoveError("holds other rows than were written", where=to, next_step="look at the disk; move it again")
+        raise MoveError("contains other rows than were written", where=to, next_step="look at the disk; move it again")
     return WrittenFile(count, at, found, again, sentence(sessions_of(done)))
 
 

@@ -204,7 +204,7 @@ def failure(error: Exception, where: str) -> MoveError:
     number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     steps = {
         1142: "ask for SELECT on the table",
-        1062: "rows with these keys are there already: --mode merge, or update, with --key changes them",
+        1062: "rows with these keys already exist: --mode merge, or update, with --key changes them",
         1205: "another session holds the table: wait for it, or end it",
         1412: "the table was altered or truncated after the snapshot: begin again",
         3948: "set global local_infile = 1 on the server",

@@ -40,7 +40,7 @@ def split_name(text: str, database: str) -> tuple[str, str]:
     parts = [part.replace("``", "`") for part in found.groups() if part] if found else []
     if not parts or (len(parts) == 1 and not database):
         raise MoveError(
-            "is no name of a table" if not parts else "names no database, and the connection has none",
+            "is not a table name" if not parts else "names no database, and the connection has none",
             where=f"--table {text}",
             next_step="write database.table; names with dots or blanks in `backquotes`",
         )
@@ -54,7 +54,7 @@ def whole(text: str, option: str) -> str:
         MoveError: It is empty, or a bracket, quote or comment is not balanced.
     """
     if not text.strip() or "\x00" in text:
-        raise MoveError("is empty, or holds a NUL character", where=option, next_step="give an SQL expression")
+        raise MoveError("is empty, or contains a NUL character", where=option, next_step="give an SQL expression")
     marks: list[str] = []
     at = 0
     while found := _TOKEN.search(text, at):

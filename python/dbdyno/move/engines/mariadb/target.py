@@ -149,7 +149,7 @@ def matched(conn: Any, database: str, into: LoadRequest, heads: Heads) -> Target
     fields = _fields(conn, schema, name, into, heads)
     missing = [key for key in into.key if key not in {one.name for one in fields}]
     if missing:
-        raise MoveError(f"what comes has no column {missing[0]!r}", where="--key")
+        raise MoveError(f"the loaded rows have no column {missing[0]!r}", where="--key")
     if into.key and not rows(conn, KEYED_SQL, [schema, name, list(into.key)]):
         # Without an index the server scans the whole table for each row: 500,000 rows took more than ten minutes.
         raise MoveError(
@@ -173,7 +173,7 @@ def _fields(conn: Any, schema: str, name: str, into: LoadRequest, heads: Heads) 
         row = known.get(one["name"])
         if row is None:
             raise MoveError(
-                f"has no column {one['name']!r}, and what comes does",
+                f"has no column {one['name']!r}, and the loaded rows do",
                 where=into.table,
                 next_step=f"add it: alter table {into.table} add column ... {type_of(one)}",
             )
@@ -207,7 +207,7 @@ def type_of(head: Mapping[str, Any]) -> str:
 
 def _create(conn: Any, schema: str, name: str, heads: Heads) -> None:
     if rows(conn, TABLES_SQL, [schema, name]):
-        raise MoveError("is there already", where=f"{schema}.{name}", next_step="leave --create out")
+        raise MoveError("already exists", where=f"{schema}.{name}", next_step="leave --create out")
     parts = ", ".join(f"{quoted(one['name'])} {type_of(one)} null" for one in heads)
     rows(conn, f"create table {quoted(schema, name)} ({parts}) engine = InnoDB default charset = utf8mb4")
 

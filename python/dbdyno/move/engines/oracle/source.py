@@ -73,7 +73,7 @@ class Address:
         """
         parts = urlsplit(text)
         if not parts.hostname or not parts.username or not parts.path.strip("/"):
-            raise MoveError("is no address of an Oracle", where=safe(text), next_step="oracle://user@host:1521/service")
+            raise MoveError("is not an Oracle address", where=safe(text), next_step="oracle://user@host:1521/service")
         password = None if parts.password is None else unquote(parts.password)
         dsn = f"{parts.hostname}:{parts.port or 1521}/{parts.path.strip('/')}"
         return cls(unquote(parts.username), password, dsn)
@@ -136,7 +136,7 @@ def quoted(name: str) -> str:
         MoveError: The name is empty, or contains a double quote or a NUL character.
     """
     if '"' in name or "\0" in name or not name:
-        raise MoveError(f"{name!r} is no name of an Oracle's", where="--table")
+        raise MoveError(f"{name!r} is not an Oracle name", where="--table")
     return f'"{name}"'
 
 
@@ -159,7 +159,7 @@ def split_name(text: str, user: str) -> tuple[str, str]:
             name, _, rest = rest.partition(".")
             parts.append(name.upper())
     if rest or not 1 <= len(parts) <= 2 or not all(parts):
-        raise MoveError("is no name of a table", where=f"--table {text}", next_step='OWNER.TABLE, or "Owner"."Table"')
+        raise MoveError("is not a table name", where=f"--table {text}", next_step='OWNER.TABLE, or "Owner"."Table"')
     return (parts[0], parts[1]) if len(parts) == 2 else (user.upper(), parts[0])
 
 

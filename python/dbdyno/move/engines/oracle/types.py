@@ -60,7 +60,7 @@ def typed(one: Described) -> Column:
         return Column(one.name, "text", "text")
     if _words(one) is None:
         raise MoveError(
-            f"is of type {one.data_type}, which does not travel",
+            f"is of type {one.data_type}, which cannot be moved",
             where=f"column {one.name}",
             next_step="name the other columns: --columns",
         )

@@ -34,7 +34,7 @@ def create(conn: psycopg.Connection[Any], named: str, columns: Sequence[FileColu
         with conn.transaction():
             conn.execute(sql.SQL("create table {} ({})").format(name, sql.SQL(",\n ").join(parts)))
     except psycopg.errors.DuplicateTable:
-        raise MoveError("is there already", where=named, next_step="leave --create out") from None
+        raise MoveError("already exists", where=named, next_step="leave --create out") from None
 
 
 def _parsed(conn: psycopg.Connection[Any], named: str) -> sql.Identifier:
@@ -44,7 +44,7 @@ def _parsed(conn: psycopg.Connection[Any], named: str) -> sql.Identifier:
         row = None
     if row is None or not 1 <= len(row[0]) <= 2:
         raise MoveError(
-            "is no name of a table", where=f"--table {named}", next_step='write schema.table, or "My Schema"."My.Table"'
+            "is not a table name", where=f"--table {named}", next_step='write schema.table, or "My Schema"."My.Table"'
         )
     return sql.Identifier(*row[0])
 

@@ -125,7 +125,7 @@ def _refuse_doubles(
     if row and row[0]:
         are = "is" if row[0] == 1 else "are"
         raise MoveError(
-            f"{counted(row[0], 'key')} {are} in the files more than once: which row counts is not known",
+            f"{counted(row[0], 'key')} {are} in the files more than once, so it is not clear which row to use",
             where="--key",
             next_step="nothing was changed; name a key that is unique",
         )

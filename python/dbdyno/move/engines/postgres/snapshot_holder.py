@@ -60,7 +60,7 @@ def held(target: Postgres, snapshot: Snapshot, ledger: Ledger, seconds: int) -> 
         start_new_session=True,
     )
     if process.stdin is None or process.stdout is None:
-        raise MoveError("no pipe to the process that holds the snapshot")
+        raise MoveError("the process that holds the snapshot has no pipe to this one")
     try:
         process.stdin.write(json.dumps(given).encode() + b"\n")
         process.stdin.flush()

@@ -160,7 +160,7 @@ def take(target: Postgres, request: Request, job: str, held: str | None = None) 
     """
     if target.pooled:
         raise MoveError(
-            "a pooler hands each transaction to another server process, and a snapshot belongs to one",
+            "a pooler may give each transaction another server process, and a snapshot is valid in one only",
             where=target.safe_dsn,
             next_step="connect to the server itself",
         )
@@ -263,14 +263,14 @@ def resolve(conn: psycopg.Connection[Any], name: str) -> tuple[int, tuple[str, s
     except psycopg.Error as error:
         said = str(error).strip().splitlines()[0]
         raise MoveError(
-            f"is no name of a table: {said}",
+            f"is not a table name: {said}",
             where=f"--table {name}",
             next_step="write schema.table, names"
             ' with other characters than a-z 0-9 _ in double quotes: \'"My Schema"."My.Table"\'',
         ) from None
     if row is None or row[3] not in KINDS:
         raise MoveError(
-            "there is no such table or view" if row is None else "is no table or view",
+            "there is no such table or view" if row is None else "is not a table or view",
             where=f"--table {name}",
             next_step="`\\d` in psql lists them; a name with capitals or dots needs double quotes within the shell's",
         )
@@ -382,7 +382,7 @@ def failure(error: psycopg.Error, where: str) -> MoveError:
     steps = {
         "55P03": "another session alters, truncates or vacuums the table: wait for it, or end it",
         "42501": "ask for SELECT on the table",
-        "23505": "rows with these keys are there already: --mode merge, or update, with --key changes them",
+        "23505": "rows with these keys already exist: --mode merge, or update, with --key changes them",
         "25006": "the statement writes; only reading is allowed here",
         "53200": "raise max_locks_per_transaction: each table needs a lock",
     }

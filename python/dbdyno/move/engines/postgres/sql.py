@@ -32,7 +32,7 @@ def whole(text: str, option: str) -> str:
     if not text.strip():
         raise MoveError("is empty", where=option, next_step="leave it out, or give an SQL expression")
     if "\x00" in text:
-        raise MoveError("holds a NUL character", where=option, next_step="give plain SQL")
+        raise MoveError("contains a NUL character", where=option, next_step="give plain SQL")
     open_marks: list[tuple[str, int]] = []
     at = 0
     while found := _TOKEN.search(text, at):

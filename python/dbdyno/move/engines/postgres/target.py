@@ -54,7 +54,7 @@ def matched(conn: psycopg.Connection[Any], into: LoadRequest, heads: Heads) -> T
             create(conn, into.table, heads)
         oid, name, kind = resolve(conn, into.table)
         if kind not in ("r", "p"):
-            raise MoveError("is no table", where=into.table, next_step="name a table, or a partitioned one")
+            raise MoveError("is not a table", where=into.table, next_step="name a table, or a partitioned one")
         known = {row[0]: row for row in conn.execute(TARGET_SQL, [oid])}
         columns = [_column(one, known, into) for one in heads]
     missing = [key for key in into.key if key not in {column.name for column in columns}]

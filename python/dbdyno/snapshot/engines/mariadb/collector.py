@@ -87,7 +87,7 @@ class MariadbCollector:
                 raise
             self.close()
             raise SnapshotError(
-                f"the server broke off: {said(error)}",
+                f"the server closed the connection: {said(error)}",
                 where=self._address.safe,
                 next_step="try again when it is up; the store keeps what was taken before",
             ) from error

@@ -49,7 +49,7 @@ def connect(where: Address, options: Options) -> Any:
     except (pymysql.Error, OSError) as error:
         connection.close()
         raise SnapshotError(
-            f"the server broke off: {said(error)}", where=where.safe, next_step="try again when it is up"
+            f"the server closed the connection: {said(error)}", where=where.safe, next_step="try again when it is up"
         ) from error
     return connection
 

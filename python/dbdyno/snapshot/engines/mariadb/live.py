@@ -120,7 +120,7 @@ class MariadbLive:
             statements = self._times()
         except (driver().Error, OSError) as error:
             raise SnapshotError(
-                f"the server broke off: {said(error)}",
+                f"the server closed the connection: {said(error)}",
                 where=self._address.safe,
                 next_step="start again when it is up",
             ) from error

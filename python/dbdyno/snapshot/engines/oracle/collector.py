@@ -121,7 +121,7 @@ class OracleCollector:
             if not self._connection.is_healthy():
                 self.close()
                 raise SnapshotError(
-                    f"the instance broke off: {said(error)}",
+                    f"the instance closed the connection: {said(error)}",
                     where=self._address.safe,
                     next_step="try again when it is up; the store keeps what was taken before",
                 ) from error

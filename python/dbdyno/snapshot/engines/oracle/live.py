@@ -66,7 +66,7 @@ class OracleLive:
                 rows = cursor.fetchall()
         except (driver().Error, OSError) as error:
             raise SnapshotError(
-                f"the instance broke off: {said(error)}",
+                f"the instance closed the connection: {said(error)}",
                 where=self._address.safe,
                 next_step="start again when it is up",
             ) from error

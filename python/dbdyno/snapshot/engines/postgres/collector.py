@@ -103,7 +103,7 @@ class PostgresCollector:
         except psycopg.Error as error:
             self.close()
             raise SnapshotError(
-                f"the server broke off: {(str(error).strip().splitlines() or ['no word'])[0]}",
+                f"the server closed the connection: {(str(error).strip().splitlines() or ['no word'])[0]}",
                 where=self._target.safe_dsn,
                 next_step="try again when it is up; the store keeps what was taken before",
             ) from error

@@ -129,7 +129,7 @@ class PostgresLive:
             statements = self._times()
         except psycopg.Error as error:
             raise SnapshotError(
-                f"the server broke off: {str(error).strip().splitlines()[0]}",
+                f"the server closed the connection: {str(error).strip().splitlines()[0]}",
                 where=self._target.safe_dsn,
                 next_step="start again when it is up",
             ) from error
@@ -210,7 +210,7 @@ class PostgresLive:
             return ask()
         except psycopg.Error:
             if self._connection.broken:
-                raise SnapshotError("the server broke off", where=self._target.safe_dsn) from None
+                raise SnapshotError("the server closed the connection", where=self._target.safe_dsn) from None
             return []
 
     def wait_class(self, kind: str | None, event: str | None) -> str:

@@ -101,9 +101,11 @@ class Chunk:
         found = read_json(path)
         odd = next((one for one in self.folder.glob("*.parquet") if not one.is_file()), None)
         if odd is not None:
-            raise EvidenceError("is no file", where=str(odd), next_step="delete the folder: it is made again")
+            raise EvidenceError("is not a file", where=str(odd), next_step="delete the folder: it is made again")
         if not isinstance(found, dict) or found.get("version") != VERSION:
-            raise EvidenceError("is none of ours", where=str(path), next_step="delete the folder: it is made again")
+            raise EvidenceError(
+                "was not made by dbdyno", where=str(path), next_step="delete the folder: it is made again"
+            )
         model = Model(found)
         try:
             model |= _shared({name: found[name] for name in ("views", "metrics")})

@@ -51,9 +51,9 @@ def model_of(run: Run) -> tuple[Model, list[str]]:
     turns, kept = _turns(run, whole, rows)
     if not kept:
         raise EvidenceError(
-            "holds no whole block that counts",
+            "contains no whole block that counts",
             where=str(run.path),
-            next_step="run it again: a run on cells cannot go on",
+            next_step="run it again: a run on cells cannot be resumed",
         )
     model: Model = {
         "schema": SCHEMA,

@@ -130,7 +130,7 @@ def measure(run: Run) -> Measures:
     blocks = [b for b in run.blocks() if b.kind == "measure" and b.name in names]
     if not blocks:
         raise EvidenceError(
-            "holds no whole block that counts",
+            "contains no whole block that counts",
             where=str(run.path),
             next_step=f"finish it: dbdyno run --resume {run.id}",
         )

@@ -74,7 +74,7 @@ def _phases(run: Run, measured: dict[int, tuple[Any, ...]]) -> list[Model]:
             }
         )
     if not found:
-        raise EvidenceError("holds no request", where=str(run.path), next_step="probe again for longer: --round 5s")
+        raise EvidenceError("contains no request", where=str(run.path), next_step="probe again for longer: --round 5s")
     return found
 
 

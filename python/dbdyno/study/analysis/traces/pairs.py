@@ -39,7 +39,7 @@ def pair(sets: tuple[Traces, Traces], pattern: str) -> Pairs:
         compiled = re.compile(pattern)
     except re.error as error:
         raise TraceError(
-            f"{pattern!r} is no regular expression: {error}",
+            f"{pattern!r} is not a valid regular expression: {error}",
             where="--pair",
             next_step="give one that fits part of the file names, such as 'job-(\\d+)'",
         ) from error

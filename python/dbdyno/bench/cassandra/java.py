@@ -24,18 +24,21 @@ _OPENS = (
 )
 
 
-def jars() -> Path:
+def jars(where: str = "--direct") -> Path:
     """Return the folder with Cassandra's jars.
+
+    Args:
+        where: What needs them, for the error.
 
     Raises:
         WideError: The jars or Java are missing.
     """
     named = os.environ.get(JARS)
-    place = Path(named) if named else Path(__file__).resolve().parents[3] / "target" / "wide" / "cassandra" / "lib"
+    place = Path(named) if named else Path(__file__).resolve().parents[4] / "target" / "wide" / "cassandra" / "lib"
     if not any(place.glob("cassandra-all-*.jar")):
-        raise WideError("Cassandra's jars are not there", where="--direct", next_step=NEXT)
+        raise WideError("Cassandra's jars are not installed", where=where, next_step=NEXT)
     if find_program("java") is None:
-        raise WideError("there is no Java", where="--direct", next_step="install Java 17")
+        raise WideError("Java is not installed", where=where, next_step="install Java 17")
     return place
 
 
