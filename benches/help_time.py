@@ -1,4 +1,4 @@
-"""Time of `dbdyno --help` and `dbdyno runs --help` against a bare interpreter: medians of runs in turn.
+"""Time of `dbdyno --help`, and of the help of a command, against a bare interpreter: medians of runs in turn.
 
 The first is answered by the native program, the second by Python.
 
@@ -31,7 +31,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
     given = parse(parser, rounds=1)
-    asked = {"dbdyno --help": (PROGRAM, "--help"), "dbdyno runs --help": (PROGRAM, "runs", "--help")}
+    asked = {"dbdyno --help": (PROGRAM, "--help"), "help of a command, by Python": (PROGRAM, "runs", "--help")}
     turns = [
         (timed(sys.executable, "-c", "pass"), *(timed(*words) for words in asked.values())) for _ in range(given.rounds)
     ]
