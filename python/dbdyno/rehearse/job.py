@@ -17,8 +17,9 @@ from dbdyno.rehearse.catalog import Catalog, read_catalog
 from dbdyno.rehearse.causes import Cause, Grounds, read_plan, worst
 from dbdyno.rehearse.decision import Decision, decide, looks_slower, total
 from dbdyno.rehearse.evidence import write_evidence
+from dbdyno.rehearse.generic_plans import plan_choice
 from dbdyno.rehearse.model import model_of
-from dbdyno.rehearse.rehearsal import Budget, Rehearsed, confirm, rehearse, unsuited
+from dbdyno.rehearse.rehearsal import CUSTOM_PLANS, Budget, Rehearsed, confirm, rehearse, unsuited
 from dbdyno.rehearse.request import Request
 from dbdyno.rehearse.side import FailedError, Side
 from dbdyno.rehearse.statement import Load, Parameters
@@ -127,17 +128,39 @@ def _execute_plans(item: Rehearsed, old: Side, new: Side) -> None:
     trial = item.trials[at]
     try:
         with old.transaction(item.statement), new.transaction(item.statement):
-            plans = tuple(side.explain(trial.parameters, run=True) for side in (old, new))
+            plans = tuple(_executed_plan(item, side, trial.parameters) for side in (old, new))
     except FailedError:
         return
+    if trial.parameters.is_prepared:
+        custom = [tuple(one.plans[side] for one in item.trials) for side in (0, 1)]
+        item.choices = (plan_choice(plans[0], custom[0]), plan_choice(plans[1], custom[1]))
     item.trials[at] = replace(trial, plans=(plans[0], plans[1]))
+
+
+def _executed_plan(item: Rehearsed, side: Side, parameters: Parameters) -> str:
+    """Return the executed plan as JSON, of a prepared statement the one that it has after its first executions."""
+    if not parameters.is_prepared:
+        return side.explain(parameters, run=True)
+    _pass_custom_plans(item, side)
+    return side.explain_prepared(parameters, run=True)
+
+
+def _pass_custom_plans(item: Rehearsed, side: Side) -> None:
+    """Execute a prepared statement until the server may choose a generic plan."""
+    for at in range(CUSTOM_PLANS):
+        side.execute(item.timed[at % len(item.timed)])
 
 
 def _with_setting(one: Decision, new: Side, name: str, value: str) -> float | None:
     """Return the time on the new side with a setting changed [ns], or None if it cannot be set."""
     item = one.item
+    is_prepared = bool(item.timed) and item.timed[0].is_prepared
+    if is_prepared:
+        new.close()  # A generic plan that this session has would outlive the change of a setting.
     try:
         with new.transaction(item.statement, _set_local(name, value)):
+            if is_prepared:
+                _pass_custom_plans(item, new)
             times = [_least(new, parameters) for parameters in item.timed]
     except FailedError:
         return None

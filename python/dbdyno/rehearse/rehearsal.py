@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from dbdyno.rehearse.answer import Answer, Difference, difference
 from dbdyno.rehearse.effects import first_word, reason_left_out
+from dbdyno.rehearse.generic_plans import PlanChoice
 from dbdyno.rehearse.order import ordered_by, undetermined
 from dbdyno.rehearse.side import FailedError, Side
 from dbdyno.rehearse.statement import Parameters, Statement
@@ -34,6 +35,8 @@ _ANSWERS_SHARE, _CONFIRM_SHARE = 0.45, 0.3
 _BLOCK_SHARE, _FIRST_SHARE = 0.02, 0.3
 """Shares of the time: the most for one block, and for the first blocks of all statements together."""
 _TIMED_OUT = "57014"
+CUSTOM_PLANS = 5
+"""Number of executions after which PostgreSQL may choose a generic plan for a prepared statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,9 @@ class Rehearsed:
         inner: How often a block executes each set of values.
         sets_most: Largest number of sets that are timed, so that a block of a slow statement does not take all time.
         inner_ns: Time that a set of values takes at least in a block, by repetition [ns].
+        old_first_ns: Time of the first execution in a new server process of the old side, by block [ns].
+        new_first_ns: The same on the new side.
+        choices: Kinds of plans that both sides execute, if it is a prepared statement that moved.
     """
 
     statement: Statement
@@ -84,6 +90,9 @@ class Rehearsed:
     inner: list[int] = field(default_factory=list)
     sets_most: int = 1_000
     inner_ns: float = INNER_NS
+    old_first_ns: list[float] = field(default_factory=list)
+    new_first_ns: list[float] = field(default_factory=list)
+    choices: tuple[PlanChoice, PlanChoice] | None = None
 
     @property
     def timed(self) -> list[Parameters]:
@@ -251,16 +260,8 @@ def _block(item: Rehearsed, old: Side, new: Side, dice: random.Random, *, keep: 
     first = not item.inner
     spent = {old.name: 0.0, new.name: 0.0}
     writes = first_word(statement.text) != "select"
-    # Where a server process runs, beside its client or on another processor, stays so for its life and costs a short
-    # statement more than the threshold. With new processes it is a matter of chance in each block.
-    places = [old, new]
-    dice.shuffle(places)
     try:
-        for side in places:
-            side.close()
-            with side.transaction(statement):
-                for parameters in timed:
-                    side.execute(parameters)
+        begun_ns = _begin_sessions(item, old, new, dice)
         with old.transaction(statement), new.transaction(statement):
             for place, parameters in enumerate(timed):
                 sides = [old, new]
@@ -278,5 +279,28 @@ def _block(item: Rehearsed, old: Side, new: Side, dice: random.Random, *, keep: 
         item.reason = f"it failed while it was timed: {error}"
         return
     if keep and timed:
+        item.old_first_ns.append(begun_ns[old.name])
+        item.new_first_ns.append(begun_ns[new.name])
         item.old_ns.append(spent[old.name] / len(timed))
         item.new_ns.append(spent[new.name] / len(timed))
+
+
+def _begin_sessions(item: Rehearsed, old: Side, new: Side, dice: random.Random) -> dict[str, float]:
+    """Give both sides new server processes, and return the time of the first execution in each by side [ns].
+
+    Where a server process runs, beside its client or on another processor, stays so for its life and costs a short
+    statement more than the threshold. With new processes it is a matter of chance in each block. A prepared statement
+    is executed until the server may choose a generic plan.
+    """
+    places = [old, new]
+    dice.shuffle(places)
+    found: dict[str, float] = {}
+    for side in places:
+        side.close()
+        with side.transaction(item.statement):
+            times = [side.execute(parameters) for parameters in item.timed]
+            if item.timed[0].is_prepared:
+                for at in range(len(times), CUSTOM_PLANS):
+                    side.execute(item.timed[at % len(times)])
+        found[side.name] = float(times[0])
+    return found

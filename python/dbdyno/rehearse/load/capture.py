@@ -10,6 +10,7 @@ from dbdyno.evidence.captures import captured
 from dbdyno.evidence.memory import in_memory
 from dbdyno.evidence.run import Run
 from dbdyno.evidence.trace_tables import create_views
+from dbdyno.rehearse.rehearsal import CUSTOM_PLANS
 from dbdyno.rehearse.statement import Load, Parameters, Statement
 
 SAMPLES = 5
@@ -48,7 +49,7 @@ def load_of_capture(folder: Path, database: str, samples: int = SAMPLES) -> Load
 
 
 def _statement(number: int, row: _core.CapturedStatement, user: str) -> Statement:
-    text, _, settings, calls, failed, total_ns, _, samples = row
+    text, _, settings, calls, failed, total_ns, _, samples, prepared = row
     return Statement(
         number,
         text,
@@ -66,6 +67,7 @@ def _statement(number: int, row: _core.CapturedStatement, user: str) -> Statemen
                 elapsed_ns,
                 "captured" if values or is_simple else "none",
                 is_simple,
+                bool(values) and prepared > CUSTOM_PLANS,
             )
             for elapsed_ns, said, values, binary, types, is_simple in samples
         ),
