@@ -13,6 +13,7 @@ from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import TONES, columns
 from dbdyno.pages.reading import Analysis
+from dbdyno.pages.rehearsal_replay import replay_section
 
 BLANK = "\u2800"
 """A character that looks like a blank but is not stripped from the beginning of a cell."""
@@ -41,7 +42,9 @@ def page(model: Analysis) -> Page:
     )
     sections = (
         _budget(model, statements),
+        replay_section(model),
         *(_moved(model, statements, word) for word in ("slower", "fails", "differs", "faster")),
+        _first_executions(statements),
         _settings(model),
         _left_out(model),
     )
@@ -195,6 +198,21 @@ def _plans(row: Entry) -> Table | None:
                 cells[f"{side}_rows"], cells[f"{side}_ns"] = node.get("rows"), node.get("elapsed_ns")
         rows.append(cells)
     return common.table("", shown, rows)
+
+
+def _first_executions(statements: Sequence[Entry]) -> Section | None:
+    """Return the section of statements whose first execution in a new server process moved otherwise."""
+    rows = [
+        {"text": row.get("text"), **row["first"], "later": row.get("ratio")} for row in statements if row.get("first")
+    ]
+    if not rows:
+        return None
+    shown = columns("old:ns new:ns ratio:times:new_/_old low:times:from high:times:to later:times:later_executions")
+    table = common.table("", (Column("text", "statement", "code", narrowest=24), *shown), rows, most=12)
+    about = (
+        "The first execution in a new server process, whose caches of catalog and plans are empty. Pages stay cached."
+    )
+    return Section("first", f"First executions that differ from later ones ({len(rows)})", about, tables=(table,))
 
 
 def _settings(model: Analysis) -> Section | None:

@@ -114,26 +114,30 @@ def total(decisions: Sequence[Decision]) -> Total:
 def _measured(item: Rehearsed, threshold: float) -> Decision:
     if item.reason or len(item.old_ns) < LEAST_BLOCKS:
         return Decision(item, "not rehearsed")
-    from scipy import special
-
     start = item.first_blocks if len(item.old_ns) - item.first_blocks >= LEAST_BLOCKS else 0
     mean, error, freedom = _log_ratio(item.old_ns[start:], item.new_ns[start:])
-    half = float(special.stdtrit(freedom, 0.5 + LEVEL / 2)) * error
     old_ns, new_ns = statistics.fmean(item.old_ns), statistics.fmean(item.new_ns)
     apart = [b - a for a, b in zip(item.old_ns, item.new_ns, strict=True)]
     calls = item.statement.calls
     return Decision(
         item,
         "unclear",
-        math.exp(mean),
-        math.exp(mean - half),
-        math.exp(mean + half),
+        *interval(item.old_ns[start:], item.new_ns[start:]),
         old_ns,
         new_ns,
         calls * statistics.fmean(apart),
         calls * statistics.stdev(apart) / math.sqrt(len(apart)),
         _p_above(mean, error, freedom, math.log1p(threshold)),
     )
+
+
+def interval(old: Sequence[float], new: Sequence[float]) -> tuple[float, float, float]:
+    """Return the ratio of the times of blocks, new by old, with its 95 % interval."""
+    from scipy import special
+
+    mean, error, freedom = _log_ratio(old, new)
+    half = float(special.stdtrit(freedom, 0.5 + LEVEL / 2)) * error
+    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
 
 
 def _worded(one: Decision, is_slower: bool, threshold: float) -> Decision:

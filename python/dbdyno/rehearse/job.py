@@ -20,10 +20,12 @@ from dbdyno.rehearse.evidence import write_evidence
 from dbdyno.rehearse.generic_plans import plan_choice
 from dbdyno.rehearse.model import model_of
 from dbdyno.rehearse.rehearsal import CUSTOM_PLANS, Budget, Rehearsed, confirm, rehearse, unsuited
+from dbdyno.rehearse.replay.summary import outcome_of
+from dbdyno.rehearse.replay.turns import open_player, replay_both
 from dbdyno.rehearse.request import Request
 from dbdyno.rehearse.side import FailedError, Side
 from dbdyno.rehearse.statement import Load, Parameters
-from dbdyno.rehearse.verdict import judge
+from dbdyno.rehearse.verdict import judge, with_replay
 
 _PLANS_MOST = 60
 """Number of statements whose plans are executed to find the cause."""
@@ -33,9 +35,12 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     """Rehearse a load and return the run with the model of its page.
 
     Raises:
-        TargetError: A server closed the connection; what was measured until then is in the run.
+        TargetError: A server closed the connection, what was measured until then is in the run; or it cannot have a
+            replay.
         EvidenceError: The run cannot be written.
     """
+    sides = old, new
+    player = open_player(request.replay, sides, budget.show, budget.stop) if request.replay else None
     catalogs = read_catalog(old.server), read_catalog(new.server)
     volatile = tuple({*catalogs[0].volatile, *catalogs[1].volatile})
     load = replace(load, statements=[replace(one, left_out=unsuited(one, volatile)) for one in load.statements])
@@ -67,9 +72,14 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     whole = total(decisions)
     name = _name(new, catalogs, request.change)
     verdict = judge(decisions, whole, causes, name, request.threshold)
+    outcome = outcome_of(replay_both(player, sides, dice), name) if player and not budget.stop() else None
+    if outcome is not None:
+        verdict = with_replay(verdict, outcome.sentences, is_worse=outcome.is_worse)
     status = "aborted" if budget.stop() else "complete"
     run.save(status=status, verdict={"word": verdict.word, "headline": verdict.headline, "decision": verdict.decision})
-    model = model_of(run, load, decisions, whole, verdict, causes, catalogs, request)
+    model = model_of(
+        run, load, decisions, whole, verdict, causes, catalogs, request, outcome.model if outcome else None
+    )
     write_json(run.path / "analysis.json", model)
     return run, model
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbdyno.rehearse.causes import Cause
 from dbdyno.rehearse.decision import Decision, Total
@@ -52,6 +52,18 @@ def judge(
     word, tone = _WORDS[decision]
     first = [*fails, *differs, *slower]
     return Verdict(decision, word, tone, "; ".join(parts), tuple(_grounds(whole, decisions)), _next(first, causes))
+
+
+def with_replay(verdict: Verdict, sentences: Sequence[str], *, is_worse: bool) -> Verdict:
+    """Return the verdict with what a replay of the load says; a pace that only the new side loses is a regression."""
+    found = replace(verdict, sentences=(*sentences, *verdict.sentences))
+    if not is_worse:
+        return found
+    headline = f"{sentences[0].rstrip('.')}; {verdict.headline}"
+    if verdict.decision in ("fails", "differs", "slower"):
+        return replace(found, headline=headline)
+    word, tone = _WORDS["slower"]
+    return replace(found, decision="slower", word=word, tone=tone, headline=headline)
 
 
 _WORDS = {

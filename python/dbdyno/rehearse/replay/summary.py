@@ -47,13 +47,14 @@ def outcome_of(replays: Replays, name: str) -> Outcome:
         "transactions": replays.capture["transactions"],
         "then_ns": turns[0].report["then_ns"] if turns else None,
         "gives_up": gives_up,
+        "is_worse": is_worse,
         "ratio": _ratio(turns),
         "speeds": rows,
         "statements": _statements(turns),
         "sentences": sentences,
         "notes": _notes(turns),
     }
-    return Outcome(model, tuple(sentences[:2]), is_worse)
+    return Outcome(model, tuple(sentences), is_worse)
 
 
 def _row(turns: Sequence[Turn], side: str, speed: float) -> TableRow | None:
@@ -103,7 +104,11 @@ def _ratio(turns: Sequence[Turn]) -> JsonObject | None:
     from scipy import special
 
     means = {
-        side: [statistics.fmean(one.elapsed_ns) for one in turns if one.side == side and one.speed == 1.0 and one.elapsed_ns]
+        side: [
+            statistics.fmean(one.elapsed_ns)
+            for one in turns
+            if one.side == side and one.speed == 1.0 and one.elapsed_ns
+        ]
         for side in _SIDES
     }
     logs = [math.log(new / old) for old, new in zip(means["old"], means["new"], strict=False)]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dbdyno import _core
+from dbdyno.base.errors import TargetError, TraceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.postgres.keys.plan import key_plan
@@ -103,9 +104,7 @@ class Player:
             StopAsked: The user asked to stop.
         """
         options = session_options(side.server)
-        wanted = Wanted(
-            speed, writes=self.writes, to_ns=self.request.until_ns, session_sql=side.settings, timed=True
-        )
+        wanted = Wanted(speed, writes=self.writes, to_ns=self.request.until_ns, session_sql=side.settings, timed=True)
         with replay_database(side, guardian, writes=self.writes) as database:
             keys = key_plan(database, self.run.path, None, self.request.until_ns) if self.writes else KeyPlan()
             connection = _with_options(database, options)
@@ -135,11 +134,7 @@ def open_player(
 
 
 def replay_both(player: Player, sides: tuple[Side, Side], dice: random.Random) -> Replays:
-    """Replay the capture on both sides at all speeds; what was replayed is kept if it ends early.
-
-    Raises:
-        TargetError: A server refuses or broke off before the first turn of both sides was over.
-    """
+    """Replay the capture on both sides at all speeds; what was replayed is kept if it ends early."""
     turns: list[Turn] = []
     gone: set[str] = set()
     with Guardian() as guardian:
@@ -154,6 +149,8 @@ def replay_both(player: Player, sides: tuple[Side, Side], dice: random.Random) -
                         turns.append(player.play(side, speed, guardian))
                     except StopAsked:
                         return Replays(tuple(turns), player.capture, "it was stopped")
+                    except (TargetError, TraceError) as error:
+                        return Replays(tuple(turns), player.capture, error.message)
             gone |= {side.name for side in sides if not any(kept_at(turns, side.name, speed))}
     return Replays(tuple(turns), player.capture)
 
