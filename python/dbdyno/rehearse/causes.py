@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dbdyno.rehearse.catalog import Catalog, Relation
 from dbdyno.rehearse.decision import Decision
-from dbdyno.rehearse.rehearsal import Rehearsed, Trial
+from dbdyno.rehearse.rehearsed import Rehearsed, Trial
 from dbdyno.rehearse.settings import settable, shown
 from dbdyno.snapshot.plans.explain import Explained, UnreadPlanError, of_values
 from dbdyno.snapshot.plans.tree import changed, identity, walk

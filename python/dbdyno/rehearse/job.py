@@ -19,7 +19,8 @@ from dbdyno.rehearse.decision import Decision, decide, looks_slower, total
 from dbdyno.rehearse.evidence import write_evidence
 from dbdyno.rehearse.generic_plans import plan_choice
 from dbdyno.rehearse.model import model_of
-from dbdyno.rehearse.rehearsal import CUSTOM_PLANS, Budget, Rehearsed, confirm, rehearse, unsuited
+from dbdyno.rehearse.rehearsal import Budget, confirm, rehearse, unsuited
+from dbdyno.rehearse.rehearsed import CUSTOM_PLANS, Rehearsed
 from dbdyno.rehearse.replay.summary import outcome_of
 from dbdyno.rehearse.replay.turns import open_player, replay_both
 from dbdyno.rehearse.request import Request
@@ -60,7 +61,7 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     causes: dict[int, Cause] = {}
     try:
         with contextlib.suppress(StopAsked):
-            rehearse(items, old, new, budget, dice)
+            rehearse(items, old, new, budget, dice, request.threshold)
             confirm((one for one in items if looks_slower(one, request.threshold)), old, new, budget, dice)
             causes = _explained(decide(items, request.threshold), old, new, catalogs, budget)
     except BaseException:
