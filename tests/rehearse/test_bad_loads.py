@@ -15,7 +15,9 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 SHOP = (
     "create table customers (id int primary key, name text); insert into customers values (1, 'a'), (2, 'b'); analyze"
 )
-LINE = "2026-11-20 1{}:00:0{}.000 {} [{}] me@{} LOG:  duration: 1 ms  statement: select name from customers where id = 1"
+LINE = (
+    "2026-11-20 1{}:00:0{}.000 {} [{}] me@{} LOG:  duration: 1 ms  statement: select name from customers where id = 1"
+)
 ROWS = "select (select sum(hashtext(c::text)) from customers c), (select count(*) from pg_database)"
 
 
