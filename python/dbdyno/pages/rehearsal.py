@@ -20,6 +20,8 @@ BLANK = "\u2800"
 Entry = Mapping[str, Any]
 _TONES: dict[str, Tone] = {"slower": "bad", "fails": "bad", "differs": "bad", "faster": "good", "unclear": "doubt"}
 _WORDS = {"differs": "answers differ"}
+_UNFOLDED = 30
+"""Number of statements that the budget shows at once."""
 _DETAILED = 40
 """Number of statements of each kind that have a part of their own."""
 
@@ -80,9 +82,21 @@ def _budget(model: Analysis, statements: Sequence[Entry]) -> Section:
         "budget",
         "Budget by statement",
         about,
-        tables=(Table("", shown, tuple(rows), most=12, look="loose"),),
+        tables=_budget_tables(shown, tuple(rows)),
         figures=common.figures(model, "contributions"),
         notes=tuple(fmt.line(note, 300) for note in reading.strings(model, "load", "notes")),
+    )
+
+
+def _budget_tables(shown: tuple[Column, ...], rows: tuple[Row, ...]) -> tuple[Table, ...]:
+    """Return the table; on the page what weighs little is folded, so that the rest of the page is not below it."""
+    if len(rows) <= _UNFOLDED:
+        return (Table("", shown, rows, most=12, look="loose"),)
+    rest = rows[_UNFOLDED:]
+    return (
+        Table("", shown, rows, most=12, look="loose", where="text"),
+        Table("", shown, rows[:_UNFOLDED], look="loose", where="page"),
+        Table("", shown, rest, look="loose", where="page", folded=f"{len(rest):,} statements that add less"),
     )
 
 

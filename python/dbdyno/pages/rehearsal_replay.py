@@ -52,7 +52,7 @@ def _pace(row: Mapping[str, Any]) -> TableRow:
     kept, turns, paced = row.get("kept") or 0, row.get("turns") or 0, row.get("asked_per_s") is not None
     return {
         **_name(row),
-        "kept": Cell(f"{kept} of {turns}" if paced else fmt.NONE, tone="" if kept else "bad"),
+        "kept": Cell(f"{kept} of {turns}" if paced else fmt.NONE, tone="" if kept or not paced else "bad"),
         "asked": row.get("asked_per_s"),
         "done": row.get("done_per_s"),
         "late": row.get("late_ns") if paced else None,
@@ -83,7 +83,7 @@ def _answers(model: Analysis) -> tuple[Table, ...]:
     rows = reading.entries(model, "replay", "statements")
     if not rows:
         return ()
-    shown = columns("old_fails:count new_fails:count old_rows:count:old_other_rows new_rows:count:new_other_rows")
+    shown = columns("old_fails:count:old_fails new_fails:count:new_fails old_rows:count:old_other_rows new_rows:count:new_other_rows")
     cells = [
         {"text": fmt.line(row.get("text") or "", 90), **{one.name: row.get(one.name) or 0 for one in shown}}
         for row in rows
