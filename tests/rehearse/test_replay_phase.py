@@ -1,4 +1,4 @@
-"""`dbdyno rehearse --replay`: the load as it was, on both sides in turns, and at which speed a side gives up."""
+"""`dbdyno rehearse --replay`: the load as it was, on both sides alternately, and at which speed a side falls behind."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_both_sides_keep_the_pace_and_their_copies_are_gone(
         assert row["wal_bytes"] > 0
         assert speed == 0 or row["kept"] > 0
     assert rows["old", 0.0]["done_per_s"] > rows["old", 1.0]["done_per_s"]
-    assert replay["gives_up"] == {"old": None, "new": None}
+    assert replay["falls_behind_at"] == {"old": None, "new": None}
     assert "both sides keep the load's pace at 2 times its speed" in " ".join(done.stdout.split())
     assert "THE LOAD AS IT WAS" in done.stdout.upper()
     assert (left(old), left(new)) == before, "a replay writes to copies, which are dropped"
@@ -105,9 +105,11 @@ def test_a_side_that_loses_the_pace_is_a_regression(engine: EmbeddedPostgres, ca
     done = dbdyno("rehearse", old, new, *words, "--fail-on", "regression", "-o", verdict)
     assert done.returncode == 1, done.stdout + done.stderr
     model = model_in(tmp_path / "runs")
-    assert model["replay"]["gives_up"]["new"] == 1.0
-    assert model["verdict"]["headline"].startswith("The new side gives up at its own speed")
-    assert ("new", 4.0) not in {(row["side"], row["speed"]) for row in model["replay"]["speeds"]}, "it gave up before"
+    assert model["replay"]["falls_behind_at"]["new"] == 1.0
+    assert model["verdict"]["headline"].startswith("The new side falls behind at its own speed")
+    assert ("new", 4.0) not in {(row["side"], row["speed"]) for row in model["replay"]["speeds"]}, (
+        "it fell behind before"
+    )
     assert "the load as it was" in verdict.read_text()
 
 

@@ -50,13 +50,13 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
 @click.option(
     "--replay",
     metavar="all|TIME",
-    help="Then replay the capture, or its first TIME, with its sessions at once on both sides in turns, in copies.",
+    help="Then replay the capture, or its first TIME, with its sessions at once on both sides alternately, in copies.",
 )
 @click.option(
     "--speed",
     "speeds",
     metavar="N,...|max",
-    help="Replay at these speeds, too, until a side gives up: 2,4 or 2,4,max. Implies --replay all.",
+    help="Replay at these speeds, too, until a side falls behind: 2,4 or 2,4,max. Implies --replay all.",
 )
 @click.option("--threshold", default="10%", show_default=True, help="Slowdown from which on a statement counts.")
 @click.option(

@@ -31,8 +31,8 @@ def replay_section(model: Analysis) -> Section | None:
     sessions, transactions = (fmt.count(replay.get(key) or 0) for key in ("sessions", "transactions"))
     about = (
         f"The capture with its sessions, up to {sessions} at once, and its think times: {transactions} transactions in"
-        f" {fmt.duration(replay.get('then_ns'))}, in turns on both sides. Where it writes, each turn has a copy of the"
-        " database of its own."
+        f" {fmt.duration(replay.get('then_ns'))}, on both sides alternately. Where it writes, each turn has a copy"
+        " of the database of its own."
     )
     return Section(
         "replay",
@@ -83,7 +83,10 @@ def _answers(model: Analysis) -> tuple[Table, ...]:
     rows = reading.entries(model, "replay", "statements")
     if not rows:
         return ()
-    shown = columns("old_fails:count:old_fails new_fails:count:new_fails old_rows:count:old_other_rows new_rows:count:new_other_rows")
+    shown = columns(
+        "old_fails:count:old_fails new_fails:count:new_fails old_rows:count:old_other_rows"
+        " new_rows:count:new_other_rows"
+    )
     cells = [
         {"text": fmt.line(row.get("text") or "", 90), **{one.name: row.get(one.name) or 0 for one in shown}}
         for row in rows

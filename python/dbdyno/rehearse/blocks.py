@@ -1,4 +1,4 @@
-"""Blocks: all sets of values of a statement on both sides, in turns, in server processes that are new.
+"""Blocks: all sets of values of a statement on both sides alternately, in server processes that are new.
 
 Where a server process runs, beside its client or on another processor, stays so for its life and costs a short
 statement more than the threshold. With new processes it is a matter of chance in each block. Where there is too little

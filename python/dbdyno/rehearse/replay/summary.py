@@ -1,4 +1,4 @@
-"""What the turns of a replay say: pace held or not, at which speed a side gives up, transactions, answers."""
+"""What the turns of a replay say: pace held or not, at which speed a side falls behind, transactions, answers."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def outcome_of(replays: Replays, name: str) -> Outcome:
     turns = replays.turns
     speeds = list(dict.fromkeys(turn.speed for turn in turns))
     rows = [row for speed in speeds for side in _SIDES if (row := _row(turns, side, speed))]
-    gives_up = {side: _gives_up(turns, side, speeds) for side in _SIDES}
-    is_worse = gives_up["new"] == 1.0 and gives_up["old"] != 1.0
-    sentences = list(_sentences(turns, gives_up, name))
+    falls_behind_at = {side: _falls_behind_at(turns, side, speeds) for side in _SIDES}
+    is_worse = falls_behind_at["new"] == 1.0 and falls_behind_at["old"] != 1.0
+    sentences = list(_sentences(turns, falls_behind_at, name))
     if replays.ended:
         sentences.append(f"The replay did not come to its end: {replays.ended}.")
     model: JsonObject = {
         "sessions": replays.capture["at_once"],
         "transactions": replays.capture["transactions"],
         "then_ns": turns[0].report["then_ns"] if turns else None,
-        "gives_up": gives_up,
+        "falls_behind_at": falls_behind_at,
         "is_worse": is_worse,
         "ratio": _ratio(turns),
         "speeds": rows,
@@ -93,7 +93,7 @@ def _row(turns: Sequence[Turn], side: str, speed: float) -> TableRow | None:
     }
 
 
-def _gives_up(turns: Sequence[Turn], side: str, speeds: Sequence[float]) -> float | None:
+def _falls_behind_at(turns: Sequence[Turn], side: str, speeds: Sequence[float]) -> float | None:
     """Return the lowest speed at which a side kept pace in none of its turns; None if there is none."""
     tried = (speed for speed in sorted(speeds) if speed != FASTEST)
     return next((speed for speed in tried if (kept := kept_at(list(turns), side, speed)) and not any(kept)), None)
@@ -119,11 +119,11 @@ def _ratio(turns: Sequence[Turn]) -> JsonObject | None:
     return {"ratio": math.exp(mean), "low": math.exp(mean - half), "high": math.exp(mean + half), "turns": len(logs)}
 
 
-def _sentences(turns: Sequence[Turn], gives_up: dict[str, float | None], name: str) -> list[str]:
+def _sentences(turns: Sequence[Turn], falls_behind_at: dict[str, float | None], name: str) -> list[str]:
     """Return sentences on the pace first, then on the transactions' time and the answers."""
     names = {"old": "the old side", "new": name if name.startswith("PostgreSQL") else "the new side"}
     found = []
-    lost = {side: speed for side, speed in gives_up.items() if speed is not None}
+    lost = {side: speed for side, speed in falls_behind_at.items() if speed is not None}
     tried = max((turn.speed for turn in turns), default=0.0)
     if not lost and tried:
         found.append(f"Replayed with its sessions at once, both sides keep the load's pace at {words_of(tried)}.")
@@ -134,7 +134,7 @@ def _sentences(turns: Sequence[Turn], gives_up: dict[str, float | None], name: s
         reached = f" ({_share(row)})" if row else ""
         other = _SIDES[1 - _SIDES.index(side)]
         but = f"; {names[other]} keeps it" if other not in lost or (lost[other] or 0) > lost[side] else ""
-        found.append(_upper(f"{names[side]} gives up at {words_of(lost[side])}{reached}{but}."))
+        found.append(_upper(f"{names[side]} falls behind at {words_of(lost[side])}{reached}{but}."))
     if ratio := _ratio(turns):
         low, high = (100 * (ratio[key] - 1) for key in ("low", "high"))
         certain = not low <= 0 <= high

@@ -1,7 +1,7 @@
 """Turns of a replay: the capture on one side after the other, at its own speed first, then faster ones.
 
 At its own speed each side has three turns, at every other one two, in random order. A side that kept pace in none of
-the turns of a speed has given up there, and has no turns at higher speeds but that without think times.
+the turns of a speed has fallen behind, and has no turns at higher speeds but that without think times.
 """
 
 from __future__ import annotations
