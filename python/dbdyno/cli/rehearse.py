@@ -46,6 +46,11 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     metavar="bindir=DIR|version=N",
     help="Make the new side: a server of these programs with OLD's settings and a copy of its database.",
 )
+@click.option(
+    "--upgrade",
+    metavar="copy=DIR|link=DIR",
+    help="With --new: make its data by pg_upgrade of this data folder, which is used up; no server may run on it.",
+)
 @click.option("--for", "length", default="2min", show_default=True, metavar="TIME", help="Stop after this time.")
 @click.option(
     "--replay",
@@ -85,6 +90,7 @@ def command(
     load: str,
     changes: tuple[str, ...],
     programs: str | None,
+    upgrade: str | None,
     length: str,
     replay: str | None,
     speeds: str | None,
@@ -106,6 +112,7 @@ def command(
     \b
     dbdyno rehearse postgresql://copy-13/app postgresql://copy-17/app --load runs/monday
     dbdyno rehearse postgresql://copy/app --new version=17 --load runs/monday
+    dbdyno rehearse postgresql://copy-13/app --new version=17 --upgrade link=/srv/expendable/data --load runs/monday
     dbdyno rehearse postgresql://copy/app --change 'create index on orders (customer)' --load runs/monday
     dbdyno rehearse postgresql://copy/app --change 'set random_page_cost = 1.1' --load statements
     dbdyno rehearse OLD NEW --load runs/monday --replay 10min --speed 2,4
@@ -121,6 +128,8 @@ def command(
     form_asked(form, output)
     if sum(map(bool, (new, changes, programs))) != 1:
         raise click.UsageError("give one of NEW, --change and --new, so that there are two sides to compare")
+    if upgrade and not programs:
+        raise click.UsageError("--upgrade makes the data of the server that --new names: give both")
     share = _share(threshold)
     seconds, limit_ms = length_ns(length, "--for") / 1e9, length_ns(timeout, "--timeout") // 1_000_000
     played = _replay(load, replay, speeds)
@@ -128,7 +137,7 @@ def command(
     with Stopping() as stopping:
         show = _show if sys.stderr.isatty() else _quiet
         budget = Budget(seconds, show, stopping.is_asked)
-        with _sides(old, new, changes, programs, show, stopping.is_asked) as (before, after):
+        with _sides(old, new, changes, (programs, upgrade), show, stopping.is_asked) as (before, after):
             for side in (before, after):
                 side.timeout_ms, side.stop = limit_ms, stopping.is_asked
             given = _load(load, before, sets)
@@ -150,14 +159,18 @@ def _sides(
     old: str,
     new: str | None,
     changes: tuple[str, ...],
-    programs: str | None,
+    made: tuple[str | None, str | None],
     show: Callable[[str], None],
     stop: Callable[[], bool],
 ) -> Iterator[tuple[Side, Side]]:
-    from dbdyno.rehearse.sides import two_servers, with_change, with_new_server
+    from dbdyno.rehearse.sides import two_servers, with_change, with_new_server, with_upgrade
+
+    programs, upgrade = made
 
     if new is not None:
         opened = two_servers(old, new)
+    elif programs is not None and upgrade is not None:
+        opened = with_upgrade(old, programs, upgrade, show)
     elif programs is not None:
         opened = with_new_server(old, programs, show)
     else:

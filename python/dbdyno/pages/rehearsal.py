@@ -48,6 +48,7 @@ def page(model: Analysis) -> Page:
         *(_moved(model, statements, word) for word in ("slower", "fails", "differs", "faster")),
         _first_executions(statements),
         _settings(model),
+        _extensions(model),
         _left_out(model),
     )
     shown = tuple(one for one in sections if one is not None)
@@ -239,6 +240,17 @@ def _settings(model: Analysis) -> Section | None:
         if names := reading.strings(model, "one_sided", side):
             notes.append(f"Only the {side} side has {len(names)} settings that the {other} lacks: {', '.join(names)}.")
     return Section("settings", f"Settings that differ ({len(rows)})", tables=(table,), notes=tuple(notes))
+
+
+def _extensions(model: Analysis) -> Section | None:
+    """Return the section of extensions that have another version, or could have one on the new side."""
+    rows = reading.entries(model, "extensions")
+    if not rows:
+        return None
+    shown = columns("name:text:extension old:text:old new:text:new now:text:the_new_server_has")
+    behind = [fmt.line(row.get("name") or "") for row in rows if row.get("new") and row.get("now") != row.get("new")]
+    notes = (f"After the upgrade: alter extension {', '.join(behind)} update.",) if behind else ()
+    return Section("extensions", f"Extensions ({len(rows)})", tables=(common.table("", shown, rows),), notes=notes)
 
 
 def _left_out(model: Analysis) -> Section | None:

@@ -73,6 +73,7 @@ def model_of(
         "statements": [row for row in rows if row["decision"] != "not rehearsed"],
         "left_out": [row for row in rows if row["decision"] == "not rehearsed"],
         "settings": [{"name": name, "old": old, "new": new} for name, old, new in differing(*catalogs)],
+        "extensions": _extensions(*catalogs),
         "one_sided": dict(zip(("old", "new"), one_sided(*catalogs), strict=True)),
         "figures": {"contributions": _contributions(decisions)},
     }
@@ -127,6 +128,15 @@ def _contributions(decisions: Sequence[Decision]) -> list[TableRow]:
         for one in timed[:10]
         if abs(one.added_ns) >= 1
     ]
+
+
+def _extensions(old: Catalog, new: Catalog) -> list[TableRow]:
+    """Return the extensions whose versions are not the same on both sides, or not what the new server would create."""
+    rows: list[TableRow] = [
+        {"name": name, "old": old.extensions.get(name), "new": new.extensions.get(name), "now": new.available.get(name)}
+        for name in sorted({*old.extensions, *new.extensions})
+    ]
+    return [row for row in rows if row["old"] != row["new"] or row["now"] not in (None, row["new"])]
 
 
 def _finite(value: float) -> float | None:
