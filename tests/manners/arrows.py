@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "judge": {"evidence", "stats", "snapshot", "cells"},
     "advise": {"evidence", "stats", "bench", "trace", "snapshot", "cells", "model", "judge"},
     "study": {"evidence", "stats", "bench", "trace", "model", "cells"},
-    "rehearse": {"evidence", "bench", "snapshot", "move"},
+    "rehearse": {"evidence", "bench", "snapshot", "move", "trace"},
     "pages": set(),
     "report": {"pages"},
 }

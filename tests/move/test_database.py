@@ -132,6 +132,14 @@ def test_a_schema_public_that_the_source_lacks_is_dropped(databases: Databases) 
     assert databases.rows(databases.target, "select to_regnamespace('public') is null") == [(True,)]
 
 
+def test_a_schema_public_that_belongs_to_a_role_as_before_15_does_so_in_the_target(databases: Databases) -> None:
+    databases.run(databases.source, "alter schema public owner to current_user")
+    done = databases.move()
+    assert done.returncode == 0, done.stdout + done.stderr
+    owner = "select nspowner::regrole::text from pg_namespace where nspname = 'public'"
+    assert databases.rows(databases.target, owner) == databases.rows(databases.source, owner)
+
+
 def test_roles_that_lack_are_told_and_not_made(databases: Databases) -> None:
     databases.run(
         databases.source,

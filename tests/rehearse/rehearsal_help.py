@@ -73,6 +73,10 @@ STATEMENTS: dict[str, tuple[str, Any]] = {
         "select count(*) from orders o join customers c on c.id = o.customer where o.kind = 'b' and c.payload like %s",
         lambda dice: [f"x{'x' * dice.randint(1, 9)}%"],
     ),
+    "prepared": (
+        "select count(*), max(c.city) from orders o join customers c on c.id = o.customer where o.kind = %s",
+        lambda dice: ["a"],
+    ),
     "without": (
         "select count(*) from words where rank < 150 and rank not in (select customer from orders where region < %s)",
         lambda dice: [dice.randint(20, 30)],
@@ -100,13 +104,25 @@ def database(engine: EmbeddedPostgres, name: str, *statements: str, template: st
     return make_conninfo("", **where)
 
 
-def capture(engine: EmbeddedPostgres, name: str, out: Path, repeats: int = 12, chosen: Sequence[str] = ()) -> Path:
-    """Run the statements through the proxy, several times with other values, and return the captured run."""
+def capture(
+    engine: EmbeddedPostgres,
+    name: str,
+    out: Path,
+    repeats: int = 12,
+    chosen: Sequence[str] = (),
+    *,
+    prepared: bool = False,
+) -> Path:
+    """Run the statements through the proxy, several times with other values, and return the captured run.
+
+    With `prepared` the driver prepares those that it has executed five times.
+    """
     dice = random.Random(1)
     with proxying(ProxyOptions("127.0.0.1:0", ("127.0.0.1", engine.port), binds=True), out) as it:
         host, _, port = it.address.rpartition(":")
         way = {**engine.tcp_conninfo(), "host": host, "port": port, "sslmode": "disable", "dbname": name}
         with psycopg.connect(**way, autocommit=True) as connection:
+            connection.prepare_threshold = 5 if prepared else None
             for _ in range(repeats):
                 for key in chosen or STATEMENTS:
                     text, values = STATEMENTS[key]

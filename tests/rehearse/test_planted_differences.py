@@ -33,6 +33,7 @@ class Planted:
     says: str
     both: tuple[str, ...] = ()
     others: tuple[str, ...] = ("customer", "update")
+    prepared: bool = False
 
 
 CASES = (
@@ -54,6 +55,7 @@ CASES = (
         "setting",
         "jit_above_cost is 500 and was 100000",
         others=("customer", "words"),
+        prepared=True,
     ),
     Planted(
         "parallel off",
@@ -93,6 +95,20 @@ CASES = (
         "slower",
         "bloat",
         "words is bloated",
+    ),
+    Planted(
+        "a generic plan that misses the values",
+        ("alter table orders alter column kind set (n_distinct = 100000)", "analyze orders"),
+        ("prepared",),
+        "slower",
+        "generic plan",
+        "it executes its generic plan (cost",
+        (
+            "create index orders_kind on orders (kind)",
+            "alter table orders alter column kind set (n_distinct = 2)",
+            "analyze orders",
+        ),
+        prepared=True,
     ),
     Planted(
         "a function that raises",
@@ -141,7 +157,7 @@ def engine() -> Iterator[EmbeddedPostgres]:
 def rehearsed(engine: EmbeddedPostgres, case: Planted, folder: Path, length: str = "8s") -> dict[str, Any]:
     """The model of a rehearsal of the case's statements and two others."""
     chosen = (*case.statements, *case.others)
-    captured = capture(engine, "shop", folder / "captured", chosen=chosen)
+    captured = capture(engine, "shop", folder / "captured", chosen=chosen, prepared=case.prepared)
     sides = {}
     for name, changes in (("old", case.both), ("new", (*case.both, *case.new))):
         sides[name] = database(engine, name, *(one.format(name) for one in changes), template="shop")

@@ -70,6 +70,8 @@ pub struct Digest {
     pub cut: u64,
     /// Executions with their values, by elapsed time.
     pub samples: Vec<Sample>,
+    /// Largest number of executions of one prepared statement with a name; 0 if no execution was of one.
+    pub prepared: u64,
 }
 
 #[derive(Default)]
@@ -77,6 +79,8 @@ struct Prepared {
     text: Vec<u8>,
     types: Vec<u32>,
     is_whole: bool,
+    /// Number of its portals so far.
+    executed: u64,
 }
 
 #[derive(Default)]
@@ -100,6 +104,8 @@ struct Turn {
 struct Execution {
     sample: Sample,
     is_whole: bool,
+    /// Number of this execution among those of its prepared statement; 0 if that has no name.
+    prepared: u64,
 }
 
 /// Reads a captured run and returns its distinct statements, the one with the most time first.
@@ -168,6 +174,7 @@ impl Found {
         digest.calls += 1;
         digest.failed += u64::from(failed);
         digest.total_ns += elapsed_ns;
+        digest.prepared = digest.prepared.max(execution.prepared);
         let size = execution.sample.text.len() + execution.sample.values.iter().flatten().map(Vec::len).sum::<usize>();
         if !execution.is_whole || size > LONGEST_SAMPLE {
             digest.cut += 1;
@@ -226,7 +233,7 @@ impl Session {
             b'P' => {
                 let (name, rest) = text(&said.body);
                 let (sql, types) = text(rest);
-                let prepared = Prepared { text: sql.to_vec(), types: words(types), is_whole: said.is_whole };
+                let prepared = Prepared { text: sql.to_vec(), types: words(types), is_whole: said.is_whole, executed: 0 };
                 self.prepared.insert(name.to_vec(), prepared);
             }
             b'B' => self.bind(said),
@@ -244,6 +251,7 @@ impl Session {
             b'Q' => turn.executions.push(Execution {
                 sample: Sample { text: text(&said.body).0.to_vec(), is_simple: true, ..Sample::default() },
                 is_whole: said.is_whole,
+                prepared: 0,
             }),
             _ => {}
         }
@@ -253,7 +261,8 @@ impl Session {
     fn bind(&mut self, said: &Said) {
         let (portal, rest) = text(&said.body);
         let (name, rest) = text(rest);
-        let Some(prepared) = self.prepared.get(name) else { return };
+        let Some(prepared) = self.prepared.get_mut(name) else { return };
+        prepared.executed += u64::from(!name.is_empty());
         let values = values(rest);
         let is_whole = said.is_whole && prepared.is_whole && values.is_some();
         let (values, binary) = values.unwrap_or_default();
@@ -265,7 +274,7 @@ impl Session {
             types: prepared.types.clone(),
             is_simple: false,
         };
-        self.portals.insert(portal.to_vec(), Execution { sample, is_whole });
+        self.portals.insert(portal.to_vec(), Execution { sample, is_whole, prepared: prepared.executed });
     }
 
     fn server(&mut self, at_ns: u64, said: &Said, group: u32, found: &mut Found) {

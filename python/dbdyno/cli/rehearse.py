@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +16,7 @@ from dbdyno.cli.output import out_option, seed_option, show_line
 from dbdyno.cli.pages import analysis_options
 
 if TYPE_CHECKING:
+    from dbdyno.rehearse.request import ReplayRequest
     from dbdyno.rehearse.side import Side
     from dbdyno.rehearse.statement import Load
 
@@ -44,7 +46,23 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     metavar="bindir=DIR|version=N",
     help="Make the new side: a server of these programs with OLD's settings and a copy of its database.",
 )
+@click.option(
+    "--upgrade",
+    metavar="copy=DIR|link=DIR",
+    help="With --new: make its data by pg_upgrade of this data folder, which is used up; no server may run on it.",
+)
 @click.option("--for", "length", default="2min", show_default=True, metavar="TIME", help="Stop after this time.")
+@click.option(
+    "--replay",
+    metavar="all|TIME",
+    help="Then replay the capture, or its first TIME, with its sessions at once on both sides alternately, in copies.",
+)
+@click.option(
+    "--speed",
+    "speeds",
+    metavar="N,...|max",
+    help="Replay at these speeds, too, until a side falls behind: 2,4 or 2,4,max. Implies --replay all.",
+)
 @click.option("--threshold", default="10%", show_default=True, help="Slowdown from which on a statement counts.")
 @click.option(
     "--sets", default=5, show_default=True, type=click.IntRange(1, 20), help="Number of value sets per statement."
@@ -72,7 +90,10 @@ def command(
     load: str,
     changes: tuple[str, ...],
     programs: str | None,
+    upgrade: str | None,
     length: str,
+    replay: str | None,
+    speeds: str | None,
     threshold: str,
     sets: int,
     timeout: str,
@@ -91,8 +112,10 @@ def command(
     \b
     dbdyno rehearse postgresql://copy-13/app postgresql://copy-17/app --load runs/monday
     dbdyno rehearse postgresql://copy/app --new version=17 --load runs/monday
+    dbdyno rehearse postgresql://copy-13/app --new version=17 --upgrade link=/srv/expendable/data --load runs/monday
     dbdyno rehearse postgresql://copy/app --change 'create index on orders (customer)' --load runs/monday
     dbdyno rehearse postgresql://copy/app --change 'set random_page_cost = 1.1' --load statements
+    dbdyno rehearse OLD NEW --load runs/monday --replay 10min --speed 2,4
     dbdyno rehearse OLD NEW --load runs/monday --fail-on regression --fail-on failure -o verdict.md    in a build
     """
     from dbdyno.base.signals import Interrupted, Stopping
@@ -105,17 +128,20 @@ def command(
     form_asked(form, output)
     if sum(map(bool, (new, changes, programs))) != 1:
         raise click.UsageError("give one of NEW, --change and --new, so that there are two sides to compare")
+    if upgrade and not programs:
+        raise click.UsageError("--upgrade makes the data of the server that --new names: give both")
     share = _share(threshold)
     seconds, limit_ms = length_ns(length, "--for") / 1e9, length_ns(timeout, "--timeout") // 1_000_000
+    played = _replay(load, replay, speeds)
     seed = secrets.randbelow(10**9) if seed is None else seed
     with Stopping() as stopping:
         show = _show if sys.stderr.isatty() else _quiet
         budget = Budget(seconds, show, stopping.is_asked)
-        with _sides(old, new, changes, programs, show, stopping.is_asked) as (before, after):
+        with _sides(old, new, changes, (programs, upgrade), show, stopping.is_asked) as (before, after):
             for side in (before, after):
                 side.timeout_ms, side.stop = limit_ms, stopping.is_asked
             given = _load(load, before, sets)
-            request = Request(_title(before, after, changes), share, seed, out, changes)
+            request = Request(_title(before, after, changes), share, seed, out, changes, played)
             budget.start()
             try:
                 run, model = carry_out(given, before, after, request, budget)
@@ -133,14 +159,18 @@ def _sides(
     old: str,
     new: str | None,
     changes: tuple[str, ...],
-    programs: str | None,
+    made: tuple[str | None, str | None],
     show: Callable[[str], None],
     stop: Callable[[], bool],
 ) -> Iterator[tuple[Side, Side]]:
-    from dbdyno.rehearse.sides import two_servers, with_change, with_new_server
+    from dbdyno.rehearse.sides import two_servers, with_change, with_new_server, with_upgrade
+
+    programs, upgrade = made
 
     if new is not None:
         opened = two_servers(old, new)
+    elif programs is not None and upgrade is not None:
+        opened = with_upgrade(old, programs, upgrade, show)
     elif programs is not None:
         opened = with_new_server(old, programs, show)
     else:
@@ -157,6 +187,26 @@ def _load(load: str, old: Side, sets: int) -> Load:
     from dbdyno.rehearse.load.capture import load_of_capture
 
     return load_of_capture(Path(load), old.server.libpq_parameters()["dbname"], sets)
+
+
+def _replay(load: str, length: str | None, speeds: str | None) -> ReplayRequest | None:
+    """Return how the capture is replayed; None if it is not.
+
+    Raises:
+        TraceError: A speed is none.
+    """
+    from dbdyno.rehearse.request import ReplayRequest
+    from dbdyno.trace.proxy.replay import speed_of
+    from dbdyno.trace.units import length_ns
+
+    if length is None and speeds is None:
+        return None
+    if load == "statements":
+        raise click.UsageError("--replay takes the sessions of a capture, and --load statements has none")
+    words = [word.strip() for word in (speeds or "").split(",") if word.strip()]
+    asked = {speed_of(word if word == "max" else word.removesuffix("x")) for word in words} - {1.0}
+    until_ns = None if length in (None, "all") else length_ns(str(length), "--replay")
+    return ReplayRequest(Path(load), tuple(sorted(asked, key=lambda speed: speed or math.inf)), until_ns)
 
 
 def _title(old: Side, new: Side, changes: tuple[str, ...]) -> str:
@@ -197,6 +247,7 @@ def _output(folder: Path, model: Mapping[str, Any], form: str | None, output: Pa
 
 def _exit(model: Mapping[str, Any], fail_on: tuple[str, ...]) -> int:
     found = {row["decision"] for row in model["statements"]}
+    found |= {"slower"} if model["verdict"]["decision"] == "slower" else set()
     failed = any(_DECISIONS[name] in found for name in fail_on)
     return int(failed or model["verdict"]["decision"] == "no verdict")
 

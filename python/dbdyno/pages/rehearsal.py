@@ -13,12 +13,15 @@ from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import TONES, columns
 from dbdyno.pages.reading import Analysis
+from dbdyno.pages.rehearsal_replay import replay_section
 
 BLANK = "\u2800"
 """A character that looks like a blank but is not stripped from the beginning of a cell."""
 Entry = Mapping[str, Any]
 _TONES: dict[str, Tone] = {"slower": "bad", "fails": "bad", "differs": "bad", "faster": "good", "unclear": "doubt"}
 _WORDS = {"differs": "answers differ"}
+_UNFOLDED = 30
+"""Number of statements that the budget shows at once."""
 _DETAILED = 40
 """Number of statements of each kind that have a part of their own."""
 
@@ -41,8 +44,11 @@ def page(model: Analysis) -> Page:
     )
     sections = (
         _budget(model, statements),
+        replay_section(model),
         *(_moved(model, statements, word) for word in ("slower", "fails", "differs", "faster")),
+        _first_executions(statements),
         _settings(model),
+        _extensions(model),
         _left_out(model),
     )
     shown = tuple(one for one in sections if one is not None)
@@ -77,9 +83,21 @@ def _budget(model: Analysis, statements: Sequence[Entry]) -> Section:
         "budget",
         "Budget by statement",
         about,
-        tables=(Table("", shown, tuple(rows), most=12, look="loose"),),
+        tables=_budget_tables(shown, tuple(rows)),
         figures=common.figures(model, "contributions"),
         notes=tuple(fmt.line(note, 300) for note in reading.strings(model, "load", "notes")),
+    )
+
+
+def _budget_tables(shown: tuple[Column, ...], rows: tuple[Row, ...]) -> tuple[Table, ...]:
+    """Return the table; on the page what weighs little is folded, so that the rest of the page is not below it."""
+    if len(rows) <= _UNFOLDED:
+        return (Table("", shown, rows, most=12, look="loose"),)
+    rest = rows[_UNFOLDED:]
+    return (
+        Table("", shown, rows, most=12, look="loose", where="text"),
+        Table("", shown, rows[:_UNFOLDED], look="loose", where="page"),
+        Table("", shown, rest, look="loose", where="page", folded=f"{len(rest):,} statements that add less"),
     )
 
 
@@ -197,6 +215,21 @@ def _plans(row: Entry) -> Table | None:
     return common.table("", shown, rows)
 
 
+def _first_executions(statements: Sequence[Entry]) -> Section | None:
+    """Return the section of statements whose first execution in a new server process moved otherwise."""
+    rows = [
+        {"text": row.get("text"), **row["first"], "later": row.get("ratio")} for row in statements if row.get("first")
+    ]
+    if not rows:
+        return None
+    shown = columns("old:ns new:ns ratio:times:new_/_old low:times:from high:times:to later:times:later_executions")
+    table = common.table("", (Column("text", "statement", "code", narrowest=24), *shown), rows, most=12)
+    about = (
+        "The first execution in a new server process, whose caches of catalog and plans are empty. Pages stay cached."
+    )
+    return Section("first", f"First executions that differ from later ones ({len(rows)})", about, tables=(table,))
+
+
 def _settings(model: Analysis) -> Section | None:
     rows = reading.entries(model, "settings")
     if not rows:
@@ -207,6 +240,17 @@ def _settings(model: Analysis) -> Section | None:
         if names := reading.strings(model, "one_sided", side):
             notes.append(f"Only the {side} side has {len(names)} settings that the {other} lacks: {', '.join(names)}.")
     return Section("settings", f"Settings that differ ({len(rows)})", tables=(table,), notes=tuple(notes))
+
+
+def _extensions(model: Analysis) -> Section | None:
+    """Return the section of extensions that have another version, or could have one on the new side."""
+    rows = reading.entries(model, "extensions")
+    if not rows:
+        return None
+    shown = columns("name:text:extension old:text:old new:text:new now:text:the_new_server_has")
+    behind = [fmt.line(row.get("name") or "") for row in rows if row.get("new") and row.get("now") != row.get("new")]
+    notes = (f"After the upgrade: alter extension {', '.join(behind)} update.",) if behind else ()
+    return Section("extensions", f"Extensions ({len(rows)})", tables=(common.table("", shown, rows),), notes=notes)
 
 
 def _left_out(model: Analysis) -> Section | None:

@@ -38,6 +38,7 @@ class Catalog:
         views: Definition of each view.
         settings: Values of the server's settings for this role and database.
         extensions: Versions of the extensions.
+        available: Versions of the extensions that the server would create.
         collation: Collation of the database and its version.
         columns: Type and collation of each column, by `table.column`.
         sequences: For each column with a sequence: its next value, and the largest value of the column.
@@ -56,6 +57,7 @@ class Catalog:
     views: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     extensions: Mapping[str, str] = field(default_factory=dict)
+    available: Mapping[str, str] = field(default_factory=dict)
     collation: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
     sequences: Mapping[str, str] = field(default_factory=dict)
@@ -107,6 +109,7 @@ _QUERIES: dict[str, LiteralString] = {
     ),
     "settings": "select name, coalesce(setting, '') || coalesce(' ' || unit, '') from pg_settings",
     "extensions": "select extname, extversion from pg_extension",
+    "available": "select name, default_version from pg_available_extensions",
     "columns": (
         f"select {_NAME} || '.' || a.attname, format_type(a.atttypid, a.atttypmod)"
         " || coalesce(' collate ' || nullif(l.collname, 'default'), '')"
@@ -151,7 +154,7 @@ def read_catalog(server: Postgres) -> Catalog:
     )
 
 
-_PAIRS = ("indexes", "statistics", "targets", "functions", "views", "settings", "extensions", "columns")
+_PAIRS = ("indexes", "statistics", "targets", "functions", "views", "settings", "extensions", "available", "columns")
 
 
 def _rows(conn: Any, sql: LiteralString) -> list[tuple[Any, ...]]:

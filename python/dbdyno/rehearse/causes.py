@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dbdyno.rehearse.catalog import Catalog, Relation
 from dbdyno.rehearse.decision import Decision
-from dbdyno.rehearse.rehearsal import Rehearsed, Trial
+from dbdyno.rehearse.rehearsed import Rehearsed, Trial
 from dbdyno.rehearse.settings import settable, shown
 from dbdyno.snapshot.plans.explain import Explained, UnreadPlanError, of_values
 from dbdyno.snapshot.plans.tree import changed, identity, walk
@@ -163,6 +163,7 @@ def cause_of_slowness(
             None,
         )
         or _by_setting(decision, grounds, with_setting)
+        or _by_plan_choice(decision, with_setting)
         or next(iter(_structural(grounds)), None)
     )
 
@@ -196,6 +197,24 @@ def _by_setting(decision: Decision, grounds: Grounds, with_setting: Callable[[st
             words = f"{name} is {shown(now)} and was {shown(was)}"
             best = (restored, Cause("setting", words, f"set {name} = '{shown(was)}' on the new side", back))
     return best[1] if best else None
+
+
+def _by_plan_choice(decision: Decision, with_setting: Callable[[str, str], float | None]) -> Cause | None:
+    """Return a generic plan on one side as the cause if the new side without it, or with it, is as fast as the old."""
+    choices = decision.item.choices
+    if choices is None or not (choices[0].is_generic or choices[1].is_generic):
+        return None
+    mode = "force_custom_plan" if choices[1].is_generic else "force_generic_plan"
+    found = with_setting("plan_cache_mode", mode)
+    excess = decision.new_ns - decision.old_ns
+    if found is None or excess <= 0 or (restored := (decision.new_ns - found) / excess) < _RESTORED:
+        return None
+    return Cause(
+        "generic plan",
+        f"prepared, it executes {choices[1].words} on the new side; on the old side {choices[0].words}",
+        f"set plan_cache_mode = {mode} for the sessions that execute it, or have the driver not prepare it",
+        f"with {mode} the difference goes back by {100 * min(restored, 1):.0f} %",
+    )
 
 
 def _structural(grounds: Grounds) -> Iterator[Cause]:

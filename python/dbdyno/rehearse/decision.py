@@ -5,8 +5,9 @@ A statement is slower if the 95 % interval of its ratio lies above the threshold
 false discovery rate is held at 5 % (Benjamini and Hochberg 1995). Where confirming blocks exist, they alone are tested.
 A statement is "same" if it is certainly not slower by more than the threshold.
 
-The total is the sum over statements of calls times the difference of the means; its interval comes from the standard
-errors of the statements, which are independent of each other.
+The total is the sum over statements of calls times the difference of the means. Blocks of several statements may share
+a pair of server processes, and then depend on each other; the interval's standard error is that of sums over such
+clusters (Liang and Zeger 1986).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dbdyno.rehearse.rehearsal import LEAST_BLOCKS, Rehearsed
+from dbdyno.rehearse.rehearsed import LEAST_BLOCKS, Rehearsed
 
 Word = Literal["slower", "faster", "same", "unclear", "fails", "differs", "not rehearsed"]
 LEVEL = 0.95
@@ -38,7 +39,6 @@ class Decision:
         old_ns: Mean time on the old side [ns].
         new_ns: Mean time on the new side [ns].
         added_ns: What the difference adds to the load, calls times difference [ns].
-        error_ns: Standard error of that [ns].
         p: p of "at most the threshold slower".
     """
 
@@ -50,7 +50,6 @@ class Decision:
     old_ns: float = math.nan
     new_ns: float = math.nan
     added_ns: float = 0.0
-    error_ns: float = 0.0
     p: float = 1.0
 
     @property
@@ -104,36 +103,51 @@ def total(decisions: Sequence[Decision]) -> Total:
     if not judged or old_ns <= 0:
         return Total(0.0, math.nan, math.nan, math.nan, 0.0)
     added = sum(one.added_ns for one in judged)
-    half = 1.96 * math.sqrt(sum(one.error_ns**2 for one in judged))
+    half = 1.96 * _total_error(judged)
     whole = sum(one.item.statement.total_ns for one in decisions)
     known = sum(one.item.statement.total_ns for one in judged)
     ratio = 1 + added / old_ns
     return Total(old_ns, ratio, ratio - half / old_ns, ratio + half / old_ns, known / whole if whole else 1.0)
 
 
+def _total_error(judged: Sequence[Decision]) -> float:
+    """Return the standard error of the sum of what the statements add [ns], by clusters of server processes."""
+    clusters: dict[int, float] = {}
+    for one in judged:
+        apart = [new - old for old, new in zip(one.item.old_ns, one.item.new_ns, strict=True)]
+        mean, count = statistics.fmean(apart), len(apart)
+        weight = one.item.statement.calls / math.sqrt(count * (count - 1))
+        for processes, value in zip(one.item.processes, apart, strict=True):
+            clusters[processes] = clusters.get(processes, 0.0) + weight * (value - mean)
+    return math.sqrt(sum(value**2 for value in clusters.values()))
+
+
 def _measured(item: Rehearsed, threshold: float) -> Decision:
     if item.reason or len(item.old_ns) < LEAST_BLOCKS:
         return Decision(item, "not rehearsed")
-    from scipy import special
-
     start = item.first_blocks if len(item.old_ns) - item.first_blocks >= LEAST_BLOCKS else 0
     mean, error, freedom = _log_ratio(item.old_ns[start:], item.new_ns[start:])
-    half = float(special.stdtrit(freedom, 0.5 + LEVEL / 2)) * error
     old_ns, new_ns = statistics.fmean(item.old_ns), statistics.fmean(item.new_ns)
     apart = [b - a for a, b in zip(item.old_ns, item.new_ns, strict=True)]
     calls = item.statement.calls
     return Decision(
         item,
         "unclear",
-        math.exp(mean),
-        math.exp(mean - half),
-        math.exp(mean + half),
+        *interval(item.old_ns[start:], item.new_ns[start:]),
         old_ns,
         new_ns,
         calls * statistics.fmean(apart),
-        calls * statistics.stdev(apart) / math.sqrt(len(apart)),
         _p_above(mean, error, freedom, math.log1p(threshold)),
     )
+
+
+def interval(old: Sequence[float], new: Sequence[float]) -> tuple[float, float, float]:
+    """Return the ratio of the times of blocks, new by old, with its 95 % interval."""
+    from scipy import special
+
+    mean, error, freedom = _log_ratio(old, new)
+    half = float(special.stdtrit(freedom, 0.5 + LEVEL / 2)) * error
+    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
 
 
 def _worded(one: Decision, is_slower: bool, threshold: float) -> Decision:

@@ -8,7 +8,7 @@ from pathlib import Path
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.files import written_by_name
 from dbdyno.evidence.memory import for_files
-from dbdyno.rehearse.rehearsal import Rehearsed
+from dbdyno.rehearse.rehearsed import Rehearsed
 
 STATEMENTS = "statements.parquet"
 BLOCKS = "rehearsed_blocks.parquet"

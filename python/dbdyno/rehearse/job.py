@@ -17,12 +17,16 @@ from dbdyno.rehearse.catalog import Catalog, read_catalog
 from dbdyno.rehearse.causes import Cause, Grounds, read_plan, worst
 from dbdyno.rehearse.decision import Decision, decide, looks_slower, total
 from dbdyno.rehearse.evidence import write_evidence
+from dbdyno.rehearse.generic_plans import plan_choice
 from dbdyno.rehearse.model import model_of
-from dbdyno.rehearse.rehearsal import Budget, Rehearsed, confirm, rehearse, unsuited
+from dbdyno.rehearse.rehearsal import Budget, confirm, rehearse, unsuited
+from dbdyno.rehearse.rehearsed import CUSTOM_PLANS, Rehearsed
+from dbdyno.rehearse.replay.summary import outcome_of
+from dbdyno.rehearse.replay.turns import open_player, replay_both
 from dbdyno.rehearse.request import Request
 from dbdyno.rehearse.side import FailedError, Side
 from dbdyno.rehearse.statement import Load, Parameters
-from dbdyno.rehearse.verdict import judge
+from dbdyno.rehearse.verdict import judge, with_replay
 
 _PLANS_MOST = 60
 """Number of statements whose plans are executed to find the cause."""
@@ -32,9 +36,12 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     """Rehearse a load and return the run with the model of its page.
 
     Raises:
-        TargetError: A server closed the connection; what was measured until then is in the run.
+        TargetError: A server closed the connection, what was measured until then is in the run; or it cannot have a
+            replay.
         EvidenceError: The run cannot be written.
     """
+    sides = old, new
+    player = open_player(request.replay, sides, budget.show, budget.stop) if request.replay else None
     catalogs = read_catalog(old.server), read_catalog(new.server)
     volatile = tuple({*catalogs[0].volatile, *catalogs[1].volatile})
     load = replace(load, statements=[replace(one, left_out=unsuited(one, volatile)) for one in load.statements])
@@ -54,7 +61,7 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     causes: dict[int, Cause] = {}
     try:
         with contextlib.suppress(StopAsked):
-            rehearse(items, old, new, budget, dice)
+            rehearse(items, old, new, budget, dice, request.threshold)
             confirm((one for one in items if looks_slower(one, request.threshold)), old, new, budget, dice)
             causes = _explained(decide(items, request.threshold), old, new, catalogs, budget)
     except BaseException:
@@ -66,9 +73,14 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     whole = total(decisions)
     name = _name(new, catalogs, request.change)
     verdict = judge(decisions, whole, causes, name, request.threshold)
+    outcome = outcome_of(replay_both(player, sides, dice), name) if player and not budget.stop() else None
+    if outcome is not None:
+        verdict = with_replay(verdict, outcome.sentences, is_worse=outcome.is_worse)
     status = "aborted" if budget.stop() else "complete"
     run.save(status=status, verdict={"word": verdict.word, "headline": verdict.headline, "decision": verdict.decision})
-    model = model_of(run, load, decisions, whole, verdict, causes, catalogs, request)
+    model = model_of(
+        run, load, decisions, whole, verdict, causes, catalogs, request, outcome.model if outcome else None
+    )
     write_json(run.path / "analysis.json", model)
     return run, model
 
@@ -127,17 +139,39 @@ def _execute_plans(item: Rehearsed, old: Side, new: Side) -> None:
     trial = item.trials[at]
     try:
         with old.transaction(item.statement), new.transaction(item.statement):
-            plans = tuple(side.explain(trial.parameters, run=True) for side in (old, new))
+            plans = tuple(_executed_plan(item, side, trial.parameters) for side in (old, new))
     except FailedError:
         return
+    if trial.parameters.is_prepared:
+        custom = [tuple(one.plans[side] for one in item.trials) for side in (0, 1)]
+        item.choices = (plan_choice(plans[0], custom[0]), plan_choice(plans[1], custom[1]))
     item.trials[at] = replace(trial, plans=(plans[0], plans[1]))
+
+
+def _executed_plan(item: Rehearsed, side: Side, parameters: Parameters) -> str:
+    """Return the executed plan as JSON, of a prepared statement the one that it has after its first executions."""
+    if not parameters.is_prepared:
+        return side.explain(parameters, run=True)
+    _pass_custom_plans(item, side)
+    return side.explain_prepared(parameters, run=True)
+
+
+def _pass_custom_plans(item: Rehearsed, side: Side) -> None:
+    """Execute a prepared statement until the server may choose a generic plan."""
+    for at in range(CUSTOM_PLANS):
+        side.execute(item.timed[at % len(item.timed)])
 
 
 def _with_setting(one: Decision, new: Side, name: str, value: str) -> float | None:
     """Return the time on the new side with a setting changed [ns], or None if it cannot be set."""
     item = one.item
+    is_prepared = bool(item.timed) and item.timed[0].is_prepared
+    if is_prepared:
+        new.close()  # A generic plan that this session has would outlive the change of a setting.
     try:
         with new.transaction(item.statement, _set_local(name, value)):
+            if is_prepared:
+                _pass_custom_plans(item, new)
             times = [_least(new, parameters) for parameters in item.timed]
     except FailedError:
         return None

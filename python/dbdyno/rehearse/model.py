@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.evidence.run import Run
 from dbdyno.rehearse.catalog import Catalog
 from dbdyno.rehearse.causes import Cause, plan_change, worst
 from dbdyno.rehearse.decision import Decision, Total
+from dbdyno.rehearse.first_execution import first_execution
 from dbdyno.rehearse.plan_lines import jit_ns, lines
 from dbdyno.rehearse.request import Request
 from dbdyno.rehearse.settings import differing, one_sided
@@ -30,10 +32,11 @@ def model_of(
     causes: Mapping[int, Cause],
     catalogs: tuple[Catalog, Catalog],
     request: Request,
+    replay: JsonObject | None = None,
 ) -> JsonObject:
     """Return the model of the page."""
     spent = sum(one.item.statement.total_ns for one in decisions) or 1
-    rows = [_row(one, causes.get(one.item.statement.number), spent) for one in decisions]
+    rows = [_row(one, causes.get(one.item.statement.number), spent, request.threshold) for one in decisions]
     return {
         "schema": SCHEMA,
         "kind": "rehearsal",
@@ -66,15 +69,17 @@ def model_of(
             "high": _finite(whole.high),
             "judged": whole.judged,
         },
+        "replay": replay,
         "statements": [row for row in rows if row["decision"] != "not rehearsed"],
         "left_out": [row for row in rows if row["decision"] == "not rehearsed"],
         "settings": [{"name": name, "old": old, "new": new} for name, old, new in differing(*catalogs)],
+        "extensions": _extensions(*catalogs),
         "one_sided": dict(zip(("old", "new"), one_sided(*catalogs), strict=True)),
         "figures": {"contributions": _contributions(decisions)},
     }
 
 
-def _row(one: Decision, cause: Cause | None, spent: int) -> JsonObject:
+def _row(one: Decision, cause: Cause | None, spent: int, threshold: float) -> JsonObject:
     item = one.item
     statement = item.statement
     row: JsonObject = {
@@ -90,6 +95,8 @@ def _row(one: Decision, cause: Cause | None, spent: int) -> JsonObject:
         "old_ns": _finite(one.old_ns),
         "new_ns": _finite(one.new_ns),
         "added_ns": one.added_ns if one.is_timed else None,
+        "first": asdict(first) if (first := first_execution(one, threshold)) else None,
+        "is_prepared": any(sample.is_prepared for sample in statement.samples),
         "blocks": len(item.old_ns),
         "sets": len(item.trials),
         "origin": item.trials[0].parameters.origin if item.trials else None,
@@ -121,6 +128,15 @@ def _contributions(decisions: Sequence[Decision]) -> list[TableRow]:
         for one in timed[:10]
         if abs(one.added_ns) >= 1
     ]
+
+
+def _extensions(old: Catalog, new: Catalog) -> list[TableRow]:
+    """Return the extensions whose versions are not the same on both sides, or not what the new server would create."""
+    rows: list[TableRow] = [
+        {"name": name, "old": old.extensions.get(name), "new": new.extensions.get(name), "now": new.available.get(name)}
+        for name in sorted({*old.extensions, *new.extensions})
+    ]
+    return [row for row in rows if row["old"] != row["new"] or row["now"] not in (None, row["new"])]
 
 
 def _finite(value: float) -> float | None:

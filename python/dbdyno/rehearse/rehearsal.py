@@ -10,97 +10,31 @@ that were slower by chance.
 from __future__ import annotations
 
 import contextlib
-import math
 import random
-import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from dbdyno.rehearse.allocation import Allocation
 from dbdyno.rehearse.answer import Answer, Difference, difference
-from dbdyno.rehearse.effects import first_word, reason_left_out
+from dbdyno.rehearse.blocks import new_processes, run_block
+from dbdyno.rehearse.effects import reason_left_out
 from dbdyno.rehearse.order import ordered_by, undetermined
+from dbdyno.rehearse.rehearsed import FAILS_ON_OLD, INNER_NS, LEAST_BLOCKS, Rehearsed, Trial
 from dbdyno.rehearse.side import FailedError, Side
 from dbdyno.rehearse.statement import Parameters, Statement
 
-LEAST_BLOCKS, FIRST_BLOCKS = 3, 6
-"""Number of blocks that a statement needs to be judged, and that each gets while there is time."""
+FIRST_BLOCKS = 6
+"""Number of blocks that each statement gets while there is time."""
 CONFIRMING, CONFIRMING_MOST = 8, 40
 """Least and largest number of fresh blocks for a statement that looks slower; more than the least if there is time."""
-INNER_NS = 2_000_000
-"""Time that a set of values takes at least in a block, by repetition, unless there is too little time for it [ns]."""
-INNER_MOST = 40
 _ANSWERS_SHARE, _CONFIRM_SHARE = 0.45, 0.3
+_BEGIN_S, _SINGLE_SHARE, _SHARING = 0.02, 0.5, 12
+"""Time that new processes of both sides cost [s], the share of the time up to which each block has its own, and the
+number of statements that share them otherwise."""
 _BLOCK_SHARE, _FIRST_SHARE = 0.02, 0.3
 """Shares of the time: the most for one block, and for the first blocks of all statements together."""
 _TIMED_OUT = "57014"
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One set of values on both sides.
-
-    Attributes:
-        parameters: The values.
-        old: Answer of the old side.
-        new: Answer of the new side.
-        difference: In what they differ.
-        plans: Plans of both sides as JSON; empty if unknown.
-        elapsed_ns: Time of the first executions, both sides together [ns].
-    """
-
-    parameters: Parameters
-    old: Answer
-    new: Answer
-    difference: Difference
-    plans: tuple[str, str] = ("", "")
-    elapsed_ns: int = 0
-
-
-@dataclass
-class Rehearsed:
-    """A statement with everything that was measured.
-
-    Attributes:
-        statement: The statement.
-        trials: One per set of values.
-        undetermined: Why its answer may differ by right; empty if it may not.
-        old_ns: Time of an execution on the old side by block [ns].
-        new_ns: The same on the new side.
-        first_blocks: Number of blocks before the confirming ones.
-        reason: Why it could not be judged; empty if it could.
-        inner: How often a block executes each set of values.
-        sets_most: Largest number of sets that are timed, so that a block of a slow statement does not take all time.
-        inner_ns: Time that a set of values takes at least in a block, by repetition [ns].
-    """
-
-    statement: Statement
-    trials: list[Trial] = field(default_factory=list)
-    undetermined: str = ""
-    old_ns: list[float] = field(default_factory=list)
-    new_ns: list[float] = field(default_factory=list)
-    first_blocks: int = 0
-    reason: str = ""
-    inner: list[int] = field(default_factory=list)
-    sets_most: int = 1_000
-    inner_ns: float = INNER_NS
-
-    @property
-    def timed(self) -> list[Parameters]:
-        """Return the sets of values that succeeded on both sides and are timed: at most `sets_most`, spread evenly."""
-        good = [one.parameters for one in self.trials if not one.old.sqlstate and not one.new.sqlstate]
-        count = min(len(good), self.sets_most)
-        return [good[(2 * at + 1) * len(good) // (2 * count)] for at in range(count)]
-
-    @property
-    def fails(self) -> Trial | None:
-        """Return the first set of values that fails on the new side only."""
-        return next((one for one in self.trials if one.new.sqlstate and not one.old.sqlstate), None)
-
-    @property
-    def differs(self) -> Trial | None:
-        """Return the first set of values with another answer on the new side."""
-        return next((one for one in self.trials if one.difference not in ("", "error")), None)
 
 
 @dataclass
@@ -127,8 +61,12 @@ class Budget:
         return self.stop() or time.monotonic() - self.begun > self.seconds * share
 
 
-def rehearse(items: Sequence[Rehearsed], old: Side, new: Side, budget: Budget, dice: random.Random) -> None:
+def rehearse(
+    items: Sequence[Rehearsed], old: Side, new: Side, budget: Budget, dice: random.Random, threshold: float
+) -> None:
     """Execute statements on both sides; what is measured is in the items, also if it ends early.
+
+    `threshold` is the share by which a statement must be slower to count.
 
     Raises:
         TargetError: A server closed the connection.
@@ -142,7 +80,7 @@ def rehearse(items: Sequence[Rehearsed], old: Side, new: Side, budget: Budget, d
         budget.show(f"answers {at} of {len(todo)}")
         _take_answers(item, old, new)
     ready = [item for item in todo if not item.reason and item.timed]
-    _measure(ready, old, new, budget, dice)
+    _measure(ready, old, new, budget, dice, threshold)
     for item in ready:
         item.first_blocks = len(item.old_ns)
         if item.first_blocks < LEAST_BLOCKS:
@@ -157,7 +95,7 @@ def confirm(items: Iterable[Rehearsed], old: Side, new: Side, budget: Budget, di
             if budget.stop() or (number >= CONFIRMING and budget.is_over()):
                 return
             budget.show(f"confirming {at} of {len(chosen)}, block {number + 1}")
-            _block(item, old, new, dice)
+            run_block(item, old, new, dice, new_processes(old, new), is_first=True)
 
 
 def unsuited(statement: Statement, volatile: Sequence[str]) -> str:
@@ -198,7 +136,7 @@ def _take_answers(item: Rehearsed, old: Side, new: Side) -> None:
         if _TIMED_OUT in (was.sqlstate, found.sqlstate):
             break
     if all(one.old.sqlstate for one in item.trials):
-        item.reason = f"it fails on the old server, too: {item.trials[0].old.message}"
+        item.reason = f"{FAILS_ON_OLD}: {item.trials[0].old.message}"
 
 
 def _differs(item: Rehearsed, was: Answer, found: Answer) -> Difference:
@@ -213,70 +151,58 @@ def _plan(side: Side, parameters: Parameters, statement: Statement) -> str:
     return ""
 
 
-def _measure(items: list[Rehearsed], old: Side, new: Side, budget: Budget, dice: random.Random) -> None:
-    """Give each statement its first blocks, then time to what weighs most and is least certain."""
+def _measure(
+    items: list[Rehearsed], old: Side, new: Side, budget: Budget, dice: random.Random, threshold: float
+) -> None:
+    """Give each statement its first blocks, then time to what weighs most and to what is nearly certain."""
     block_ns = 1e9 * budget.seconds * min(_BLOCK_SHARE, _FIRST_SHARE / ((FIRST_BLOCKS + 1) * max(len(items), 1)))
     for item in items:
         mean_ns = sum(one.elapsed_ns for one in item.trials) / len(item.trials)
         item.sets_most = max(1, int(block_ns / max(mean_ns, 1)))
         item.inner_ns = min(INNER_NS, block_ns / 2 / len(item.timed))
     share = 1.0 - _CONFIRM_SHARE * (1.0 - _ANSWERS_SHARE)
+    sharing = _sharing(len(items), block_ns, budget)
     for number in range(FIRST_BLOCKS + 1):
         dice.shuffle(items)
-        for at, item in enumerate(items, 1):
+        processes = 0
+        for at, item in enumerate(items):
             if budget.is_over(share):
                 return
-            budget.show(f"block {number} of {FIRST_BLOCKS}, statement {at} of {len(items)}")
-            _block(item, old, new, dice, keep=number > 0)
+            budget.show(f"block {number} of {FIRST_BLOCKS}, statement {at + 1} of {len(items)}")
+            if is_first := at % sharing == 0:
+                processes = new_processes(old, new)
+            run_block(item, old, new, dice, processes, is_first=is_first, keep=number > 0)
+    _make_certain(items, old, new, budget, dice, Allocation(items, threshold), share, sharing)
+
+
+def _make_certain(
+    items: list[Rehearsed],
+    old: Side,
+    new: Side,
+    budget: Budget,
+    dice: random.Random,
+    allocation: Allocation,
+    share: float,
+    sharing: int,
+) -> None:
+    """Spend the time that is left on the total, and on statements that are nearly certain, in turn."""
+    is_for_total = True
     while not budget.is_over(share) and items:
-        item = max(items, key=_uncertainty)
-        if _uncertainty(item) <= 0:
-            return
-        budget.show(f"block {len(item.old_ns) + 1} of statement {item.statement.number}")
-        _block(item, old, new, dice)
+        heaviest = allocation.heaviest() if is_for_total else None
+        chosen = [heaviest] if heaviest is not None else allocation.nearest(sharing)
+        if not chosen:
+            heaviest = allocation.heaviest()
+            if heaviest is None:
+                return
+            chosen = [heaviest]
+        is_for_total = not is_for_total
+        processes = new_processes(old, new)
+        for at, item in enumerate(chosen):
+            budget.show(f"block {len(item.old_ns) + 1} of statement {item.statement.number}")
+            run_block(item, old, new, dice, processes, is_first=at == 0)
 
 
-def _uncertainty(item: Rehearsed) -> float:
-    """Return the standard error of what a statement adds to the total [ns]; 0 after many blocks."""
-    count = len(item.old_ns)
-    if count >= 200 or count < 2:
-        return 0.0
-    apart = [b - a for a, b in zip(item.old_ns, item.new_ns, strict=True)]
-    return item.statement.calls * statistics.stdev(apart) / math.sqrt(count)
-
-
-def _block(item: Rehearsed, old: Side, new: Side, dice: random.Random, *, keep: bool = True) -> None:
-    """Execute all sets of values on both sides; the first time of each tells how often a block repeats it."""
-    statement, timed = item.statement, item.timed
-    first = not item.inner
-    spent = {old.name: 0.0, new.name: 0.0}
-    writes = first_word(statement.text) != "select"
-    # Where a server process runs, beside its client or on another processor, stays so for its life and costs a short
-    # statement more than the threshold. With new processes it is a matter of chance in each block.
-    places = [old, new]
-    dice.shuffle(places)
-    try:
-        for side in places:
-            side.close()
-            with side.transaction(statement):
-                for parameters in timed:
-                    side.execute(parameters)
-        with old.transaction(statement), new.transaction(statement):
-            for place, parameters in enumerate(timed):
-                sides = [old, new]
-                dice.shuffle(sides)
-                found: dict[str, list[int]] = {old.name: [], new.name: []}
-                for _ in range(1 if first else item.inner[place]):
-                    for side in sides:
-                        found[side.name].append(side.execute(parameters, undo=writes))
-                if first:
-                    least = min(*found[old.name], *found[new.name])
-                    item.inner.append(max(1, min(INNER_MOST, round(item.inner_ns / max(least, 1)))))
-                for name, times in found.items():
-                    spent[name] += statistics.median(times)
-    except FailedError as error:
-        item.reason = f"it failed while it was timed: {error}"
-        return
-    if keep and timed:
-        item.old_ns.append(spent[old.name] / len(timed))
-        item.new_ns.append(spent[new.name] / len(timed))
+def _sharing(count: int, block_ns: float, budget: Budget) -> int:
+    """Return the number of statements whose blocks share a pair of server processes; 1 if there is time for that."""
+    whole_s = count * (FIRST_BLOCKS + 1) * (block_ns / 1e9 + _BEGIN_S)
+    return 1 if whole_s < _SINGLE_SHARE * budget.seconds else _SHARING

@@ -7,6 +7,21 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
+class ReplayRequest:
+    """How the capture is replayed after its statements.
+
+    Attributes:
+        capture: Folder of the capture.
+        speeds: Speeds beside its own, in ascending order; 0 leaves out think times.
+        until_ns: Part of the capture that is replayed, from its begin [ns]; None for all of it.
+    """
+
+    capture: Path
+    speeds: tuple[float, ...] = ()
+    until_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """What is rehearsed.
 
@@ -16,6 +31,7 @@ class Request:
         seed: Seed of the order of sides and statements.
         out: Folder for the run.
         change: Changes that make the new side, for the page.
+        replay: How the capture is replayed afterwards; None if it is not.
     """
 
     title: str
@@ -23,3 +39,4 @@ class Request:
     seed: int
     out: Path
     change: tuple[str, ...] = ()
+    replay: ReplayRequest | None = None

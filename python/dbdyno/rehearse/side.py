@@ -57,6 +57,8 @@ class Side:
     stop: Any = None
     notes: tuple[str, ...] = ()
     _connection: Any = field(default=None, repr=False)
+    _prepared: dict[tuple[str, tuple[int, ...]], bytes] = field(default_factory=dict, repr=False)
+    """Names of the connection's prepared statements, by text and types."""
 
     def _open(self) -> None:
         """Open the connection if there is none; only between transactions, so that no write is outside of one.
@@ -65,6 +67,7 @@ class Side:
             TargetError: The server does not answer.
         """
         if self._connection is None or self._connection.closed:
+            self._prepared.clear()
             self._connection = self.server.connect(
                 statement_timeout_ms=self.timeout_ms,
                 lock_timeout_ms=LOCK_TIMEOUT_MS,
@@ -111,7 +114,11 @@ class Side:
         """
         pgconn = self._connection.pgconn
         begun = time.perf_counter_ns()
-        self._send(pgconn, parameters)
+        if parameters.is_prepared:
+            name = self._prepare(parameters)
+            pgconn.send_query_prepared(name, list(parameters.values), param_formats=_formats(parameters))
+        else:
+            self._send(pgconn, parameters)
         results = self._connection.wait(generators.execute(pgconn))
         elapsed = time.perf_counter_ns() - begun
         if undo:
@@ -140,25 +147,64 @@ class Side:
             FailedError: The server refused it.
         """
         text = f"{_EXPLAIN}{_RUN if run else ''}) {parameters.text.rstrip().rstrip(';')}"
-        explained = replace(parameters, text=text)
+        return self._asked(replace(parameters, text=text))
+
+    def explain_prepared(self, parameters: Parameters, *, run: bool = False) -> str:
+        """Return the plan that a prepared statement has in this session by now, as JSON: generic if it contains `$1`.
+
+        Raises:
+            FailedError: The server refused it.
+        """
+        name = self._prepare(parameters)
+        values = self._literals(name, parameters)
+        text = b"%s%s) execute %s%s" % (_EXPLAIN.encode(), _RUN.encode() if run else b"", name, values)
+        return self._asked(Parameters(text.decode("utf-8", "surrogateescape"), is_simple=True))
+
+    def _asked(self, question: Parameters) -> str:
         pgconn = self._connection.pgconn
-        self._send(pgconn, explained)
+        self._send(pgconn, question)
         results = self._connection.wait(generators.execute(pgconn))
         self._undo()
         _refuse(results)
         return b"\n".join(results[-1].get_value(at, 0) or b"" for at in range(results[-1].ntuples)).decode()
+
+    def _prepare(self, parameters: Parameters) -> bytes:
+        """Return the name of a prepared statement of this session; it outlives the transaction."""
+        key = (parameters.text, parameters.types)
+        if key not in self._prepared:
+            pgconn, name = self._connection.pgconn, b"dbdyno_%d" % len(self._prepared)
+            types = _padded(parameters.types, len(parameters.values))
+            pgconn.send_prepare(name, parameters.text.encode("utf-8", "surrogateescape"), param_types=types)
+            _refuse(self._connection.wait(generators.execute(pgconn)))
+            self._prepared[key] = name
+        return self._prepared[key]
+
+    def _literals(self, name: bytes, parameters: Parameters) -> bytes:
+        """Return the values as a list of literals in parentheses; those in binary format are written by the server."""
+        pgconn = self._connection.pgconn
+        pgconn.send_describe_prepared(name)
+        (described,) = self._connection.wait(generators.execute(pgconn))
+        _refuse([described])
+        types = [described.param_type(at) for at in range(described.nparams)]
+        written = ", ".join(f"${at + 1}::text" for at in range(len(types)))
+        asked = Parameters(f"select {written}", parameters.values, parameters.binary, tuple(types))
+        self._send(pgconn, asked)
+        results = self._connection.wait(generators.execute(pgconn))
+        _refuse(results)
+        values = [results[-1].get_value(0, at) for at in range(len(types))]
+        escaping = pq.Escaping(pgconn)
+        return b"(%s)" % b", ".join(b"null" if one is None else escaping.escape_literal(one) for one in values)
 
     def _send(self, pgconn: Any, parameters: Parameters) -> None:
         text = parameters.text.encode("utf-8", "surrogateescape")
         if parameters.is_simple:
             pgconn.send_query(text)
             return
-        formats = [pq.Format.BINARY if binary else pq.Format.TEXT for binary in parameters.binary]
         pgconn.send_query_params(
             text,
             list(parameters.values),
             param_types=_padded(parameters.types, len(parameters.values)),
-            param_formats=formats or None,
+            param_formats=_formats(parameters),
         )
 
     def _undo(self) -> None:
@@ -181,6 +227,10 @@ class Side:
                 where=self.server.safe_dsn,
                 next_step="look in the server's log for why it ended the session",
             ) from None
+
+
+def _formats(parameters: Parameters) -> list[int] | None:
+    return [int(pq.Format.BINARY if binary else pq.Format.TEXT) for binary in parameters.binary] or None
 
 
 def _padded(types: Sequence[int], count: int) -> list[int] | None:

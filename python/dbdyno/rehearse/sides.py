@@ -59,6 +59,31 @@ def with_new_server(dsn: str, new: str, show: Show) -> Iterator[tuple[Side, Side
         yield sides
 
 
+@contextlib.contextmanager
+def with_upgrade(dsn: str, new: str, upgrade: str, show: Show) -> Iterator[tuple[Side, Side]]:
+    """Open a server and, as the new side, a server of ours that pg_upgrade makes of an expendable data folder.
+
+    Args:
+        dsn: The old server.
+        new: Programs of the new one: `bindir=FOLDER` or `version=17`.
+        upgrade: The data folder: `copy=FOLDER` or `link=FOLDER`.
+        show: Called with a line on the progress.
+
+    Raises:
+        TargetError: A server does not answer or start, looks like production, or pg_upgrade refuses.
+    """
+    from dbdyno.rehearse.new_server import named_binaries
+    from dbdyno.rehearse.upgraded_server import named_upgrade, upgraded_server
+
+    binaries, folder = named_binaries(new), named_upgrade(upgrade)
+    server = Postgres.open(dsn)
+    refuse_production(server)
+    with upgraded_server(server, binaries, folder, show) as (made, carried, said):
+        notes = (*said, *_notes(carried.settings, carried.gone))
+        with _closing(Side("old", server), Side("new", made, notes=notes)) as sides:
+            yield sides
+
+
 def _notes(settings: Mapping[str, str], gone: Sequence[str]) -> tuple[str, ...]:
     notes = []
     if settings:

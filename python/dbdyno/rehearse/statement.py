@@ -27,6 +27,7 @@ class Parameters:
         elapsed_ns: Time that the execution took when it was captured [ns]; None if unknown.
         origin: Where the values come from.
         is_simple: True if it was sent as a simple query.
+        is_prepared: True to prepare it under a name first, so that the server may choose a generic plan.
     """
 
     text: str
@@ -36,6 +37,7 @@ class Parameters:
     elapsed_ns: int | None = None
     origin: Origin = "captured"
     is_simple: bool = False
+    is_prepared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

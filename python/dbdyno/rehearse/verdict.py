@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbdyno.rehearse.causes import Cause
 from dbdyno.rehearse.decision import Decision, Total
+from dbdyno.rehearse.rehearsed import FAILS_ON_OLD
 
 LEAST_JUDGED = 0.5
 """Share of database time that must be judged; below it the verdict on the total is withheld."""
@@ -36,6 +37,9 @@ def judge(
     """Return the verdict; `new` names the new side, such as `17`."""
     count = len([one for one in decisions if one.word != "not rehearsed"])
     fails, differs, slower = (_of(decisions, word) for word in ("fails", "differs", "slower"))
+    failing = [one for one in decisions if one.item.reason.startswith(FAILS_ON_OLD)]
+    if failing and len(failing) == len([one for one in decisions if one.item.statement.samples]):
+        return Verdict("no verdict", *_WORDS["no verdict"], _all_fail(failing), (), _ALL_FAIL_NEXT)
     parts = [_total(whole, new)]
     if slower:
         parts.append(_slower(slower, causes, count, threshold))
@@ -52,6 +56,29 @@ def judge(
     word, tone = _WORDS[decision]
     first = [*fails, *differs, *slower]
     return Verdict(decision, word, tone, "; ".join(parts), tuple(_grounds(whole, decisions)), _next(first, causes))
+
+
+_ALL_FAIL_NEXT = (
+    "check that OLD is a copy of the database that the load comes from, with its tables and its role's rights"
+)
+
+
+def _all_fail(failing: Sequence[Decision]) -> str:
+    first = max(failing, key=lambda one: one.item.statement.total_ns)
+    reason = first.item.reason.removeprefix(FAILS_ON_OLD).lstrip(": ")
+    return f"Every statement fails on the old server, so there is nothing to compare: {reason}"
+
+
+def with_replay(verdict: Verdict, sentences: Sequence[str], *, is_worse: bool) -> Verdict:
+    """Return the verdict with what a replay of the load says; a pace that only the new side loses is a regression."""
+    found = replace(verdict, sentences=(*sentences, *verdict.sentences))
+    if not is_worse:
+        return found
+    headline = f"{sentences[0].rstrip('.')}; {verdict.headline}"
+    if verdict.decision in ("fails", "differs", "slower"):
+        return replace(found, headline=headline)
+    word, tone = _WORDS["slower"]
+    return replace(found, decision="slower", word=word, tone=tone, headline=headline)
 
 
 _WORDS = {

@@ -53,6 +53,12 @@ def _rehearsed(model: reading.Analysis) -> Iterator[ET.Element]:
         elif decision == "unclear":
             ET.SubElement(case, "skipped", {"message": "it is not certain that it is not slower"})
         yield case
+    if replay := reading.dig(model, "replay"):
+        case = ET.Element("testcase", {"classname": "replay", "name": "the load as it was"})
+        words = fmt.line(" ".join(reading.strings(replay, "sentences")), 1000)
+        if replay.get("is_worse"):
+            ET.SubElement(case, "failure", {"message": words, "type": "slower"})
+        yield case
     for row in reading.entries(model, "left_out"):
         case = ET.Element("testcase", {"classname": "statement", "name": fmt.line(row.get("text") or "", 200)})
         ET.SubElement(case, "skipped", {"message": fmt.line(row.get("reason") or "", 1000)})

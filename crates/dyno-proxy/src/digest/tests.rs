@@ -43,6 +43,21 @@ fn a_prepared_statement_has_its_text_types_and_values() {
 }
 
 #[test]
+fn executions_of_a_prepared_statement_with_a_name_are_counted() {
+    let run = |name: &str| {
+        let parse = format!("{name}\0select $1\0\0\0");
+        let bind = format!("\0{name}\0\0\0\0\x01\0\0\0\x017\0\0");
+        let mut parts: Vec<(bool, u8, &[u8])> = vec![(false, b'P', parse.as_bytes())];
+        for _ in 0..7 {
+            parts.extend([(false, b'B', bind.as_bytes()), (false, b'E', &[0; 5]), (false, b'S', &[])]);
+            parts.extend([(true, b'C', &b"SELECT 1\0"[..]), (true, b'Z', b"I")]);
+        }
+        session(&parts)[0].prepared
+    };
+    assert_eq!((run("s1"), run("")), (7, 0));
+}
+
+#[test]
 fn settings_of_a_session_keep_statements_apart() {
     let found = session(&[
         (false, b'Q', b"select 1\0"),

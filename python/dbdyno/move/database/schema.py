@@ -151,7 +151,9 @@ class Restorer:
         return True
 
     def _own(self, entry: Entry) -> None:
-        if entry.owned is None or entry.owner == self.user:
+        # The schema public was there before: since PostgreSQL 15 it belongs to the database's owner.
+        is_ours = entry.owner == self.user and (entry.kind, entry.tag) != ("SCHEMA", "public")
+        if entry.owned is None or is_ours:
             return
         if entry.owner not in self.roles:
             self.notes.append(("role", entry.owner, entry.name))

@@ -10,6 +10,7 @@ from dbdyno.evidence.captures import captured
 from dbdyno.evidence.memory import in_memory
 from dbdyno.evidence.run import Run
 from dbdyno.evidence.trace_tables import create_views
+from dbdyno.rehearse.rehearsed import CUSTOM_PLANS
 from dbdyno.rehearse.statement import Load, Parameters, Statement
 
 SAMPLES = 5
@@ -42,13 +43,17 @@ def load_of_capture(folder: Path, database: str, samples: int = SAMPLES) -> Load
     notes = []
     if is_kept and others:
         notes.append(f"Sessions of other databases are left out: {', '.join(sorted(others))}.")
+    if others and not is_kept:
+        notes.append(
+            f"The capture is of database {', '.join(sorted(others))}; its statements are executed in {database}."
+        )
     if cut := sum(row[6] for row in rows):
         notes.append(f"{cut:,} executions were not captured with all their values; they count, but are no samples.")
     return Load(str(folder), "capture", statements, tuple(notes))
 
 
 def _statement(number: int, row: _core.CapturedStatement, user: str) -> Statement:
-    text, _, settings, calls, failed, total_ns, _, samples = row
+    text, _, settings, calls, failed, total_ns, _, samples, prepared = row
     return Statement(
         number,
         text,
@@ -66,6 +71,7 @@ def _statement(number: int, row: _core.CapturedStatement, user: str) -> Statemen
                 elapsed_ns,
                 "captured" if values or is_simple else "none",
                 is_simple,
+                bool(values) and prepared > CUSTOM_PLANS,
             )
             for elapsed_ns, said, values, binary, types, is_simple in samples
         ),

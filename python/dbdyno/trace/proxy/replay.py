@@ -31,7 +31,8 @@ _SPEED_MOST = 1e6
 class Wanted:
     """Speed of a replay, whether commits keep their order, whether it may write, and the part to run.
 
-    `from_ns` and `to_ns` are relative to the capture's first message.
+    `from_ns` and `to_ns` are relative to the capture's first message. `session_sql` is executed at the begin of each
+    session; `timed` keeps the time of each transaction.
     """
 
     speed: float = 1.0
@@ -39,14 +40,17 @@ class Wanted:
     writes: bool = False
     from_ns: int | None = None
     to_ns: int | None = None
+    session_sql: tuple[str, ...] = ()
+    timed: bool = False
 
 
 @dataclass
 class Replaying:
-    """A running replay; `report` is its result when it is over."""
+    """A running replay; `report` is its result when it is over, and `elapsed_ns` the times of timed transactions."""
 
     player: Any
     report: dict[str, Any] = field(default_factory=dict)
+    elapsed_ns: list[int] = field(default_factory=list)
 
     def look(self) -> dict[str, Any]:
         """Return its progress."""
@@ -96,6 +100,8 @@ def replaying(folder: Path, connection: Mapping[str, Any], wanted: Wanted, keys:
         "writes": wanted.writes,
         "from_ns": wanted.from_ns,
         "to_ns": wanted.to_ns,
+        "session_sql": list(wanted.session_sql),
+        "timed": wanted.timed,
         "keys": keys.request(),
     }
     made = Replaying(_core.Replay(json.dumps(request)))
@@ -105,6 +111,8 @@ def replaying(folder: Path, connection: Mapping[str, Any], wanted: Wanted, keys:
         if not made.is_over():
             made.stop()
         made.report = keys.result(json.loads(made.player.finish()))
+        if wanted.timed:
+            made.elapsed_ns = json.loads(made.player.timed())["elapsed_ns"]
 
 
 def differences(report: Mapping[str, Any]) -> int:

@@ -1,0 +1,94 @@
+"""A statement of a rehearsal with everything that was measured of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dbdyno.rehearse.answer import Answer, Difference
+from dbdyno.rehearse.generic_plans import PlanChoice
+from dbdyno.rehearse.statement import Parameters, Statement
+
+LEAST_BLOCKS = 3
+"""Number of blocks that a statement needs to be judged."""
+CUSTOM_PLANS = 5
+"""Number of executions after which PostgreSQL may choose a generic plan for a prepared statement."""
+FAILS_ON_OLD = "it fails on the old server, too"
+"""Begin of the reason why a statement that fails on both sides is left out."""
+INNER_NS = 2_000_000
+"""Time that a set of values takes at least in a block, by repetition, unless there is too little time for it [ns]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One set of values on both sides.
+
+    Attributes:
+        parameters: The values.
+        old: Answer of the old side.
+        new: Answer of the new side.
+        difference: In what they differ.
+        plans: Plans of both sides as JSON; empty if unknown.
+        elapsed_ns: Time of the first executions, both sides together [ns].
+    """
+
+    parameters: Parameters
+    old: Answer
+    new: Answer
+    difference: Difference
+    plans: tuple[str, str] = ("", "")
+    elapsed_ns: int = 0
+
+
+@dataclass
+class Rehearsed:
+    """A statement with everything that was measured.
+
+    Attributes:
+        statement: The statement.
+        trials: One per set of values.
+        undetermined: Why its answer may differ by right; empty if it may not.
+        old_ns: Time of an execution on the old side by block [ns].
+        new_ns: The same on the new side.
+        first_blocks: Number of blocks before the confirming ones.
+        reason: Why it could not be judged; empty if it could.
+        inner: How often a block executes each set of values.
+        sets_most: Largest number of sets that are timed, so that a block of a slow statement does not take all time.
+        inner_ns: Time that a set of values takes at least in a block, by repetition [ns].
+        processes: Number of the pair of server processes by block; statements whose blocks share one depend on each
+            other.
+        old_first_ns: Time of the first execution in a new server process of the old side [ns].
+        new_first_ns: The same on the new side.
+        choices: Kinds of plans that both sides execute, if it is a prepared statement that moved.
+    """
+
+    statement: Statement
+    trials: list[Trial] = field(default_factory=list)
+    undetermined: str = ""
+    old_ns: list[float] = field(default_factory=list)
+    new_ns: list[float] = field(default_factory=list)
+    first_blocks: int = 0
+    reason: str = ""
+    inner: list[int] = field(default_factory=list)
+    sets_most: int = 1_000
+    inner_ns: float = INNER_NS
+    processes: list[int] = field(default_factory=list)
+    old_first_ns: list[float] = field(default_factory=list)
+    new_first_ns: list[float] = field(default_factory=list)
+    choices: tuple[PlanChoice, PlanChoice] | None = None
+
+    @property
+    def timed(self) -> list[Parameters]:
+        """Return the sets of values that succeeded on both sides and are timed: at most `sets_most`, spread evenly."""
+        good = [one.parameters for one in self.trials if not one.old.sqlstate and not one.new.sqlstate]
+        count = min(len(good), self.sets_most)
+        return [good[(2 * at + 1) * len(good) // (2 * count)] for at in range(count)]
+
+    @property
+    def fails(self) -> Trial | None:
+        """Return the first set of values that fails on the new side only."""
+        return next((one for one in self.trials if one.new.sqlstate and not one.old.sqlstate), None)
+
+    @property
+    def differs(self) -> Trial | None:
+        """Return the first set of values with another answer on the new side."""
+        return next((one for one in self.trials if one.difference not in ("", "error")), None)

@@ -1,0 +1,108 @@
+"""Databases in which a capture is replayed: a fresh copy for each turn if it writes, else the side's own, read-only.
+
+A copy has no settings of its own (ALTER DATABASE ... SET); they are given to the sessions of the replay instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Callable, Iterator
+from typing import LiteralString
+
+import psycopg
+from psycopg import errors, sql
+
+from dbdyno.base.errors import TargetError
+from dbdyno.bench.guardian import Guardian
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.bench.postgres.session import StopAsked
+from dbdyno.rehearse.side import Side
+
+_MAY: LiteralString = "select rolcreatedb or rolsuper from pg_roles where rolname = current_user"
+_OWN: LiteralString = (
+    "select name, setting from pg_settings where source in ('database', 'user', 'database user') order by name"
+)
+_FORCED = 130_000
+"""Server version from which a database can be dropped while somebody is connected to it."""
+
+
+def refuse_without_copies(sides: tuple[Side, Side]) -> None:
+    """Raise an error if the role of a side may not copy its database, before anything is measured.
+
+    Raises:
+        TargetError: The role may not create databases.
+    """
+    for side in sides:
+        with contextlib.closing(side.server.connect()) as conn:
+            (may,) = conn.execute(_MAY).fetchone() or (False,)
+            user = conn.info.user
+        if not may:
+            raise TargetError(
+                "the capture writes, and this role may not create the database that a replay writes to",
+                where=side.server.safe_dsn,
+                next_step=f"ALTER ROLE {user} CREATEDB, or rehearse without --replay",
+            )
+
+
+@contextlib.contextmanager
+def replay_database(side: Side, guardian: Guardian, *, writes: bool) -> Iterator[Postgres]:
+    """Return the database of one turn; a copy is dropped when the context ends, whatever ends the rehearsal.
+
+    Raises:
+        TargetError: The server refuses the copy.
+    """
+    side.close()
+    if not writes:
+        yield side.server
+        return
+    own = side.server.libpq_parameters()["dbname"]
+    name = f"dbdyno_replay_{secrets.token_hex(4)}"
+    made = sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(own))
+    with guardian.undo(side.server.sql_undo("copy of a replay", [_drop(side.server, name)])):
+        _command(side.server, made, side.stop)
+        yield side.server.in_database(name)
+
+
+def session_options(server: Postgres) -> str:
+    """Return the settings of a side's database and role as connection options, for sessions in its copies."""
+    with contextlib.closing(server.connect()) as conn:
+        rows = conn.execute(_OWN).fetchall()
+    return " ".join(f"-c {name}={_escaped(str(value))}" for name, value in rows)
+
+
+def _escaped(value: str) -> str:
+    """Return a value for connection options, in which blanks end it unless a backslash is before them.
+
+    >>> _escaped('"$user", public')
+    '"$user",\\\\ public'
+    """
+    return "".join(f"\\{sign}" if sign.isspace() or sign == "\\" else sign for sign in value)
+
+
+def _drop(server: Postgres, name: str) -> str:
+    with contextlib.closing(server.connect()) as conn:
+        forced = " with (force)" if conn.info.server_version >= _FORCED else ""
+    return f'drop database if exists "{name}"{forced}'
+
+
+def _command(server: Postgres, command: sql.Composed, stop: Callable[[], bool] | None) -> None:
+    """Copy a database, and write its dirty pages before the turn, if this role may.
+
+    Raises:
+        TargetError: The server refuses it.
+    """
+    with contextlib.closing(server.connect(statement_timeout_ms=0, stop=stop)) as conn:
+        try:
+            conn.execute(command)
+        except StopAsked:
+            raise
+        except psycopg.Error as error:
+            busy = isinstance(error, errors.ObjectInUse)
+            raise TargetError(
+                f"the server refuses a copy of the database: {str(error).splitlines()[0]}",
+                where=server.safe_dsn,
+                next_step="end the sessions that use it" if busy else "rehearse without --replay",
+            ) from None
+        with contextlib.suppress(errors.InsufficientPrivilege):
+            conn.execute("checkpoint")

@@ -1,0 +1,173 @@
+"""Turns of a replay: the capture on one side after the other, at its own speed first, then faster ones.
+
+At its own speed each side has three turns, at every other one two, in random order. A side that kept pace in none of
+the turns of a speed has fallen behind, and has no turns at higher speeds but that without think times.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dbdyno import _core
+from dbdyno.base.errors import TargetError, TraceError
+from dbdyno.base.json_types import JsonObject
+from dbdyno.bench.guardian import Guardian
+from dbdyno.bench.postgres.keys.plan import key_plan
+from dbdyno.bench.postgres.replay_watch import watched
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.bench.postgres.session import StopAsked
+from dbdyno.evidence.capture_keys import KeyPlan
+from dbdyno.evidence.captures import captured
+from dbdyno.rehearse.replay.copies import refuse_without_copies, replay_database, session_options
+from dbdyno.rehearse.request import ReplayRequest
+from dbdyno.rehearse.side import Side
+from dbdyno.trace.proxy.replay import FASTEST, Wanted, replaying
+
+if TYPE_CHECKING:
+    from dbdyno.evidence.run import Run
+
+TURNS_FIRST, TURNS = 3, 2
+_KEPT, _GRACE_NS = 1.05, 100_000_000
+"""A turn kept pace if it took at most this factor of the time asked, and this time more [ns]."""
+_LOOK_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One replay of the capture.
+
+    Attributes:
+        side: `old` or `new`.
+        speed: Speed; 0 without think times.
+        report: Report of the core's replay.
+        server: What the server did meanwhile: WAL, temporary files, checkpoints, waits.
+        elapsed_ns: Time of each transaction [ns].
+    """
+
+    side: str
+    speed: float
+    report: JsonObject
+    server: JsonObject
+    elapsed_ns: tuple[int, ...]
+
+    @property
+    def kept(self) -> bool:
+        """Return True if all round trips were sent in the time that the speed leaves for them."""
+        if self.speed == FASTEST:
+            return True
+        asked_ns = self.report["then_ns"] / self.speed
+        return bool(self.report["elapsed_ns"] <= asked_ns * _KEPT + _GRACE_NS) and not self.report["stopped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Replays:
+    """All turns of both sides, what the capture is, and why it ended early; empty if it did not."""
+
+    turns: tuple[Turn, ...]
+    capture: JsonObject
+    ended: str = ""
+
+
+@dataclass
+class Player:
+    """What the turns of a replay share.
+
+    Attributes:
+        run: The captured run.
+        request: What is replayed.
+        capture: What the core says of the capture.
+        show: Called with a line on the progress.
+        stop: Returns True if the user asked to stop.
+    """
+
+    run: Run
+    request: ReplayRequest
+    capture: JsonObject
+    show: Callable[[str], None]
+    stop: Callable[[], bool]
+
+    @property
+    def writes(self) -> bool:
+        """Return True if the capture writes, so that each turn has a copy of the database."""
+        return bool(self.capture["writes"] or self.capture["lifts"])
+
+    def play(self, side: Side, speed: float, guardian: Guardian) -> Turn:
+        """Replay the capture on a side once.
+
+        Raises:
+            TargetError: The server refuses the copy, or does not answer.
+            StopAsked: The user asked to stop.
+        """
+        options = session_options(side.server)
+        wanted = Wanted(speed, writes=self.writes, to_ns=self.request.until_ns, session_sql=side.settings, timed=True)
+        with replay_database(side, guardian, writes=self.writes) as database:
+            keys = key_plan(database, self.run.path, None, self.request.until_ns) if self.writes else KeyPlan()
+            connection = _with_options(database, options)
+            with watched(database) as watch, replaying(self.run.path, connection, wanted, keys) as it:
+                while not it.is_over():
+                    if self.stop():
+                        raise StopAsked
+                    time.sleep(_LOOK_S)
+                    watch.look()
+        return Turn(side.name, speed, it.report, watch.report, tuple(it.elapsed_ns))
+
+
+def open_player(
+    request: ReplayRequest, sides: tuple[Side, Side], show: Callable[[str], None], stop: Callable[[], bool]
+) -> Player:
+    """Read a capture and check that it can be replayed on both sides, before anything is measured.
+
+    Raises:
+        TraceError: The run cannot be replayed.
+        TargetError: A side cannot have the copies that a replay writes to.
+    """
+    run = captured(request.capture)
+    player = Player(run, request, json.loads(_core.captured(run.path)), show, stop)
+    if player.writes:
+        refuse_without_copies(sides)
+    return player
+
+
+def replay_both(player: Player, sides: tuple[Side, Side], dice: random.Random) -> Replays:
+    """Replay the capture on both sides at all speeds; what was replayed is kept if it ends early."""
+    turns: list[Turn] = []
+    gone: set[str] = set()
+    with Guardian() as guardian:
+        for speed in (1.0, *player.request.speeds):
+            count = TURNS_FIRST if speed == 1.0 else TURNS
+            for number in range(count):
+                order = [side for side in sides if side.name not in gone or speed == FASTEST]
+                dice.shuffle(order)
+                for side in order:
+                    player.show(f"replay at {words_of(speed)}, turn {number + 1} of {count}, {side.name} side")
+                    try:
+                        turns.append(player.play(side, speed, guardian))
+                    except StopAsked:
+                        return Replays(tuple(turns), player.capture, "it was stopped")
+                    except (TargetError, TraceError) as error:
+                        return Replays(tuple(turns), player.capture, error.message)
+            gone |= {side.name for side in sides if not any(kept_at(turns, side.name, speed))}
+    return Replays(tuple(turns), player.capture)
+
+
+def kept_at(turns: list[Turn] | tuple[Turn, ...], side: str, speed: float) -> list[bool]:
+    """Return for each turn of a side at a speed if it kept pace."""
+    return [turn.kept for turn in turns if turn.side == side and turn.speed == speed]
+
+
+def words_of(speed: float) -> str:
+    """Return a speed in words."""
+    if speed == FASTEST:
+        return "full speed"
+    return "its own speed" if speed == 1.0 else f"{speed:g} times its speed"
+
+
+def _with_options(database: Postgres, options: str) -> JsonObject:
+    connection = dict(database.conninfo())
+    connection["options"] = " ".join(part for part in (connection.get("options"), options) if part)
+    return connection

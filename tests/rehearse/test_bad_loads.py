@@ -1,0 +1,108 @@
+"""Loads that are not what they should be: a log cut in the middle, another time zone, another database, no tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from rehearsal_help import database, model_in
+
+from command_line import dbdyno
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+
+SHOP = (
+    "create table customers (id int primary key, name text); insert into customers values (1, 'a'), (2, 'b'); analyze"
+)
+LINE = (
+    "2026-11-20 1{}:00:0{}.000 {} [{}] me@{} LOG:  duration: 1 ms  statement: select name from customers where id = 1"
+)
+ROWS = "select (select sum(hashtext(c::text)) from customers c), (select count(*) from pg_database)"
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[EmbeddedPostgres]:
+    with EmbeddedPostgres() as running:
+        database(running, "shop", SHOP)
+        yield running
+
+
+def imported(folder: Path, text: str) -> Path:
+    """The capture that `trace import --log` makes of a log."""
+    log = folder / "postgresql.log"
+    log.write_text(text)
+    done = dbdyno("trace", "import", "--log", log, "--line-prefix", "%m [%p] %u@%d ", "--out", folder / "captured")
+    assert done.returncode in (0, 2), done.stdout + done.stderr
+    return folder / "captured"
+
+
+def rehearsed(engine: EmbeddedPostgres, load: Path, folder: Path, *changes: str) -> tuple[dict[str, object], str]:
+    """The model of a rehearsal on two copies, the new one with changes, and what was printed; neither copy changes."""
+    old, new = database(engine, "old", template="shop"), database(engine, "new", *changes, template="shop")
+    before = rows(old)
+    done = dbdyno("rehearse", old, new, "--load", load, "--for", "1s", "--out", folder / "runs")
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    assert rows(old) == before
+    return model_in(folder / "runs"), " ".join(done.stdout.split())
+
+
+def rows(where: str) -> object:
+    with psycopg.connect(where) as connection:
+        return connection.execute(ROWS).fetchone()
+
+
+def line(at: int, zone: str = "UTC", name: str = "shop") -> str:
+    return LINE.format(0, at, zone, 4711, name) + "\n"
+
+
+def test_a_log_that_was_cut_in_the_middle_is_rehearsed_as_far_as_it_goes(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    load = imported(tmp_path, line(1) + line(2) + line(3)[:-30])
+    model, _ = rehearsed(engine, load, tmp_path)
+    (row,) = model["statements"]  # type: ignore[misc]
+    assert row["text"].startswith("select name from customers where")
+    assert row["calls"] >= 2
+
+
+def test_a_log_of_another_time_zone_is_the_same_load(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    load = imported(tmp_path, line(1, "EST") + line(2, "EST"))
+    model, _ = rehearsed(engine, load, tmp_path)
+    assert [row["calls"] for row in model["statements"]] == [2]  # type: ignore[attr-defined]
+
+
+def test_a_capture_of_another_database_is_named_and_nothing_is_judged(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    load = imported(tmp_path, line(1, name="crm").replace("customers", "leads"))
+    model, said = rehearsed(engine, load, tmp_path)
+    assert model["verdict"]["decision"] == "no verdict"  # type: ignore[index]
+    assert 'Every statement fails on the old server, so there is nothing to compare: relation "leads"' in said
+    assert "check that OLD is a copy of the database that the load comes from" in said
+    assert "The capture is of database crm; its statements are executed in old." in model["load"]["notes"]  # type: ignore[index]
+
+
+def test_of_a_capture_of_several_databases_only_the_old_ones_sessions_are_taken(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    load = imported(tmp_path, line(1, name="old") + line(2, name="crm").replace("4711", "4712").replace("name", "mail"))
+    model, _ = rehearsed(engine, load, tmp_path)
+    assert len(model["statements"]) == 1  # type: ignore[arg-type]
+    assert "Sessions of other databases are left out: crm." in model["load"]["notes"]  # type: ignore[index]
+
+
+def test_a_target_without_the_table_says_which_lacks(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    load = imported(tmp_path, line(1) + line(2))
+    model, said = rehearsed(engine, load, tmp_path, "alter table customers rename to clients")
+    assert model["verdict"]["decision"] == "fails"  # type: ignore[index]
+    assert '42P01 relation "customers" does not exist' in said
+
+
+def test_a_capture_whose_end_is_missing_is_refused_with_the_reason(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    load = imported(tmp_path, line(1) + line(2))
+    for part in load.rglob("*.parquet"):
+        part.write_bytes(part.read_bytes()[:-40])
+    old = database(engine, "old", template="shop")
+    done = dbdyno("rehearse", old, "--change", "set jit = off", "--load", load, "--out", tmp_path / "runs")
+    assert done.returncode == 2
+    assert "parquet" in done.stderr.lower() and "Traceback" not in done.stderr
+    assert not (tmp_path / "runs").exists()
