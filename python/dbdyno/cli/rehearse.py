@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbdyno.cli.output import out_option, seed_option, show_line
+from dbdyno.cli.output import key_file_option, out_option, seed_option, show_line
 from dbdyno.cli.pages import analysis_options
+from dbdyno.cli.rehearse_load import LoadOptions, load_of
+from dbdyno.cli.snap.options import store_option
 
 if TYPE_CHECKING:
     from dbdyno.rehearse.side import Side
-    from dbdyno.rehearse.statement import Load
 
 FAILING = ("regression", "failure", "answer")
 _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
@@ -28,9 +29,13 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
 @click.option(
     "--load",
     required=True,
-    metavar="CAPTURE|statements",
-    help="A capture (trace proxy --binds, trace import --log), or 'statements': what pg_stat_statements of OLD holds.",
+    metavar="CAPTURE|LOGS|snap:FIRST..LAST|statements",
+    help="A capture (trace proxy --binds, trace import --log), server logs, snapshots, or 'statements': what"
+    " pg_stat_statements of OLD holds.",
 )
+@store_option
+@key_file_option
+@click.option("--privacy", is_flag=True, help="Keep no value of the load in the run, its page and what is printed.")
 @click.option(
     "--change",
     "changes",
@@ -68,6 +73,9 @@ def command(
     old: str,
     new: str | None,
     load: str,
+    store: Path,
+    key_file: Path | None,
+    privacy: bool,
     changes: tuple[str, ...],
     programs: str | None,
     length: str,
@@ -111,8 +119,8 @@ def command(
         budget = Budget(seconds, show, stopping.is_asked)
         with _sides(old, new, changes, programs, show, stopping.is_asked) as (before, after):
             for side in (before, after):
-                side.timeout_ms, side.stop = limit_ms, stopping.is_asked
-            given = _load(load, before, sets)
+                side.timeout_ms, side.stop, side.private = limit_ms, stopping.is_asked, privacy
+            given = load_of(LoadOptions(load, sets, store, key_file, privacy), before.server)
             request = Request(_title(before, after, changes), share, seed, out, changes)
             budget.start()
             try:
@@ -145,16 +153,6 @@ def _sides(
         opened = with_change(old, changes, show, stop)
     with opened as sides:
         yield sides
-
-
-def _load(load: str, old: Side, sets: int) -> Load:
-    if load == "statements":
-        from dbdyno.rehearse.load.server import load_of_server
-
-        return load_of_server(old.server, sets)
-    from dbdyno.rehearse.load.capture import load_of_capture
-
-    return load_of_capture(Path(load), old.server.libpq_parameters()["dbname"], sets)
 
 
 def _title(old: Side, new: Side, changes: tuple[str, ...]) -> str:

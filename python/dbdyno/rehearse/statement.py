@@ -82,7 +82,7 @@ class Load:
     """
 
     source: str
-    kind: Literal["capture", "statements"]
+    kind: Literal["capture", "snapshot", "statements"]
     statements: Sequence[Statement]
     notes: tuple[str, ...] = ()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import psycopg
@@ -23,6 +23,8 @@ from dbdyno.rehearse.load.parameters import (
 from dbdyno.rehearse.statement import Load, Origin, Parameters, Statement
 
 SAMPLES = 5
+Counted = tuple[str, int, int, str]
+"""A statement that a server has counted: its text, calls, time of all calls [ns], and the role."""
 _COUNTED = """
 select s.query, sum(s.calls)::bigint, (sum({time}) * 1e6)::bigint, coalesce(min(r.rolname)::text, '')
 from pg_stat_statements s left join pg_roles r on r.oid = s.userid
@@ -49,21 +51,32 @@ def load_of_server(server: Postgres, samples: int = SAMPLES) -> Load:
         TargetError: pg_stat_statements is missing, or nothing was counted.
     """
     with contextlib.closing(server.connect(statement_timeout_ms=60_000)) as conn:
-        rows = _counted(conn, server)
-        columns = column_statistics(conn)
-        statements, made = [], {"data": 0, "type": 0, "none": 0, "failed": 0}
-        for at, (text, calls, total_ns, user) in enumerate(rows, 1):
-            sent = sendable(text)
-            left_out = reason_left_out(sent) or ""
-            sets = [] if left_out else _samples(conn, sent, columns, samples)
-            if sets is None:
-                left_out = "the server does not accept its text as it was counted"
-            if not left_out or sets is None:
-                made[sets[0].origin if sets else "failed"] += 1
-            statements.append(
-                Statement(at, text, int(calls), int(total_ns), user=user, samples=tuple(sets or ()), left_out=left_out)
-            )
-    return Load(server.safe_dsn, "statements", statements, (_note(made),))
+        statements, note = with_made_values(conn, _counted(conn, server), samples)
+    return Load(server.safe_dsn, "statements", statements, (note,))
+
+
+def with_made_values(conn: Any, counted: Sequence[Counted], samples: int = SAMPLES) -> tuple[list[Statement], str]:
+    """Return counted statements with values from the statistics of a server, and a sentence on where these come from.
+
+    Args:
+        conn: A session at the server.
+        counted: The statements, the one with the most time first.
+        samples: Number of sets of values for each.
+    """
+    columns = column_statistics(conn)
+    statements, made = [], {"data": 0, "type": 0, "none": 0, "failed": 0}
+    for at, (text, calls, total_ns, user) in enumerate(counted, 1):
+        sent = sendable(text)
+        left_out = reason_left_out(sent) or ""
+        sets = [] if left_out else _samples(conn, sent, columns, samples)
+        if sets is None:
+            left_out = "the server does not accept its text as it was counted"
+        if not left_out or sets is None:
+            made[sets[0].origin if sets else "failed"] += 1
+        statements.append(
+            Statement(at, text, int(calls), int(total_ns), user=user, samples=tuple(sets or ()), left_out=left_out)
+        )
+    return statements, _note(made)
 
 
 def sendable(text: str) -> str:
@@ -85,7 +98,7 @@ def column_statistics(conn: Any) -> Columns:
     return found
 
 
-def _counted(conn: Any, server: Postgres) -> list[tuple[str, int, int, str]]:
+def _counted(conn: Any, server: Postgres) -> list[Counted]:
     time = "s.total_exec_time" if conn.info.server_version >= 130000 else "s.total_time"
     try:
         rows = conn.execute(_COUNTED.format(time=time).encode()).fetchall()
