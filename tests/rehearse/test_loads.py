@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 from rehearsal_help import SCHEMA, database, model_in, shop
 
 from command_line import dbdyno
@@ -20,6 +21,8 @@ from dbdyno.base.memory_folder import memory_folder
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.evidence.encryption import read_key
+from dbdyno.rehearse.load.logged import LoggedValues, logged_values
+from dbdyno.rehearse.load.server import with_made_values
 from dbdyno.rehearse.load.snapshot import load_of_snapshot
 from dbdyno.rehearse.privacy import hidden, hidden_message, hidden_plan
 from dbdyno.snapshot.store.folder import Store
@@ -236,3 +239,48 @@ def test_statements_of_snapshots_get_values_of_the_old_server(tmp_path: Path) ->
         assert (row["origin"], row["calls"]) == ("data", 40)
         unknown = dbdyno("rehearse", old, *words[:2], "--load", "snap:7", "--store", store)
         assert (unknown.returncode, "names no snapshot" in unknown.stderr) == (2, True), unknown.stderr
+
+
+TEXT = "select name from customers where id = $1"
+FORMS = {
+    "text": f"Query Text: {TEXT}\nQuery Parameters: $1 = '{{}}'\nIndex Scan  (cost=0.1 rows=1)",
+    "json": f'{{{{"Query Text": "{TEXT}", "Query Parameters": "$1 = \'{{}}\'", "Plan": {{{{}}}}}}}}',
+    "yaml": f'Query Text: "{TEXT}"\nQuery Parameters: "$1 = \'{{}}\'"\nPlan:\n  Node Type: "x"',
+    "xml": f"<explain><Query-Text>{TEXT}</Query-Text>"
+    "<Query-Parameters>$1 = '{}'</Query-Parameters><Plan></Plan></explain>",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_values_that_auto_explain_logged_are_read_from_each_of_its_formats(tmp_path: Path, form: str) -> None:
+    lines = []
+    for at, value in enumerate(("17", "18", "cut ...", "it''s")):
+        said = FORMS[form].format(value).replace("\n", "\n\t")
+        lines.append(f"2026-11-20 10:00:0{at}.000 CET [77] LOG:  duration: {at + 1}.000 ms  plan:\n\t{said}")
+    (tmp_path / "postgresql.log").write_text("\n".join(lines) + "\n")
+    found = logged_values([tmp_path]).of("select  name from customers where id = $1", 5)
+    assert [one.values for one in found] == [(b"17",), (b"18",), (b"it's",)]
+    assert [one.elapsed_ns for one in found] == [1_000_000, 2_000_000, 4_000_000]
+
+
+def test_logged_values_are_preferred_to_made_ones(engine: EmbeddedPostgres) -> None:
+    server = Postgres.open(make_conninfo("", **{**engine.conninfo(), "dbname": "shop"}))
+    values = LoggedValues()
+    for at in range(1000):
+        values.add("select name from customers where id = $1", f"$1 = '{at}'", at)
+    values.add("select count(*) from words where rank = 5", "", 1)
+    values.add("select city from customers where id = $1", "", 1)
+    counted = [
+        ("select name from customers where id = $1", 9, 900, ""),
+        ("select count(*) from words where rank = $1", 5, 50, ""),
+        ("select city from customers where id = $1", 5, 40, ""),
+    ]
+    with server.connect() as conn:
+        statements, note = with_made_values(conn, counted, 5, values)
+    first, second, third = (one.samples for one in statements)
+    assert [int(one.values[0] or 0) // 200 for one in first] == pytest.approx([0, 1, 2, 3, 4], abs=1), (
+        "by the quantiles of their time"
+    )
+    assert [(one.text, one.is_simple) for one in second] == [("select count(*) from words where rank = 5", True)]
+    assert {one.origin for one in third} == {"data"}, "a statement whose values were not logged gets made ones"
+    assert note.startswith("Parameters: 2 statements have values that were logged, 1 statements have values from")

@@ -33,6 +33,14 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     help="A capture (trace proxy --binds, trace import --log), server logs, snapshots, or 'statements': what"
     " pg_stat_statements of OLD holds.",
 )
+@click.option(
+    "--log",
+    "logs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Server logs whose values of auto_explain are preferred to made ones, for --load statements and snap:…",
+)
 @store_option
 @key_file_option
 @click.option("--privacy", is_flag=True, help="Keep no value of the load in the run, its page and what is printed.")
@@ -73,6 +81,7 @@ def command(
     old: str,
     new: str | None,
     load: str,
+    logs: tuple[Path, ...],
     store: Path,
     key_file: Path | None,
     privacy: bool,
@@ -120,7 +129,7 @@ def command(
         with _sides(old, new, changes, programs, show, stopping.is_asked) as (before, after):
             for side in (before, after):
                 side.timeout_ms, side.stop, side.private = limit_ms, stopping.is_asked, privacy
-            given = load_of(LoadOptions(load, sets, store, key_file, privacy), before.server)
+            given = load_of(LoadOptions(load, sets, store, key_file, privacy, logs), before.server)
             request = Request(_title(before, after, changes), share, seed, out, changes)
             budget.start()
             try:

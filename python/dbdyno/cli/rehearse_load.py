@@ -26,6 +26,7 @@ class LoadOptions:
         store: The store of snapshots.
         key_file: Key of an encrypted capture.
         privacy: Keep no value of the load in what is written.
+        logs: Server logs with values of auto_explain for statements that a server or snapshots have counted.
     """
 
     load: str
@@ -33,6 +34,7 @@ class LoadOptions:
     store: Path
     key_file: Path | None = None
     privacy: bool = False
+    logs: tuple[Path, ...] = ()
 
 
 def load_of(options: LoadOptions, old: Postgres) -> Load:
@@ -55,16 +57,10 @@ def _load(options: LoadOptions, old: Postgres) -> Load:
     is_capture = not named.startswith("snap:") and named != "statements" and not _is_store(path) and not _is_log(path)
     if options.key_file is not None and not is_capture:
         raise click.UsageError("--key-file is for a capture whose messages are encrypted")
-    if named == "statements":
-        from dbdyno.rehearse.load.server import load_of_server
-
-        return load_of_server(old, options.sets)
-    if named.startswith("snap:") or _is_store(path):
-        from dbdyno.rehearse.load.snapshot import load_of_snapshot
-        from dbdyno.snapshot.store.folder import Store
-
-        store, name = (options.store, named) if named.startswith("snap:") else (path, "snap:last")
-        return load_of_snapshot(Store(store), name, old, options.sets)
+    if named == "statements" or named.startswith("snap:") or _is_store(path):
+        return _counted(options, old)
+    if options.logs:
+        raise click.UsageError("--log gives values to counted statements: --load statements, --load snap:FIRST..LAST")
     from dbdyno.rehearse.load.capture import load_of_capture
 
     database = old.libpq_parameters()["dbname"]
@@ -73,6 +69,20 @@ def _load(options: LoadOptions, old: Postgres) -> Load:
     with _imported(path, privacy=options.privacy) as (folder, notes):
         found = load_of_capture(folder, database, options.sets)
     return replace(found, source=named, notes=(*found.notes, *notes))
+
+
+def _counted(options: LoadOptions, old: Postgres) -> Load:
+    from dbdyno.rehearse.load.logged import logged_values
+    from dbdyno.rehearse.load.server import load_of_server
+    from dbdyno.rehearse.load.snapshot import load_of_snapshot
+    from dbdyno.snapshot.store.folder import Store
+
+    logged = logged_values(options.logs) if options.logs else None
+    if options.load == "statements":
+        return load_of_server(old, options.sets, logged)
+    is_named = options.load.startswith("snap:")
+    store, name = (options.store, options.load) if is_named else (Path(options.load), "snap:last")
+    return load_of_snapshot(Store(store), name, old, options.sets, logged)
 
 
 def _is_store(path: Path) -> bool:

@@ -12,6 +12,7 @@ import psycopg
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.rehearse.effects import reason_left_out
+from dbdyno.rehearse.load.logged import LoggedValues
 from dbdyno.rehearse.load.parameters import (
     Columns,
     ColumnStatistics,
@@ -44,31 +45,35 @@ _TYPED_LITERAL = re.compile(r"\b(interval|date|timestamptz|timestamp|time|numeri
 _SQUASHED = re.compile(r"/\*\s*,\s*\.\.\.\s*\*/")
 
 
-def load_of_server(server: Postgres, samples: int = SAMPLES) -> Load:
-    """Return the statements that a server has counted, with made parameters.
+def load_of_server(server: Postgres, samples: int = SAMPLES, logged: LoggedValues | None = None) -> Load:
+    """Return the statements that a server has counted, with values that were logged, else made ones.
 
     Raises:
         TargetError: pg_stat_statements is missing, or nothing was counted.
     """
     with contextlib.closing(server.connect(statement_timeout_ms=60_000)) as conn:
-        statements, note = with_made_values(conn, _counted(conn, server), samples)
+        statements, note = with_made_values(conn, _counted(conn, server), samples, logged)
     return Load(server.safe_dsn, "statements", statements, (note,))
 
 
-def with_made_values(conn: Any, counted: Sequence[Counted], samples: int = SAMPLES) -> tuple[list[Statement], str]:
+def with_made_values(
+    conn: Any, counted: Sequence[Counted], samples: int = SAMPLES, logged: LoggedValues | None = None
+) -> tuple[list[Statement], str]:
     """Return counted statements with values from the statistics of a server, and a sentence on where these come from.
 
     Args:
         conn: A session at the server.
         counted: The statements, the one with the most time first.
         samples: Number of sets of values for each.
+        logged: Values that auto_explain logged, which are preferred.
     """
     columns = column_statistics(conn)
-    statements, made = [], {"data": 0, "type": 0, "none": 0, "failed": 0}
+    statements, made = [], dict.fromkeys(("captured", "data", "type", "none", "failed"), 0)
     for at, (text, calls, total_ns, user) in enumerate(counted, 1):
         sent = sendable(text)
         left_out = reason_left_out(sent) or ""
-        sets = [] if left_out else _samples(conn, sent, columns, samples)
+        seen = logged.of(text, samples) if logged is not None else ()
+        sets = [] if left_out else list(seen) or _samples(conn, sent, columns, samples)
         if sets is None:
             left_out = "the server does not accept its text as it was counted"
         if not left_out or sets is None:
@@ -159,8 +164,9 @@ def _types(conn: Any, text: str) -> list[int] | None:
 
 
 def _note(made: Mapping[str, int]) -> str:
+    logged = f"{made['captured']:,} statements have values that were logged, " if made["captured"] else ""
     words = (
-        f"Parameters: {made['data']:,} statements have values from the data, {made['type']:,} some made by type only,"
-        f" {made['none']:,} have none"
+        f"Parameters: {logged}{made['data']:,} statements have values from the data, {made['type']:,} some made by type"
+        f" only, {made['none']:,} have none"
     )
     return words + (f"; {made['failed']:,} cannot be executed as they were counted." if made["failed"] else ".")

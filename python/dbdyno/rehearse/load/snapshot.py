@@ -14,6 +14,7 @@ from typing import Any
 from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.evidence.memory import for_files
+from dbdyno.rehearse.load.logged import LoggedValues
 from dbdyno.rehearse.load.server import SAMPLES, Counted, with_made_values
 from dbdyno.rehearse.statement import Load
 from dbdyno.snapshot.engines.postgres.facts import is_ours
@@ -27,7 +28,9 @@ Counters = list[tuple[int, int, int, float, float]]
 """Role, database, identifier, calls and time [ms] of each statement."""
 
 
-def load_of_snapshot(store: Store, name: str, server: Postgres, samples: int = SAMPLES) -> Load:
+def load_of_snapshot(
+    store: Store, name: str, server: Postgres, samples: int = SAMPLES, logged: LoggedValues | None = None
+) -> Load:
     """Return the statements that a snapshot or a period of snapshots has counted, with made parameters.
 
     Args:
@@ -35,6 +38,7 @@ def load_of_snapshot(store: Store, name: str, server: Postgres, samples: int = S
         name: `snap:FIRST..LAST`, a baseline (`snap:monday`), or a single snapshot (`snap:12`, `snap:last`).
         server: The old server, whose statistics give the values.
         samples: Number of sets of values for each statement.
+        logged: Values that auto_explain logged, which are preferred.
 
     Raises:
         SnapshotError: The name names no snapshots, or these have no statements of the database.
@@ -47,7 +51,7 @@ def load_of_snapshot(store: Store, name: str, server: Postgres, samples: int = S
     if not counted:
         raise SnapshotError("has no text of a statement", where=f"{store.folder}: {name}", next_step=_NEXT)
     with contextlib.closing(server.connect(statement_timeout_ms=60_000)) as conn:
-        statements, note = with_made_values(conn, counted, samples)
+        statements, note = with_made_values(conn, counted, samples, logged)
     return Load(f"{name} of {last.target}", "snapshot", statements, (note, *notes, *more))
 
 
