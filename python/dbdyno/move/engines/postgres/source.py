@@ -18,6 +18,7 @@ from psycopg import sql
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.columns import TYPES_SQL, Column, Described, typed
+from dbdyno.move.engines.postgres.mask_sql import masked_sql
 from dbdyno.move.engines.postgres.sql import whole
 from dbdyno.move.reading.splits import Chunk, Relation
 
@@ -352,7 +353,8 @@ def select_sql(
     """Return the SELECT statement that reads the blocks `start` (included) to `before` (excluded) of a table."""
     alias = sql.Identifier(table.name)
     chosen = sql.SQL(", ").join(
-        sql.SQL("{}.{}::pg_catalog.text" if one.cast else "{}.{}").format(alias, sql.Identifier(one.name))
+        _masked(sql.SQL("{}.{}").format(alias, sql.Identifier(one.name)), one)
+        + sql.SQL("::pg_catalog.text" if one.cast else "")
         for one in table.columns
     )
     if table.partition is not None:
@@ -374,6 +376,13 @@ def select_sql(
     place = sql.Identifier(relation.schema, relation.name)
     text = sql.SQL("select {} from {}{} as {}{}")
     return text.format(chosen, only, place, alias, where).as_string(conn)
+
+
+def _masked(value: sql.Composable, column: Column) -> sql.Composable:
+    if not column.mask:
+        return value
+    # The type of an extension has no form that all servers share; of those that can be masked there is one.
+    return masked_sql(value, column.wire or "citext", column.pg_type, column.mask)
 
 
 def failure(error: psycopg.Error, where: str) -> MoveError:
