@@ -18,12 +18,15 @@ from rehearsal_help import SCHEMA, database, model_in, shop
 from command_line import dbdyno
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.memory_folder import memory_folder
+from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.evidence.encryption import read_key
+from dbdyno.move.database.masks import read_masks
 from dbdyno.rehearse.load.logged import LoggedValues, logged_values
 from dbdyno.rehearse.load.server import with_made_values
 from dbdyno.rehearse.load.snapshot import load_of_snapshot
+from dbdyno.rehearse.masked import effect_of
 from dbdyno.rehearse.privacy import hidden, hidden_message, hidden_plan
 from dbdyno.snapshot.store.folder import Store
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, proxying
@@ -284,3 +287,56 @@ def test_logged_values_are_preferred_to_made_ones(engine: EmbeddedPostgres) -> N
     assert [(one.text, one.is_simple) for one in second] == [("select count(*) from words where rank = 5", True)]
     assert {one.origin for one in third} == {"data"}, "a statement whose values were not logged gets made ones"
     assert note.startswith("Parameters: 2 statements have values that were logged, 1 statements have values from")
+
+
+MASKED = read_masks(["people.email = hash", "app.visits.who = hash"])
+
+
+@pytest.mark.parametrize(
+    ("text", "effect"),
+    [
+        ("select name from people where lower(email) = lower($1)", "looks for a value of people.email"),
+        ("select 1 from people p join app.visits v on v.who = p.email", "may return people.email"),
+        ("select 1 from people p join app.visits v on v.who = p.email where v.who like ?", "for a value of visits.who"),
+        ("update people set email = $1 where id = $2", "may return people.email"),
+        ("select id from people order by email", "may return people.email"),
+        ("select * from people where id in (?, ?)", "may return people.email"),
+        ("select * from mails where id = $1", "reads mails, a view of people.email"),
+        ("select id from people where id = $1", ""),
+        ("select email from customers where email = $1", ""),
+        ("select email from ((", "cannot be parsed, and may look for people.email"),
+    ],
+)
+def test_a_masked_copy_leaves_out_statements_that_look_for_its_values(text: str, effect: str) -> None:
+    left_out, uncompared = effect_of(text, MASKED, {"mails": "people.email"})
+    assert effect in (left_out or uncompared) and bool(effect) == bool(left_out or uncompared)
+    assert bool(left_out) == ("look" in effect)
+
+
+def test_a_new_server_can_have_a_masked_copy(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    old, _ = people(engine)
+    with psycopg.connect(old, autocommit=True) as connection:
+        connection.execute("create view mails as select id, email from people")
+    with proxying(ProxyOptions("127.0.0.1:0", ("127.0.0.1", engine.port), binds=True), tmp_path / "captured") as it:
+        way = {**engine.tcp_conninfo(), "host": "127.0.0.1", "port": it.address.rpartition(":")[2]}
+        with psycopg.connect(**{**way, "sslmode": "disable", "dbname": "people_old"}, autocommit=True) as connection:
+            for at in range(1, 4):
+                connection.execute("select * from people where id = %s", [at])
+                connection.execute("select email from mails where id = %s", [at])
+                connection.execute("select name from people where id = %s", [at])
+                connection.execute("select name from people where email = 'miller@example.org'")
+    bindir = find_binaries(dict(os.environ)).bindir
+    words = ("--new", f"bindir={bindir}", "--mask", "people.email = hash", "--load", tmp_path / "captured")
+    done = dbdyno("rehearse", old, *words, "--for", "4s", "--out", tmp_path / "runs")
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    model = model_in(tmp_path / "runs")
+    assert "The new side is masked: people.email = hash." in model["load"]["notes"]
+    assert not [row for row in model["statements"] if row["decision"] in ("fails", "differs")], "no false alarm"
+    answers = {row["text"]: row["answers"] for row in model["statements"]}
+    assert "may return people.email" in answers["select * from people where id = $1"]
+    assert "a view of people.email" in answers["select email from mails where id = $1"]
+    assert answers["select name from people where id = $1"] == ""
+    (left,) = model["left_out"]
+    assert left["reason"] == "it looks for a value of people.email, which is masked on the new side"
+    refused = dbdyno("rehearse", old, old, *words[2:])
+    assert (refused.returncode, "--mask is for the copy that --new makes" in refused.stderr) == (2, True)

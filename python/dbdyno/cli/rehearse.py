@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.cli.mask_option import mask_option
 from dbdyno.cli.output import key_file_option, out_option, seed_option, show_line
 from dbdyno.cli.pages import analysis_options
 from dbdyno.cli.rehearse_load import LoadOptions, load_of
 from dbdyno.cli.snap.options import store_option
 
 if TYPE_CHECKING:
+    from dbdyno.move.database.masks import Mask
     from dbdyno.rehearse.side import Side
 
 FAILING = ("regression", "failure", "answer")
@@ -57,6 +59,7 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     metavar="bindir=DIR|version=N",
     help="Make the new side: a server of these programs with OLD's settings and a copy of its database.",
 )
+@mask_option
 @click.option("--for", "length", default="2min", show_default=True, metavar="TIME", help="Stop after this time.")
 @click.option("--threshold", default="10%", show_default=True, help="Slowdown from which on a statement counts.")
 @click.option("--sets", default=5, show_default=True, type=click.IntRange(1, 20), help="Sets of values by statement.")
@@ -87,6 +90,7 @@ def command(
     privacy: bool,
     changes: tuple[str, ...],
     programs: str | None,
+    masks: tuple[str, ...],
     length: str,
     threshold: str,
     sets: int,
@@ -112,6 +116,7 @@ def command(
     """
     from dbdyno.base.signals import Interrupted, Stopping
     from dbdyno.cli.compare import form_asked
+    from dbdyno.move.database.masks import read_masks
     from dbdyno.rehearse.job import carry_out
     from dbdyno.rehearse.rehearsal import Budget
     from dbdyno.rehearse.request import Request
@@ -120,16 +125,18 @@ def command(
     form_asked(form, output)
     if sum(map(bool, (new, changes, programs))) != 1:
         raise click.UsageError("give one of NEW, --change and --new, so that there are two sides to compare")
-    share = _share(threshold)
+    if masks and not programs:
+        raise click.UsageError("--mask is for the copy that --new makes")
+    share, masked = _share(threshold), read_masks(masks)
     seconds, limit_ms = length_ns(length, "--for") / 1e9, length_ns(timeout, "--timeout") // 1_000_000
     seed = secrets.randbelow(10**9) if seed is None else seed
     with Stopping() as stopping:
         show = _show if sys.stderr.isatty() else _quiet
         budget = Budget(seconds, show, stopping.is_asked)
-        with _sides(old, new, changes, programs, show, stopping.is_asked) as (before, after):
+        with _sides(old, new, changes, programs, show, stopping.is_asked, masked) as (before, after):
             for side in (before, after):
                 side.timeout_ms, side.stop, side.private = limit_ms, stopping.is_asked, privacy
-            given = load_of(LoadOptions(load, sets, store, key_file, privacy, logs), before.server)
+            given = load_of(LoadOptions(load, sets, store, key_file, privacy, logs, masked), before.server)
             request = Request(_title(before, after, changes), share, seed, out, changes)
             budget.start()
             try:
@@ -151,13 +158,14 @@ def _sides(
     programs: str | None,
     show: Callable[[str], None],
     stop: Callable[[], bool],
+    masks: Sequence[Mask],
 ) -> Iterator[tuple[Side, Side]]:
     from dbdyno.rehearse.sides import two_servers, with_change, with_new_server
 
     if new is not None:
         opened = two_servers(old, new)
     elif programs is not None:
-        opened = with_new_server(old, programs, show)
+        opened = with_new_server(old, programs, show, masks)
     else:
         opened = with_change(old, changes, show, stop)
     with opened as sides:

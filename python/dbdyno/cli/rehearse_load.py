@@ -13,6 +13,7 @@ import click
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.database.masks import Mask
     from dbdyno.rehearse.statement import Load
 
 
@@ -27,6 +28,7 @@ class LoadOptions:
         key_file: Key of an encrypted capture.
         privacy: Keep no value of the load in what is written.
         logs: Server logs with values of auto_explain for statements that a server or snapshots have counted.
+        masks: Columns that are masked on the new side.
     """
 
     load: str
@@ -35,6 +37,7 @@ class LoadOptions:
     key_file: Path | None = None
     privacy: bool = False
     logs: tuple[Path, ...] = ()
+    masks: tuple[Mask, ...] = ()
 
 
 def load_of(options: LoadOptions, old: Postgres) -> Load:
@@ -46,9 +49,12 @@ def load_of(options: LoadOptions, old: Postgres) -> Load:
         TargetError: The old server has counted none.
         EvidenceError: The evidence cannot be read.
     """
+    from dbdyno.rehearse.masked import masked_load
     from dbdyno.rehearse.privacy import hidden_load
 
     found = _load(options, old)
+    if options.masks:
+        found = masked_load(found, options.masks, old)
     return hidden_load(found) if options.privacy else found
 
 
