@@ -3,7 +3,7 @@
     load_of_snapshot(Store(Path("snaps")), "snap:1..12", server)   # counted between two snapshots
     load_of_snapshot(Store(Path("snaps")), "snap:last", server)    # counted since the last reset
 
-Snapshots hold the texts of the statements that are first in some order; the share of the others is told.
+Snapshots hold the texts of the statements that are first in some order; a note has the share of the others.
 """
 
 from __future__ import annotations
