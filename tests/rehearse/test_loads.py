@@ -297,7 +297,10 @@ MASKED = read_masks(["people.email = hash", "app.visits.who = hash"])
     [
         ("select name from people where lower(email) = lower($1)", "looks for a value of people.email"),
         ("select 1 from people p join app.visits v on v.who = p.email", "may return people.email"),
-        ("select 1 from people p join app.visits v on v.who = p.email where v.who like ?", "looks for a value of visits.who"),
+        (
+            "select 1 from people p join app.visits v on v.who = p.email where v.who like ?",
+            "looks for a value of visits.who",
+        ),
         ("update people set email = $1 where id = $2", "may return people.email"),
         ("select id from people order by email", "may return people.email"),
         ("select * from people where id in (?, ?)", "may return people.email"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.cli.log_options import logs_option
 from dbdyno.cli.mask_option import mask_option
 from dbdyno.cli.output import key_file_option, out_option, seed_option, show_line
 from dbdyno.cli.pages import analysis_options
@@ -35,14 +36,7 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     help="A capture (trace proxy --binds, trace import --log), server logs, snapshots, or 'statements': what"
     " pg_stat_statements of OLD holds.",
 )
-@click.option(
-    "--log",
-    "logs",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Server logs whose values of auto_explain are preferred to made ones, for --load statements and snap:…",
-)
+@logs_option("Server logs whose values of auto_explain are preferred to made ones, for --load statements and snap:…")
 @store_option
 @key_file_option
 @click.option("--privacy", is_flag=True, help="Keep no value of the load in the run, its page and what is printed.")

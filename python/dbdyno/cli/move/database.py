@@ -158,7 +158,7 @@ def _show_plan(source: str, to: str, form: str | None, masks: Sequence[Mask]) ->
 
 def refuse_elsewhere(rest: Mapping[str, Any]) -> None:
     """Raise `click.UsageError` for --format or --mask without --database."""
-    if rest["masks"]:
+    if rest.get("masks"):
         raise click.UsageError("--mask is for --database")
     if rest["form"] is not None:
         raise click.UsageError("--format is for --database; `dbdyno move status JOB` has other forms")

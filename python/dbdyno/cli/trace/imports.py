@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from dbdyno.base.errors import TraceError
-from dbdyno.cli.log_options import log_options, zone_of
+from dbdyno.cli.log_options import log_options, logs_option, zone_of
 from dbdyno.cli.output import key_file_option, share_option
 from dbdyno.cli.trace.options import (
     end_with,
@@ -24,14 +24,9 @@ from dbdyno.evidence.manifest import Section
 
 @click.command("import")
 @click.argument("files", nargs=-1, metavar="FILES")
-@click.option(
-    "--log",
-    "logs",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="PostgreSQL's server logs, for `trace replay`: csvlog, jsonlog, text, syslog, JSON of a log service, plain or"
-    " .gz. A file, a folder or a quoted pattern; FILES are logs, too.",
+@logs_option(
+    "PostgreSQL's server logs, for `trace replay`: csvlog, jsonlog, text, syslog, JSON of a log service, plain or .gz."
+    " A file, a folder or a quoted pattern; FILES are logs, too."
 )
 @click.option(
     "--out",
