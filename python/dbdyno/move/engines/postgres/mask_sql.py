@@ -29,9 +29,13 @@ METHODS: dict[str, tuple[str, ...] | None] = {
 """Types that each method is for; None for all."""
 _KEY = f"current_setting('{SETTING}')"
 _DIGEST = f"sha256(convert_to({_KEY} || {{text}}, getdatabaseencoding()))"
-_KEPT = """(select coalesce(string_agg(case when c ~ '[0-9]' then chr(48 + b % 10)
- when c <> lower(c) then chr(65 + b % 26) when c ~ '[[:alpha:]]' then chr(97 + b % 26) else c end, '' order by i), '')
- from {digest} h, regexp_split_to_table({text}, '') with ordinality s(c, i), get_byte(h, (i % 32)::int4) b)"""
+_KEPT = """(select coalesce(string_agg(case
+ when c collate "C" between '0' and '9' then chr(48 + get_byte(h, (i % 32)::int4) % 10)
+ when c collate "C" between 'a' and 'z' then chr(97 + get_byte(h, (i % 32)::int4) % 26)
+ when c collate "C" between 'A' and 'Z' then chr(65 + get_byte(h, (i % 32)::int4) % 26)
+ when c collate "C" > '~' and c ~ '[[:alpha:]]' then chr(97 + get_byte(h, (i % 32)::int4) % 26)
+ else c end, '' order by i), '')
+ from (select {digest} as h offset 0) v, unnest(string_to_array({text}, null)) with ordinality s(c, i))"""
 
 
 def masked_sql(value: sql.Composable, base: str, pg_type: str, method: str) -> sql.Composable:
