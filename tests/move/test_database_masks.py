@@ -163,6 +163,7 @@ def test_a_mask_that_is_refused_leaves_nothing(people: Databases) -> None:
         done = people.move(*words(("people.email = hash",)), *more)
         assert (done.returncode, "both sides need the same mask" in done.stderr) == (2, True), done.stdout + done.stderr
         assert "next: mask the column of the other table" in done.stderr
+        assert not people.job.exists()
         assert people.rows(people.target, "select to_regnamespace('dbdyno_move'), to_regnamespace('app')") == [
             (None, None)
         ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbdyno.cli.log_options import logs_option
+from dbdyno.cli.log_options import log_options, logs_option, zone_of
 from dbdyno.cli.mask_option import mask_option
 from dbdyno.cli.output import key_file_option, out_option, seed_option, show_line
 from dbdyno.cli.pages import analysis_options
@@ -37,6 +37,7 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     " pg_stat_statements of OLD holds.",
 )
 @logs_option("Server logs whose values of auto_explain are preferred to made ones, for --load statements and snap:…")
+@log_options
 @store_option
 @key_file_option
 @click.option("--privacy", is_flag=True, help="Keep no value of the load in the run, its page and what is printed.")
@@ -79,6 +80,8 @@ def command(
     new: str | None,
     load: str,
     logs: tuple[Path, ...],
+    line_prefix: str | None,
+    timezone: str | None,
     store: Path,
     key_file: Path | None,
     privacy: bool,
@@ -122,6 +125,7 @@ def command(
     if masks and not programs:
         raise click.UsageError("--mask is for the copy that --new makes")
     share, masked = _share(threshold), read_masks(masks)
+    options = LoadOptions(load, sets, store, key_file, privacy, logs, masked, line_prefix, zone_of(timezone))
     seconds, limit_ms = length_ns(length, "--for") / 1e9, length_ns(timeout, "--timeout") // 1_000_000
     seed = secrets.randbelow(10**9) if seed is None else seed
     with Stopping() as stopping:
@@ -130,7 +134,7 @@ def command(
         with _sides(old, new, changes, programs, show, stopping.is_asked, masked) as (before, after):
             for side in (before, after):
                 side.timeout_ms, side.stop, side.private = limit_ms, stopping.is_asked, privacy
-            given = load_of(LoadOptions(load, sets, store, key_file, privacy, logs, masked), before.server)
+            given = load_of(options, before.server)
             request = Request(_title(before, after, changes), share, seed, out, changes)
             budget.start()
             try:

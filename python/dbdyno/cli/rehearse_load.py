@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.database.masks import Mask
     from dbdyno.rehearse.statement import Load
@@ -29,6 +31,8 @@ class LoadOptions:
         privacy: Keep no value of the load in what is written.
         logs: Server logs with values of auto_explain for statements that a server or snapshots have counted.
         masks: Columns that are masked on the new side.
+        line_prefix: log_line_prefix of text logs; None to find it.
+        zone: Time zone of the logs.
     """
 
     load: str
@@ -38,6 +42,8 @@ class LoadOptions:
     privacy: bool = False
     logs: tuple[Path, ...] = ()
     masks: tuple[Mask, ...] = ()
+    line_prefix: str | None = None
+    zone: ZoneInfo | None = None
 
 
 def load_of(options: LoadOptions, old: Postgres) -> Load:
@@ -72,7 +78,7 @@ def _load(options: LoadOptions, old: Postgres) -> Load:
     database = old.libpq_parameters()["dbname"]
     if is_capture:
         return load_of_capture(path, database, options.sets, options.key_file)
-    with _imported(path, privacy=options.privacy) as (folder, notes):
+    with _imported(path, options) as (folder, notes):
         found = load_of_capture(folder, database, options.sets)
     return replace(found, source=named, notes=(*found.notes, *notes))
 
@@ -83,7 +89,7 @@ def _counted(options: LoadOptions, old: Postgres) -> Load:
     from dbdyno.rehearse.load.snapshot import load_of_snapshot
     from dbdyno.snapshot.store.folder import Store
 
-    logged = logged_values(options.logs) if options.logs else None
+    logged = logged_values(options.logs, options.line_prefix) if options.logs else None
     if options.load == "statements":
         return load_of_server(old, options.sets, logged)
     is_named = options.load.startswith("snap:")
@@ -104,14 +110,14 @@ def _is_log(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _imported(path: Path, *, privacy: bool) -> Iterator[tuple[Path, list[str]]]:
+def _imported(path: Path, options: LoadOptions) -> Iterator[tuple[Path, list[str]]]:
     """Yield a capture made from server logs, in memory if no value may be on a disk, and notes on what it lacks."""
     from dbdyno.base.memory_folder import memory_folder
     from dbdyno.snapshot.plans.log_files import recognized
     from dbdyno.trace.proxy.log_import import import_logs
 
-    sources = recognized([path], prefix=None, zone=None)
-    place = memory_folder() if privacy else tempfile.TemporaryDirectory(prefix="dbdyno-rehearse-")
+    sources = recognized([path], prefix=options.line_prefix, zone=options.zone)
+    place = memory_folder() if options.privacy else tempfile.TemporaryDirectory(prefix="dbdyno-rehearse-")
     with place as made:
         folder = Path(made) / "capture"
         done = import_logs(sources, folder)

@@ -13,7 +13,6 @@ from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database import finishing, large_objects, rows, schema
 from dbdyno.move.database.archive import Entry, digest
 from dbdyno.move.database.inventory import Facts, Inventory, extensions_of, facts_of
-from dbdyno.move.database.masks import Mask, mask
 from dbdyno.move.database.target import LARGE_OBJECTS_DONE, entries_in, job_in, place_of
 from dbdyno.move.database.work import ARCHIVE, STATISTICS, Job
 from dbdyno.move.engines.postgres.source import Snapshot
@@ -31,20 +30,14 @@ def write_plan(
     conn: psycopg.Connection[Any],
     job: str,
     how: str,
-    masks: Sequence[Mask] = (),
 ) -> None:
-    """Dump the schema in the snapshot, and write the plan; the target is not touched.
-
-    Raises:
-        MoveError: pg_dump failed, or a column cannot be masked.
-    """
-    inventory, mask_notes = mask(snapshot, inventory, masks)
+    """Dump the schema in the snapshot, and write the plan; the target is not touched."""
     ledger, place = work.ledger, work.ledger.folder / INNER
     entries = schema.take_schema(source, work.programs, place / ARCHIVE, job, snapshot.id)
     archives = {ARCHIVE: digest(place / ARCHIVE)}
     here = facts_of(conn)
     # Statistics hold values of the source: the target's own are made of what is masked.
-    if finishing.can_carry(work.programs, here.major) and not masks:
+    if finishing.can_carry(work.programs, here.major) and not inventory.masks:
         finishing.take_statistics(source, work.programs, place / STATISTICS, job, snapshot.id)
         archives[STATISTICS] = digest(place / STATISTICS)
     owners = {one.owner for one in entries if one.owner}
@@ -54,8 +47,7 @@ def write_plan(
         "encoding": rows.encoding_of(inventory.facts.encoding, here.encoding),
         "roles": sorted(owners | set(inventory.roles)),
         "kept": sorted(extensions_of(conn)),
-        "notes": [*_notes(inventory, here, entries), *mask_notes],
-        "masks": [one.words for one in masks],
+        "notes": [*_notes(inventory, here, entries), *inventory.mask_notes],
     }
     into = {
         "table": EACH,

@@ -155,6 +155,10 @@ class Inventory:
     """Versions of extensions by name."""
     own: tuple[str, ...]
     """What belongs to the database itself, as text."""
+    masks: tuple[str, ...] = ()
+    """Columns that are masked, with the method, as the user wrote them."""
+    mask_notes: tuple[str, ...] = ()
+    """What may not arrive because of the masks, as sentences."""
 
     def sizes(self) -> JsonObject:
         """Return everything but the tables as JSON, for the plan."""
@@ -165,6 +169,7 @@ class Inventory:
             "roles": list(self.roles),
             "extensions": self.extensions,
             "own": list(self.own),
+            "masks": list(self.masks),
         }
 
 

@@ -27,7 +27,7 @@ from dbdyno.move.database import rows, schema
 from dbdyno.move.database.closing import conclude, finish
 from dbdyno.move.database.filling import fill, write_plan
 from dbdyno.move.database.inventory import Facts, take_all
-from dbdyno.move.database.masks import Mask, read_masks
+from dbdyno.move.database.masks import Mask, mask, read_masks
 from dbdyno.move.database.programs import Programs, find_programs
 from dbdyno.move.database.result import Moved
 from dbdyno.move.database.target import (
@@ -86,11 +86,12 @@ def move_database(
         say(f"job {job}; to end it from the database's side: {ENDING_SQL.format(application(job))}")
         snapshot, inventory = take_all(source, job)
         with snapshot:
+            inventory = mask(snapshot, inventory, masks)
             ledger = Ledger.create(folder(), {"status": "running", "snapshots": []})
             work = Job(target, ledger, programs, how, say, meter, level, {})
             with ledger.held():
                 try:
-                    write_plan(work, source, snapshot, inventory, conn, job, "begun", masks)
+                    write_plan(work, source, snapshot, inventory, conn, job, "begun")
                 except BaseException:
                     ledger.discard()
                     raise
@@ -166,8 +167,8 @@ def resume_database(
         snapshot, inventory = take_all(opened, job)
         with snapshot:
             ledger.forget()
-            masks = read_masks(database.get("masks", ()))
-            write_plan(work, opened, snapshot, inventory, conn, job, "restarted", masks)
+            inventory = mask(snapshot, inventory, read_masks(database.get("masks", ())))
+            write_plan(work, opened, snapshot, inventory, conn, job, "restarted")
             with held(opened, snapshot, ledger, hold):
                 fill(work, opened, snapshot, conn)
         return finish(work, conn)

@@ -114,8 +114,8 @@ def read_masks(given: Iterable[str]) -> tuple[Mask, ...]:
     return tuple(masks.values())
 
 
-def mask(snapshot: Snapshot, inventory: Inventory, masks: Sequence[Mask]) -> tuple[Inventory, list[str]]:
-    """Return the inventory with masked columns, and sentences on what may not arrive because of them.
+def mask(snapshot: Snapshot, inventory: Inventory, masks: Sequence[Mask]) -> Inventory:
+    """Return the inventory with masked columns, and with sentences on what may not arrive because of them.
 
     The snapshot's tables are masked, too.
 
@@ -143,7 +143,8 @@ def mask(snapshot: Snapshot, inventory: Inventory, masks: Sequence[Mask]) -> tup
     if masks and inventory.facts.large_objects:
         notes.append("large objects are copied as they are: a mask is for columns")
     snapshot.tables = list(tables)
-    return replace(inventory, tables=tables), notes
+    words = tuple(one.words for one in masks)
+    return replace(inventory, tables=tables, masks=words, mask_notes=tuple(notes))
 
 
 def _folded(name: str) -> str:

@@ -96,9 +96,8 @@ def planned(
         MoveError: The source cannot be read, or a column cannot be masked.
     """
     snapshot, inventory = take_all(source, job)
-    masks = tuple(masks)
     with snapshot:
-        inventory, notes = mask(snapshot, inventory, masks)
+        inventory = mask(snapshot, inventory, tuple(masks))
         entries = schema.take_schema(source, programs, folder / "schema.dump", job, snapshot.id)
     owners = {one.owner for one in entries if one.owner} | set(inventory.roles)
     info = conn.info
@@ -113,6 +112,6 @@ def planned(
         objects=counts_of(entries),
         lacking_roles=tuple(sorted(owners - roles_of(conn))),
         carries_statistics=finishing.can_carry(programs, facts_of(conn).major) and not masks,
-        masks=tuple(one.words for one in masks),
-        notes=tuple(notes),
+        masks=inventory.masks,
+        notes=inventory.mask_notes,
     )

@@ -70,8 +70,10 @@ class LoggedValues:
         return tuple(kept[(2 * at + 1) * len(kept) // (2 * chosen)] for at in range(chosen))
 
 
-def logged_values(paths: Sequence[Path]) -> LoggedValues:
+def logged_values(paths: Sequence[Path], prefix: str | None = None) -> LoggedValues:
     """Return the executions of which auto_explain logged plans, in files, folders and patterns.
+
+    `prefix` is the server's log_line_prefix for text logs, None to find it.
 
     Raises:
         SnapshotError: A named log cannot be read.
@@ -79,7 +81,7 @@ def logged_values(paths: Sequence[Path]) -> LoggedValues:
     values = LoggedValues()
     clock = Clock(ZoneInfo("UTC"))
     for source in logs(paths, []):
-        for entry in entries(source, clock):
+        for entry in entries(source, clock, prefix):
             found = DURATION.match(entry.message[:4096])
             if found is None or found[2] != "plan:":
                 continue
