@@ -56,6 +56,13 @@ seed_option = click.option(
     help="Seed of everything drawn, the order of arms too; replays a run's.",
 )
 
+key_file_option = click.option(
+    "--key-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Key of a capture whose messages are encrypted: 32 random bytes in base64.",
+)
+
 share_option = click.option(
     "--share",
     is_flag=True,

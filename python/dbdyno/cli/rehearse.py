@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbdyno.cli.output import out_option, seed_option, show_line
+from dbdyno.cli.log_options import log_options, logs_option, zone_of
+from dbdyno.cli.mask_option import mask_option
+from dbdyno.cli.output import key_file_option, out_option, seed_option, show_line
 from dbdyno.cli.pages import analysis_options
+from dbdyno.cli.rehearse_load import LoadOptions, is_capture, load_of
+from dbdyno.cli.snap.options import store_option
 
 if TYPE_CHECKING:
+    from dbdyno.move.database.masks import Mask
     from dbdyno.rehearse.request import ReplayRequest
     from dbdyno.rehearse.side import Side
-    from dbdyno.rehearse.statement import Load
 
 FAILING = ("regression", "failure", "answer")
 _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
@@ -30,9 +34,15 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
 @click.option(
     "--load",
     required=True,
-    metavar="CAPTURE|statements",
-    help="A capture (trace proxy --binds, trace import --log), or 'statements': what pg_stat_statements of OLD holds.",
+    metavar="CAPTURE|LOGS|snap:FIRST..LAST|statements",
+    help="A capture (trace proxy --binds, trace import --log), server logs, snapshots, or 'statements': what"
+    " pg_stat_statements of OLD holds.",
 )
+@logs_option("Server logs whose values of auto_explain are preferred to made ones, for --load statements and snap:…")
+@log_options
+@store_option
+@key_file_option
+@click.option("--privacy", is_flag=True, help="Keep no value of the load in the run, its page and what is printed.")
 @click.option(
     "--change",
     "changes",
@@ -51,6 +61,7 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     metavar="copy=DIR|link=DIR",
     help="With --new: make its data by pg_upgrade of this data folder, which is used up; no server may run on it.",
 )
+@mask_option
 @click.option("--for", "length", default="2min", show_default=True, metavar="TIME", help="Stop after this time.")
 @click.option(
     "--replay",
@@ -88,9 +99,16 @@ def command(
     old: str,
     new: str | None,
     load: str,
+    logs: tuple[Path, ...],
+    line_prefix: str | None,
+    timezone: str | None,
+    store: Path,
+    key_file: Path | None,
+    privacy: bool,
     changes: tuple[str, ...],
     programs: str | None,
     upgrade: str | None,
+    masks: tuple[str, ...],
     length: str,
     replay: str | None,
     speeds: str | None,
@@ -120,6 +138,7 @@ def command(
     """
     from dbdyno.base.signals import Interrupted, Stopping
     from dbdyno.cli.compare import form_asked
+    from dbdyno.move.database.masks import read_masks
     from dbdyno.rehearse.job import carry_out
     from dbdyno.rehearse.rehearsal import Budget
     from dbdyno.rehearse.request import Request
@@ -130,17 +149,20 @@ def command(
         raise click.UsageError("give one of NEW, --change and --new, so that there are two sides to compare")
     if upgrade and not programs:
         raise click.UsageError("--upgrade makes the data of the server that --new names: give both")
-    share = _share(threshold)
+    if masks and not programs:
+        raise click.UsageError("--mask is for the copy that --new makes")
+    share, masked = _share(threshold), read_masks(masks)
+    options = LoadOptions(load, sets, store, key_file, privacy, logs, masked, line_prefix, zone_of(timezone))
     seconds, limit_ms = length_ns(length, "--for") / 1e9, length_ns(timeout, "--timeout") // 1_000_000
     played = _replay(load, replay, speeds)
     seed = secrets.randbelow(10**9) if seed is None else seed
     with Stopping() as stopping:
         show = _show if sys.stderr.isatty() else _quiet
         budget = Budget(seconds, show, stopping.is_asked)
-        with _sides(old, new, changes, (programs, upgrade), show, stopping.is_asked) as (before, after):
+        with _sides(old, new, changes, (programs, upgrade), show, stopping.is_asked, masked) as (before, after):
             for side in (before, after):
-                side.timeout_ms, side.stop = limit_ms, stopping.is_asked
-            given = _load(load, before, sets)
+                side.timeout_ms, side.stop, side.private = limit_ms, stopping.is_asked, privacy
+            given = load_of(options, before.server)
             request = Request(_title(before, after, changes), share, seed, out, changes, played)
             budget.start()
             try:
@@ -162,6 +184,7 @@ def _sides(
     made: tuple[str | None, str | None],
     show: Callable[[str], None],
     stop: Callable[[], bool],
+    masks: Sequence[Mask],
 ) -> Iterator[tuple[Side, Side]]:
     from dbdyno.rehearse.sides import two_servers, with_change, with_new_server, with_upgrade
 
@@ -172,21 +195,11 @@ def _sides(
     elif programs is not None and upgrade is not None:
         opened = with_upgrade(old, programs, upgrade, show)
     elif programs is not None:
-        opened = with_new_server(old, programs, show)
+        opened = with_new_server(old, programs, show, masks)
     else:
         opened = with_change(old, changes, show, stop)
     with opened as sides:
         yield sides
-
-
-def _load(load: str, old: Side, sets: int) -> Load:
-    if load == "statements":
-        from dbdyno.rehearse.load.server import load_of_server
-
-        return load_of_server(old.server, sets)
-    from dbdyno.rehearse.load.capture import load_of_capture
-
-    return load_of_capture(Path(load), old.server.libpq_parameters()["dbname"], sets)
 
 
 def _replay(load: str, length: str | None, speeds: str | None) -> ReplayRequest | None:
@@ -201,8 +214,8 @@ def _replay(load: str, length: str | None, speeds: str | None) -> ReplayRequest 
 
     if length is None and speeds is None:
         return None
-    if load == "statements":
-        raise click.UsageError("--replay takes the sessions of a capture, and --load statements has none")
+    if not is_capture(load):
+        raise click.UsageError(f"--replay takes the sessions of a capture, and --load {load} has none")
     words = [word.strip() for word in (speeds or "").split(",") if word.strip()]
     asked = {speed_of(word if word == "max" else word.removesuffix("x")) for word in words} - {1.0}
     until_ns = None if length in (None, "all") else length_ns(str(length), "--replay")

@@ -11,7 +11,7 @@ import contextlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from dbdyno.bench.postgres.binaries import Binaries, binaries_in, inspect, insta
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.job import move_database
+from dbdyno.move.database.masks import Mask
 from dbdyno.move.reading.run import JobOptions, new_id
 from dbdyno.rehearse.causes import TRIED
 from dbdyno.rehearse.settings import settable
@@ -107,7 +108,9 @@ def carried_settings(old: Postgres, binaries: Binaries) -> Carried:
 
 
 @contextlib.contextmanager
-def copied_server(old: Postgres, binaries: Binaries, show: Callable[[str], None]) -> Iterator[tuple[Postgres, Carried]]:
+def copied_server(
+    old: Postgres, binaries: Binaries, show: Callable[[str], None], masks: Sequence[Mask] = ()
+) -> Iterator[tuple[Postgres, Carried]]:
     """Start a server of these programs with a copy of the old database; it is removed when the context ends.
 
     Raises:
@@ -135,7 +138,18 @@ def copied_server(old: Postgres, binaries: Binaries, show: Callable[[str], None]
         own = server.in_database(name)
         with tempfile.TemporaryDirectory(prefix="dbdyno-rehearse-") as folder:
             job = Path(folder) / "job"
-            move_database(old, own, lambda: job, new_id(), JobOptions(), show, lambda: None, hold=0, level="counts")
+            move_database(
+                old,
+                own,
+                lambda: job,
+                new_id(),
+                JobOptions(),
+                show,
+                lambda: None,
+                hold=0,
+                level="counts",
+                masks=masks,
+            )
         yield own, carried
 
 

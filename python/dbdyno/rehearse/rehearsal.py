@@ -116,7 +116,7 @@ def _several(statement: Statement) -> str:
 
 def _take_answers(item: Rehearsed, old: Side, new: Side) -> None:
     statement = item.statement
-    item.undetermined = undetermined(statement.text)
+    item.undetermined = statement.uncompared or undetermined(statement.text)
     for parameters in statement.samples:
         try:
             with old.transaction(statement), new.transaction(statement):

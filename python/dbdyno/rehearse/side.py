@@ -19,6 +19,7 @@ from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.postgres.session import StopAsked
 from dbdyno.rehearse.answer import Answer, answer_of
+from dbdyno.rehearse.privacy import hidden_message, hidden_plan
 from dbdyno.rehearse.statement import Parameters, Statement
 
 NAME = "dbdyno rehearse"
@@ -32,9 +33,10 @@ _RUN = ", analyze, buffers, wal"
 class FailedError(Exception):
     """An execution that the server refused; `sqlstate` and the message are the server's."""
 
-    def __init__(self, sqlstate: str, message: str) -> None:
+    def __init__(self, sqlstate: str, message: str, *, is_raised: bool = False) -> None:
         super().__init__(message)
         self.sqlstate = sqlstate
+        self.is_raised = is_raised
 
 
 @dataclass
@@ -48,6 +50,7 @@ class Side:
         settings: Statements that are run at the beginning of each transaction, such as a setting under test.
         stop: Called while a statement runs; the statement is cancelled when it returns True.
         notes: Sentences on how the side was made.
+        private: Return messages and plans without the values of the load.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Side:
     settings: tuple[str, ...] = ()
     stop: Any = None
     notes: tuple[str, ...] = ()
+    private: bool = False
     _connection: Any = field(default=None, repr=False)
     _prepared: dict[tuple[str, tuple[int, ...]], bytes] = field(default_factory=dict, repr=False)
     """Names of the connection's prepared statements, by text and types."""
@@ -123,7 +127,7 @@ class Side:
         elapsed = time.perf_counter_ns() - begun
         if undo:
             self._undo()
-        _refuse(results)
+        self._refuse(results, parameters.text)
         return elapsed
 
     def answer(self, parameters: Parameters) -> Answer:
@@ -132,7 +136,7 @@ class Side:
         self._send(pgconn, parameters)
         results = self._connection.wait(generators.execute(pgconn))
         try:
-            _refuse(results)
+            self._refuse(results, parameters.text)
         except FailedError as error:
             return Answer(sqlstate=error.sqlstate, message=_without_value(error))
         else:
@@ -165,8 +169,9 @@ class Side:
         self._send(pgconn, question)
         results = self._connection.wait(generators.execute(pgconn))
         self._undo()
-        _refuse(results)
-        return b"\n".join(results[-1].get_value(at, 0) or b"" for at in range(results[-1].ntuples)).decode()
+        self._refuse(results, question.text)
+        plan = b"\n".join(results[-1].get_value(at, 0) or b"" for at in range(results[-1].ntuples)).decode()
+        return hidden_plan(plan) if self.private else plan
 
     def _prepare(self, parameters: Parameters) -> bytes:
         """Return the name of a prepared statement of this session; it outlives the transaction."""
@@ -175,7 +180,7 @@ class Side:
             pgconn, name = self._connection.pgconn, b"dbdyno_%d" % len(self._prepared)
             types = _padded(parameters.types, len(parameters.values))
             pgconn.send_prepare(name, parameters.text.encode("utf-8", "surrogateescape"), param_types=types)
-            _refuse(self._connection.wait(generators.execute(pgconn)))
+            self._refuse(self._connection.wait(generators.execute(pgconn)), parameters.text)
             self._prepared[key] = name
         return self._prepared[key]
 
@@ -184,13 +189,13 @@ class Side:
         pgconn = self._connection.pgconn
         pgconn.send_describe_prepared(name)
         (described,) = self._connection.wait(generators.execute(pgconn))
-        _refuse([described])
+        self._refuse([described], parameters.text)
         types = [described.param_type(at) for at in range(described.nparams)]
         written = ", ".join(f"${at + 1}::text" for at in range(len(types)))
         asked = Parameters(f"select {written}", parameters.values, parameters.binary, tuple(types))
         self._send(pgconn, asked)
         results = self._connection.wait(generators.execute(pgconn))
-        _refuse(results)
+        self._refuse(results, parameters.text)
         values = [results[-1].get_value(0, at) for at in range(len(types))]
         escaping = pq.Escaping(pgconn)
         return b"(%s)" % b", ".join(b"null" if one is None else escaping.escape_literal(one) for one in values)
@@ -213,7 +218,21 @@ class Side:
     def _command(self, text: str) -> None:
         pgconn = self._connection.pgconn
         pgconn.send_query(text.encode("utf-8", "surrogateescape"))
-        _refuse(self._connection.wait(generators.execute(pgconn)))
+        self._refuse(self._connection.wait(generators.execute(pgconn)), text)
+
+    def _refuse(self, results: Sequence[Any], sent: str) -> None:
+        """Raise the error that the server answered with, if it did.
+
+        Raises:
+            FailedError: The server refused what was sent.
+        """
+        try:
+            _refuse(results)
+        except FailedError as error:
+            if not self.private:
+                raise
+            said = hidden_message(error.sqlstate, str(error), is_raised=error.is_raised, sent=sent)
+            raise FailedError(error.sqlstate, said) from None
 
     @contextlib.contextmanager
     def _in_words(self) -> Iterator[None]:
@@ -250,7 +269,8 @@ def _refuse(results: Sequence[Any]) -> None:
             words = said.decode("utf-8", "replace")
             if state.startswith(_GONE):
                 raise psycopg.OperationalError(words)
-            raise FailedError(state.decode(), words)
+            source = result.error_field(pq.DiagnosticField.SOURCE_FUNCTION) or b""
+            raise FailedError(state.decode(), words, is_raised=source == b"exec_stmt_raise")
 
 
 def _answer(result: Any) -> Answer:

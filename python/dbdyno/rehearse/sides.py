@@ -13,6 +13,7 @@ from psycopg import sql
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.database.masks import Mask
 from dbdyno.rehearse.safety import refuse_production
 from dbdyno.rehearse.side import Side
 
@@ -35,13 +36,14 @@ def two_servers(old: str, new: str) -> Iterator[tuple[Side, Side]]:
 
 
 @contextlib.contextmanager
-def with_new_server(dsn: str, new: str, show: Show) -> Iterator[tuple[Side, Side]]:
+def with_new_server(dsn: str, new: str, show: Show, masks: Sequence[Mask] = ()) -> Iterator[tuple[Side, Side]]:
     """Open a server and, as the new side, a server of ours of other programs with a copy of the database.
 
     Args:
         dsn: The old server.
         new: Programs of the new one: `bindir=FOLDER` or `version=17`.
         show: Called with a line on the progress.
+        masks: Columns whose values are masked in the copy.
 
     Raises:
         TargetError: A server does not answer or start, or looks like production.
@@ -53,7 +55,7 @@ def with_new_server(dsn: str, new: str, show: Show) -> Iterator[tuple[Side, Side
     server = Postgres.open(dsn)
     refuse_production(server)
     with (
-        copied_server(server, binaries, show) as (copy, carried),
+        copied_server(server, binaries, show, masks) as (copy, carried),
         _closing(Side("old", server, notes=_notes(carried.settings, carried.gone)), Side("new", copy)) as sides,
     ):
         yield sides

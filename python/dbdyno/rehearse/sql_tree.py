@@ -1,7 +1,7 @@
 """Statements as trees of sqlglot, with the parameters that it does not read (`$1`) as named placeholders.
 
 >>> [number_of(one) for one in parameters(parsed("select * from t where id = $1 limit $2"))]
-['1', '2']
+[1, 2]
 """
 
 from __future__ import annotations

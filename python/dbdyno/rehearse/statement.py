@@ -54,6 +54,7 @@ class Statement:
         settings: Statements that changed settings of its session before it, such as `SET search_path = app`.
         samples: Executions that stand for all of them.
         left_out: Reason why it is not rehearsed; empty if it is.
+        uncompared: Reason why its answers may differ by right; empty if none is known.
     """
 
     number: int
@@ -65,6 +66,7 @@ class Statement:
     settings: tuple[str, ...] = ()
     samples: tuple[Parameters, ...] = ()
     left_out: str = ""
+    uncompared: str = ""
 
     @property
     def mean_ns(self) -> float:
@@ -84,7 +86,7 @@ class Load:
     """
 
     source: str
-    kind: Literal["capture", "statements"]
+    kind: Literal["capture", "snapshot", "statements"]
     statements: Sequence[Statement]
     notes: tuple[str, ...] = ()
 

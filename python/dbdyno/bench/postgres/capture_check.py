@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.evidence.captures import captured
+from dbdyno.evidence.encryption import is_encrypted
 from dbdyno.study.plan.replay import FASTEST
 
 if TYPE_CHECKING:
@@ -32,7 +33,14 @@ def with_capture(plan: Plan) -> Plan:
     folder = plan.workload.replay
     if folder is None:
         return plan
-    told = json.loads(_core.captured(captured(Path(folder)).path))
+    run = captured(Path(folder))
+    if is_encrypted(run.path):
+        raise PlanError(
+            "its messages are encrypted, and a plan names no key",
+            where=folder,
+            next_step="capture without --key-file for plans; trace replay and rehearse take --key-file",
+        )
+    told = json.loads(_core.captured(run.path))
     sessions = told["at_once"]
     if sessions > SESSIONS_MOST:
         raise PlanError(f"{sessions:,} sessions at once; a plan has at most {SESSIONS_MOST:,}", where=folder)

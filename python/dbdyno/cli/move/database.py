@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from dbdyno.cli.move import options as shared
 from dbdyno.cli.move.load import IN_ONLY, refuse
 
 if TYPE_CHECKING:
+    from dbdyno.move.database.masks import Mask
     from dbdyno.move.database.result import Moved
     from dbdyno.move.ledger.folder import Ledger
     from dbdyno.move.reading.run import JobOptions
@@ -28,15 +29,17 @@ def hand_over(source: str, to: str, level: str, how: JobOptions, rest: Mapping[s
     """Move a database and print the result, or show what would be moved."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.database.job import move_database
+    from dbdyno.move.database.masks import read_masks
     from dbdyno.move.reading.run import new_id
 
     refuse(rest, NOT_HERE, "is for tables: --database moves all of them")
-    level = level_of(level)
+    level, masks = level_of(level), read_masks(rest["masks"])
     if rest["dry_run"]:
-        _show_plan(source, to, rest["form"])
+        _show_plan(source, to, rest["form"], masks)
         return
     begun = begun_in(rest["job"])
     if begun is not None:
+        _refuse_other_masks(begun, masks)
         with shared.goes_on(begun.folder):
             go_on(begun, source, to, how, level, rest["form"], hold=rest["hold"])
         return
@@ -50,7 +53,7 @@ def hand_over(source: str, to: str, level: str, how: JobOptions, rest: Mapping[s
 
     try:
         moved = move_database(
-            opened, target, folder, job, how, shared.say, shared.meter, hold=rest["hold"], level=level
+            opened, target, folder, job, how, shared.say, shared.meter, hold=rest["hold"], level=level, masks=masks
         )
     except KeyboardInterrupt:
         if not made:
@@ -58,6 +61,17 @@ def hand_over(source: str, to: str, level: str, how: JobOptions, rest: Mapping[s
         with shared.goes_on(made[0]):
             raise
     show(moved, rest["form"])
+
+
+def _refuse_other_masks(begun: Ledger, masks: Sequence[Mask]) -> None:
+    """Refuse to go on with other masks than those that the job began with; none means the same."""
+    known = list(begun.plan["database"].get("masks", ()))
+    if masks and [one.words for one in masks] != known:
+        raise MoveError(
+            f"the job began with {'; '.join(known) or 'no mask'}",
+            where="--mask",
+            next_step="go on with the same masks, or begin a new job in an empty database",
+        )
 
 
 def level_of(level: str) -> str:
@@ -123,7 +137,7 @@ def show(moved: Moved, form: str | None) -> None:
         click.get_current_context().exit(1)
 
 
-def _show_plan(source: str, to: str, form: str | None) -> None:
+def _show_plan(source: str, to: str, form: str | None, masks: Sequence[Mask]) -> None:
     """Print what would be moved; the checks of the target are made, and nothing is written."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.database.job import refuse as refuse_move
@@ -134,7 +148,7 @@ def _show_plan(source: str, to: str, form: str | None) -> None:
     opened, target, job = Postgres.open(source, keep_first=True), Postgres.open(to, keep_first=True), new_id()
     with session(target, job) as conn, tempfile.TemporaryDirectory(prefix="dbdyno-move-") as place:
         programs = refuse_move(opened, target, conn, job)
-        plan = planned(opened, conn, programs, Path(place), job)
+        plan = planned(opened, conn, programs, Path(place), job, masks)
     if form == "json":
         click.echo(json.dumps(plan.to_json(), ensure_ascii=False, indent=1))
         return
@@ -143,7 +157,9 @@ def _show_plan(source: str, to: str, form: str | None) -> None:
 
 
 def refuse_elsewhere(rest: Mapping[str, Any]) -> None:
-    """Raise `click.UsageError` for --format without --database."""
+    """Raise `click.UsageError` for --format or --mask without --database."""
+    if rest.get("masks"):
+        raise click.UsageError("--mask is for --database")
     if rest["form"] is not None:
         raise click.UsageError("--format is for --database; `dbdyno move status JOB` has other forms")
 

@@ -8,20 +8,16 @@ from pathlib import Path
 import click
 
 from dbdyno.base.limits import Count
-from dbdyno.cli.log_options import log_options, zone_of
+from dbdyno.cli.log_options import log_options, logs_option, zone_of
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.snap.options import store_option
 
 
 @click.command("plans")
 @click.argument("more", metavar="[LOG]...", nargs=-1, type=click.Path(path_type=Path))
-@click.option(
-    "--log",
-    "logs",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Server logs: text, csvlog, jsonlog, or JSON of a log service, plain or .gz. A file, a folder or a quoted"
-    " pattern; also as LOG.",
+@logs_option(
+    "Server logs: text, csvlog, jsonlog, or JSON of a log service, plain or .gz. A file, a folder or a quoted pattern;"
+    " also as LOG."
 )
 @click.option(
     "--trace",

@@ -10,8 +10,8 @@ import click
 from click.core import ParameterSource
 
 from dbdyno.base.errors import TraceError
-from dbdyno.cli.log_options import log_options, zone_of
-from dbdyno.cli.output import share_option
+from dbdyno.cli.log_options import log_options, logs_option, zone_of
+from dbdyno.cli.output import key_file_option, share_option
 from dbdyno.cli.trace.options import (
     end_with,
     options_of,
@@ -24,14 +24,9 @@ from dbdyno.evidence.manifest import Section
 
 @click.command("import")
 @click.argument("files", nargs=-1, metavar="FILES")
-@click.option(
-    "--log",
-    "logs",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="PostgreSQL's server logs, for `trace replay`: csvlog, jsonlog, text, syslog, JSON of a log service, plain or"
-    " .gz. A file, a folder or a quoted pattern; FILES are logs, too.",
+@logs_option(
+    "PostgreSQL's server logs, for `trace replay`: csvlog, jsonlog, text, syslog, JSON of a log service, plain or .gz."
+    " A file, a folder or a quoted pattern; FILES are logs, too."
 )
 @click.option(
     "--out",
@@ -45,6 +40,7 @@ from dbdyno.evidence.manifest import Section
 @click.option("--binds", is_flag=True, help="Keep bind values: they are often personal data.")
 @click.option("--force", is_flag=True, help="Replace an earlier import once this one is complete.")
 @click.option("--database", metavar="NAME", help="With --log: keep only the sessions of this database.")
+@key_file_option
 @log_options
 @reading_options
 def command(
@@ -55,6 +51,7 @@ def command(
     binds: bool,
     force: bool,
     database: str | None,
+    key_file: Path | None,
     line_prefix: str | None,
     timezone: str | None,
     think_time: str,
@@ -72,9 +69,10 @@ def command(
     """
     if logs:
         _refuse_given("--log", {"think_time": "--think-time", "tim_unit": "--tim-unit"})
-        _import_logs([*logs, *map(Path, files)], out, title, force, database, line_prefix, timezone)
+        _import_logs([*logs, *map(Path, files)], out, title, force, (database, key_file), line_prefix, timezone)
         return
-    _refuse_given("no --log", {"database": "--database", "line_prefix": "--line-prefix", "timezone": "--timezone"})
+    for_logs = {"database": "--database", "key_file": "--key-file", "line_prefix": "--line-prefix"}
+    _refuse_given("no --log", {**for_logs, "timezone": "--timezone"})
     if not files:
         raise click.UsageError("name FILES, or --log FILE")
     from dbdyno.trace.names import torn_records
@@ -105,7 +103,7 @@ def _import_logs(
     out: Path,
     title: str,
     force: bool,
-    database: str | None,
+    kept: tuple[str | None, Path | None],
     line_prefix: str | None,
     timezone: str | None,
 ) -> None:
@@ -114,8 +112,11 @@ def _import_logs(
 
     replace = _may_replace(out, force)
     sources = recognized(paths, prefix=line_prefix, zone=zone_of(timezone))
+    database, key_file = kept
     with progress() as shown:
-        done = import_logs(sources, out, database=database, title=title, replace=replace, progress=shown)
+        done = import_logs(
+            sources, out, database=database, title=title, replace=replace, progress=shown, key_file=key_file
+        )
     report = done.report
     for sentence in done.refused:
         click.echo(f"dbdyno: {sentence}", err=True)

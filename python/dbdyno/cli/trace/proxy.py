@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbdyno.cli.output import show_line
+from dbdyno.cli.output import key_file_option, show_line
 
 if TYPE_CHECKING:
     from dbdyno.trace.proxy.proxy_run import Proxying
@@ -39,6 +39,7 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 )
 @click.option("--for", "length", metavar="TIME", help="Stop after this time, such as 60s (default: until Ctrl-C).")
 @click.option("--binds", is_flag=True, help="Keep every message with its values, for `trace replay`.")
+@key_file_option
 @click.option("--tls-cert", type=_FILE, metavar="FILE", help="Offer TLS to clients with this certificate (PEM).")
 @click.option("--tls-key", type=_FILE, metavar="FILE", help="Private key of the certificate (PEM).")
 @click.option(
@@ -65,6 +66,7 @@ def command(
     out: Path | None,
     length: str | None,
     binds: bool,
+    key_file: Path | None,
     tls_cert: Path | None,
     tls_key: Path | None,
     server_tls: str,
@@ -86,7 +88,12 @@ def command(
 
     for_ns = length_ns(length, "--for") if length else None
     out = out or Path("runs") / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-wire"
-    wanted = ProxyOptions(listen, server_of(to), for_ns, binds, tls_cert, tls_key, server_tls, server_ca, spin_ns(spin))
+    if key_file is not None and not binds:
+        raise click.UsageError("--key-file has no effect without --binds: no message is kept")
+    spin_for_ns = spin_ns(spin)
+    wanted = ProxyOptions(
+        listen, server_of(to), for_ns, binds, tls_cert, tls_key, server_tls, server_ca, spin_for_ns, key_file
+    )
     _more_descriptors()
     with proxying(wanted, out) as it:
         click.echo(f"dbdyno: clients of {to} connect to {it.address}; Ctrl-C ends it", err=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.cli.output import form_of, show_line, write_text
+from dbdyno.cli.output import form_of, key_file_option, show_line, write_text
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.replay_watch import Watch
@@ -58,6 +58,7 @@ _SHOWN_S = 1.0
     help="Replay only transactions that begin at least this long after the first message.",
 )
 @click.option("--to", "end", metavar="TIME", help="Replay only transactions that begin before this time.")
+@key_file_option
 @click.option("--format", "form", type=click.Choice(_FORMATS), help="Output format; --json means json.")
 @click.option(
     "-o",
@@ -73,6 +74,7 @@ def command(
     writes: bool,
     begin: str | None,
     end: str | None,
+    key_file: Path | None,
     form: str | None,
     output: Path | None,
 ) -> None:
@@ -92,16 +94,17 @@ def command(
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.evidence.capture_keys import KeyPlan
     from dbdyno.evidence.captures import captured
+    from dbdyno.evidence.encryption import messages_of
     from dbdyno.trace.proxy.replay import Wanted, differences, replaying, speed_of
 
     kind = form_of(form, output, _FORMATS, "text")
     wanted = Wanted(speed_of(speed), order == "commit", writes, *_part(begin, end))
-    path = captured(run).path
     target = Postgres.open(dsn)
-    # Sessions that are read-only generate no keys.
-    keys = key_plan(target, path, wanted.from_ns, wanted.to_ns) if writes else KeyPlan()
-    with watched(target) as watch, replaying(run, target.conninfo(), wanted, keys) as it:
-        _wait(it, watch)
+    with messages_of(captured(run), key_file) as path:
+        # Sessions that are read-only generate no keys.
+        keys = key_plan(target, path, wanted.from_ns, wanted.to_ns) if writes else KeyPlan()
+        with watched(target) as watch, replaying(run, target.conninfo(), wanted, keys, path) as it:
+            _wait(it, watch)
     report = {**it.report, "server": watch.report}
     text = (
         f"{json.dumps(report, indent=1)}\n"

@@ -136,6 +136,7 @@ def conclude(work: Job, conn: psycopg.Connection[Any]) -> Moved:
         rows_checked=bool(known["rows_checked"]),
         differs=tuple(differs),
         notes=tuple(known["notes"]),
+        masks=tuple(work.database.get("masks", ())),
         phases={name: round(spent, 3) for name, spent in work.spent.items()},
         cost=sentence(ledger.manifest.get("cost", [])),
     )

@@ -18,7 +18,7 @@ from dbdyno.base.core_types import MoveDone
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.archive import Entry
-from dbdyno.move.database.rows import is_lines, reading_sql
+from dbdyno.move.database.rows import is_lines, reading_sql, unmasked
 from dbdyno.move.database.schema import LEFT_OUT, by_stage, statements_of
 from dbdyno.move.database.target import settings_sql
 from dbdyno.move.engines.postgres.source import application, session_settings
@@ -66,7 +66,7 @@ def read_again(
     sizes = conn.execute(SIZES_SQL, [names]).fetchall()
     tables = [
         replace(table, relations=(replace(table.relations[0], blocks=blocks, bytes=size),))
-        for table, (blocks, size) in zip(plan.tables, sizes, strict=True)
+        for table, (blocks, size) in zip(unmasked(plan.tables), sizes, strict=True)
     ]
     tid_ranges = conn.info.server_version >= TID_RANGES_SINCE
     chunks = split([("", table.relations) for table in tables], workers=how.workers, tid_ranges=tid_ranges)

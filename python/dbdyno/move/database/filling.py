@@ -36,7 +36,8 @@ def write_plan(
     entries = schema.take_schema(source, work.programs, place / ARCHIVE, job, snapshot.id)
     archives = {ARCHIVE: digest(place / ARCHIVE)}
     here = facts_of(conn)
-    if finishing.can_carry(work.programs, here.major):
+    # Statistics hold values of the source: the target's own are made of what is masked.
+    if finishing.can_carry(work.programs, here.major) and not inventory.masks:
         finishing.take_statistics(source, work.programs, place / STATISTICS, job, snapshot.id)
         archives[STATISTICS] = digest(place / STATISTICS)
     owners = {one.owner for one in entries if one.owner}
@@ -46,7 +47,7 @@ def write_plan(
         "encoding": rows.encoding_of(inventory.facts.encoding, here.encoding),
         "roles": sorted(owners | set(inventory.roles)),
         "kept": sorted(extensions_of(conn)),
-        "notes": _notes(inventory, here, entries),
+        "notes": [*_notes(inventory, here, entries), *inventory.mask_notes],
     }
     into = {
         "table": EACH,

@@ -19,16 +19,10 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.columns import TYPES_SQL, Described, typed
 from dbdyno.move.engines.postgres.source import (
-    GONE,
-    LOCK_TIMEOUT_MS,
     REWRITTEN_SQL,
-    SNAPSHOTS_MOST,
-    STATEMENT_TIMEOUT_MS,
     Snapshot,
-    SnapshotGone,
     Table,
-    application,
-    failure,
+    begun,
     session_settings,
 )
 from dbdyno.move.reading.splits import Relation
@@ -161,6 +155,10 @@ class Inventory:
     """Versions of extensions by name."""
     own: tuple[str, ...]
     """What belongs to the database itself, as text."""
+    masks: tuple[str, ...] = ()
+    """Columns that are masked, with the method, as the user wrote them."""
+    mask_notes: tuple[str, ...] = ()
+    """What may not arrive because of the masks, as sentences."""
 
     def sizes(self) -> JsonObject:
         """Return everything but the tables as JSON, for the plan."""
@@ -171,6 +169,7 @@ class Inventory:
             "roles": list(self.roles),
             "extensions": self.extensions,
             "own": list(self.own),
+            "masks": list(self.masks),
         }
 
 
@@ -186,33 +185,16 @@ def take_all(source: Postgres, job: str, held: str | None = None) -> tuple[Snaps
         MoveError: The database cannot be read.
         SnapshotGone: No session holds the snapshot `held` any more.
     """
-    conn = source.connect(
-        statement_timeout_ms=STATEMENT_TIMEOUT_MS, lock_timeout_ms=LOCK_TIMEOUT_MS, application_name=application(job)
-    )
-    try:
-        snapshot = Snapshot(conn)
-        for _ in range(SNAPSHOTS_MOST if held is None else 1):
-            if _begin(snapshot, held):
-                inventory = _inventory(conn)
-                snapshot.tables = list(inventory.tables)
-                return snapshot, inventory
-            conn.execute("rollback")
-        words = "tables were made, dropped or truncated"
-        if held is not None:
-            raise SnapshotGone(f"{words} after the snapshot {held}", where=source.safe_dsn)
-        raise MoveError(
-            f"{words} each time between the snapshot and the locks",
-            where=source.safe_dsn,
-            next_step="wait until what does so has ended",
-        )
-    except psycopg.Error as error:
-        conn.close()
-        if held is not None and error.sqlstate in GONE:
-            raise SnapshotGone(f"the snapshot {held} is gone", where=source.safe_dsn) from None
-        raise failure(error, source.safe_dsn) from None
-    except BaseException:
-        conn.close()
-        raise
+    found: list[Inventory] = []
+
+    def begin(snapshot: Snapshot) -> bool:
+        if not _begin(snapshot, held):
+            return False
+        found.append(_inventory(snapshot.conn))
+        snapshot.tables = list(found[0].tables)
+        return True
+
+    return begun(source, job, held, begin, "tables were made, dropped or truncated"), found[0]
 
 
 def _begin(snapshot: Snapshot, held: str | None) -> bool:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg
@@ -27,6 +27,7 @@ from dbdyno.move.database import rows, schema
 from dbdyno.move.database.closing import conclude, finish
 from dbdyno.move.database.filling import fill, write_plan
 from dbdyno.move.database.inventory import Facts, take_all
+from dbdyno.move.database.masks import Mask, mask, read_masks
 from dbdyno.move.database.programs import Programs, find_programs
 from dbdyno.move.database.result import Moved
 from dbdyno.move.database.target import (
@@ -61,6 +62,7 @@ def move_database(
     *,
     hold: int,
     level: str,
+    masks: Sequence[Mask] = (),
 ) -> Moved:
     """Move a database into an empty one.
 
@@ -74,6 +76,7 @@ def move_database(
         meter: Returns the progress display for one phase.
         hold: Seconds for which a separate process keeps the snapshot after a crash; 0 for not at all.
         level: What to check: `counts`, or `target` to read the target's rows again.
+        masks: Columns whose values are masked on the way.
 
     Raises:
         MoveError: The move was refused or failed.
@@ -83,6 +86,7 @@ def move_database(
         say(f"job {job}; to end it from the database's side: {ENDING_SQL.format(application(job))}")
         snapshot, inventory = take_all(source, job)
         with snapshot:
+            inventory = mask(snapshot, inventory, masks)
             ledger = Ledger.create(folder(), {"status": "running", "snapshots": []})
             work = Job(target, ledger, programs, how, say, meter, level, {})
             with ledger.held():
@@ -163,6 +167,7 @@ def resume_database(
         snapshot, inventory = take_all(opened, job)
         with snapshot:
             ledger.forget()
+            inventory = mask(snapshot, inventory, read_masks(database.get("masks", ())))
             write_plan(work, opened, snapshot, inventory, conn, job, "restarted")
             with held(opened, snapshot, ledger, hold):
                 fill(work, opened, snapshot, conn)

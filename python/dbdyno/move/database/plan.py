@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database import finishing, schema
 from dbdyno.move.database.inventory import Index, Sequence, facts_of, take_all
+from dbdyno.move.database.masks import Mask, mask
 from dbdyno.move.database.programs import Programs
 from dbdyno.move.database.result import counts_of, numbers_of
 from dbdyno.move.database.target import roles_of
@@ -40,6 +42,8 @@ class Planned:
     objects: dict[str, int]
     lacking_roles: tuple[str, ...]
     carries_statistics: bool
+    masks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def to_json(self) -> JsonObject:
         """Return the plan as JSON."""
@@ -63,12 +67,21 @@ class Planned:
         lines.append(f"In all: {numbers_of(self.objects)}")
         carried = "carried" if self.carries_statistics else f"analysed in {len(finishing.STAGES)} stages"
         lines.append(f"Optimizer statistics: {carried}")
+        lines += [f"Masked: {one}" for one in self.masks]
+        lines += [f"Note: {one}" for one in self.notes]
         if self.lacking_roles:
             lines.append(f"Roles that lack at the target: {', '.join(self.lacking_roles)}")
         return lines
 
 
-def planned(source: Postgres, conn: psycopg.Connection[Any], programs: Programs, folder: Path, job: str) -> Planned:
+def planned(
+    source: Postgres,
+    conn: psycopg.Connection[Any],
+    programs: Programs,
+    folder: Path,
+    job: str,
+    masks: Iterable[Mask] = (),
+) -> Planned:
     """Return what would be moved; the source is read, and nothing is written.
 
     Args:
@@ -77,12 +90,14 @@ def planned(source: Postgres, conn: psycopg.Connection[Any], programs: Programs,
         programs: pg_dump.
         folder: A folder for pg_dump's archive.
         job: An id for the sessions' names.
+        masks: Columns whose values are masked on the way.
 
     Raises:
-        MoveError: The source cannot be read.
+        MoveError: The source cannot be read, or a column cannot be masked.
     """
     snapshot, inventory = take_all(source, job)
     with snapshot:
+        inventory = mask(snapshot, inventory, tuple(masks))
         entries = schema.take_schema(source, programs, folder / "schema.dump", job, snapshot.id)
     owners = {one.owner for one in entries if one.owner} | set(inventory.roles)
     info = conn.info
@@ -96,5 +111,7 @@ def planned(source: Postgres, conn: psycopg.Connection[Any], programs: Programs,
         large_objects=inventory.facts.large_objects,
         objects=counts_of(entries),
         lacking_roles=tuple(sorted(owners - roles_of(conn))),
-        carries_statistics=finishing.can_carry(programs, facts_of(conn).major),
+        carries_statistics=finishing.can_carry(programs, facts_of(conn).major) and not masks,
+        masks=inventory.masks,
+        notes=inventory.mask_notes,
     )

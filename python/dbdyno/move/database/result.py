@@ -51,6 +51,8 @@ class Moved:
     rows_checked: bool
     differs: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    masks: tuple[str, ...] = ()
+    """Columns whose values were masked, with the method, as the user wrote them."""
     phases: dict[str, float] = field(default_factory=dict)
     """Seconds by phase, of the attempt that ended the job."""
     cost: str | None = None
@@ -74,6 +76,8 @@ class Moved:
             f"All as of one instant: {self.at}.",
             f"Optimizer statistics: {self.statistics}.",
         ]
+        if self.masks:
+            lines.append(f"Masked: {'; '.join(self.masks)}. The key of the hashes is gone.")
         lines += [f"Left to you: {one}" for one in self.notes[:SHOWN]]
         if len(self.notes) > SHOWN:
             lines.append(f"Left to you: {len(self.notes) - SHOWN} more; --json shows all of them")

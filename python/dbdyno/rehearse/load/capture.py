@@ -7,6 +7,7 @@ from pathlib import Path
 from dbdyno import _core
 from dbdyno.base.errors import TraceError
 from dbdyno.evidence.captures import captured
+from dbdyno.evidence.encryption import messages_of
 from dbdyno.evidence.memory import in_memory
 from dbdyno.evidence.run import Run
 from dbdyno.evidence.trace_tables import create_views
@@ -16,13 +17,14 @@ from dbdyno.rehearse.statement import Load, Parameters, Statement
 SAMPLES = 5
 
 
-def load_of_capture(folder: Path, database: str, samples: int = SAMPLES) -> Load:
+def load_of_capture(folder: Path, database: str, samples: int = SAMPLES, key_file: Path | None = None) -> Load:
     """Return the distinct statements of a capture, with samples by the quantiles of their time.
 
     Args:
         folder: The captured run.
         database: Database of the old server. If the capture has sessions of it, those of others are left out.
         samples: Number of executions that stand for each statement.
+        key_file: Key of the messages if they are encrypted.
 
     Raises:
         TraceError: The run has no messages.
@@ -34,7 +36,8 @@ def load_of_capture(folder: Path, database: str, samples: int = SAMPLES) -> Load
     is_kept = database in {name for _, name in users.values()}
     kept = {session: who for session, who in users.items() if not is_kept or who[1] == database}
     groups = {who: at for at, who in enumerate(dict.fromkeys(kept.values()), 1)}
-    found = _core.captured_statements(run.path, {session: groups[who] for session, who in kept.items()}, samples)
+    with messages_of(run, key_file) as messages:
+        found = _core.captured_statements(messages, {session: groups[who] for session, who in kept.items()}, samples)
     names = {number: who for who, number in groups.items()}
     rows = [row for row in found if row[1] in names or not users]
     if not rows:

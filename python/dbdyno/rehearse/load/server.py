@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import psycopg
@@ -12,6 +12,7 @@ import psycopg
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.rehearse.effects import reason_left_out
+from dbdyno.rehearse.load.logged import LoggedValues
 from dbdyno.rehearse.load.parameters import (
     Columns,
     ColumnStatistics,
@@ -23,6 +24,8 @@ from dbdyno.rehearse.load.parameters import (
 from dbdyno.rehearse.statement import Load, Origin, Parameters, Statement
 
 SAMPLES = 5
+Counted = tuple[str, int, int, str]
+"""A statement that a server has counted: its text, calls, time of all calls [ns], and the role."""
 _COUNTED = """
 select s.query, sum(s.calls)::bigint, (sum({time}) * 1e6)::bigint, coalesce(min(r.rolname)::text, '')
 from pg_stat_statements s left join pg_roles r on r.oid = s.userid
@@ -42,28 +45,43 @@ _TYPED_LITERAL = re.compile(r"\b(interval|date|timestamptz|timestamp|time|numeri
 _SQUASHED = re.compile(r"/\*\s*,\s*\.\.\.\s*\*/")
 
 
-def load_of_server(server: Postgres, samples: int = SAMPLES) -> Load:
-    """Return the statements that a server has counted, with made parameters.
+def load_of_server(server: Postgres, samples: int = SAMPLES, logged: LoggedValues | None = None) -> Load:
+    """Return the statements that a server has counted, with values that were logged, else made ones.
 
     Raises:
         TargetError: pg_stat_statements is missing, or nothing was counted.
     """
     with contextlib.closing(server.connect(statement_timeout_ms=60_000)) as conn:
-        rows = _counted(conn, server)
-        columns = column_statistics(conn)
-        statements, made = [], {"data": 0, "type": 0, "none": 0, "failed": 0}
-        for at, (text, calls, total_ns, user) in enumerate(rows, 1):
-            sent = sendable(text)
-            left_out = reason_left_out(sent) or ""
-            sets = [] if left_out else _samples(conn, sent, columns, samples)
-            if sets is None:
-                left_out = "the server does not accept its text as it was counted"
-            if not left_out or sets is None:
-                made[sets[0].origin if sets else "failed"] += 1
-            statements.append(
-                Statement(at, text, int(calls), int(total_ns), user=user, samples=tuple(sets or ()), left_out=left_out)
-            )
-    return Load(server.safe_dsn, "statements", statements, (_note(made),))
+        statements, note = with_made_values(conn, _counted(conn, server), samples, logged)
+    return Load(server.safe_dsn, "statements", statements, (note,))
+
+
+def with_made_values(
+    conn: Any, counted: Sequence[Counted], samples: int = SAMPLES, logged: LoggedValues | None = None
+) -> tuple[list[Statement], str]:
+    """Return counted statements with values from the statistics of a server, and a sentence on where these come from.
+
+    Args:
+        conn: A session at the server.
+        counted: The statements, the one with the most time first.
+        samples: Number of sets of values for each.
+        logged: Values that auto_explain logged, which are preferred.
+    """
+    columns = column_statistics(conn)
+    statements, made = [], dict.fromkeys(("captured", "data", "type", "none", "failed"), 0)
+    for at, (text, calls, total_ns, user) in enumerate(counted, 1):
+        sent = sendable(text)
+        left_out = reason_left_out(sent) or ""
+        seen = logged.of(text, samples) if logged is not None else ()
+        sets = [] if left_out else list(seen) or _samples(conn, sent, columns, samples)
+        if sets is None:
+            left_out = "the server does not accept its text as it was counted"
+        if not left_out or sets is None:
+            made[sets[0].origin if sets else "failed"] += 1
+        statements.append(
+            Statement(at, text, int(calls), int(total_ns), user=user, samples=tuple(sets or ()), left_out=left_out)
+        )
+    return statements, _note(made)
 
 
 def sendable(text: str) -> str:
@@ -85,7 +103,7 @@ def column_statistics(conn: Any) -> Columns:
     return found
 
 
-def _counted(conn: Any, server: Postgres) -> list[tuple[str, int, int, str]]:
+def _counted(conn: Any, server: Postgres) -> list[Counted]:
     time = "s.total_exec_time" if conn.info.server_version >= 130000 else "s.total_time"
     try:
         rows = conn.execute(_COUNTED.format(time=time).encode()).fetchall()
@@ -146,8 +164,9 @@ def _types(conn: Any, text: str) -> list[int] | None:
 
 
 def _note(made: Mapping[str, int]) -> str:
+    logged = f"{made['captured']:,} statements have values that were logged, " if made["captured"] else ""
     words = (
-        f"Parameters: {made['data']:,} statements have values from the data, {made['type']:,} some made by type only,"
-        f" {made['none']:,} have none"
+        f"Parameters: {logged}{made['data']:,} statements have values from the data, {made['type']:,} some made by type"
+        f" only, {made['none']:,} have none"
     )
     return words + (f"; {made['failed']:,} cannot be executed as they were counted." if made["failed"] else ".")

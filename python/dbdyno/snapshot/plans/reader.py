@@ -11,6 +11,7 @@ statement around it, so only an identifier in the plan (log_verbose) is used.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, field, fields
@@ -116,6 +117,13 @@ def read(
             next_step="name what log_timezone is, such as --timezone Europe/Berlin",
         )
     return found
+
+
+def entries(source: Source, clock: Clock, prefix: str | None = None) -> Iterator[Entry]:
+    """Yield the entries with a duration of one log, up to where it is cut off; the source is closed at the end."""
+    file = LogFile(source.name, formats.form_of(source.start), source.head)
+    with contextlib.suppress(*TORN), contextlib.closing(source.stream):
+        yield from _entries(file, formats.Lines(source.stream), Prefix(prefix), clock)
 
 
 def passed_over(text: str) -> bool:

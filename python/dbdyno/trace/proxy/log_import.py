@@ -21,6 +21,7 @@ from dbdyno import _core
 from dbdyno.base.errors import TraceError
 from dbdyno.base.version import VERSION
 from dbdyno.evidence.captures import FORMAT
+from dbdyno.evidence.encryption import encrypting, read_key
 from dbdyno.evidence.log_sources import LogSources
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
@@ -110,20 +111,26 @@ def import_logs(
     title: str = "",
     replace: bool = False,
     progress: Progress | None = None,
+    key_file: Path | None = None,
 ) -> Imported:
     """Import logs as a capture into the new folder `out`; `database` keeps the sessions of one database.
+
+    With `key_file`, messages are kept encrypted with its key.
 
     Raises:
         TraceError: The files are no logs, or have no statement that can be used; nothing is written then.
         EvidenceError: The evidence cannot be written.
     """
     started = datetime.now(UTC).isoformat()
+    key = read_key(key_file) if key_file is not None else None
     with cleaned_up(), in_place(out, replace=replace) as aside:
-        report = _run(_request(sources, aside, database), progress)
+        with encrypting(aside, key):
+            report = _run(_request(sources, aside, database), progress)
         refused = list(_refused(report))
         _require_statements(report, refused, database)
         notes = [*sources.notes, *_notes(report, database)]
-        run = Run(aside, _manifest(report, refused, notes, title, started))
+        limits = (_DURATIONS, _VALUES if key is None else _ENCRYPTED)
+        run = Run(aside, _manifest(report, refused, (*notes, *limits), title, started))
         run.save(status="complete")
     return Imported(report, refused, notes)
 
@@ -295,13 +302,14 @@ def _manifest(report: Report, refused: Sequence[str], notes: Sequence[str], titl
         "totals": {"account": {"calls": report["calls"], "waits": report["waits"]}, "log": report},
         "unread": {},
         "refused": [],
-        "warnings": [f"{one[0].upper()}{one[1:]}." for one in (*refused, *notes)] + [*_LIMITS],
+        "warnings": [f"{one[0].upper()}{one[1:]}." for one in (*refused, *notes)],
         "options": {"binds": True},
     }
 
 
-_LIMITS = (
-    "A log has durations of the server: a call is that long. The time until the next one, network included, is think"
-    " time.",
-    "Messages are kept with their values: the run holds what clients sent.",
+_DURATIONS = (
+    "a log has durations of the server: a call is that long; the time until the next one, network included, is think"
+    " time"
 )
+_VALUES = "messages are kept with their values: the run holds what clients sent"
+_ENCRYPTED = "messages are kept encrypted: trace replay and rehearse need the key (--key-file)"

@@ -21,6 +21,7 @@ from dbdyno import _core
 from dbdyno.base.errors import TraceError
 from dbdyno.base.version import VERSION
 from dbdyno.evidence.captures import FORMAT
+from dbdyno.evidence.encryption import encrypting, read_key
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
 from dbdyno.trace.job import cleaned_up
@@ -35,7 +36,7 @@ _SPIN_MOST_NS = 10_000_000
 
 @dataclass(frozen=True)
 class ProxyOptions:
-    """Address to listen on, server to connect to, and what to keep."""
+    """Address to listen on, server to connect to, and what to keep; with a key, messages are kept encrypted."""
 
     listen: str
     server: tuple[str, int]
@@ -46,6 +47,7 @@ class ProxyOptions:
     server_tls: str = "disable"
     server_ca: Path | None = None
     spin_ns: int | None = None
+    key_file: Path | None = None
 
 
 @dataclass
@@ -112,16 +114,18 @@ def proxying(wanted: ProxyOptions, out: Path) -> Iterator[Proxying]:
             f"{wanted.server_tls} verifies the server's certificate against root certificates, and none are named",
             next_step="name them with --server-ca FILE",
         )
+    key = read_key(wanted.key_file) if wanted.key_file is not None else None
     with cleaned_up(), in_place(out) as aside:
         started = datetime.now(UTC).isoformat()
-        asked = {key: str(value) if isinstance(value, Path) else value for key, value in asdict(wanted).items()}
-        del asked["server"]
+        asked = {name: str(one) if isinstance(one, Path) else one for name, one in asdict(wanted).items()}
+        del asked["server"], asked["key_file"]
         asked["host"], asked["port"] = wanted.server
-        made = Proxying(_core.Proxy(json.dumps(asked | {"out": str(aside)})))
-        try:
-            yield made
-        finally:
-            made.report = json.loads(made.proxy.finish())
+        with encrypting(aside, key):
+            made = Proxying(_core.Proxy(json.dumps(asked | {"out": str(aside)})))
+            try:
+                yield made
+            finally:
+                made.report = json.loads(made.proxy.finish())
         if not made.report.get("sessions_all"):
             raise TraceError(
                 "no client came: nothing was recorded"
@@ -168,7 +172,9 @@ def warnings_of(report: dict[str, Any], wanted: ProxyOptions) -> list[str]:
     for key, words in _TROUBLES.items():
         if report.get(key):
             found.append(f"{words.format(report[key])} The last: {report['last']}.")
-    if wanted.binds:
+    if wanted.key_file is not None:
+        found.append("Messages are kept encrypted: trace replay and rehearse need the key (--key-file).")
+    elif wanted.binds:
         found.append("Messages are kept with their values (--binds): the run holds what clients sent.")
     return found
 

@@ -84,8 +84,16 @@ def speed_of(text: str) -> float:
 
 
 @contextlib.contextmanager
-def replaying(folder: Path, connection: Mapping[str, Any], wanted: Wanted, keys: KeyPlan) -> Iterator[Replaying]:
+def replaying(
+    folder: Path,
+    connection: Mapping[str, Any],
+    wanted: Wanted,
+    keys: KeyPlan,
+    messages: Path | None = None,
+) -> Iterator[Replaying]:
     """Run a capture again until it is over; stop it if the block ends earlier.
+
+    Its messages are in the folder `messages` if they are encrypted in its own.
 
     Raises:
         TraceError: the folder is not a capture, or the replay cannot run.
@@ -93,7 +101,7 @@ def replaying(folder: Path, connection: Mapping[str, Any], wanted: Wanted, keys:
     run = captured(folder)
     limits = " ".join(part for part in (connection.get("options"), LIMITS) if part)
     request = {
-        "run": str(run.path),
+        "run": str(messages or run.path),
         "connection": {**connection, "options": limits},
         "speed": wanted.speed,
         "order": wanted.order,

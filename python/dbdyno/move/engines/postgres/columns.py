@@ -63,6 +63,8 @@ class Column:
     """Type whose binary form another server accepts unchanged; empty if there is none."""
     mariadb_type: str = ""
     """MariaDB's column type, if the column comes from MariaDB."""
+    mask: str = ""
+    """Method by which its values are masked on the way (`mask_sql.py`); empty for not at all."""
 
     def to_json(self) -> dict[str, object]:
         """Return the column as a dictionary for the manifest."""
@@ -70,7 +72,7 @@ class Column:
 
     def spec(self) -> dict[str, object]:
         """Return the column as a dictionary for the Rust core."""
-        given = {key: value for key, value in asdict(self).items() if key not in ("cast", "wire")}
+        given = {key: value for key, value in asdict(self).items() if key not in ("cast", "wire", "mask")}
         return {**given, "mariadb_type": self.mariadb_type or None}
 
     def as_text(self) -> Column:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -18,6 +18,7 @@ from psycopg import sql
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.columns import TYPES_SQL, Column, Described, typed
+from dbdyno.move.engines.postgres.mask_sql import masked_sql
 from dbdyno.move.engines.postgres.sql import whole
 from dbdyno.move.reading.splits import Chunk, Relation
 
@@ -164,24 +165,41 @@ def take(target: Postgres, request: Request, job: str, held: str | None = None) 
             where=target.safe_dsn,
             next_step="connect to the server itself",
         )
+
+    def begin(snapshot: Snapshot) -> bool:
+        _begin(snapshot, snapshot.conn, request, held)
+        return snapshot.conn.execute(REWRITTEN_SQL).fetchone() is None
+
+    return begun(target, job, held, begin, "what is read was truncated or refreshed")
+
+
+def begun(target: Postgres, job: str, held: str | None, begin: Callable[[Snapshot], bool], changed: str) -> Snapshot:
+    """Open the session of a snapshot and begin its transaction, again while what is read changes in between.
+
+    Args:
+        target: The server.
+        job: The job's id.
+        held: The snapshot exported by another session, or None to take a new one.
+        begin: Begins the transaction; returns False if something changed between the snapshot and its locks.
+        changed: What changed then, in words.
+
+    Raises:
+        MoveError: The server refuses something, or what is read changes each time.
+        SnapshotGone: No session holds the snapshot `held` any more, or something changed after it.
+    """
     conn = target.connect(
-        statement_timeout_ms=STATEMENT_TIMEOUT_MS,
-        lock_timeout_ms=LOCK_TIMEOUT_MS,
-        application_name=application(job),
+        statement_timeout_ms=STATEMENT_TIMEOUT_MS, lock_timeout_ms=LOCK_TIMEOUT_MS, application_name=application(job)
     )
     try:
         snapshot = Snapshot(conn)
         for _ in range(SNAPSHOTS_MOST if held is None else 1):
-            _begin(snapshot, conn, request, held)
-            if conn.execute(REWRITTEN_SQL).fetchone() is None:
+            if begin(snapshot):
                 return snapshot
             conn.execute("rollback")
         if held is not None:
-            raise SnapshotGone(
-                f"what is read was truncated or refreshed after the snapshot {held}", where=target.safe_dsn
-            )
+            raise SnapshotGone(f"{changed} after the snapshot {held}", where=target.safe_dsn)
         raise MoveError(
-            "what is read is truncated or refreshed each time between the snapshot and the lock",
+            f"{changed} each time between the snapshot and the lock",
             where=target.safe_dsn,
             next_step="wait until what does so has ended",
         )
@@ -352,7 +370,8 @@ def select_sql(
     """Return the SELECT statement that reads the blocks `start` (included) to `before` (excluded) of a table."""
     alias = sql.Identifier(table.name)
     chosen = sql.SQL(", ").join(
-        sql.SQL("{}.{}::pg_catalog.text" if one.cast else "{}.{}").format(alias, sql.Identifier(one.name))
+        _masked(sql.SQL("{}.{}").format(alias, sql.Identifier(one.name)), one)
+        + sql.SQL("::pg_catalog.text" if one.cast else "")
         for one in table.columns
     )
     if table.partition is not None:
@@ -374,6 +393,13 @@ def select_sql(
     place = sql.Identifier(relation.schema, relation.name)
     text = sql.SQL("select {} from {}{} as {}{}")
     return text.format(chosen, only, place, alias, where).as_string(conn)
+
+
+def _masked(value: sql.Composable, column: Column) -> sql.Composable:
+    if not column.mask:
+        return value
+    # The type of an extension has no form that all servers share; of those that can be masked there is one.
+    return masked_sql(value, column.wire or "citext", column.pg_type, column.mask)
 
 
 def failure(error: psycopg.Error, where: str) -> MoveError:

@@ -1,0 +1,155 @@
+"""Messages of a capture encrypted with a key of the user's, so that no value of a client is on a disk.
+
+    key = read_key(Path("capture.key"))     # openssl rand -base64 32 > capture.key; chmod 600 capture.key
+    with encrypting(aside, key):            # what is written into aside/wire/ stays in memory until it is encrypted
+        ...
+    with messages_of(run, key_file) as folder:   # a folder in memory whose wire/ can be read
+        ...
+
+A part of `wire/` becomes a file that ends in `.encrypted`: Fernet of the library `cryptography` (AES-128 in CBC mode,
+authenticated by HMAC-SHA256). All other tables of a capture have no values.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from dbdyno.base.errors import EvidenceError
+from dbdyno.base.files import make_inner_folder, write_whole
+from dbdyno.base.memory_folder import memory_folder
+from dbdyno.evidence.run import Run
+
+ENDING = ".encrypted"
+WIRE = "wire"
+_KEY_BYTES = 32
+_LOOK_S = 0.5
+_MAKE = "openssl rand -base64 32 > capture.key; chmod 600 capture.key"
+
+
+def read_key(path: Path) -> bytes:
+    """Return the key in a file: 32 random bytes in base64, readable by its owner alone.
+
+    Raises:
+        EvidenceError: The file cannot be read, has no key, or others may read it.
+    """
+    try:
+        mode, text = path.stat().st_mode, path.read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        said = error.strerror if isinstance(error, OSError) else "holds no text"
+        raise EvidenceError(
+            f"the key cannot be read: {said}", where=str(path), next_step=f"make one: {_MAKE}"
+        ) from None
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise EvidenceError(
+            f"others may read the key (mode {stat.S_IMODE(mode):04o})", where=str(path), next_step=f"chmod 600 {path}"
+        )
+    try:
+        found = base64.urlsafe_b64decode(text.replace("+", "-").replace("/", "_"))
+    except (binascii.Error, ValueError):
+        found = b""
+    if len(found) != _KEY_BYTES:
+        raise EvidenceError(
+            "holds no key: expected 32 bytes in base64", where=str(path), next_step=f"make one: {_MAKE}"
+        )
+    return base64.urlsafe_b64encode(found)
+
+
+def is_encrypted(run: Path) -> bool:
+    """Return True if the messages of a run are encrypted."""
+    return any((run / WIRE).glob(f"*{ENDING}"))
+
+
+@contextlib.contextmanager
+def encrypting(folder: Path, key: bytes | None) -> Iterator[None]:
+    """Keep what is written into `folder/wire/` in memory, and encrypt each part when it is complete.
+
+    With no key, nothing is done.
+
+    Raises:
+        EvidenceError: There is no file system in memory, or a part cannot be written.
+    """
+    if key is None:
+        yield
+        return
+    with memory_folder() as memory:
+        place = folder / WIRE
+        place.symlink_to(memory, target_is_directory=True)
+        kept = folder / f".{WIRE}"
+        make_inner_folder(kept)
+        ended = threading.Event()
+        sealer = threading.Thread(target=_encrypt_until, args=(ended, memory, kept, key), daemon=True)
+        sealer.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            sealer.join()
+        _encrypt(memory, kept, key)
+        place.unlink()
+        kept.rename(place)
+
+
+def _encrypt_until(ended: threading.Event, memory: Path, kept: Path, key: bytes) -> None:
+    # What fails here is tried again at the end, where it is an error.
+    while not ended.wait(_LOOK_S):
+        with contextlib.suppress(EvidenceError, OSError):
+            _encrypt(memory, kept, key)
+
+
+def _encrypt(memory: Path, kept: Path, key: bytes) -> None:
+    from cryptography.fernet import Fernet
+
+    for part in sorted(memory.glob("*.parquet")):
+        place = kept / f"{part.name}{ENDING}"
+        try:
+            write_whole(place, Fernet(key).encrypt(part.read_bytes()), durable=True)
+        except OSError as error:
+            raise EvidenceError(f"cannot be written: {error.strerror}", where=str(place)) from error
+        part.unlink()
+
+
+@contextlib.contextmanager
+def messages_of(run: Run, key_file: Path | None) -> Iterator[Path]:
+    """Yield a folder whose `wire/` holds the messages of a captured run: the run's own, or a decrypted one in memory.
+
+    Raises:
+        EvidenceError: The messages are encrypted, and the key is missing or another one; or there is a key for nothing.
+    """
+    if not is_encrypted(run.path):
+        if key_file is not None:
+            raise EvidenceError("its messages are not encrypted", where=str(run.path), next_step="leave out --key-file")
+        yield run.path
+        return
+    if key_file is None:
+        raise EvidenceError(
+            "its messages are encrypted",
+            where=str(run.path),
+            next_step="name the key that they were captured with: --key-file FILE",
+        )
+    key = read_key(key_file)
+    with memory_folder() as memory:
+        make_inner_folder(memory / WIRE)
+        for part in sorted((run.path / WIRE).glob(f"*{ENDING}")):
+            (memory / WIRE / part.name.removesuffix(ENDING)).write_bytes(_decrypted(part, key))
+        yield memory
+
+
+def _decrypted(part: Path, key: bytes) -> bytes:
+    from cryptography.fernet import Fernet, InvalidToken
+
+    try:
+        return Fernet(key).decrypt(part.read_bytes())
+    except InvalidToken:
+        raise EvidenceError(
+            "cannot be decrypted: the key is another one, or the file was changed",
+            where=str(part),
+            next_step="name the key that it was captured with: --key-file FILE",
+        ) from None
+    except OSError as error:
+        raise EvidenceError(f"cannot be read: {error.strerror}", where=str(part)) from error

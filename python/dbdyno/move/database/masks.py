@@ -1,0 +1,243 @@
+"""Columns whose values are masked on the way: `people.email = hash`.
+
+What cannot arrive is refused before anything is written: NULL where it may not be, hashes of numbers that must be
+unique, one side of a foreign key alone, a column by which a table is partitioned. A mask of a partitioned table is one
+of all its partitions.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import psycopg
+
+from dbdyno.base.errors import MoveError
+from dbdyno.move.database.inventory import Inventory
+from dbdyno.move.engines.postgres.mask_sql import METHODS
+from dbdyno.move.engines.postgres.source import Snapshot
+
+_NAME = r'(?:"(?:[^"]|"")+"|[^\s."=]+)'
+_MASK = re.compile(rf"\s*((?:{_NAME}\.){{1,2}}{_NAME})\s*=\s*([a-z-]+)\s*", re.I)
+_PART = re.compile(_NAME)
+_WRITE = "write it as --mask 'people.email = hash', or 'schema.table.column = null'"
+OLDEST = 110000
+"""First version of PostgreSQL that has the function of the hashes."""
+_TABLES_SQL = """
+select c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text from pg_catalog.pg_class c
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.relkind in ('r', 'p', 'v', 'm', 'f') and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
+"""
+_COLUMNS_SQL = """
+with recursive base(oid, of) as (
+    select oid, oid from pg_catalog.pg_type union all
+    select b.oid, t.typbasetype from base b join pg_catalog.pg_type t on t.oid = b.of where t.typtype = 'd')
+select a.attname::text, a.attnum,
+    case when t.typnamespace = 'pg_catalog'::regnamespace or t.typname = 'citext' then t.typname::text else '' end,
+    a.attnotnull, a.attgenerated::text,
+    format_type(a.atttypid, a.atttypmod)
+from pg_catalog.pg_attribute a join base b on b.oid = a.atttypid
+join pg_catalog.pg_type t on t.oid = b.of and t.typtype <> 'd'
+where a.attrelid = %s::oid and a.attnum > 0 and not a.attisdropped order by a.attnum
+"""
+_UNDER_SQL = """
+with recursive under(oid) as (
+    select %s::oid union select i.inhrelid from pg_catalog.pg_inherits i join under u on i.inhparent = u.oid)
+select oid::bigint from under
+"""
+_UNIQUE_SQL = """
+select i.indexrelid::regclass::text, i.indnkeyatts from pg_catalog.pg_index i
+where i.indrelid = %s::oid and i.indisunique and %s = any(i.indkey::int2[])
+"""
+_CONSTRAINTS_SQL = """
+select conname::text, contype::text, conrelid::bigint, confrelid::bigint, conkey::int2[], confkey::int2[],
+    conrelid::regclass::text, confrelid::regclass::text
+from pg_catalog.pg_constraint
+where contype = 'c' and conrelid = %(oid)s::oid and %(number)s = any(conkey)
+   or contype = 'f' and (conrelid = %(oid)s::oid and %(number)s = any(conkey)
+                         or confrelid = %(oid)s::oid and %(number)s = any(confkey))
+"""
+_PARTITIONED_SQL = """
+select 1 from pg_catalog.pg_partitioned_table p where p.partrelid = %s::oid
+  and (%s = any(p.partattrs::int2[]) or p.partexprs is not null)
+"""
+
+
+@dataclass(frozen=True)
+class Mask:
+    """A column and the method by which it is masked, as the user wrote them."""
+
+    words: str
+    names: tuple[str, ...]
+    method: str
+
+    @property
+    def column(self) -> str:
+        """Return the column's name."""
+        return self.names[-1]
+
+
+@dataclass(frozen=True)
+class _Masked:
+    """A mask and its column in the catalog."""
+
+    mask: Mask
+    oid: int
+    number: int
+    base: str
+    pg_type: str
+
+
+def read_masks(given: Iterable[str]) -> tuple[Mask, ...]:
+    """Return the masks that the user wrote.
+
+    Raises:
+        MoveError: One is no mask, has an unknown method, or names a column a second time.
+    """
+    masks: dict[tuple[str, ...], Mask] = {}
+    for words in given:
+        found = _MASK.fullmatch(words)
+        if found is None:
+            raise MoveError("is no mask", where=f"--mask {words}", next_step=_WRITE)
+        method = found[2].lower()
+        if method not in METHODS:
+            raise MoveError(
+                f"there is no method {method!r}", where=f"--mask {words}", next_step=f"methods: {', '.join(METHODS)}"
+            )
+        names = tuple(_folded(part) for part in _PART.findall(found[1]))
+        if names in masks:
+            raise MoveError("names its column a second time", where=f"--mask {words}", next_step="give one of the two")
+        masks[names] = Mask(words.strip(), names, method)
+    return tuple(masks.values())
+
+
+def mask(snapshot: Snapshot, inventory: Inventory, masks: Sequence[Mask]) -> Inventory:
+    """Return the inventory with masked columns, and with sentences on what may not arrive because of them.
+
+    The snapshot's tables are masked, too.
+
+    Raises:
+        MoveError: A mask names nothing that can be masked, or what it makes cannot arrive.
+    """
+    conn = snapshot.conn
+    if masks and conn.info.server_version < OLDEST:
+        raise MoveError("masks need PostgreSQL 11 in the source", where="--mask", next_step="move without --mask")
+    found = [_resolved(conn, one) for one in masks]
+    notes = [note for one in found for note in _checked(conn, one, found)]
+    methods: dict[tuple[int, str], str] = {}
+    for one in found:
+        for (oid,) in conn.execute(_UNDER_SQL, [one.oid]):
+            methods[oid, one.mask.column] = one.mask.method
+    tables = tuple(
+        replace(
+            table,
+            columns=tuple(
+                replace(one, mask=methods.get((table.relations[0].oid, one.name), "")) for one in table.columns
+            ),
+        )
+        for table in inventory.tables
+    )
+    if masks and inventory.facts.large_objects:
+        notes.append("large objects are copied as they are: a mask is for columns")
+    snapshot.tables = list(tables)
+    words = tuple(one.words for one in masks)
+    return replace(inventory, tables=tables, masks=words, mask_notes=tuple(notes))
+
+
+def _folded(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
+
+
+def _resolved(conn: psycopg.Connection[Any], given: Mask) -> _Masked:
+    where = f"--mask {given.words}"
+    tables = conn.execute(_TABLES_SQL).fetchall()
+    wanted = given.names[:-1]
+    fits = [row for row in tables if (row[1:3] if len(wanted) == 2 else row[2:3]) == wanted]
+    if not fits:
+        names = [".".join(row[3 - len(wanted) : 3]) for row in tables]
+        near = difflib.get_close_matches(".".join(wanted), names, 3)
+        step = f"did you mean {' or '.join(near)}?" if near else _WRITE
+        raise MoveError(f"there is no table {'.'.join(wanted)}", where=where, next_step=step)
+    if len(fits) > 1:
+        names = [f"{row[1]}.{row[2]}" for row in fits]
+        raise MoveError(f"several tables have this name: {', '.join(names)}", where=where, next_step="name the schema")
+    oid, schema, name, kind = fits[0]
+    if kind not in ("r", "p"):
+        raise MoveError(f"{schema}.{name} has no rows of its own", where=where, next_step="mask the table behind it")
+    columns = conn.execute(_COLUMNS_SQL, [oid]).fetchall()
+    row = next((one for one in columns if one[0] == given.column), None)
+    if row is None:
+        raise MoveError(
+            f"{schema}.{name} has no column {given.column}",
+            where=where,
+            next_step=f"it has: {', '.join(one[0] for one in columns[:20])}",
+        )
+    _, number, base, is_required, generated, pg_type = row
+    if generated:
+        raise MoveError("the server computes it from other columns", where=where, next_step="mask those")
+    _refuse_type(given, where, base, pg_type, is_required=is_required)
+    return _Masked(given, oid, number, base, pg_type)
+
+
+def _refuse_type(given: Mask, where: str, base: str, pg_type: str, *, is_required: bool) -> None:
+    types = METHODS[given.method]
+    if types is not None and base not in types:
+        fitting = [name for name, one in METHODS.items() if one is None or base in one]
+        raise MoveError(
+            f"{given.method} is not for the type {pg_type}",
+            where=where,
+            next_step=f"methods for it: {', '.join(fitting)}",
+        )
+    if given.method == "null" and is_required:
+        raise MoveError("the column may not be NULL", where=where, next_step="mask it by hash or keep-length")
+
+
+def _checked(conn: psycopg.Connection[Any], one: _Masked, others: Sequence[_Masked]) -> list[str]:
+    """Return what a mask may break, as sentences.
+
+    Raises:
+        MoveError: It breaks a key, or the way in which the table is partitioned.
+    """
+    where, method = f"--mask {one.mask.words}", one.mask.method
+    if conn.execute(_PARTITIONED_SQL, [one.oid, one.number]).fetchone():
+        raise MoveError(
+            "the table is partitioned by it: rows would belong to other partitions",
+            where=where,
+            next_step="mask other columns",
+        )
+    notes = []
+    for index, width in conn.execute(_UNIQUE_SQL, [one.oid, one.number]).fetchall():
+        if width == 1 and (method == "year" or (method == "hash" and one.base.startswith("int"))):
+            raise MoveError(
+                f"its values must be unique ({index}), and {method} makes equal ones",
+                where=where,
+                next_step="a number without a meaning needs no mask; null removes one that is no key",
+            )
+        if method == "keep-length":
+            notes.append(f"{index} is unique: short values of {one.mask.column} may become equal, which ends the move")
+    constraints = conn.execute(_CONSTRAINTS_SQL, {"oid": one.oid, "number": one.number}).fetchall()
+    for name, kind, *row in constraints:
+        if kind == "c":
+            notes.append(f"the check constraint {name} names {one.mask.column}: a value that breaks it ends the move")
+        else:
+            _refuse_half(one, name, row, others)
+    return notes
+
+
+def _refuse_half(one: _Masked, name: str, row: Sequence[Any], others: Sequence[_Masked]) -> None:
+    """Refuse a mask of one side of a foreign key, unless it removes the reference."""
+    oid, to_oid, numbers, to_numbers, table, to_table = row
+    known = {(other.oid, other.number): (other.mask.method, other.base) for other in others}
+    for number, to_number in zip(numbers, to_numbers, strict=True):
+        side, other = known.get((oid, number)), known.get((to_oid, to_number))
+        if (oid, number) != (one.oid, one.number) and (to_oid, to_number) != (one.oid, one.number):
+            continue
+        if side != other and (side is None or side[0] != "null"):
+            raise MoveError(
+                f"{name} is a foreign key of {table} to {to_table}: both sides need the same mask",
+                where=f"--mask {one.mask.words}",
+                next_step="mask the column of the other table by the same method, too",
+            )

@@ -1,0 +1,105 @@
+"""Texts, plans and messages of a server without the values of a load.
+
+>>> hidden("select * from people where email = 'a@b.org' and id in (7, 8) and name = $1")
+"select * from people where email = '?' and id in (?, ?) and name = $1"
+>>> hidden_message("P0001", "customer Miller is blocked", is_raised=True)
+'RaiseException'
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dbdyno.rehearse.statement import Load
+from dbdyno.snapshot.engines.postgres.texts import without_literals
+
+_NUMBER = re.compile(r"(?<![\w$.])\d[\w.]*(?:(?<=[eE])[+-]\d+)?")
+_NEAR = re.compile(r'"((?:[^"]|"")*)"')
+_WORDED = ("08", "0A", "23", "25", "40", "42", "53", "55", "57", "58")
+"""Classes of errors whose messages name objects and words of SQL, but no values."""
+_NAMES = frozenset(
+    {
+        "Node Type",
+        "Operation",
+        "Parent Relationship",
+        "Relation Name",
+        "Schema",
+        "Alias",
+        "Index Name",
+        "Join Type",
+        "Scan Direction",
+        "Strategy",
+        "Partial Mode",
+        "Command",
+        "CTE Name",
+        "Subplan Name",
+        "Function Name",
+        "Custom Plan Provider",
+        "Sort Method",
+        "Sort Space Type",
+        "Cache Mode",
+        "Settings",
+        "Trigger Name",
+        "Constraint Name",
+        "Relation",
+    }
+)
+"""Keys of a plan whose texts are names."""
+
+
+def hidden(text: str) -> str:
+    """Return a text of SQL with a question mark in place of each literal."""
+    return _NUMBER.sub("?", without_literals(text))
+
+
+def hidden_plan(text: str) -> str:
+    """Return a plan as JSON without the literals of its conditions and expressions."""
+    try:
+        return json.dumps(_hidden_value(json.loads(text)))
+    except ValueError:
+        return ""
+
+
+def hidden_message(sqlstate: str, message: str, *, is_raised: bool, sent: str = "") -> str:
+    """Return a server's message without values, or the name of its condition where it may contain any.
+
+    Args:
+        sqlstate: The error's code.
+        message: The server's message.
+        is_raised: True if a function of the user's raised it, whose words may be anything.
+        sent: The text that was sent; a word that the message quotes is kept if it is one of its names.
+    """
+    if is_raised or not sqlstate.startswith(_WORDED):
+        return _condition(sqlstate)
+    names = set(re.findall(r"[^\W\d][\w$]*", hidden(sent).replace("'?'", " ")))
+    return hidden(_NEAR.sub(lambda found: found[0] if _is_known(found[1], sqlstate, names) else '"?"', message))
+
+
+def hidden_load(load: Load) -> Load:
+    """Return a load whose texts for the page have no literals; what is sent is unchanged."""
+    return replace(load, statements=[replace(one, text=hidden(one.text)) for one in load.statements])
+
+
+def _is_known(word: str, sqlstate: str, names: set[str]) -> bool:
+    # A syntax error quotes what was sent, a literal or a part of one; other errors quote names of objects.
+    return sqlstate != "42601" or word in names
+
+
+def _condition(sqlstate: str) -> str:
+    from psycopg import errors
+
+    try:
+        return errors.lookup(sqlstate).__name__
+    except KeyError:
+        return f"error {sqlstate}"
+
+
+def _hidden_value(value: object, key: str = "") -> object:
+    if isinstance(value, Mapping):
+        return value if key in _NAMES else {name: _hidden_value(one, name) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_hidden_value(one, key) for one in value]
+    return hidden(value) if isinstance(value, str) and key not in _NAMES else value
