@@ -120,6 +120,7 @@ def test_masked_columns_arrive_masked_and_joins_hold(people: Databases) -> None:
     assert b"p17@example.org" not in files
 
 
+@pytest.mark.soak
 def test_another_move_has_another_key(people: Databases) -> None:
     email = "select email from app.people order by born limit 1"
     seen = set()
