@@ -7,6 +7,7 @@ import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -149,8 +150,8 @@ def command(
         raise click.UsageError("give one of NEW, --change and --new, so that there are two sides to compare")
     if upgrade and not programs:
         raise click.UsageError("--upgrade makes the data of the server that --new names: give both")
-    if masks and not programs:
-        raise click.UsageError("--mask is for the copy that --new makes")
+    if masks and (not programs or upgrade or replay or speeds):
+        raise click.UsageError("--mask is for the copy that --new makes, without --upgrade and --replay")
     share, masked = _share(threshold), read_masks(masks)
     options = LoadOptions(load, sets, store, key_file, privacy, logs, masked, line_prefix, zone_of(timezone))
     seconds, limit_ms = length_ns(length, "--for") / 1e9, length_ns(timeout, "--timeout") // 1_000_000
@@ -159,7 +160,10 @@ def command(
     with Stopping() as stopping:
         show = _show if sys.stderr.isatty() else _quiet
         budget = Budget(seconds, show, stopping.is_asked)
-        with _sides(old, new, changes, (programs, upgrade), show, stopping.is_asked, masked) as (before, after):
+        with (
+            _sides(old, new, changes, (programs, upgrade), show, stopping.is_asked, masked) as (before, after),
+            _messages(played, key_file) as played,
+        ):
             for side in (before, after):
                 side.timeout_ms, side.stop, side.private = limit_ms, stopping.is_asked, privacy
             given = load_of(options, before.server)
@@ -220,6 +224,19 @@ def _replay(load: str, length: str | None, speeds: str | None) -> ReplayRequest 
     asked = {speed_of(word if word == "max" else word.removesuffix("x")) for word in words} - {1.0}
     until_ns = None if length in (None, "all") else length_ns(str(length), "--replay")
     return ReplayRequest(Path(load), tuple(sorted(asked, key=lambda speed: speed or math.inf)), until_ns)
+
+
+@contextmanager
+def _messages(played: ReplayRequest | None, key_file: Path | None) -> Iterator[ReplayRequest | None]:
+    """Yield the request with the folder of the messages, which are decrypted in memory if they are encrypted."""
+    if played is None:
+        yield None
+        return
+    from dbdyno.evidence.captures import captured
+    from dbdyno.evidence.encryption import messages_of
+
+    with messages_of(captured(played.capture), key_file) as folder:
+        yield replace(played, messages=folder)
 
 
 def _title(old: Side, new: Side, changes: tuple[str, ...]) -> str:

@@ -14,11 +14,13 @@ class ReplayRequest:
         capture: Folder of the capture.
         speeds: Speeds beside its own, in ascending order; 0 leaves out think times.
         until_ns: Part of the capture that is replayed, from its begin [ns]; None for all of it.
+        messages: Folder with the messages if they are encrypted in the capture's own.
     """
 
     capture: Path
     speeds: tuple[float, ...] = ()
     until_ns: int | None = None
+    messages: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

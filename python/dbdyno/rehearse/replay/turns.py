@@ -29,6 +29,8 @@ from dbdyno.rehearse.side import Side
 from dbdyno.trace.proxy.replay import FASTEST, Wanted, replaying
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dbdyno.evidence.run import Run
 
 TURNS_FIRST, TURNS = 3, 2
@@ -92,6 +94,11 @@ class Player:
     stop: Callable[[], bool]
 
     @property
+    def messages(self) -> Path:
+        """Return the folder with the messages."""
+        return self.request.messages or self.run.path
+
+    @property
     def writes(self) -> bool:
         """Return True if the capture writes, so that each turn has a copy of the database."""
         return bool(self.capture["writes"] or self.capture["lifts"])
@@ -106,9 +113,9 @@ class Player:
         options = session_options(side.server)
         wanted = Wanted(speed, writes=self.writes, to_ns=self.request.until_ns, session_sql=side.settings, timed=True)
         with replay_database(side, guardian, writes=self.writes) as database:
-            keys = key_plan(database, self.run.path, None, self.request.until_ns) if self.writes else KeyPlan()
+            keys = key_plan(database, self.messages, None, self.request.until_ns) if self.writes else KeyPlan()
             connection = _with_options(database, options)
-            with watched(database) as watch, replaying(self.run.path, connection, wanted, keys) as it:
+            with watched(database) as watch, replaying(self.run.path, connection, wanted, keys, self.messages) as it:
                 while not it.is_over():
                     if self.stop():
                         raise StopAsked
@@ -127,7 +134,7 @@ def open_player(
         TargetError: A side cannot have the copies that a replay writes to.
     """
     run = captured(request.capture)
-    player = Player(run, request, json.loads(_core.captured(run.path)), show, stop)
+    player = Player(run, request, json.loads(_core.captured(request.messages or run.path)), show, stop)
     if player.writes:
         refuse_without_copies(sides)
     return player
