@@ -21,8 +21,10 @@ from command_line import dbdyno
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.rehearse.catalog import Catalog
 from dbdyno.rehearse.effects import reason_left_out
 from dbdyno.rehearse.order import undetermined
+from dbdyno.rehearse.settings import differing
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, proxying
 from skipped import skip_for
 
@@ -115,6 +117,7 @@ def test_statements_that_a_server_counted_get_values_of_its_columns(tmp_path: Pa
                     "insert into orders (customer, amount, status, region, zone) values (1, 1, 'x', 1, 1)"
                 )
                 connection.execute("select now() - interval '1 day'")
+            connection.execute("alter role current_user password 'hunter2'")
         done = dbdyno(
             "rehearse",
             old,
@@ -135,6 +138,8 @@ def test_statements_that_a_server_counted_get_values_of_its_columns(tmp_path: Pa
     assert found["insert into orders (cust"]["decision"] in ("same", "unclear")
     assert "value changes" in found["select now() - interval "]["answers"]
     assert "have values from the data" in model["load"]["notes"][0]
+    (kept,) = (row["text"] for row in model["left_out"] if row["text"].startswith("alter role"))
+    assert "hunter2" not in kept, "the server keeps the text of commands as it was typed"
 
 
 def test_a_reserved_word_is_named_across_versions(tmp_path: Path) -> None:
@@ -204,6 +209,12 @@ def test_an_interrupt_ends_it_soon_and_keeps_what_was_measured(
     assert "what was measured is in" in errors
     (run,) = (tmp_path / "runs").iterdir()
     assert json.loads((run / "manifest.json").read_text())["status"] == "aborted"
+
+
+def test_a_setting_that_may_hold_a_secret_is_named_without_its_value() -> None:
+    old = Catalog(150000, settings={"primary_conninfo": "host=a password=hunter2", "work_mem": "4096 kB"})
+    new = Catalog(150000, settings={"primary_conninfo": "", "work_mem": "64 MB"})
+    assert list(differing(old, new)) == [("primary_conninfo", "(hidden)", ""), ("work_mem", "4MB", "64MB")]
 
 
 def test_a_message_about_a_value_does_not_show_it(engine: EmbeddedPostgres, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.postgres.session import StopAsked
 from dbdyno.rehearse.answer import Answer, answer_of
-from dbdyno.rehearse.privacy import hidden_message, hidden_plan
+from dbdyno.rehearse.privacy import hidden_message, hidden_plan, without_values
 from dbdyno.rehearse.statement import Parameters, Statement
 
 NAME = "dbdyno rehearse"
@@ -138,7 +138,7 @@ class Side:
         try:
             self._refuse(results, parameters.text)
         except FailedError as error:
-            return Answer(sqlstate=error.sqlstate, message=_without_value(error))
+            return Answer(sqlstate=error.sqlstate, message=str(error))
         else:
             return _answer(results[-1])
         finally:
@@ -229,9 +229,10 @@ class Side:
         try:
             _refuse(results)
         except FailedError as error:
-            if not self.private:
-                raise
-            said = hidden_message(error.sqlstate, str(error), is_raised=error.is_raised, sent=sent)
+            if self.private:
+                said = hidden_message(error.sqlstate, str(error), is_raised=error.is_raised, sent=sent)
+            else:
+                said = without_values(error.sqlstate, str(error), sent)
             raise FailedError(error.sqlstate, said) from None
 
     @contextlib.contextmanager
@@ -254,11 +255,6 @@ def _formats(parameters: Parameters) -> list[int] | None:
 
 def _padded(types: Sequence[int], count: int) -> list[int] | None:
     return [*types, *[0] * (count - len(types))] if types else None
-
-
-def _without_value(error: FailedError) -> str:
-    """Return a server's message without the value that a data exception (class 22) quotes at its end."""
-    return str(error).partition(': "')[0] if error.sqlstate.startswith("22") else str(error)
 
 
 def _refuse(results: Sequence[Any]) -> None:
