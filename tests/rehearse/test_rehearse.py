@@ -21,13 +21,23 @@ from command_line import dbdyno
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.rehearse.catalog import Catalog
 from dbdyno.rehearse.effects import reason_left_out
 from dbdyno.rehearse.order import undetermined
+from dbdyno.rehearse.settings import differing
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, proxying
 from skipped import skip_for
 
 SUMS = """select (select sum(hashtext(o::text)) from orders o), (select sum(hashtext(c::text)) from customers c),
   (select count(*) from pg_database where datname like 'dbdyno%')"""
+
+
+OWN_SCHEMA = (
+    'create schema "My App"',
+    'alter table customers set schema "My App"',
+    'alter database old set search_path = "My App", public',
+)
+"""A table that sessions find only by a setting of the database, which no copy of it has."""
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +81,7 @@ def sums(where: str) -> tuple[object, ...] | None:
 def test_an_index_is_tried_in_a_copy_that_is_gone_afterwards(
     engine: EmbeddedPostgres, captured: Path, tmp_path: Path
 ) -> None:
-    old = database(engine, "old", "drop index orders_customer", template="shop")
+    old = database(engine, "old", "drop index orders_customer", *OWN_SCHEMA, template="shop")
     before = sums(old)
     words = ("--change", "create index made on orders (customer)", "--load", captured, "--for", "10s", "--seed", "1")
     done = dbdyno("rehearse", old, *words, "--out", tmp_path / "runs")
@@ -80,6 +90,7 @@ def test_an_index_is_tried_in_a_copy_that_is_gone_afterwards(
     assert faster["text"] == "select id, amount from orders where customer = $1"
     assert "made" in faster["plan_change"]
     assert "With create index made on orders (customer) takes" in done.stdout.replace("\n", " ")
+    assert {"fails", "differs"}.isdisjoint(row["decision"] for row in model_in(tmp_path / "runs")["statements"])
     assert sums(old) == before, "every write was rolled back, and the copy is dropped"
 
 
@@ -115,6 +126,7 @@ def test_statements_that_a_server_counted_get_values_of_its_columns(tmp_path: Pa
                     "insert into orders (customer, amount, status, region, zone) values (1, 1, 'x', 1, 1)"
                 )
                 connection.execute("select now() - interval '1 day'")
+            connection.execute("alter role current_user password 'hunter2'")
         done = dbdyno(
             "rehearse",
             old,
@@ -135,6 +147,8 @@ def test_statements_that_a_server_counted_get_values_of_its_columns(tmp_path: Pa
     assert found["insert into orders (cust"]["decision"] in ("same", "unclear")
     assert "value changes" in found["select now() - interval "]["answers"]
     assert "have values from the data" in model["load"]["notes"][0]
+    (kept,) = (row["text"] for row in model["left_out"] if row["text"].startswith("alter role"))
+    assert "hunter2" not in kept, "the server keeps the text of commands as it was typed"
 
 
 def test_a_reserved_word_is_named_across_versions(tmp_path: Path) -> None:
@@ -159,7 +173,7 @@ def test_a_reserved_word_is_named_across_versions(tmp_path: Path) -> None:
 
 
 def test_a_new_server_is_made_of_the_old_one(engine: EmbeddedPostgres, captured: Path, tmp_path: Path) -> None:
-    old = database(engine, "old", "alter database old set random_page_cost = 2", template="shop")
+    old = database(engine, "old", "alter database old set random_page_cost = 2", *OWN_SCHEMA, template="shop")
     before = sums(old)
     newer = find_binaries({**os.environ, "DBDYNO_ENGINE": "wheel", "DBDYNO_PG_BIN": ""})
     words = ("--new", f"bindir={newer.bindir}", "--load", captured, "--for", "8s", "--out", tmp_path / "runs")
@@ -204,6 +218,12 @@ def test_an_interrupt_ends_it_soon_and_keeps_what_was_measured(
     assert "what was measured is in" in errors
     (run,) = (tmp_path / "runs").iterdir()
     assert json.loads((run / "manifest.json").read_text())["status"] == "aborted"
+
+
+def test_a_setting_that_may_hold_a_secret_is_named_without_its_value() -> None:
+    old = Catalog(150000, settings={"primary_conninfo": "host=a password=hunter2", "work_mem": "4096 kB"})
+    new = Catalog(150000, settings={"primary_conninfo": "", "work_mem": "64 MB"})
+    assert list(differing(old, new)) == [("primary_conninfo", "(hidden)", ""), ("work_mem", "4MB", "64MB")]
 
 
 def test_a_message_about_a_value_does_not_show_it(engine: EmbeddedPostgres, tmp_path: Path) -> None:

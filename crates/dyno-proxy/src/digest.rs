@@ -4,7 +4,7 @@
 //! settings that the session had changed are the same. The capture is read once, message by message; what is kept
 //! grows with the number of distinct statements, not with the number of executions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::path::Path;
 
@@ -72,6 +72,8 @@ pub struct Digest {
     pub samples: Vec<Sample>,
     /// Largest number of executions of one prepared statement with a name; 0 if no execution was of one.
     pub prepared: u64,
+    /// Number of executions under settings of SET LOCAL or `set_config`, which are not in `settings`.
+    pub unsettled: u64,
 }
 
 #[derive(Default)]
@@ -88,6 +90,10 @@ struct Session {
     prepared: HashMap<Vec<u8>, Prepared>,
     portals: HashMap<Vec<u8>, Execution>,
     settings: Vec<(String, String)>,
+    /// True if the transaction, or the session, has settings of SET LOCAL or `set_config`.
+    unsettled: (bool, bool),
+    /// Portals of which more rows can be fetched.
+    suspended: HashSet<Vec<u8>>,
     /// Executions of round trips that are not over, by round trip.
     turns: std::collections::VecDeque<Turn>,
 }
@@ -106,6 +112,9 @@ struct Execution {
     is_whole: bool,
     /// Number of this execution among those of its prepared statement; 0 if that has no name.
     prepared: u64,
+    portal: Vec<u8>,
+    /// True if it fetches further rows of an execution that was counted.
+    is_continued: bool,
 }
 
 /// Reads a captured run and returns its distinct statements, the one with the most time first.
@@ -153,6 +162,7 @@ impl Found {
         mut execution: Execution,
         elapsed_ns: u64,
         failed: bool,
+        unsettled: bool,
     ) {
         let settings: Vec<String> = settings.iter().map(|(_, text)| text.clone()).collect();
         let known = self.normals.get(&execution.sample.text).cloned();
@@ -171,9 +181,13 @@ impl Found {
             self.digests.len() - 1
         });
         let digest = &mut self.digests[place];
-        digest.calls += 1;
         digest.failed += u64::from(failed);
         digest.total_ns += elapsed_ns;
+        if execution.is_continued {
+            return;
+        }
+        digest.calls += 1;
+        digest.unsettled += u64::from(unsettled);
         digest.prepared = digest.prepared.max(execution.prepared);
         let size = execution.sample.text.len() + execution.sample.values.iter().flatten().map(Vec::len).sum::<usize>();
         if !execution.is_whole || size > LONGEST_SAMPLE {
@@ -233,7 +247,8 @@ impl Session {
             b'P' => {
                 let (name, rest) = text(&said.body);
                 let (sql, types) = text(rest);
-                let prepared = Prepared { text: sql.to_vec(), types: words(types), is_whole: said.is_whole, executed: 0 };
+                let prepared =
+                    Prepared { text: sql.to_vec(), types: words(types), is_whole: said.is_whole, executed: 0 };
                 self.prepared.insert(name.to_vec(), prepared);
             }
             b'B' => self.bind(said),
@@ -245,13 +260,16 @@ impl Session {
         let Some(turn) = self.turns.back_mut() else { return };
         match said.tag {
             b'E' => {
-                let execution = self.portals.get(text(&said.body).0).cloned();
-                turn.executions.push(execution.unwrap_or_default());
+                let portal = text(&said.body).0;
+                let mut execution = self.portals.get(portal).cloned().unwrap_or_default();
+                execution.portal = portal.to_vec();
+                execution.is_continued = self.suspended.remove(portal);
+                turn.executions.push(execution);
             }
             b'Q' => turn.executions.push(Execution {
                 sample: Sample { text: text(&said.body).0.to_vec(), is_simple: true, ..Sample::default() },
                 is_whole: said.is_whole,
-                prepared: 0,
+                ..Execution::default()
             }),
             _ => {}
         }
@@ -274,13 +292,21 @@ impl Session {
             types: prepared.types.clone(),
             is_simple: false,
         };
-        self.portals.insert(portal.to_vec(), Execution { sample, is_whole, prepared: prepared.executed });
+        self.suspended.remove(portal);
+        let execution = Execution { sample, is_whole, prepared: prepared.executed, ..Execution::default() };
+        self.portals.insert(portal.to_vec(), execution);
     }
 
     fn server(&mut self, at_ns: u64, said: &Said, group: u32, found: &mut Found) {
         let Some(turn) = self.turns.front_mut() else { return };
         match said.tag {
-            b'C' | b's' | b'I' => turn.ends.push(false),
+            b's' => {
+                if let Some(execution) = turn.executions.get(turn.ends.len()) {
+                    self.suspended.insert(execution.portal.clone());
+                }
+                turn.ends.push(false);
+            }
+            b'C' | b'I' => turn.ends.push(false),
             b'E' => turn.ends.push(true),
             b'Z' => {
                 let Some(turn) = self.turns.pop_front() else { return };
@@ -297,8 +323,13 @@ impl Session {
                         self.remember_setting(&execution.sample.text);
                     }
                     if !execution.sample.text.is_empty() {
-                        found.add(group, &self.settings, execution, share, failed);
+                        let unsettled = self.unsettled.0 || self.unsettled.1;
+                        found.add(group, &self.settings, execution, share, failed, unsettled);
                     }
+                }
+                if said.body.first() == Some(&b'I') {
+                    self.unsettled.0 = false;
+                    self.suspended.clear(); // portals end with their transaction
                 }
             }
             _ => {}
@@ -309,6 +340,9 @@ impl Session {
         let sql = String::from_utf8_lossy(sql);
         let mut words = sql.split(|c: char| c.is_whitespace() || c == '=').filter(|word| !word.is_empty());
         let first = words.next().unwrap_or_default().to_ascii_lowercase();
+        if is_set_config(&sql) {
+            self.unsettled = (true, self.unsettled.1 || !sql.to_ascii_lowercase().contains("true"));
+        }
         let lower = |word: &str| word.trim_end_matches(';').to_ascii_lowercase();
         match first.as_str() {
             "set" => {
@@ -316,7 +350,12 @@ impl Session {
                 if name == "session" {
                     name = words.next().map(lower).unwrap_or_default();
                 }
-                if matches!(name.as_str(), "local" | "transaction" | "characteristics" | "constraints")
+                if name == "local" {
+                    let name = words.next().map(lower).unwrap_or_default();
+                    self.unsettled.0 |= !IRRELEVANT.contains(&name.as_str());
+                    return;
+                }
+                if matches!(name.as_str(), "transaction" | "characteristics" | "constraints")
                     || IRRELEVANT.contains(&name.as_str())
                     || sql.trim_end().trim_end_matches(';').contains(';')
                 {
@@ -337,6 +376,12 @@ impl Session {
             _ => {}
         }
     }
+}
+
+/// Returns whether a text calls `set_config` for a setting that changes what statements do.
+fn is_set_config(sql: &str) -> bool {
+    let sql = sql.to_ascii_lowercase();
+    sql.contains("set_config") && !IRRELEVANT.iter().any(|name| sql.contains(name))
 }
 
 /// Returns the 32-bit numbers of a list that begins with its 16-bit length.

@@ -77,14 +77,16 @@ pub(crate) fn captured(py: Python<'_>, run: PathBuf) -> PyResult<String> {
 
 /// One sample of a statement: elapsed_ns, text, values (None is NULL), whether each is binary, types, is_simple.
 type SampleRow<'py> = (u64, Bound<'py, PyBytes>, Vec<Option<Bound<'py, PyBytes>>>, Vec<bool>, Vec<u32>, bool);
-/// One statement: text without literals, group, settings, calls, failed, total_ns, cut, samples, prepared.
-type StatementRow<'py> = (String, u32, Vec<String>, u64, u64, u64, u64, Vec<SampleRow<'py>>, u64);
+/// One statement: text without literals, group, settings, calls, failed, total_ns, cut, samples, prepared,
+/// unsettled.
+type StatementRow<'py> = (String, u32, Vec<String>, u64, u64, u64, u64, Vec<SampleRow<'py>>, u64, u64);
 
 /// Return the distinct statements of a captured run, the one with the most time first.
 ///
-/// Each is (text without literals, group, settings, calls, failed, total_ns, cut, samples, prepared), a sample
+/// Each is (text without literals, group, settings, calls, failed, total_ns, cut, samples, prepared, unsettled), a sample
 /// (elapsed_ns, text, values, is_binary of each, types, is_simple); `prepared` is the largest number of executions of one
-/// prepared statement with a name. `groups` maps sessions to groups that are kept apart.
+/// prepared statement with a name, `unsettled` the number of executions under SET LOCAL or `set_config`. `groups` maps
+/// sessions to groups that are kept apart.
 ///
 /// Raises:
 ///     TraceError: The run has no messages.
@@ -105,7 +107,18 @@ pub(crate) fn captured_statements(
             (sample.elapsed_ns, bytes(sample.text), values, sample.binary, sample.types, sample.is_simple)
         });
         let samples = samples.collect();
-        (one.text, one.group, one.settings, one.calls, one.failed, one.total_ns, one.cut, samples, one.prepared)
+        (
+            one.text,
+            one.group,
+            one.settings,
+            one.calls,
+            one.failed,
+            one.total_ns,
+            one.cut,
+            samples,
+            one.prepared,
+            one.unsettled,
+        )
     });
     Ok(rows.collect())
 }

@@ -16,6 +16,7 @@ from dbdyno.rehearse import causes as found_causes
 from dbdyno.rehearse.catalog import Catalog, read_catalog
 from dbdyno.rehearse.causes import Cause, Grounds, read_plan, worst
 from dbdyno.rehearse.decision import Decision, decide, looks_slower, total
+from dbdyno.rehearse.distance import level_distance
 from dbdyno.rehearse.evidence import write_evidence
 from dbdyno.rehearse.generic_plans import plan_choice
 from dbdyno.rehearse.model import model_of
@@ -45,7 +46,8 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     catalogs = read_catalog(old.server), read_catalog(new.server)
     volatile = tuple({*catalogs[0].volatile, *catalogs[1].volatile})
     load = replace(load, statements=[replace(one, left_out=unsuited(one, volatile)) for one in load.statements])
-    load = replace(load, notes=(*load.notes, *old.notes, *new.notes))
+    apart = level_distance(old, new)
+    load = replace(load, notes=(*load.notes, *old.notes, *new.notes, *([apart] if apart else [])))
     run = new_run(
         request.out,
         request.title,

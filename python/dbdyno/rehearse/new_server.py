@@ -26,6 +26,7 @@ from dbdyno.move.database.job import move_database
 from dbdyno.move.database.masks import Mask
 from dbdyno.move.reading.run import JobOptions, new_id
 from dbdyno.rehearse.causes import TRIED
+from dbdyno.rehearse.database_settings import search_path
 from dbdyno.rehearse.settings import settable
 
 CARRIED = (
@@ -47,6 +48,9 @@ CARRIED = (
     "bytea_output",
     "default_transaction_isolation",
     "standard_conforming_strings",
+    "default_text_search_config",
+    "extra_float_digits",
+    "xmloption",
     "transform_null_equals",
     "quote_all_identifiers",
     "operator_precedence_warning",
@@ -104,6 +108,7 @@ def carried_settings(old: Postgres, binaries: Binaries) -> Carried:
             settings[own] = settable(str(value))
         else:
             gone.append(str(name))
+    settings["search_path"] = search_path(old)  # here the role is another one, and "$user" another schema
     return Carried(settings, tuple(gone))
 
 

@@ -78,6 +78,19 @@ def hidden_message(sqlstate: str, message: str, *, is_raised: bool, sent: str = 
     return hidden(_NEAR.sub(lambda found: found[0] if _is_known(found[1], sqlstate, names) else '"?"', message))
 
 
+def without_values(sqlstate: str, message: str, sent: str) -> str:
+    """Return a server's message without quoted values and numbers; names of objects that it quotes stay.
+
+    >>> without_values("22003", 'value "4111111111111111" is out of range for type integer', "")
+    'value "?" is out of range for type integer'
+    >>> without_values("42P01", 'relation "ord" does not exist', "select * from ord")
+    'relation "ord" does not exist'
+    """
+    if sqlstate.startswith(_WORDED):
+        return hidden_message(sqlstate, message, is_raised=False, sent=sent)
+    return hidden(_NEAR.sub('"?"', message))
+
+
 def hidden_load(load: Load) -> Load:
     """Return a load whose texts for the page have no literals; what is sent is unchanged."""
     return replace(load, statements=[replace(one, text=hidden(one.text)) for one in load.statements])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from dbdyno.bench.postgres.shown_settings import shown_value
 from dbdyno.rehearse.catalog import Catalog
 
 _PLACES = {
@@ -31,10 +32,12 @@ _PLACES = {
 
 
 def differing(old: Catalog, new: Catalog) -> Iterator[tuple[str, str, str]]:
-    """Yield name and both values of each setting that both sides have with different values."""
+    """Yield name and both values of each setting that both sides have with different values; secrets are hidden."""
     for name in sorted({*old.settings} & {*new.settings} - _PLACES):
-        if old.settings[name] != new.settings[name]:
-            yield name, shown(old.settings[name]), shown(new.settings[name])
+        values = old.settings[name], new.settings[name]
+        if values[0] != values[1]:
+            before, after = (shown_value(name, shown(value)) for value in values)
+            yield name, before, after
 
 
 def one_sided(old: Catalog, new: Catalog) -> tuple[list[str], list[str]]:

@@ -19,7 +19,7 @@ from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.postgres.session import StopAsked
 from dbdyno.rehearse.answer import Answer, answer_of
-from dbdyno.rehearse.privacy import hidden_message, hidden_plan
+from dbdyno.rehearse.privacy import hidden_message, hidden_plan, without_values
 from dbdyno.rehearse.statement import Parameters, Statement
 
 NAME = "dbdyno rehearse"
@@ -51,6 +51,7 @@ class Side:
         stop: Called while a statement runs; the statement is cancelled when it returns True.
         notes: Sentences on how the side was made.
         private: Return messages and plans without the values of the load.
+        farther_ns: Time by which a round trip takes longer than to the other side [ns]; it is taken off all times.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Side:
     stop: Any = None
     notes: tuple[str, ...] = ()
     private: bool = False
+    farther_ns: int = 0
     _connection: Any = field(default=None, repr=False)
     _prepared: dict[tuple[str, tuple[int, ...]], bytes] = field(default_factory=dict, repr=False)
     """Names of the connection's prepared statements, by text and types."""
@@ -108,6 +110,18 @@ class Side:
                 if self._connection is not None and not self._connection.closed:
                     self._command("rollback")
 
+    def ping(self) -> None:
+        """Send an empty query and wait for its answer.
+
+        Raises:
+            TargetError: The server does not answer.
+        """
+        self._open()
+        with self._in_words():
+            pgconn = self._connection.pgconn
+            pgconn.send_query(b"")
+            self._connection.wait(generators.execute(pgconn))
+
     def execute(self, parameters: Parameters, *, undo: bool = True) -> int:
         """Execute a statement once and return the time until its last row [ns]; its changes are undone.
 
@@ -124,7 +138,7 @@ class Side:
         else:
             self._send(pgconn, parameters)
         results = self._connection.wait(generators.execute(pgconn))
-        elapsed = time.perf_counter_ns() - begun
+        elapsed = max(time.perf_counter_ns() - begun - self.farther_ns, 0)
         if undo:
             self._undo()
         self._refuse(results, parameters.text)
@@ -138,7 +152,7 @@ class Side:
         try:
             self._refuse(results, parameters.text)
         except FailedError as error:
-            return Answer(sqlstate=error.sqlstate, message=_without_value(error))
+            return Answer(sqlstate=error.sqlstate, message=str(error))
         else:
             return _answer(results[-1])
         finally:
@@ -229,9 +243,10 @@ class Side:
         try:
             _refuse(results)
         except FailedError as error:
-            if not self.private:
-                raise
-            said = hidden_message(error.sqlstate, str(error), is_raised=error.is_raised, sent=sent)
+            if self.private:
+                said = hidden_message(error.sqlstate, str(error), is_raised=error.is_raised, sent=sent)
+            else:
+                said = without_values(error.sqlstate, str(error), sent)
             raise FailedError(error.sqlstate, said) from None
 
     @contextlib.contextmanager
@@ -254,11 +269,6 @@ def _formats(parameters: Parameters) -> list[int] | None:
 
 def _padded(types: Sequence[int], count: int) -> list[int] | None:
     return [*types, *[0] * (count - len(types))] if types else None
-
-
-def _without_value(error: FailedError) -> str:
-    """Return a server's message without the value that a data exception (class 22) quotes at its end."""
-    return str(error).partition(': "')[0] if error.sqlstate.startswith("22") else str(error)
 
 
 def _refuse(results: Sequence[Any]) -> None:

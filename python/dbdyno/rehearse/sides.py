@@ -14,6 +14,7 @@ from dbdyno.base.errors import TargetError
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.masks import Mask
+from dbdyno.rehearse.database_settings import database_settings
 from dbdyno.rehearse.safety import refuse_production
 from dbdyno.rehearse.side import Side
 
@@ -118,7 +119,7 @@ def with_change(dsn: str, changes: Sequence[str], show: Show, stop: Callable[[],
             server, sql.SQL("create database {} template {}").format(*map(sql.Identifier, (name, _own(server)))), stop
         )
         copy = server.in_database(name)
-        settings = tuple(change for change in changes if _SETTING.match(change))
+        settings = (*database_settings(server), *(change for change in changes if _SETTING.match(change)))
         for change in changes:
             if change not in settings:
                 show(f"changing the copy: {change}")

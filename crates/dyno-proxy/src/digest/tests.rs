@@ -76,6 +76,56 @@ fn settings_of_a_session_keep_statements_apart() {
 }
 
 #[test]
+fn further_rows_of_a_portal_are_no_further_execution() {
+    let mut parts: Vec<(bool, u8, &[u8])> =
+        vec![(false, b'P', b"\0select $1\0\0\0"), (false, b'B', b"p\0\0\0\0\0\x01\0\0\0\x017\0\0")];
+    for _ in 0..3 {
+        parts.extend([(false, b'E', &b"p\0\0\0\0\x64"[..]), (false, b'S', b""), (true, b's', b""), (true, b'Z', b"T")]);
+    }
+    parts.extend([
+        (false, b'E', &b"p\0\0\0\0\x64"[..]),
+        (false, b'S', b""),
+        (true, b'C', b"SELECT 350\0"),
+        (true, b'Z', b"T"),
+    ]);
+    parts.extend([(false, b'B', &b"p\0\0\0\0\0\x01\0\0\0\x018\0\0"[..]), (false, b'E', b"p\0\0\0\0\x64")]);
+    parts.extend([(false, b'S', &b""[..]), (true, b'C', b"SELECT 1\0"), (true, b'Z', b"I")]);
+    let found = session(&parts);
+    assert_eq!((found.len(), found[0].calls, found[0].samples.len()), (1, 2, 2));
+    assert_eq!(found[0].total_ns, 1800, "the time of all fetches counts");
+}
+
+#[test]
+fn executions_under_settings_of_a_transaction_are_counted() {
+    let of = |setting: &str| {
+        let setting = format!("{setting}\0");
+        let found = session(&[
+            (false, b'Q', b"begin\0"),
+            (true, b'C', b"BEGIN\0"),
+            (true, b'Z', b"T"),
+            (false, b'Q', setting.as_bytes()),
+            (true, b'C', b"SET\0"),
+            (true, b'Z', b"T"),
+            (false, b'Q', b"select 1 from t\0"),
+            (true, b'C', b"SELECT 1\0"),
+            (true, b'Z', b"T"),
+            (false, b'Q', b"commit\0"),
+            (true, b'C', b"COMMIT\0"),
+            (true, b'Z', b"I"),
+            (false, b'Q', b"select 1 from t\0"),
+            (true, b'C', b"SELECT 1\0"),
+            (true, b'Z', b"I"),
+        ]);
+        let one = found.iter().find(|one| one.text.starts_with("select ? from t")).expect("a statement");
+        (one.calls, one.unsettled)
+    };
+    assert_eq!(of("set local app.tenant = 7"), (2, 1));
+    assert_eq!(of("select set_config('app.tenant', '7', true)"), (2, 1));
+    assert_eq!(of("select set_config('app.tenant', '7', false)"), (2, 2));
+    assert_eq!(of("set local statement_timeout = 0"), (2, 0));
+}
+
+#[test]
 fn bodies_of_any_bytes_are_no_panic() {
     let mut state = 7;
     for _ in 0..20_000 {

@@ -15,6 +15,7 @@ from dbdyno.rehearse.rehearsed import CUSTOM_PLANS
 from dbdyno.rehearse.statement import Load, Parameters, Statement
 
 SAMPLES = 5
+UNSETTLED = "its sessions had settings of SET LOCAL or set_config, which a rehearsal does not repeat"
 
 
 def load_of_capture(folder: Path, database: str, samples: int = SAMPLES, key_file: Path | None = None) -> Load:
@@ -56,7 +57,7 @@ def load_of_capture(folder: Path, database: str, samples: int = SAMPLES, key_fil
 
 
 def _statement(number: int, row: _core.CapturedStatement, user: str) -> Statement:
-    text, _, settings, calls, failed, total_ns, _, samples, prepared = row
+    text, _, settings, calls, failed, total_ns, _, samples, prepared, unsettled = row
     return Statement(
         number,
         text,
@@ -78,6 +79,7 @@ def _statement(number: int, row: _core.CapturedStatement, user: str) -> Statemen
             )
             for elapsed_ns, said, values, binary, types, is_simple in samples
         ),
+        left_out=UNSETTLED if 2 * unsettled > calls else "",
     )
 
 

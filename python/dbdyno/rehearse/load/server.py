@@ -22,6 +22,7 @@ from dbdyno.rehearse.load.parameters import (
     value_of,
 )
 from dbdyno.rehearse.statement import Load, Origin, Parameters, Statement
+from dbdyno.snapshot.engines.postgres.texts import without_literals
 
 SAMPLES = 5
 Counted = tuple[str, int, int, str]
@@ -42,6 +43,8 @@ join pg_attribute a on a.attrelid = c.oid and a.attname = s.attname
 where s.schemaname not in ('pg_catalog', 'information_schema')
 """
 _TYPED_LITERAL = re.compile(r"\b(interval|date|timestamptz|timestamp|time|numeric|uuid)\s+\$(\d+)", re.I)
+_PLANNED = re.compile(r"\s*\(*\s*(select|insert|update|delete|merge|with|values|table)\b", re.I)
+"""Beginning of statements whose literals the server replaces; it keeps the text of others as they were typed."""
 _SQUASHED = re.compile(r"/\*\s*,\s*\.\.\.\s*\*/")
 
 
@@ -78,8 +81,9 @@ def with_made_values(
             left_out = "the server does not accept its text as it was counted"
         if not left_out or sets is None:
             made[sets[0].origin if sets else "failed"] += 1
+        shown = text if _PLANNED.match(text) else without_literals(text)
         statements.append(
-            Statement(at, text, int(calls), int(total_ns), user=user, samples=tuple(sets or ()), left_out=left_out)
+            Statement(at, shown, int(calls), int(total_ns), user=user, samples=tuple(sets or ()), left_out=left_out)
         )
     return statements, _note(made)
 
