@@ -233,7 +233,8 @@ impl Session {
             b'P' => {
                 let (name, rest) = text(&said.body);
                 let (sql, types) = text(rest);
-                let prepared = Prepared { text: sql.to_vec(), types: words(types), is_whole: said.is_whole, executed: 0 };
+                let prepared =
+                    Prepared { text: sql.to_vec(), types: words(types), is_whole: said.is_whole, executed: 0 };
                 self.prepared.insert(name.to_vec(), prepared);
             }
             b'B' => self.bind(said),
