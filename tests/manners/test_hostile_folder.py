@@ -30,6 +30,7 @@ STARTERS = {
     "bench/programs/bench.py",
     "move/database/programs.py",
     "rehearse/new_server.py",
+    "rehearse/upgraded_server.py",
     "move/engines/postgres/snapshot_holder.py",
     "snapshot/sending/alerts.py",
 }
@@ -114,6 +115,7 @@ def test_a_run_of_commands_starts_no_program_of_the_folder_it_is_started_in(host
         ("cells", "run", "--hosts", "127.0.0.1:1", "--timeout", "1", "list cell"),
         ("model", "list"),
         ("rehearse", "postgresql://127.0.0.1:1/none", "--new", "version=17", "--load", "statements"),
+        ("rehearse", "OLD", "--new", "version=18", "--upgrade", "copy=.", "--load", "statements"),
         ("studies",),
     ],
     ids=" ".join,

@@ -19,7 +19,7 @@ from dbdyno.rehearse.statement import Parameters
 
 INNER_MOST = 40
 _WARMED_NS = 20_000_000
-"""Time of an execution of all sets of values from which on only the first is executed before a block [ns]."""
+"""Time of an execution of all sets of values up to which a statement is quick [ns]."""
 _numbers = count()
 
 
@@ -67,11 +67,15 @@ def run_block(
     item.processes.append(processes)
 
 
+def is_quick(item: Rehearsed) -> bool:
+    """Return True if there is time to execute a statement's sets of values only to warm up."""
+    return sum(trial.elapsed_ns for trial in item.trials) < _WARMED_NS
+
+
 def _warming(item: Rehearsed) -> Iterable[Parameters]:
     """Return what a process executes first: every set of values if that is quick, and past the custom plans."""
     timed = item.timed
-    quick = sum(trial.elapsed_ns for trial in item.trials) < _WARMED_NS
-    executions = max(len(timed) if quick else 1, CUSTOM_PLANS if timed[0].is_prepared else 0)
+    executions = max(len(timed) if is_quick(item) else 1, CUSTOM_PLANS if timed[0].is_prepared else 0)
     return [timed[at % len(timed)] for at in range(executions)]
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from dbdyno.rehearse.allocation import Allocation
 from dbdyno.rehearse.answer import Answer, Difference, difference
-from dbdyno.rehearse.blocks import new_processes, run_block
+from dbdyno.rehearse.blocks import is_quick, new_processes, run_block
 from dbdyno.rehearse.effects import reason_left_out
 from dbdyno.rehearse.order import ordered_by, undetermined
 from dbdyno.rehearse.rehearsed import FAILS_ON_OLD, INNER_NS, LEAST_BLOCKS, Rehearsed, Trial
@@ -165,10 +165,12 @@ def _measure(
     for number in range(FIRST_BLOCKS + 1):
         dice.shuffle(items)
         processes = 0
-        for at, item in enumerate(items):
+        # Block 0 warms up and finds how often a block repeats each set of values: slow statements are not repeated.
+        chosen = items if number else [item for item in items if is_quick(item)]
+        for at, item in enumerate(chosen):
             if budget.is_over(share):
                 return
-            budget.show(f"block {number} of {FIRST_BLOCKS}, statement {at + 1} of {len(items)}")
+            budget.show(f"block {number} of {FIRST_BLOCKS}, statement {at + 1} of {len(chosen)}")
             if is_first := at % sharing == 0:
                 processes = new_processes(old, new)
             run_block(item, old, new, dice, processes, is_first=is_first, keep=number > 0)

@@ -144,7 +144,7 @@ def _grounds(whole: Total, decisions: Sequence[Decision]) -> list[str]:
     }
     said = [f"Judged: {100 * whole.judged:.0f} % of the load's database time."]
     if words["faster"]:
-        said.append(f"{words['faster']} statements are faster.")
+        said.append("1 statement is faster." if words["faster"] == 1 else f"{words['faster']} statements are faster.")
     if words["unclear"]:
         said.append(f"For {words['unclear']} it is not certain that they are not slower: give more time (--for).")
     if words["not rehearsed"]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.base.json_types import JsonObject, TableRow
+from dbdyno.move.nouns import counted
 from dbdyno.rehearse.replay.turns import Replays, Turn, kept_at, words_of
 from dbdyno.trace.proxy.replay import FASTEST
 
@@ -69,7 +70,7 @@ def _row(turns: Sequence[Turn], side: str, speed: float) -> TableRow | None:
     for turn in own:
         waits.update(turn.server["waits"])
     samples = sum(turn.server["samples"] for turn in own)
-    counted = {
+    measured = {
         key: sum(turn.server[key] for turn in own) / len(own)
         for key in _SERVER
         if all(key in turn.server for turn in own)
@@ -89,7 +90,7 @@ def _row(turns: Sequence[Turn], side: str, speed: float) -> TableRow | None:
         "broken": sum(turn.report["broken"] for turn in own),
         "active": sum(waits.values()) / samples if samples else None,
         "waits": {name: count / sum(waits.values()) for name, count in waits.most_common()},
-        **counted,
+        **measured,
     }
 
 
@@ -146,8 +147,8 @@ def _sentences(turns: Sequence[Turn], falls_behind_at: dict[str, float | None], 
     for side in _SIDES:
         own = [turn for turn in turns if turn.side == side]
         if failed := sum(turn.report["fails_now"] for turn in own):
-            words = f"{failed:,} executions failed that did not fail in the capture"
-            found.append(f"On {names[side]} {words}, in {len(own)} turns.")
+            words = f"{counted(failed, 'execution')} failed that did not fail in the capture"
+            found.append(f"On {names[side]}, {words}, in {counted(len(own), 'turn')}.")
     return found
 
 
