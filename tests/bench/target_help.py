@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
-from collections.abc import Callable
-from typing import Any
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.binaries import Binaries, find_binaries
@@ -21,14 +18,6 @@ def binaries_of(kind: str) -> Binaries:
         return find_binaries({**os.environ, "DBDYNO_ENGINE": kind, "DBDYNO_PG_BIN": ""})
     except TargetError as error:
         skip_for(error)
-
-
-def eventually(holds: Callable[[], Any], patience_s: float = 120) -> Any:
-    """The first true answer; the last answer when patience ends."""
-    deadline = time.monotonic() + patience_s
-    while not (answer := holds()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return answer
 
 
 def show(target: Postgres, name: str) -> str:

@@ -12,12 +12,12 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from target_help import eventually
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.clients.network_line import ClientLine, knocks
 from dbdyno.bench.mariadb.clients import environment_of
 from dbdyno.bench.postgres.clients import environment, through
+from waiting import until
 
 DELAY_NS = 10_000_000
 ENVIRONMENT = {"host": "db.example", "port": "5432", "user": "u", "dbname": "d", "sslmode": "verify-full"}
@@ -126,7 +126,7 @@ def test_a_client_that_goes_past_the_line_is_named():
         own.admit(os.getpid())
         assert "came 0 times through the line" in str(own.refuse_past(2))
         answer(port)
-        assert eventually(lambda: "came 1 times" in str(own.refuse_past(2)), 5)
+        assert until(lambda: "came 1 times" in str(own.refuse_past(2)), 5)
 
 
 def test_a_server_that_does_not_answer_is_told():
@@ -135,7 +135,7 @@ def test_a_server_that_does_not_answer_is_told():
     with line(nobody, 0) as (own, port):
         own.admit(os.getpid())
         assert answer(port) == b""
-        assert eventually(lambda: "the server behind it does not answer" in str(own.refuse_past(1)), 5)
+        assert until(lambda: "the server behind it does not answer" in str(own.refuse_past(1)), 5)
     with pytest.raises(TargetError, match=r"the host 'no\.such\.host\.invalid' is not known"):
         ClientLine({"delay_ns": 0, "rate_bit_per_s": None}, "no.such.host.invalid", 1, lambda _: {}).open()
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from target_help import eventually
 
 from dbdyno import _core
 from dbdyno.base.errors import PlanError
@@ -31,6 +30,7 @@ from dbdyno.bench.clients.reader import Reader, StreamError
 from dbdyno.bench.clients.stderr_tail import KEPT_BYTES
 from dbdyno.bench.clients.stream import Record, packed
 from dbdyno.bench.postgres.clients import environment, refuse_laxer, uri
+from waiting import until
 
 PRETENDED = [sys.executable, str(Path(__file__).with_name("pretend_client.py"))]
 CONNECTION = {"host": "/tmp", "user": "u", "dbname": "d"}
@@ -103,7 +103,7 @@ def test_an_honest_client_gives_its_operations_and_ends_with_its_stdin():
         ("stray statement", "has a statement without its transaction"),
         ("long statement", "has a statement that began before its transaction, or ended after it"),
         ("outside", "record 1 of the slice is outside the times that its end reports"),
-        ("too many", "its end tells of 10 transactions, and 5 were recorded"),
+        ("too many", "its end reports 10 transactions, and 5 were recorded"),
         ("too few", "has 4 transactions where 5 were asked for"),
         ("other end", "ended slice 78 where slice 2 was asked for"),
         ("short records", "wrote something that is no record as record"),
@@ -187,7 +187,7 @@ def test_a_wish_to_stop_ends_a_client_in_the_middle_of_its_work(tmp_path: Path):
         own.answer_s, own.stopped = 60, True
         with pytest.raises(Stopped):
             own.turn(2, None, 1)
-        assert eventually(lambda: gone(int((tmp_path / "pid").read_text())), 5)
+        assert until(lambda: gone(int((tmp_path / "pid").read_text())), 5)
 
 
 def test_what_a_client_started_ends_with_it(tmp_path: Path):
@@ -198,9 +198,9 @@ def test_what_a_client_started_ends_with_it(tmp_path: Path):
         "sys.stdin.read()\n"
     )
     running = ClientProcess([sys.executable, str(script)], {}, "parent")
-    pid = int(eventually(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text(), 10))
+    pid = int(until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text(), 10))
     running.end(0.2)
-    assert eventually(lambda: not at_work(pid), 5)
+    assert until(lambda: not at_work(pid), 5)
 
 
 @pytest.mark.parametrize("way", ["end", "kill"])
@@ -257,9 +257,9 @@ def test_a_client_that_ignores_everything_ends_with_a_killed_dbdyno(tmp_path: Pa
     with subprocess.Popen([sys.executable, str(owner)], stdout=subprocess.PIPE) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == b"started\n"
-        pids = [int(word) for word in eventually(lambda: (tmp_path / "pids").read_text(), 10).split()]
+        pids = [int(word) for word in until(lambda: (tmp_path / "pids").read_text(), 10).split()]
         running.kill()
-    assert eventually(lambda: not any(at_work(pid) for pid in pids), 20)
+    assert until(lambda: not any(at_work(pid) for pid in pids), 20)
 
 
 def test_records_arrive_in_any_pieces():

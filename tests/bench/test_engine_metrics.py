@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 
 import pytest
-from target_help import eventually
 
 from dbdyno import _core
 from dbdyno.bench.canary import canaries, canary_folder
 from dbdyno.bench.host.machine import cpu_governor, file_system, host_facts, steal_share
 from dbdyno.bench.metrics import Metric, counters, host_counters
 from dbdyno.bench.postgres.server import Postgres
+from waiting import until
 
 
 def by_name(metrics: list[Metric], source: str) -> dict[str, Metric]:
@@ -59,7 +59,7 @@ def test_what_was_done_between_two_looks_is_their_difference(own: Postgres) -> N
         time.sleep(1.1)
         rows, redo_bytes = look()
         conn.execute("insert into counted select generate_series(1, 5000)")
-        assert eventually(lambda: look()[0] - rows >= 5000)
+        assert until(lambda: look()[0] - rows >= 5000)
         assert look()[1] - redo_bytes > 5000 * 30
         conn.execute("drop table counted")
 

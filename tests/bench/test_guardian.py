@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import pytest
 from psycopg.conninfo import make_conninfo
-from target_help import eventually, show
+from target_help import show
 
 from dbdyno.base.errors import TargetError
 from dbdyno.base.processes import python_command, python_environment
@@ -31,6 +31,7 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.restoration import RETRY_FOR_S, Claims, put_back_all
 from dbdyno.bench.undo import Attempt, ServerUndo, SqlUndo, from_wire, server_processes, to_wire
+from waiting import until
 
 CHILD = Path(__file__).parent / "target_child.py"
 SETTING = "checkpoint_timeout"
@@ -62,7 +63,7 @@ class Child:
         self.process.send_signal(number)
         self.process.wait(120)
         self.out.close()
-        assert eventually(lambda: not guardians_of(self.process.pid), 60)
+        assert until(lambda: not guardians_of(self.process.pid), 60)
 
 
 def guardians_of(parent: int) -> list[str]:
@@ -90,7 +91,7 @@ def entry(others: Postgres) -> Iterator[Any]:
     with contextlib.closing(others.connect()) as conn:
         conn.execute("alter system set checkpoint_timeout to '7min'")
         conn.execute("select pg_reload_conf()")
-    assert eventually(lambda: show(others, SETTING) == "7min")
+    assert until(lambda: show(others, SETTING) == "7min")
     yield read
     with contextlib.closing(others.connect()) as conn:
         conn.execute("alter system reset checkpoint_timeout")
@@ -115,7 +116,7 @@ def test_a_setting_is_put_back_whatever_kills_the_process(
     assert (show(others, SETTING), entry()) == ("11min", "11min")
     child.kill(number)
     assert entry() == "7min"
-    assert eventually(lambda: show(others, SETTING) == "7min")
+    assert until(lambda: show(others, SETTING) == "7min")
     if number == signal.SIGKILL:
         written = journal.read_text()
         assert f"put back: settings {SETTING}" in written
@@ -142,7 +143,7 @@ def test_killed_at_random_instants_the_setting_is_always_put_back(
         time.sleep(dice.uniform(0, 0.6))
         child.kill(signal.SIGKILL)
         assert entry() == "7min"
-        assert eventually(lambda: show(others, SETTING) == "7min")
+        assert until(lambda: show(others, SETTING) == "7min")
         time.sleep(0.1)
         assert entry() == "7min", "the change landed after its undo"
 
@@ -315,11 +316,11 @@ def test_the_guardian_puts_back_when_a_dead_server_comes_back(open_folder: Path,
         child.process.wait(120)
         child.out.close()
         (record,) = owed_apart.glob("*.json")
-        assert eventually(lambda: (known := read(record)) is not None and known.tries > 0, 30)
+        assert until(lambda: (known := read(record)) is not None and known.tries > 0, 30)
         assert read(record).state == "retrying"  # type: ignore[union-attr]
         engine.start()
-        assert eventually(lambda: not guardians_of(child.process.pid), 60)
-        assert eventually(lambda: show(target, SETTING) == "5min")
+        assert until(lambda: not guardians_of(child.process.pid), 60)
+        assert until(lambda: show(target, SETTING) == "5min")
         assert not record.exists()
 
 

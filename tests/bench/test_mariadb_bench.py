@@ -22,6 +22,7 @@ from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.mariadb.settings import classify
 from mariadb_server import MariaServer, missing
+from waiting import until
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=str(missing()))
 
@@ -107,22 +108,14 @@ def test_settings_are_put_back_when_the_runner_is_killed(lab: MariaLab, server: 
     command = [sys.executable, "-P", "-m", "dbdyno", "run", "plan.toml", "--blocks", "200"]
     runner = subprocess.Popen(command, cwd=lab.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        until(lambda: flush_now(server) != "1")
+        assert until(lambda: flush_now(server) != "1")
         assert list(owed_apart.glob("*.json"))
     finally:
         runner.send_signal(signal.SIGKILL)
         runner.wait()
-    until(lambda: flush_now(server) == "1" and not list(owed_apart.glob("*.json")))
-    until(lambda: asked(server, "select count(*) from information_schema.tables where table_name = 't'") == "0")
-    until(lambda: asked(server, f"select is_free_lock('{LOCK}')") == "1")
-
-
-def until(holds: object, patience_s: float = 30) -> None:
-    assert callable(holds)
-    deadline = time.monotonic() + patience_s
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    assert until(lambda: flush_now(server) == "1" and not list(owed_apart.glob("*.json")))
+    assert until(lambda: asked(server, "select count(*) from information_schema.tables where table_name = 't'") == "0")
+    assert until(lambda: asked(server, f"select is_free_lock('{LOCK}')") == "1")
 
 
 def test_two_runs_never_alter_one_servers_settings_at_once(lab: MariaLab, server: MariaServer) -> None:
@@ -295,7 +288,7 @@ def test_a_wish_to_stop_ends_what_the_server_does(server: MariaServer, tmp_path:
     threading.Timer(0.3, run.stop).start()
     began = time.monotonic()
     assert block(run, tmp_path)["errors"] == 0 and time.monotonic() - began < 30
-    until(
+    assert until(
         lambda: (
             asked(server, "select count(*) from information_schema.processlist where info like 'select sleep%'") == "0"
         )

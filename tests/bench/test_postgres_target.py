@@ -12,13 +12,13 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from target_help import eventually
 
 import dbdyno
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres, open_target
 from dbdyno.bench.postgres.shown_settings import shown_value
+from waiting import until
 
 SPEC_KEYS = {
     *("host", "hostaddr", "port", "user", "password", "dbname", "options", "application_name", "connect_timeout_s"),
@@ -238,7 +238,7 @@ def test_an_embedded_server_that_died_shows_its_last_words(engine: EmbeddedPostg
         target = Postgres.on(other)
         assert other.pid is not None
         os.kill(other.pid, signal.SIGQUIT)
-        assert eventually(lambda: not other.running)
+        assert until(lambda: not other.running)
         with pytest.raises(TargetError, match=r"(?s)has ended.*immediate shutdown") as raised:
             target.connect()
         assert raised.value.next_step

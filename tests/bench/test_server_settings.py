@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
-from target_help import eventually, show
+from target_help import show
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.guardian import Guardian
@@ -26,6 +26,7 @@ from dbdyno.bench.postgres.settings import (
     read_facts,
     session_sql,
 )
+from waiting import until
 
 
 def classified(target: Postgres, **settings: Any) -> list[SettingChange]:
@@ -198,7 +199,7 @@ def test_on_another_server_the_entry_that_was_there_is_put_back(others: Postgres
         conn.execute("alter system set unix_socket_directories to '/a, b', '/c'")
         conn.execute("alter system reset unix_socket_directories")
         conn.execute("select pg_reload_conf()")
-        assert eventually(lambda: show(others, "checkpoint_timeout") == "7min")
+        assert until(lambda: show(others, "checkpoint_timeout") == "7min")
         changes = classified(others, checkpoint_timeout="11min", max_wal_size="2GB")
         with (
             Guardian() as guardian,
@@ -217,7 +218,7 @@ def test_on_another_server_the_entry_that_was_there_is_put_back(others: Postgres
         assert guardian.pending == ()
         conn.execute("alter system reset checkpoint_timeout")
         conn.execute("select pg_reload_conf()")
-    assert eventually(lambda: show(others, "checkpoint_timeout") == "5min")
+    assert until(lambda: show(others, "checkpoint_timeout") == "5min")
 
 
 def test_another_server_is_reloaded_only_if_allowed_and_never_restarted(others: Postgres) -> None:
@@ -323,7 +324,7 @@ def test_with_these_grants_it_works_and_is_put_back(own: Postgres, plain: Postgr
         assert entries_of(own, "checkpoint_timeout") == {"checkpoint_timeout": None}
         conn.execute("alter system set checkpoint_timeout to '7min'")
         conn.execute("select pg_reload_conf()")
-        assert eventually(lambda: show(own, "checkpoint_timeout") == "7min")
+        assert until(lambda: show(own, "checkpoint_timeout") == "7min")
         with (
             pytest.raises(TargetError, match="cannot see whether ALTER SYSTEM set it before"),
             apply_server_settings(plain, changes, allow_alter_system=True),
@@ -336,7 +337,7 @@ def test_with_these_grants_it_works_and_is_put_back(own: Postgres, plain: Postgr
         assert show(own, "checkpoint_timeout") == "7min"
         conn.execute("alter system reset checkpoint_timeout")
         conn.execute("select pg_reload_conf()")
-    assert eventually(lambda: show(own, "checkpoint_timeout") == "5min")
+    assert until(lambda: show(own, "checkpoint_timeout") == "5min")
 
 
 @pytest.mark.parametrize(
@@ -362,10 +363,10 @@ def test_only_what_stops_a_reload_refuses_one(others: Postgres, line: str, *, st
                 time.sleep(0.3)
                 assert show(others, "bgwriter_delay") == "200ms", "the server changed nothing"
             else:
-                assert eventually(lambda: show(others, "bgwriter_delay") == "217ms", 10)
+                assert until(lambda: show(others, "bgwriter_delay") == "217ms", 10)
             refused = refusal(others, conn, changes, allow_alter_system=True)
             assert ("a reload changes nothing" in str(refused)) == stops
         finally:
             place.write_bytes(before)
             conn.execute("select pg_reload_conf()")
-            assert eventually(lambda: show(others, "bgwriter_delay") == "200ms", 10)
+            assert until(lambda: show(others, "bgwriter_delay") == "200ms", 10)

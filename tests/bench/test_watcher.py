@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from target_help import eventually
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.postgres.watch import _SAMPLE, APPLICATION_NAME_BYTES, COLUMNS, Watcher, application_names
+from waiting import until
 
 FAST_NS = 10_000_000
 
@@ -49,7 +49,7 @@ def test_samples_know_their_arm_by_the_sessions_name(own: Postgres) -> None:
     ):
         watcher.mark(None, 7)
         watcher.take()
-        assert eventually(lambda: watcher.samples >= 20)
+        assert until(lambda: watcher.samples >= 20)
     rows = watcher.take()
     assert tuple(rows) == COLUMNS
     assert len({len(column) for column in rows.values()}) == 1
@@ -78,7 +78,7 @@ def test_a_working_session_is_on_the_cpu(own: Postgres) -> None:
         busy(own, name, "select count(*) from generate_series(1, 300000)") as pid,
         Watcher(own, ["base"], period_ns=FAST_NS) as watcher,
     ):
-        assert eventually(lambda: watcher.samples >= 20)
+        assert until(lambda: watcher.samples >= 20)
     rows = watcher.take()
     events = [e for e, p in zip(rows["event"], rows["session"], strict=True) if p == pid]
     assert "CPU" in events
@@ -92,7 +92,7 @@ def test_idle_sessions_are_no_waits_but_an_open_transaction_is(own: Postgres) ->
     ):
         conn.execute("begin")
         with Watcher(own, ["idle", "open"], period_ns=FAST_NS) as watcher:
-            assert eventually(lambda: watcher.samples >= 5)
+            assert until(lambda: watcher.samples >= 5)
         rows = watcher.take()
     load = [one for one in zip(*rows.values(), strict=True) if one[7] == "client backend"]
     assert {one[0] for one in load} == {"open"}
@@ -123,20 +123,20 @@ def test_a_marked_turn_gives_its_arm_to_background_processes(own: Postgres) -> N
                 if backend in ("checkpointer", "walwriter", "background writer", "io worker")
             )
 
-        assert eventually(seen, 30)
+        assert until(seen, 30)
         conn.execute("drop table filler")
 
 
 def test_pausing_stops_the_looks(own: Postgres) -> None:
     with Watcher(own, ["base"], period_ns=FAST_NS) as watcher:
-        assert eventually(lambda: watcher.samples >= 2)
+        assert until(lambda: watcher.samples >= 2)
         watcher.pause()
         time.sleep(0.1)
         count = watcher.samples
         time.sleep(0.2)
         assert watcher.samples == count
         watcher.resume()
-        assert eventually(lambda: watcher.samples > count)
+        assert until(lambda: watcher.samples > count)
 
 
 def test_looks_come_at_random_instants_so_that_slices_cannot_hide(own: Postgres) -> None:
@@ -145,7 +145,7 @@ def test_looks_come_at_random_instants_so_that_slices_cannot_hide(own: Postgres)
         busy(own, name, "select pg_sleep(0.5)"),
         Watcher(own, ["base"], period_ns=40_000_000, seed=3) as watcher,
     ):
-        assert eventually(lambda: watcher.samples >= 25)
+        assert until(lambda: watcher.samples >= 25)
     at_ns = sorted(set(watcher.take()["started_ns"]))
     gaps_ms = [(b - a) / 1e6 for a, b in itertools.pairwise(at_ns)]
     assert max(gaps_ms) - min(gaps_ms) > 15
@@ -157,10 +157,10 @@ def test_a_lost_connection_is_remade_and_told(own: Postgres) -> None:
         contextlib.closing(own.connect()) as conn,
         Watcher(own, ["base"], period_ns=FAST_NS) as watcher,
     ):
-        assert eventually(lambda: watcher.samples >= 2)
+        assert until(lambda: watcher.samples >= 2)
         conn.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'dbdyno watcher'")
         count = watcher.samples
-        assert eventually(lambda: watcher.samples > count + 2)
+        assert until(lambda: watcher.samples > count + 2)
 
 
 def test_a_server_that_is_gone_is_a_problem_not_an_exception(
@@ -170,9 +170,9 @@ def test_a_server_that_is_gone_is_a_problem_not_an_exception(
         watcher = Watcher(Postgres.on(other), ["base"], period_ns=FAST_NS)
         watcher.start()
         watcher.start()
-        assert eventually(lambda: watcher.samples >= 1)
+        assert until(lambda: watcher.samples >= 1)
         other.stop()
-        assert eventually(lambda: watcher.problem)
+        assert until(lambda: watcher.problem)
         watcher.stop()
         watcher.stop()
 
@@ -204,7 +204,7 @@ def test_a_plain_role_sees_the_waits_of_its_own_sessions(plain: Postgres) -> Non
         busy(plain, name, "select pg_sleep(0.2)") as pid,
         Watcher(plain, ["base"], period_ns=FAST_NS) as watcher,
     ):
-        assert eventually(lambda: watcher.samples >= 10)
+        assert until(lambda: watcher.samples >= 10)
     rows = watcher.take()
     assert set(rows["session"]) == {pid}
     assert "PgSleep" in rows["event"]

@@ -9,7 +9,6 @@ import contextlib
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -134,15 +133,6 @@ def passes_when_looked_at(cell: Cell, stop: threading.Event, one_at_a_time: thre
         return real(text, xml=xml)
 
     cell.answer = answer  # type: ignore[method-assign]
-
-
-def eventually(holds: Callable[[], bool], seconds: float = 60.0) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if holds():
-            return True
-        time.sleep(0.05)
-    return holds()
 
 
 def answering(cell: Cell, to: str, instead: Callable[[str], tuple[str, int]]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from flash_rig import FIRST, SECOND, Rig, answering, by_form, eventually
+from flash_rig import FIRST, SECOND, Rig, answering, by_form
 from rig_help import access
 
 from dbdyno.base.errors import CellsError, TargetError
@@ -27,6 +27,7 @@ from dbdyno.cells.ssh import Fleet
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.run.execute import start
+from waiting import until
 
 
 @pytest.mark.soak
@@ -89,7 +90,7 @@ def test_a_plan_that_somebody_else_made_meanwhile_is_left_alone(rig: Rig, tmp_pa
     theirs = "name=ORCL,share=9"
 
     def interfere() -> None:
-        assert eventually(lambda: "flashLog=off" in str(rig.plans[0]))
+        assert until(lambda: "flashLog=off" in str(rig.plans[0]))
         rig.cells[0].answer(f"alter iormplan dbplan=(({theirs}))")
 
     thread = threading.Thread(target=interfere)
@@ -105,11 +106,11 @@ def test_a_plan_that_somebody_else_made_meanwhile_is_left_alone(rig: Rig, tmp_pa
 def test_the_plans_are_put_back_however_the_run_ends(rig: Rig, tmp_path: Path, how: signal.Signals):
     before = rig.plans
     with rig.start("--yes", "--out", str(tmp_path / "runs"), "--set", "turn=1h") as process:
-        assert eventually(lambda: all("flashLog" in str(plan) for plan in rig.plans[1:]))
+        assert until(lambda: all("flashLog" in str(plan) for plan in rig.plans[1:]))
         process.send_signal(how)
         _, errors = process.communicate(timeout=120)
     assert process.returncode == (-how if how is signal.SIGKILL else 130)
-    assert eventually(lambda: rig.plans == before), errors
+    assert until(lambda: rig.plans == before), errors
     assert "Traceback" not in errors
     if how is not signal.SIGKILL:
         assert "the plans of the cells are as they were" in errors

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from flash_rig import FIRST, Rig, answering, eventually
+from flash_rig import FIRST, Rig, answering
 from rig_help import access
 
 from command_line import dbdyno
@@ -19,6 +19,7 @@ from dbdyno.bench.guardian import Guardian
 from dbdyno.cells.iorm_switch import plan_undo
 from dbdyno.evidence.run import Run, new_run
 from dbdyno.study.analysis.analyse import analyse
+from waiting import until
 
 LONG_S = 120.0
 
@@ -53,7 +54,7 @@ def cut(rig: Rig, *more: str, whole: int = 0) -> Run:
 
     with rig.start("--yes", "--out", str(runs), *more) as process:
         try:
-            assert eventually(in_a_block, LONG_S)
+            assert until(in_a_block, LONG_S)
             stop_like_a_machine(process)
         finally:
             process.kill()
@@ -74,7 +75,7 @@ def test_the_plans_are_restored_from_the_folder_of_a_run_whose_machine_stopped(r
 
     silent = asked(rig, "cells", "restore", "last", "--dry-run", named=False)
     assert silent.returncode == 2
-    assert f"in a way of its own: --key {rig.served.key}" in silent.stderr
+    assert f"with its own options: --key {rig.served.key}" in silent.stderr
     dry = asked(rig, "cells", "restore", "last", "--dry-run")
     assert dry.returncode == 0, dry.stderr
     name = f"127.0.0.1:{rig.served.ports[1]}"
@@ -122,7 +123,7 @@ def test_a_run_whose_machine_stopped_goes_on_once_it_is_restored(rig: Rig):
     assert "dbdyno cells restore" in refused.stderr
     assert asked(rig, "cells", "restore", "last", "--yes").returncode == 0
     elsewhere = asked(rig, *resume, "--target", "cells:a", "--yes")
-    assert "goes on with its own cells" in elsewhere.stderr
+    assert "is resumed with its own cells" in elsewhere.stderr
     dry = asked(rig, *resume, "--dry-run")
     assert dry.returncode == 0, dry.stderr
     assert "nothing was changed" in dry.stdout
@@ -180,7 +181,7 @@ def test_a_plan_that_somebody_else_made_since_is_left_alone(rig: Rig):
 def test_a_killed_run_whose_guardian_lived_has_nothing_to_restore(rig: Rig, tmp_path: Path):
     before = rig.plans
     with rig.start("--yes", "--out", str(tmp_path / "runs"), "--set", "turn=1h") as process:
-        assert eventually(lambda: "flashLog" in str(rig.plans[1]), LONG_S)
+        assert until(lambda: "flashLog" in str(rig.plans[1]), LONG_S)
         process.kill()
         process.communicate(timeout=LONG_S)  # the guardian holds the other end until it is done
     assert rig.plans == before

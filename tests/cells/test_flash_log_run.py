@@ -147,7 +147,7 @@ def test_the_command_asks_and_the_dry_run_does_not(rig: Rig, tmp_path: Path):
         (["flash-log", "--target", "cells:"], "no cell is named"),
         (["flash-log", "--target", "cells:a", "--set", "commits=5"], "no factor 'commits'"),
         (["flash-log", "--target", "cells:a", "--set", "flash_log=on"], "is not both arms"),
-        (["flash-log", "--target", "cells:a", "--set", "turn=soon"], "no length of time"),
+        (["flash-log", "--target", "cells:a", "--set", "turn=soon"], "is not a duration"),
         (["flash-log", "--target", "cells:@/no/such"], "the group file cannot be read"),
     ],
 )

@@ -98,7 +98,7 @@ def test_an_answer_without_a_plan_is_refused(text: str):
 
 
 def test_a_name_that_is_none_is_refused():
-    with pytest.raises(CellsError, match="no name of a database"):
+    with pytest.raises(CellsError, match="is not a database name"):
         with_flash_log(plan_of(EMPTY, "cel01"), ["x),(name=y"], on=True)
 
 

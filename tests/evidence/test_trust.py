@@ -101,7 +101,7 @@ def test_a_manifest_that_is_a_link_is_not_obeyed(run: Run) -> None:
 def test_a_run_folder_does_not_say_how_to_connect(run: Run, reach: dict[str, Any]) -> None:
     run.manifest.iorm["undo"]["reach"] = {**REACH, **reach}
     undo = undo_of(run)
-    with pytest.raises(CellsError, match="in a way of its own") as caught:
+    with pytest.raises(CellsError, match="with its own options") as caught:
         way_of(run, undo, Access())
     assert "name those that are yours" in str(caught.value)
     mine = Access(jump="mine")

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from typing import Any
-
 import psycopg
 
 TWO_ARMS = '[[arm]]\nname = "base"\n[[arm]]\nname = "other"\nsettings = {work_mem = "8MB"}\n'
@@ -15,16 +11,6 @@ name = "base"
 name = "slow writer"
 settings = {wal_writer_delay = "500ms"}
 """
-
-
-def until(condition: Callable[[], Any], seconds: float = 120) -> bool:
-    """Whether it comes true in time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def reloading(lab, **more) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from faulty_network import FaultyNetwork
-from lab_help import TWO_ARMS, until
+from lab_help import TWO_ARMS
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from dbdyno.base.errors import TargetError
@@ -24,6 +24,7 @@ from dbdyno.bench.postgres.session import NoAnswer, StopAsked, open_session
 from dbdyno.bench.postgres.watch import Watcher
 from mariadb_server import MariaServer, missing
 from soaked import first
+from waiting import until
 
 
 @pytest.fixture

@@ -10,9 +10,10 @@ import time
 
 import psycopg
 import pytest
-from lab_help import TWO_ARMS, delay, reloading, until
+from lab_help import TWO_ARMS, delay, reloading
 
 from soaked import first
+from waiting import until
 
 AFTER = """[[arm]]
 name = "base"

@@ -12,12 +12,13 @@ import duckdb
 import numpy as np
 import psycopg
 import pytest
-from lab_help import TWO_ARMS, until
+from lab_help import TWO_ARMS
 
 from dbdyno.evidence.run import Block
 from dbdyno.study.analysis.checks import stalls
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 from dbdyno.study.analysis.measured.timeline import timeline
+from waiting import until
 
 HALF_FAILS = (
     '[[arm]]\nname = "a"\n[[arm]]\nname = "b"\n'

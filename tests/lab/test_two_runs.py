@@ -10,13 +10,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from lab_help import delay, reloading, until
+from lab_help import delay, reloading
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.postgres.server import Postgres
 from soaked import first
+from waiting import until
 
 GUARDIAN = "select pid from pg_stat_activity where application_name like 'dbdyno guardian%'"
 

@@ -61,7 +61,7 @@ def test_former_names_work_for_one_version() -> None:
         *("--target", "a", "--from=1d", "--to", "2d", "--", "--dsn")
     ]
     assert "names no server" in dbdyno("trace", "proxy", "--to", "db:x").stderr
-    assert "is not there" in dbdyno("move", "nowhere/", "--to", "postgresql://me@127.0.0.1:1/db").stderr
+    assert "does not exist" in dbdyno("move", "nowhere/", "--to", "postgresql://me@127.0.0.1:1/db").stderr
 
 
 def test_json_is_short_for_the_format() -> None:

@@ -123,7 +123,7 @@ before_sql = ["set role r"]
     assert kept["secrets_left_out"] is True
     run = new_run(tmp_path, "t", {"plan": kept, "seed": 1, "switch": "slice"})
     run.save(status="aborted")
-    with pytest.raises(PlanError, match="held secrets"):
+    with pytest.raises(PlanError, match="contained secrets"):
         resume(run)
 
 

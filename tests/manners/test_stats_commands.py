@@ -305,7 +305,7 @@ def test_tables_of_a_run(runs: Path) -> None:
     done = stats("summary", "last:nothing", "--runs", runs)
     assert (done.returncode, "tables: calls, waits, metrics" in done.stderr) == (2, True)
     done = stats("summary", run)
-    assert (done.returncode, "which of its tables" in done.stderr) == (2, True)
+    assert (done.returncode, "is a run with several tables" in done.stderr) == (2, True)
 
 
 def test_prob_r_in_sql(runs: Path) -> None:

@@ -103,8 +103,8 @@ def test_sampled_waits_are_no_latencies(tmp_path: Path):
 def test_what_cannot_be_is_told_with_the_next_step(table: Path, tmp_path: Path):
     model_run(tmp_path, 5, transactions=2)
     for arguments, words in (
-        (["made", "--runs", str(tmp_path)], "which latencies"),
-        (["made", "--event", "x", "--calls", "y", "--runs", str(tmp_path)], "waits or calls"),
+        (["made", "--runs", str(tmp_path)], "several kinds of latencies"),
+        (["made", "--event", "x", "--calls", "y", "--runs", str(tmp_path)], "--event and --calls exclude each other"),
         ([str(table), "--where", "write_us < 20"], "too few"),
     ):
         error = run(*arguments).exception

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from database_lab import Databases
@@ -11,6 +12,9 @@ from move_lab import SETTINGS, Lab
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from mariadb_server import MariaServer
+
+if TYPE_CHECKING:
+    from test_move_mariadb import Maria
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +36,15 @@ def server() -> Iterator[MariaServer]:
     """A MariaDB, one for each worker that has tests of it."""
     with MariaServer(["--innodb-flush-log-at-trx-commit=0"]) as running:
         yield running
+
+
+@pytest.fixture
+def maria(move_engine: EmbeddedPostgres, server: MariaServer, tmp_path: Path) -> Iterator[Maria]:
+    """Both servers, each with an empty schema."""
+    from test_move_mariadb import fresh  # here: it is a module of tests, which pytest rewrites when it collects it
+
+    with fresh(move_engine, server, tmp_path) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

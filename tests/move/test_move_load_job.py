@@ -90,7 +90,7 @@ def test_a_file_that_changed_is_not_taken_for_what_was_staged(lab: Lab) -> None:
     some = sorted(lab.out.glob("*.parquet"))[0]
     os.utime(some, (1, 1))
     refused = go_on(lab)
-    assert (refused.returncode, "is another file than when the job began" in refused.stderr) == (2, True)
+    assert (refused.returncode, "has changed since the job began" in refused.stderr) == (2, True)
     assert "--restart" in refused.stderr
     done = go_on(lab, "--restart")
     assert done.returncode == 0, done.stderr

@@ -96,13 +96,6 @@ def fresh(engine: EmbeddedPostgres, server: MariaServer, folder: Path) -> Iterat
 
 
 @pytest.fixture
-def maria(move_engine: EmbeddedPostgres, server: MariaServer, tmp_path: Path) -> Iterator[Maria]:
-    """Both servers, each with an empty schema."""
-    with fresh(move_engine, server, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
 def types(maria: Maria) -> Maria:
     """A table with a column of every type, filled to its limits."""
     maria.do(TYPES, FULL)

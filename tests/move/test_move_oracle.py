@@ -73,7 +73,7 @@ def test_what_travels_as_words() -> None:
     kinds = {one.name: (typed(one).kind, typed(one).cast) for one in COLUMNS}
     assert kinds["AMOUNT"] == ("decimal", False)
     assert [name for name, (_, cast) in kinds.items() if cast] == ["ANY", "At\u00e9", "FINE", "GAP", "DOC"]
-    with pytest.raises(MoveError, match="BFILE, which does not travel"):
+    with pytest.raises(MoveError, match="BFILE, which cannot be moved"):
         typed(Described("B", "BFILE", None, None))
 
 

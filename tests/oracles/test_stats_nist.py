@@ -8,34 +8,17 @@ their certified values.
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
+from nist_help import digits, nist
 from numpy.typing import NDArray
 
 from dbdyno.stats import autocorrelation, moments
 from dbdyno.stats.shapes import SHAPES, Search
 
 Array = NDArray[np.float64]
-
-
-def nist(name: str) -> str:
-    """The text of a data file, or a skip with the reason."""
-    beside = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-    folder = Path(os.environ.get("DBDYNO_DATA", beside)) / "nist"
-    path = folder / f"{name}.dat"
-    if not path.is_file():
-        pytest.skip(f"no {path.name} in {folder} (set DBDYNO_DATA)")
-    return path.read_text()
-
-
-def digits(found: float, certified: float) -> float:
-    """Correct digits: the log relative error (absolute where the certified value is 0)."""
-    apart = abs(found - certified) / (abs(certified) or 1.0)
-    return 15.0 if apart == 0 else min(15.0, -float(np.log10(apart)))
 
 
 def alternating(first: float, low: float, high: float) -> Array:

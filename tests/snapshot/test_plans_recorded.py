@@ -49,7 +49,7 @@ def test_a_recording_gives_the_report_latencies_of_every_execution(lab: Lab, tmp
 
 
 def test_what_is_no_recording_is_refused_with_the_next_step(lab: Lab, tmp_path: Path):
-    with pytest.raises(SnapshotError, match="no run folder"):
+    with pytest.raises(SnapshotError, match="not a run folder"):
         of_recordings(lab.store, [tmp_path], PlanOptions())
     (tmp_path / "other").mkdir()
     other = Run(tmp_path / "other", {"schema": SCHEMA, "kind": "trace", "format": "oracle 10046"})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from dbdyno.snapshot.engines.live_sessions import SORTS, ordered, tree
 from dbdyno.snapshot.engines.postgres.live import PostgresLive
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.store.folder import Store
+from waiting import until
 
 
 def session(pid: int, **more: Any) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def held(engine: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
             thread = threading.Thread(target=_waits, args=(waiter,))
             thread.start()
             with PostgresLive(lab.dsn, Options()) as live:
-                _until(lambda: any(row["blockers"] for row in live.sessions()))
+                assert until(lambda: any(row["blockers"] for row in live.sessions()))
             yield lab, holder.info.backend_pid, waiter.info.backend_pid
             holder.execute("commit")
             thread.join()
@@ -168,13 +168,6 @@ def held(engine: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
 def _waits(waiter: Any) -> None:
     with contextlib.suppress(Exception):
         waiter.execute("with changed as (update kept set v = 3 where id = 1 returning v) select v from changed")
-
-
-def _until(holds: Any, patience_s: float = 60) -> None:
-    end = time.monotonic() + patience_s
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_sessions_have_their_blockers_and_texts_without_what_stands_in_quotes(held: tuple[Lab, int, int]) -> None:
@@ -211,7 +204,7 @@ def test_a_second_statement_behind_the_first_is_never_run(held: tuple[Lab, int, 
         thread = threading.Thread(target=_sent, args=(hostile, text))
         thread.start()
         with PostgresLive(lab.dsn, Options()) as live:
-            _until(lambda: any(row["pid"] == pid and row["state"] == "active" for row in live.sessions()))
+            assert until(lambda: any(row["pid"] == pid and row["state"] == "active" for row in live.sessions()))
             lab.run("drop table if exists owned")
             with pytest.raises(SnapshotError, match="multiple commands"):
                 live.plan(pid)

@@ -481,7 +481,7 @@ def test_one_file_that_is_no_log_is_told_and_the_others_are_read(tmp_path: Path)
         (("--log", "pg.log", "--tim-unit", "1us"), "--tim-unit has no effect with --log"),
         ((), "name FILES, or --log FILE"),
         (("--log", "pg.log", "--line-prefix", "%m "), "has no process"),
-        (("--log", "pg.log", "--timezone", "Nowhere/Land"), "no time zone"),
+        (("--log", "pg.log", "--timezone", "Nowhere/Land"), "is not a time zone"),
     ],
 )
 def test_options_that_cannot_work_are_refused(

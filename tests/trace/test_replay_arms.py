@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from command_line import dbdyno
 from dbdyno.base.errors import PlanError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.study.plan.file import parse_plan
+from waiting import until
 
 ACCOUNTS = 1000
 TABLES = [
@@ -77,13 +77,6 @@ def plan(
 def databases(engine: EmbeddedPostgres) -> set[str]:
     with session(engine) as own:
         return {name for (name,) in own.execute("select datname from pg_database").fetchall()}
-
-
-def until(holds: Callable[[], object], patience_s: float = 60) -> bool:
-    ends = time.monotonic() + patience_s
-    while not holds() and time.monotonic() < ends:
-        time.sleep(0.02)
-    return bool(holds())
 
 
 def arm(name: str, **keys: Any) -> str:

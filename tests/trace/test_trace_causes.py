@@ -289,7 +289,7 @@ def test_a_pattern_that_pairs_nothing_says_what_it_found(tmp_path: Path):
         pytest.raises(TraceError, match="finds 'old-job' in the first set, 'new-job' in the other"),
     ):
         compare_traces(base, other, Question(pair=r"\w+-job"))
-    with open_traces([str(one)]) as base, pytest.raises(TraceError, match="no regular expression"):
+    with open_traces([str(one)]) as base, pytest.raises(TraceError, match="not a valid regular expression"):
         compare_traces(base, base, Question(pair="("))
 
 

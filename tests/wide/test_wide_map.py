@@ -81,7 +81,7 @@ def test_names_and_types_may_be_edited(tmp_path: Path) -> None:
         ('amount = "amount"', 'amount = { of = "amount", type = "money" }', "columns.amount: expected { of"),
         ('amount = "amount"', 'amount = { of = "amount", type = "decimal(40,2)" }', "is not a decimal type"),
         ('amount = "amount"', 'AMOUNT = "amount"\namount = "amount"', "two columns are named 'AMOUNT'"),
-        ('rows = "child"', 'rows = "child"\nsize = 3', "table.orders: knows no key 'size'"),
+        ('rows = "child"', 'rows = "child"\nsize = 3', "table.orders: has the unknown key 'size'"),
     ],
 )
 def test_a_bad_map_is_refused_with_its_place(tmp_path: Path, old: str, new: str, said: str) -> None:

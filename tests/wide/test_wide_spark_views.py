@@ -107,7 +107,7 @@ def test_of_a_task_that_failed_the_root_of_it_is_told() -> None:
 
 def test_without_the_connector_the_next_step_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(JARS, str(tmp_path))
-    with pytest.raises(WideError, match="connector to Cassandra is not there") as caught:
+    with pytest.raises(WideError, match="connector to Cassandra is not installed") as caught:
         jars()
     assert "make setup-wide" in str(caught.value.next_step)
 

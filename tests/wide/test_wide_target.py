@@ -96,7 +96,7 @@ def test_a_table_that_is_there_must_take_the_rows() -> None:
     fits(ORDERS, shape, pa.schema([*given, ("amount", pa.int32())]))
     with pytest.raises(WideError, match="is decimal there, and string in the rows"):
         fits(ORDERS, shape, pa.schema([*given, ("amount", pa.string())]))
-    with pytest.raises(WideError, match="column 'order_no' is not on both sides"):
+    with pytest.raises(WideError, match="column 'order_no' is not in both the table and the rows"):
         fits(ORDERS, shape, pa.schema(given[:2]))
     with pytest.raises(WideError, match="the table has customer_id, not order_no"):
         fits(ORDERS, Shape("orders_by_customer", ("order_no",), (), ()), pa.schema(given))

@@ -33,9 +33,9 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from dbdyno.base.closing import Closing
 from dbdyno.base.errors import TargetError
 from dbdyno.base.processes import python_command, python_environment
 from dbdyno.bench.restoration import Claims, error_record, put_back_all, undo_lasts
@@ -73,7 +73,7 @@ class ThereBeforeError(TargetError):
         self.undo = undo
 
 
-class Guardian:
+class Guardian(Closing):
     """The first process's handle on its guardian process.
 
     The guardian process is started by the first `push` or `claim`. All methods can be called from several threads.
@@ -194,17 +194,6 @@ class Guardian:
                 for undo in reversed(self._pending.values()):
                     undo.carry_out()
             self._pending.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _tell(self, message: dict[str, object]) -> None:
         """Send a message and raise `TargetError` unless the guardian acknowledges it."""

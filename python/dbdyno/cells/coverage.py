@@ -59,7 +59,7 @@ class Covered(TypedDict):
 
 
 class Coverage(TypedDict):
-    """Coverage of a recording."""
+    """Times asked, cells that answered or were late, and remarks of a recording."""
 
     rounds: int
     asked_s: list[float]

@@ -25,7 +25,7 @@ def write_whole(path: Path, text: str) -> None:
         raise EvidenceError(
             f"cannot be written: {error.strerror}",
             where=str(path),
-            next_step="free space or check permissions there; whole blocks are kept, and `dbdyno run --resume` continues",
+            next_step="free space or check permissions; whole blocks are kept, and --resume goes on after them",
         ) from error
 
 

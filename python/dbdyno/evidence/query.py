@@ -6,8 +6,9 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.closing import Closing
 from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.memory import for_files, in_memory
 from dbdyno.evidence.query_limits import lock, only_select
@@ -192,7 +193,7 @@ def sql(text: str, run: Run) -> duckdb.DuckDBPyRelation:
         raise EvidenceError(str(error), where=str(run.path)) from error
 
 
-class Answer:
+class Answer(Closing):
     """Result of a SELECT: column names, rows fetched on demand, and the parts left out (`broken`).
 
     A context manager: leaving it closes the connection. `EvidenceError` is raised if the text is not a single SELECT or
@@ -243,10 +244,8 @@ class Answer:
                 next_step=f"tables: {tables_of(self.run)}; `describe calls` shows columns",
             ) from error
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *ending: object) -> None:
+    def close(self) -> None:
+        """Close the connection."""
         self._connection.close()
 
 

@@ -18,8 +18,9 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
+from dbdyno.base.closing import Closing
 from dbdyno.base.errors import WideError
 from dbdyno.base.processes import find_program
 from dbdyno.wide.address import CONNECT_S, REQUEST_S, Address, reached
@@ -133,7 +134,7 @@ def reach(spark: Any, where: Address) -> None:
         spark.conf.set(f"spark.cassandra.{name}", value)
 
 
-class SparkAnswer:
+class SparkAnswer(Closing):
     """Answer of a query by Spark, with the interface of `ask.Answer`.
 
     A session given as `spark` stays open afterwards.
@@ -174,10 +175,8 @@ class SparkAnswer:
             self._ending.close()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *ending: Any) -> None:
+    def close(self) -> None:
+        """Release what it holds."""
         self._ending.close()
 
     @property

@@ -168,8 +168,8 @@ fn duration(text: &[u8]) -> Option<(u64, &[u8])> {
     Some((digits(whole)? * 1_000_000 + fraction_ns, rest))
 }
 
-/// Parses `statement: TEXT`, `parse NAME: TEXT`, `bind NAME/PORTAL: TEXT`, `execute NAME: TEXT`, `execute fetch from ...`,
-/// which stand in a message from a place on; the text is what is left of the message.
+/// Parses `statement: TEXT`, `parse NAME: TEXT`, `bind NAME/PORTAL: TEXT`, `execute NAME: TEXT`, `execute fetch from ...`
+/// in a message, beginning at byte `from`; only the SQL text is left in the message.
 fn said(message: &mut Vec<u8>, from: usize, detail: &[u8]) -> Option<Said> {
     let (step, rest) = [
         (&b"statement: "[..], Step::Simple),

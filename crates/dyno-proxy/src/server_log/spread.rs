@@ -16,12 +16,12 @@ const HELD: usize = 1 << 12;
 /// Time of the log for which entries are held back [ns].
 const WINDOW_NS: u64 = 4_000_000;
 
-/// Entries that are held back.
+/// Log entries that are held back until their order is known.
 #[derive(Default)]
 pub struct Spread {
     /// Entries of the current stamp.
     held: Vec<Event>,
-    /// Entries before it, with their times.
+    /// Earlier entries, with their times.
     window: VecDeque<Event>,
     bytes: usize,
     resolution_ns: u64,

@@ -14,9 +14,9 @@ const GOES: usize = 3;
 /// CPU time that a note of a watchpoint costs [ns].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Price {
-    /// With the registers.
+    /// Cost of an event that records the registers [ns].
     pub wait_ns: u64,
-    /// With the registers and a part of the stack.
+    /// Cost of an event that records the registers and a part of the stack [ns].
     pub call_ns: u64,
 }
 

@@ -16,7 +16,7 @@ LEAST_TABLES, LEAST_SHARE, MOST = 10, 0.01, 5
 
 
 def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """Yield a finding per statement, most tables on disk first; the time is that of all Aria files."""
+    """Yield a finding per statement that makes temporary tables on disk, the one with the most tables first."""
     found = [one for one in facts.all(Digest) if one.temp_disk_tables >= LEAST_TABLES and one.calls and one.text]
     if not found:
         return

@@ -83,7 +83,10 @@ class Accounted:
         _book(self.wall_ns, wall_ns, min(any_ns, wall_ns))
 
     def share(self, least_ns: int = LEAST_NS) -> float | None:
-        """Return the smaller reported share of the two measures, or None if less than `least_ns` was available."""
+        """Return the share of the time that the client reported, or None if fewer than `least_ns` were measured.
+
+        Of the two measures, by sessions and by the clock, the smaller counts.
+        """
         shares = [told / had for had, told in (self.sessions_ns, self.wall_ns) if had >= least_ns]
         return min(shares) if shares else None
 

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.closing import Closing
 from dbdyno.base.errors import ModelError
 from dbdyno.evidence.memory import in_memory
 from dbdyno.model.machine import Machine, machine_of
@@ -73,7 +74,7 @@ class Evidence:
         )
 
 
-class Kept:
+class Kept(Closing):
     """Cache of finished replications by specification, so that only the missing ones are run; a context manager."""
 
     def __init__(self) -> None:
@@ -81,10 +82,8 @@ class Kept:
         self._folders: dict[str, Path] = {}
         self._done: dict[str, int] = {}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *ending: object) -> None:
+    def close(self) -> None:
+        """Release what it holds."""
         self._stack.close()
 
     @contextlib.contextmanager

@@ -209,7 +209,7 @@ class States:
 
 
 def _states(store: Store, one: Snapshot) -> Iterator[tuple[str, States]]:
-    """Yield the kinds of an engine, by noun."""
+    """Yield each kind of object and setting that a snapshot of this engine has, with its noun for sentences."""
     for kind in KINDS.get(one.engine, ()):
         yield kind.noun, States(store, kind)
     if one.engine == "postgres":

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from dbdyno.base.closing import Closing
 from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.base.json_types import TableRow
 from dbdyno.evidence.memory import in_memory
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.reading.sums.chain import Chain
 
 
-class Interval(Ends):
+class Interval(Ends, Closing):
     """Two snapshots of one target and everything between them; a context manager.
 
     Args:
@@ -166,17 +166,6 @@ class Interval(Ends):
             self._sums.close()
         if self._owned:
             self.connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _make(self, view: str) -> None:
         import duckdb

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self, cast
+from typing import Any, Protocol, cast
 
+from dbdyno.base.closing import Closing
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.files import narrow
 from dbdyno.evidence.memory import for_files
@@ -33,7 +33,7 @@ class Earlier(Protocol):
         ...
 
 
-class Writer:
+class Writer(Closing):
     """Writer of views into one folder; a context manager over one DuckDB connection."""
 
     def __init__(self, folder: Path) -> None:
@@ -113,15 +113,8 @@ class Writer:
         narrow(path)
         return int(row[0]) if row else 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the connection."""
         self._connection.close()
 
 

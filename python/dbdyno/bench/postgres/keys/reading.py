@@ -29,7 +29,7 @@ _FOLDED = ("old", "new")
 
 
 class Reading(Expressions):
-    """Reading of one statement against a catalog."""
+    """Walk over one statement's syntax tree that finds which values are compared with which columns."""
 
     def __init__(self, catalog: Catalog) -> None:
         super().__init__()

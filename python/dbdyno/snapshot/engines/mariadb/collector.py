@@ -15,6 +15,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.closing import Closing
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.mariadb import facts, texts
@@ -45,7 +46,7 @@ LIFE = Column("TABLE_ID", "gauge", "count", "BIGINT")
 """InnoDB's number of a table; another number may mean another table with the same name."""
 
 
-class MariadbCollector:
+class MariadbCollector(Closing):
     """Collector that keeps its connection between the snapshots of a watch; a context manager."""
 
     def __init__(self, dsn: str, options: Options) -> None:
@@ -103,12 +104,6 @@ class MariadbCollector:
             with contextlib.suppress(Exception):
                 self._connection.close()
         self._connection, self._columns = None, {}
-
-    def __enter__(self) -> MariadbCollector:
-        return self
-
-    def __exit__(self, *ending: object) -> None:
-        self.close()
 
     def _collect(self, before: Snapshot | None) -> list[View]:
         counts, states = self._status()

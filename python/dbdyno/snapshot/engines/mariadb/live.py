@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from dbdyno.base.closing import Closing
 from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.engines.live import Progress, Reading, Session
@@ -76,7 +77,7 @@ _QUOTED = re.compile(r"'(?:[^'\\]|''|\\(?:.|\Z))*+(?:'|\Z)|\"(?:[^\"\\]|\"\"|\\(
 """Pattern of texts in either kind of quotes; one without a closing quote extends to the end."""
 
 
-class MariadbLive:
+class MariadbLive(Closing):
     """MariaDB's side of the live screen with one connection for the readings; a context manager.
 
     Raises:
@@ -220,10 +221,8 @@ class MariadbLive:
             cursor.execute(sql, parameters)
             return list(cursor.fetchall())
 
-    def __enter__(self) -> MariadbLive:
-        return self
-
-    def __exit__(self, *ending: object) -> None:
+    def close(self) -> None:
+        """Close the connection."""
         self._connection.close()
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.closing import Closing
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.memory import for_files
@@ -43,7 +44,7 @@ _LITERAL = re.compile(
 )
 
 
-class OracleCollector:
+class OracleCollector(Closing):
     """Collector that keeps its connection between the snapshots of a watch; a context manager."""
 
     def __init__(self, dsn: str, options: Options) -> None:
@@ -106,12 +107,6 @@ class OracleCollector:
             with contextlib.suppress(Exception):
                 self._connection.close()
         self._connection = None
-
-    def __enter__(self) -> OracleCollector:
-        return self
-
-    def __exit__(self, *ending: object) -> None:
-        self.close()
 
     def _read(self, asked: Script, parameters: JsonObject | None = None) -> View:
         started = time.perf_counter_ns()

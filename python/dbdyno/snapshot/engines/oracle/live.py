@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dbdyno.base.closing import Closing
 from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.engines.live import Progress, Reading, Session
@@ -29,7 +30,7 @@ _COUNTERS = {
 }
 
 
-class OracleLive:
+class OracleLive(Closing):
     """Oracle's side of the live screen with one connection for the readings; a context manager.
 
     Raises:
@@ -111,10 +112,8 @@ class OracleLive:
         """Return the class of a wait."""
         return wait_class("oracle", kind, event)
 
-    def __enter__(self) -> OracleLive:
-        return self
-
-    def __exit__(self, *ending: object) -> None:
+    def close(self) -> None:
+        """Close the connection."""
         self._connection.close()
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.closing import Closing
 from dbdyno.base.errors import Error, SnapshotError, TargetError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.postgres import facts, host, texts
@@ -56,7 +57,7 @@ from pg_database where not datistemplate order by datname
 """
 
 
-class PostgresCollector:
+class PostgresCollector(Closing):
     """Collector that keeps its connections between the snapshots of a watch; a context manager."""
 
     def __init__(self, dsn: str, options: Options) -> None:
@@ -117,12 +118,6 @@ class PostgresCollector:
         for connection in self._connections.values():
             connection.close()
         self._connections, self._readers = {}, {}
-
-    def __enter__(self) -> PostgresCollector:
-        return self
-
-    def __exit__(self, *ending: object) -> None:
-        self.close()
 
     def _collect(self, before: Snapshot | None) -> list[View]:
         try:

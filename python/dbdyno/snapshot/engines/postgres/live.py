@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dbdyno.base.closing import Closing
 from dbdyno.base.errors import SnapshotError, TargetError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.evidence.events import wait_class
@@ -54,7 +55,7 @@ from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backen
 """
 
 
-class PostgresLive:
+class PostgresLive(Closing):
     """PostgreSQL's side of the live screen with one connection for the readings; a context manager.
 
     Raises:
@@ -217,10 +218,8 @@ class PostgresLive:
         """Return the class of a client's wait."""
         return wait_class("postgresql", kind, event)
 
-    def __enter__(self) -> PostgresLive:
-        return self
-
-    def __exit__(self, *ending: object) -> None:
+    def close(self) -> None:
+        """Close the connection."""
         self._connection.close()
 
 
