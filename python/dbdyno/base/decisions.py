@@ -43,7 +43,7 @@ UNCLEAR = "unclear"
 _TABLE = (
     Answer("faster", "Faster", "good", 0, 0, "the headline metric is better, q at most 1 - level"),
     Answer("slower", "Slower", "bad", 0, 1, "the headline metric is worse, q at most 1 - level"),
-    Answer("same", "No difference that matters", "even", 0, 0, "the whole interval lies within the threshold"),
+    Answer("same", "No difference that matters", "even", 0, 0, "the whole interval is within the threshold"),
     Answer(UNCLEAR, "Cannot tell", "doubt", 0, 0, "none of these"),
     Answer(PROVISIONAL, "Provisional", "doubt", 0, 0, "one of these, from fewer blocks than the level allows"),
     Answer(NO_VERDICT, "No verdict", "bad", 1, 1, "a gate that withholds has failed"),

@@ -85,7 +85,8 @@ impl Spread {
         }
     }
 
-    /// Puts what may have waited for a commit behind its begin, and what its own session did before it in front of that.
+    /// Moves entries that may have waited for this commit to times after its begin, and earlier entries of its own session
+    /// before them.
     fn make_room(&mut self, pid: u32, begin_ns: u64) {
         let mut is_own_known = false;
         for earlier in self.window.iter_mut().rev() {

@@ -162,7 +162,7 @@ def tells_all_of_its_time(own: Examined) -> str:
     _same(own.words.pause, [code.decode() for code in whole["code"]], [""])
     shortest = int(whole["elapsed_ns"].min())
     if shortest < PAUSE_NS:
-        raise WrongError(f"what takes {PAUSE_NS / 1e6:g} ms on the server took {shortest / 1e6:.3g} ms")
+        raise WrongError(f"a statement that sleeps {PAUSE_NS / 1e6:g} ms was reported with {shortest / 1e6:.3g} ms")
     own.job(own.words.session, sessions=SESSIONS)
     own.arm.accounted = Accounted()
     for _ in range(SESSIONS):

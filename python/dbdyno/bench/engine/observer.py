@@ -127,7 +127,7 @@ class Observer(ABC, Generic[Target, Link]):
         return {}
 
     def with_kept(self, reports: list[dict[str, object]]) -> list[dict[str, object]]:
-        """Return the arms of a load's report, each with what a session keeps of statements if the plan asks for it."""
+        """Return a load's arms; if the plan asks for it, with the sizes of their sessions' statement caches."""
         found: dict[int, Mapping[str, int]] = {}
         for target in self.targets.values() if self.watch_plan.statement_cache and self.watching else ():
             try:

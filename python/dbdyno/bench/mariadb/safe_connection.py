@@ -38,7 +38,7 @@ _UNEXPECTED = (struct.error, IndexError, KeyError, TypeError, ValueError, Assert
 
 @functools.cache
 def guarded() -> Any:
-    """Return the class of such connections.
+    """Return the class of connections that turn malformed answers into errors of the driver.
 
     Raises:
         TargetError: PyMySQL is not installed.

@@ -78,7 +78,7 @@ def _line(ready: ReadyArm, arm: LoadArm, parameters: Mapping[str, str]) -> Clien
     host = parameters.get("hostaddr") or parameters.get("host", "")
     if not host or host.startswith("/") or "," in host:
         raise PlanError(
-            "the line to a server of an external client begins at one host and port",
+            "an arm with a network and an external client needs one TCP host and port",
             where=where,
             next_step="give both in the connection string, or leave network out",
         )

@@ -79,8 +79,8 @@ verify_option = click.option(
     type=click.Choice(["counts", "files", "source", "target"]),
     default="counts",
     show_default=True,
-    help="What to check at the end: rows; the files too, read again; the source too, read again in the same snapshot;"
-    " on the way in: the staged rows (source), or what stands in the table before the commit (target).",
+    help="What to verify at the end. counts: row counts; files: also read the files again; source: also read the source"
+    " again in the same snapshot, or the staged rows of a load; target: also read the loaded rows before the commit.",
 )
 
 result_option = click.option(

@@ -99,8 +99,8 @@ fn past(bytes: &[u8], at: usize, start: &[u8]) -> Option<usize> {
     Some(at + memchr::memchr(b'\n', rest)? + 1)
 }
 
-/// Skips binds of the usual five lines, one after the other, as long as each with the beginning of the next line has at
-/// most `cap` bytes and that line certainly begins something else. Returns the number of bytes and of lines skipped.
+/// Skips consecutive binds of the usual five lines and returns the number of bytes and of lines skipped. It stops at a bind
+/// that is longer than `cap` bytes with the beginning of its next line, or whose next line might still belong to it.
 pub(super) fn pass_binds(bytes: &[u8], cap: usize) -> Option<(usize, u32)> {
     let (mut at, mut lines) = (0, 0);
     while let Some(next) = pass_bind(bytes, at).filter(|next| next - at + 32 <= cap) {

@@ -72,13 +72,13 @@ def timeline(blocks: Sequence[Block], resumed: Sequence[int] = ()) -> Timeline:
 
 
 def _length_s(block: Block) -> tuple[float, float]:
-    """Return a block's length [s], and a step of the clock within it."""
+    """Return a block's length, and how far the clock was set forward or back during it [s]."""
     raw, load = (block.ended_ns - block.started_ns) / 1e9, block.report.get("wall_ns", 0) / 1e9
     return (load, raw - load) if raw < 0.9 * load - BACK_S else (raw, 0.0)
 
 
 def _gap_s(before: Block, block: Block, usual_s: float, resumed: bool) -> tuple[float, float]:
-    """Return the time between two blocks [s], and a step of the clock in it.
+    """Return the time between two blocks, and how far the clock was set forward or back in it [s].
 
     Both are 0 on a model, whose blocks are a day apart without meaning.
     """
