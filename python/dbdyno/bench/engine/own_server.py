@@ -15,9 +15,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
+from dbdyno.base.closing import Closing
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine.os_user import Account, bare_environment
 from dbdyno.bench.engine.server_paths import base_folder
@@ -28,7 +28,7 @@ from dbdyno.bench.undo import ServerUndo, server_processes, stop_server
 LOG_LINES = 8
 
 
-class OwnServer(ABC):
+class OwnServer(Closing, ABC):
     """A server as a context manager; subclasses create its data and start its program."""
 
     signals: Sequence[tuple[signal.Signals, float]] = ((signal.SIGTERM, 60.0),)
@@ -108,14 +108,6 @@ class OwnServer(ABC):
             self.close()
             raise
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def stop(self) -> None:
         """Stop the server, cleanly if possible, otherwise by force; stopping a stopped server is not an error."""

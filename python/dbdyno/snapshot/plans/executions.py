@@ -11,7 +11,6 @@ import csv
 import json
 import tempfile
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from dbdyno.base.signals import interruptible
@@ -110,9 +109,7 @@ class Gathered:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.connection.close()
         self._folder.cleanup()
 
