@@ -106,7 +106,7 @@ def test_what_is_there_is_never_written_to(tmp_path: Path) -> None:
     kept = tmp_path / "precious"
     kept.write_bytes(b"x" * 10_000)
     (tmp_path / "link").symlink_to(kept)
-    for name, words in (("precious", "already exists"), ("link", "already exists"), ("/dev/null", "is a device")):
+    for name, words in (("precious", "is there already"), ("link", "is there already"), ("/dev/null", "is a device")):
         done = probe(tmp_path, name, *SHORT)
         assert done.returncode == 2
         assert words in done.stderr
@@ -140,10 +140,10 @@ def test_a_file_that_its_owner_gives_up_is_overwritten_and_stays(tmp_path: Path)
     [
         (["--size", "3KiB"], "make no request"),
         (["--size", "2MiB"], "make no request"),
-        (["--sync", "soon"], "is not a way"),
+        (["--sync", "soon"], "is no way"),
         (["--round", "1ms"], "too short"),
         (["--depth", "0"], "not in the range"),
-        (["--file-size", "900PiB"], "'900PiB' is not a size"),
+        (["--file-size", "900PiB"], "'900PiB' is no size"),
         (["--file-size", "900000GiB"], "879 TiB and 16 MiB to spare are needed there"),
     ],
 )

@@ -102,7 +102,7 @@ def test_redo_size_is_one_study_on_both_targets():
         ('kind = "scan-jobs"', "no form in SQL"),
         ('kind = "commit-loop"\nparameters = {cpu_us = 5}', "cpu_us"),
         ('kind = "commit-loop"\nparameters = {redo_bytes = "9KiB..1KiB"}', "empty range"),
-        ('kind = "commit-loop"\nparameters = {redo_bytes = "x"}', "no size"),
+        ('kind = "commit-loop"\nparameters = {redo_bytes = "x"}', "is not a size"),
     ],
 )
 def test_what_postgres_cannot_run_is_refused(table: str, says: str):

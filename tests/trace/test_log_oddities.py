@@ -424,7 +424,7 @@ def test_lines_of_jsonlog_that_are_no_objects_are_told(tmp_path: Path) -> None:
     line = json.dumps(entry | {"message": "duration: 0.1 ms  statement: select 'ü\n'"}, ensure_ascii=False)
     done = imported_text(tmp_path, f"{line}\n{line[:-20]}\n{line}\n{line[:40]}", "pg.json")
     assert only(tmp_path / "run") == [Sent("select 'ü\n'"), Sent("select 'ü\n'")]
-    assert reasons(done) == {"its line is not an object of jsonlog": 1, "the log is cut within the record": 1}
+    assert reasons(done) == {"its line is no object of jsonlog": 1, "the log is cut within the record": 1}
     assert done.is_flawed
 
 

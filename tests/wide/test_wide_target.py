@@ -77,7 +77,7 @@ def test_rows_that_would_be_lost_or_changed_are_refused(tmp_path: Path, bad: tup
     [
         (Shape("t", ("nope",), (), ()), "the rows have no column 'nope'"),
         (Shape("t", (), ("no",), ()), "names no partition key"),
-        (Shape("t", ("id",), ("id",), ()), "column id is of two of"),
+        (Shape("t", ("id",), ("id",), ()), "column id is in two of"),
     ],
 )
 def test_a_key_that_is_none_is_refused(shape: Shape, said: str) -> None:
