@@ -14,22 +14,12 @@ use crate::framing::text;
 use crate::replay::ReplayError;
 use crate::replay::read::{Kept, Said, each_message};
 
+mod settings;
+
 /// Number of executions of each statement that are kept until the samples are chosen.
 const RESERVOIR: usize = 48;
 /// Length from which the parameters of an execution are not kept as a sample [bytes].
 const LONGEST_SAMPLE: usize = 1 << 20;
-/// Settings that do not change what a statement does or how it is planned.
-const IRRELEVANT: [&str; 9] = [
-    "application_name",
-    "client_encoding",
-    "client_min_messages",
-    "statement_timeout",
-    "lock_timeout",
-    "idle_in_transaction_session_timeout",
-    "idle_session_timeout",
-    "transaction_timeout",
-    "extra_float_digits",
-];
 
 /// Value of a parameter: its bytes, or `None` for NULL.
 pub type Value = Option<Vec<u8>>;
@@ -335,53 +325,6 @@ impl Session {
             _ => {}
         }
     }
-
-    fn remember_setting(&mut self, sql: &[u8]) {
-        let sql = String::from_utf8_lossy(sql);
-        let mut words = sql.split(|c: char| c.is_whitespace() || c == '=').filter(|word| !word.is_empty());
-        let first = words.next().unwrap_or_default().to_ascii_lowercase();
-        if is_set_config(&sql) {
-            self.unsettled = (true, self.unsettled.1 || !sql.to_ascii_lowercase().contains("true"));
-        }
-        let lower = |word: &str| word.trim_end_matches(';').to_ascii_lowercase();
-        match first.as_str() {
-            "set" => {
-                let mut name = words.next().map(lower).unwrap_or_default();
-                if name == "session" {
-                    name = words.next().map(lower).unwrap_or_default();
-                }
-                if name == "local" {
-                    let name = words.next().map(lower).unwrap_or_default();
-                    self.unsettled.0 |= !IRRELEVANT.contains(&name.as_str());
-                    return;
-                }
-                if matches!(name.as_str(), "transaction" | "characteristics" | "constraints")
-                    || IRRELEVANT.contains(&name.as_str())
-                    || sql.trim_end().trim_end_matches(';').contains(';')
-                {
-                    return;
-                }
-                self.settings.retain(|(known, _)| *known != name);
-                self.settings.push((name, sql.trim().trim_end_matches(';').to_owned()));
-                self.settings.sort();
-            }
-            "reset" | "discard" => {
-                let name = words.next().map(lower).unwrap_or_default();
-                if name == "all" {
-                    self.settings.clear();
-                } else {
-                    self.settings.retain(|(known, _)| *known != name);
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Returns whether a text calls `set_config` for a setting that changes what statements do.
-fn is_set_config(sql: &str) -> bool {
-    let sql = sql.to_ascii_lowercase();
-    sql.contains("set_config") && !IRRELEVANT.iter().any(|name| sql.contains(name))
 }
 
 /// Returns the 32-bit numbers of a list that begins with its 16-bit length.

@@ -43,7 +43,7 @@ join pg_attribute a on a.attrelid = c.oid and a.attname = s.attname
 where s.schemaname not in ('pg_catalog', 'information_schema')
 """
 _TYPED_LITERAL = re.compile(r"\b(interval|date|timestamptz|timestamp|time|numeric|uuid)\s+\$(\d+)", re.I)
-_PLANNED = re.compile(r"\s*\(*\s*(select|insert|update|delete|merge|with|values|table)\b", re.I)
+_PLANNED = re.compile(r"[\s(]*(select|insert|update|delete|merge|with|values|table)\b", re.I)
 """Beginning of statements whose literals the server replaces; it keeps the text of others as they were typed."""
 _SQUASHED = re.compile(r"/\*\s*,\s*\.\.\.\s*\*/")
 
