@@ -159,6 +159,23 @@ def tables_of(run: Run) -> str:
     return ", ".join(TRACE_TABLES if is_trace(run) else (*TABLES, "slices"))
 
 
+def table_columns(run: Run) -> dict[str, list[str]]:
+    """Return the tables that a query of a run may use, with their columns.
+
+    Raises:
+        EvidenceError: the run has no complete block, or is an import that did not finish.
+    """
+    connection, _ = connect(run)
+    with contextlib.closing(connection):
+        rows = connection.execute(
+            "select table_name, column_name from duckdb_columns() where not internal order by table_name, column_index"
+        ).fetchall()
+    found: dict[str, list[str]] = {}
+    for table, column in rows:
+        found.setdefault(table, []).append(column)
+    return found
+
+
 def _blocks_table(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
     """Create the table `slices`: the kind of each block, its slices and whether a slice counts."""
     rows = [
