@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 from asking import Browser, Seen, is_tame
+
 from conftest import HOSTILE
 
 STRETCH = "stretch=2026-11-26T14:03..2026-11-26T14:08"
@@ -35,8 +36,34 @@ def test_hostile_names_of_a_server_are_words(hostile: Browser, address: str) -> 
 
 
 def test_hostile_values_of_an_address_are_words(hostile: Browser) -> None:
-    for name in ("store", "target", "stretch", "window", "by", "id", "format", "a", "b", "job", "run", "against", "q", "kind"):
-        for path in ("/", "/runs", "/run", "/server", "/statement", "/compare", "/periods", "/search", "/sql", "/" + quote(HOSTILE)):
+    for name in (
+        "store",
+        "target",
+        "stretch",
+        "window",
+        "by",
+        "id",
+        "format",
+        "a",
+        "b",
+        "job",
+        "run",
+        "against",
+        "q",
+        "kind",
+    ):
+        for path in (
+            "/",
+            "/runs",
+            "/run",
+            "/server",
+            "/statement",
+            "/compare",
+            "/periods",
+            "/search",
+            "/sql",
+            "/" + quote(HOSTILE),
+        ):
             answer = hostile.get(f"{path}?{name}={quote(HOSTILE)}")
             assert answer.status in (200, 404), (path, name)
             is_tame(answer.text)
@@ -47,10 +74,24 @@ def test_a_hostile_run_is_words_in_lists_and_errors(tmp_path: Path) -> None:
     run = tmp_path / "runs" / ("x" + HOSTILE.replace("/", "").replace("\x00", ""))
     run.mkdir(parents=True)
     verdict = {"headline": HOSTILE, "decision": HOSTILE, "word": HOSTILE}
-    manifest = {"schema": 1, "kind": HOSTILE, "title": HOSTILE, "status": "complete", "started_at": HOSTILE, "verdict": verdict}
+    manifest = {
+        "schema": 1,
+        "kind": HOSTILE,
+        "title": HOSTILE,
+        "status": "complete",
+        "started_at": HOSTILE,
+        "verdict": verdict,
+    }
     (run / "manifest.json").write_text(json.dumps(manifest))
     there = Browser(tmp_path / "runs", tmp_path / "snaps")
-    for address in ("/", "/runs", f"/runs?kind={quote(HOSTILE)}", "/search?q=img", f"/run?id={quote(run.name)}", "/compare"):
+    for address in (
+        "/",
+        "/runs",
+        f"/runs?kind={quote(HOSTILE)}",
+        "/search?q=img",
+        f"/run?id={quote(run.name)}",
+        "/compare",
+    ):
         answer = there.get(address)
         is_tame(answer.text)
         assert "<img" not in answer.text

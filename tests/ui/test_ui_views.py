@@ -1,4 +1,4 @@
-"""Every view: what it shows is what the command shows, in every form, and a mistake in an address is answered in words."""
+"""Every view: what it shows is what the command shows, in every form; a mistake in an address is answered in words."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from urllib.parse import quote, urlencode
 
 import pytest
 from asking import Browser, Seen, is_tame
-from conftest import FIRST_S, MINUTES
 
 from command_line import dbdyno
+from conftest import FIRST_S, MINUTES
 from dbdyno.ui.stretch import iso
 
 QUEUE = "stretch=2026-11-26T14:02..2026-11-26T14:12"
@@ -188,7 +188,12 @@ def test_the_console_answers_one_select_and_nothing_else(browser_of: Browser, fo
     answer = browser_of.get(f"/sql?run={run}&format=csv&query={quote(query)}")
     said = dbdyno("sql", query, "--run", run, "--runs", folder / "runs", "--format", "csv").stdout
     assert answer.text == said
-    for bad in ("delete from calls", "copy calls to '/tmp/x'", "select * from read_csv('/etc/passwd')", "select 1; select 2"):
+    for bad in (
+        "delete from calls",
+        "copy calls to '/tmp/x'",
+        "select * from read_csv('/etc/passwd')",
+        "select 1; select 2",
+    ):
         page = browser_of.get(f"/sql?run={run}&query={quote(bad)}")
         assert "This query was not answered" in page.text, bad
         assert "root:" not in page.text

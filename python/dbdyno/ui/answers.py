@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from dbdyno.base.errors import Error
+from dbdyno.base.json_types import JsonObject
 from dbdyno.page import Finding, Head, Page, Section
 from dbdyno.ui import rendering
 from dbdyno.ui.view import View
@@ -82,7 +82,7 @@ def _encoded(view: View, form: str) -> bytes:
     return encoded_rows(_rows(view), form)
 
 
-def encoded_rows(rows: list[dict[str, Any]], form: str) -> bytes:
+def encoded_rows(rows: list[JsonObject], form: str) -> bytes:
     """Return rows as CSV, JSON or Arrow, as the commands write them."""
     from dbdyno.report import tabular
 
@@ -93,7 +93,7 @@ def encoded_rows(rows: list[dict[str, Any]], form: str) -> bytes:
     return (tabular.csv_text(rows) if form == "csv" else tabular.json_text(rows)).encode()
 
 
-def _rows(view: View) -> list[dict[str, Any]]:
+def _rows(view: View) -> list[JsonObject]:
     if view.rows is not None:
         return list(view.rows())
     from dbdyno.report.flat import rows

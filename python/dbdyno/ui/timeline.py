@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.ui.kept import Kept
 from dbdyno.ui.places import Server
 from dbdyno.ui.stretch import LASTING, Stretch, iso
@@ -28,7 +29,7 @@ class Timeline:
     drawn: Mapping[str, Any] | None
 
 
-def timeline(given: Timeline, named: Mapping[str, str], path: str = "/server") -> dict[str, Any]:
+def timeline(given: Timeline, named: Mapping[str, str], path: str = "/server") -> JsonObject:
     """Return what the template of the chart shows; `named` are the other values of the address, `path` is its page."""
     window = given.window
     low, high = window.low_us, window.high_us
@@ -56,7 +57,7 @@ def timeline(given: Timeline, named: Mapping[str, str], path: str = "/server") -
     }
 
 
-def _pictures(given: Timeline) -> list[dict[str, Any]]:
+def _pictures(given: Timeline) -> list[JsonObject]:
     """Return the chart for a wide window and for a phone, each with where its plot lies."""
     if given.drawn is None:
         return []
@@ -72,7 +73,7 @@ def _draw(drawn: Mapping[str, Any]) -> dict[str, str] | None:
     return figures.drawn("session_history", drawn)
 
 
-def _placed(look: str, svg: str, drawn: Mapping[str, Any]) -> dict[str, Any]:
+def _placed(look: str, svg: str, drawn: Mapping[str, Any]) -> JsonObject:
     """Return a chart with the position of its plot: left edge and width as parts of the whole, and the times there."""
     from markupsafe import Markup
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 from starlette.requests import Request
 
 from dbdyno.base import decisions
 from dbdyno.base.errors import EvidenceError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.manifest import Section as Entry
 from dbdyno.evidence.run import Run
 from dbdyno.page import Cell, Row, Section, Table
@@ -66,7 +67,7 @@ def kind_of(run: Run) -> str:
 
 def run_row(run: Run) -> Row:
     """Return the row of a run for a list: its title with a link, when, and its verdict."""
-    verdict: Entry | dict[str, Any] = run.manifest.verdict or {}
+    verdict: Entry | JsonObject = run.manifest.verdict or {}
     answer = decisions.answer(verdict.get("decision"))
     word = fmt.line(answer.word or verdict.get("word") or "", 30)
     title = fmt.line(run.manifest.title or run.id, 80)

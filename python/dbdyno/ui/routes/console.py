@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 from starlette.requests import Request
 
 from dbdyno.base.errors import Error, EvidenceError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.query import Answer, table_columns
 from dbdyno.evidence.run import Run
 from dbdyno.page import Column, Finding, Head, Page, Row, Section, Table
@@ -34,12 +34,12 @@ def view(request: Request) -> View:
     run = places.run(asked(request, "run")) if asked(request, "run") else runs[0] if runs else None
     text = asked(request, "query")
     columns, problem = _tables(run)
-    extra = {"runs": [(one.id, fmt.line(one.manifest.title, 60)) for one in runs], "run": run.id if run else "", "query": fmt.text(text)}
-    extra |= {"columns": columns}
+    known = [(one.id, fmt.line(one.manifest.title, 60)) for one in runs]
+    extra = {"runs": known, "run": run.id if run else "", "query": fmt.text(text), "columns": columns}
     trusted = request.headers.get("sec-fetch-site", "") in OWN
     head = Head("SQL", "", name="sql", headline="Query the evidence of a run", section="SQL")
     sections: tuple[Section, ...] = ()
-    rows: list[dict[str, Any]] = []
+    rows: list[JsonObject] = []
     if run is not None and text and trusted:
         sections, rows = _answer(run, text)
     elif problem:
@@ -55,7 +55,7 @@ def view(request: Request) -> View:
     )
 
 
-def _answer(run: Run, text: str) -> tuple[tuple[Section, ...], list[dict[str, Any]]]:
+def _answer(run: Run, text: str) -> tuple[tuple[Section, ...], list[JsonObject]]:
     """Return the sections of an answer, and its rows."""
     try:
         names, rows, broken = _asked(run, text)
@@ -86,13 +86,8 @@ def _row(names: list[str], row: Sequence[Any], drawn: str | None, most: float) -
 
 
 def _asked(run: Run, text: str) -> tuple[list[str], list[Sequence[Any]], list[str]]:
-    with Answer(run, text) as answer:
-        timer = threading.Timer(SECONDS, answer.stop)
-        timer.start()
-        try:
-            return answer.names, list(answer.rows(MOST)), answer.broken
-        finally:
-            timer.cancel()
+    with Answer(run, text, seconds=SECONDS) as answer:
+        return answer.names, list(answer.rows(MOST)), answer.broken
 
 
 def _column(name: str, values: list[Any]) -> Column:

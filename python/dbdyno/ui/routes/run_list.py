@@ -29,7 +29,11 @@ def view(request: Request) -> View:
     section = listed("runs", "Runs", table("", RUN_COLUMNS, rows, look="loose", left_out=left), NO_RUN)
     head = Head("Runs", "Runs", name="list", chips=(counted(len(kept), "run") or "no run",), section="Runs")
     kinds = sorted({kind_of(run) for run in every})
-    extra = {"kinds": kinds, "statuses": ("running", "complete", "aborted"), "asked": {name: fmt.text(value) for name, value in wanted.items()}}
+    extra = {
+        "kinds": kinds,
+        "statuses": ("running", "complete", "aborted"),
+        "asked": {name: fmt.text(value) for name, value in wanted.items()},
+    }
     return View(
         Page(head, (section,)),
         rows=lambda: [_plain(run) for run in kept],

@@ -129,7 +129,7 @@ def _linked_table(table: Table, place: Place) -> Table:
     return replace(table, rows=tuple(replace(row, cells=_linked_cells(row, place)) for row in table.rows))
 
 
-def _linked_cells(row: Row, place: Place) -> dict[str, Any]:
+def _linked_cells(row: Row, place: Place) -> JsonObject:
     cells = dict(row.cells)
     name = str(cells.get("name") or "")
     given = "none" if name == "(none)" else name

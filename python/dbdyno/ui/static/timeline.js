@@ -129,7 +129,7 @@ document.addEventListener("click", (event) => {
 
 const ordered = (one, other) => [Math.min(one, other), Math.max(one, other)];
 const middle = (span, width) => [(span.low + span.high - width) / 2, (span.low + span.high + width) / 2];
-const text = (ends) => ends.map((at) => new Date(at / 1000).toISOString().slice(0, 19)).join("..");
+const text = (ends) => ends.map((at) => new Date(Math.round(at / 1e6) * 1000).toISOString().slice(0, 19)).join("..");
 function there(path, more, without = []) {
   const query = new URLSearchParams(location.search);
   without.forEach((name) => query.delete(name));
