@@ -16,6 +16,7 @@ from command_line import dbdyno
 from conftest import FIRST_S, MINUTES
 from dbdyno.ui.stretch import iso
 
+pytestmark = pytest.mark.drawn(drawn=False)
 QUEUE = "stretch=2026-11-26T14:02..2026-11-26T14:12"
 
 
@@ -45,7 +46,11 @@ def alike(one: object, other: object) -> bool:
     return one == other
 
 
-def test_every_view_is_a_page_without_script_or_style_of_its_own(browser_of: Browser, folder: Path) -> None:
+def test_every_view_is_a_page_without_script_of_its_own_and_writes_nothing(browser_of: Browser, folder: Path) -> None:
+    def files() -> dict[str, int]:
+        return {str(path): path.stat().st_mtime_ns for path in (folder / "runs").rglob("*")}
+
+    before = files()
     for address in every(folder):
         answer = browser_of.get(address)
         assert answer.status == 200, (address, answer.text[-1500:])
@@ -53,8 +58,10 @@ def test_every_view_is_a_page_without_script_or_style_of_its_own(browser_of: Bro
         seen = Seen(answer.text)
         assert sum(tag == "h1" for tag, _ in seen.tags) == 1, address
         assert answer.headers["content-type"].startswith("text/html")
+    assert files() == before
 
 
+@pytest.mark.soak
 def test_every_link_of_every_view_leads_somewhere(browser_of: Browser, folder: Path) -> None:
     links = {one for address in every(folder) for one in Seen(browser_of.get(address).text).links}
     dead = {}
@@ -100,6 +107,7 @@ def test_a_view_names_the_command_that_gives_the_same(browser_of: Browser, folde
     assert alike(shown, said)
 
 
+@pytest.mark.drawn
 def test_a_view_has_its_rows_and_its_picture(browser_of: Browser) -> None:
     rows = browser_of.get(f"/server?{QUEUE}&format=csv")
     assert rows.headers["content-type"].startswith("text/csv")
@@ -218,16 +226,6 @@ def test_a_query_that_takes_too_long_is_stopped(
     monkeypatch.setattr("dbdyno.ui.routes.console.SECONDS", 0.05)
     slow = "select max(a.range * b.range) from range(1000000) a, range(1000000) b"
     assert "This query was not answered" in browser_of.get(f"/sql?run={run_of(folder)}&query={quote(slow)}").text
-
-
-def test_what_the_pages_show_writes_nothing_into_a_run(browser_of: Browser, folder: Path) -> None:
-    def files() -> dict[str, int]:
-        return {str(path): path.stat().st_mtime_ns for path in (folder / "runs").rglob("*")}
-
-    before = files()
-    for address in every(folder):
-        browser_of.get(address)
-    assert files() == before
 
 
 def test_a_store_that_grows_is_seen(folder: Path, tmp_path: Path) -> None:

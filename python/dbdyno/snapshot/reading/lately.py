@@ -26,7 +26,13 @@ def within(snapshots: list[Snapshot], low_us: int, high_us: int) -> list[Snapsho
     """Return the snapshots of a stretch of time: the last one not after `low_us` to the first not before `high_us`."""
     first = max((at for at, one in enumerate(snapshots) if one.at_ns // 1000 <= low_us), default=0)
     last = next((at for at, one in enumerate(snapshots) if one.at_ns // 1000 >= high_us), len(snapshots) - 1)
-    return snapshots[first : max(last, first + 1) + 1]
+    chain = snapshots[first : max(last, first + 1) + 1]
+    return chain if len(chain) < 2 else [_opened(chain[0]), *chain[1:-1], _opened(chain[-1])]
+
+
+def _opened(one: Snapshot) -> Snapshot:
+    """Return a snapshot of the index with all that its manifest has, which a report needs of both ends."""
+    return Store(one.store).open(one.number)
 
 
 def lately(store: Store, snapshots: list[Snapshot], seconds: int = 86400) -> Lately | None:

@@ -23,7 +23,7 @@ def view(request: Request) -> View:
     stretch = stretch_of(snapshots, asked(request, "stretch"))
     against = asked(request, "against") or next(iter(BACK))
     other = before(snapshots, stretch, against)
-    names = tuple(f"snap:{first}..{last}" for first, last in (other.numbers, stretch.numbers))
+    names = tuple(f"{first}..{last}" for first, last in (other.numbers, stretch.numbers))
     model = _MODELS.get(
         f"{server.store.folder} {server.target} {names}",
         (len(other.chain), len(stretch.chain)),
@@ -33,7 +33,7 @@ def view(request: Request) -> View:
     return View(
         page_of(model),
         model=model,
-        command=shell_words("dbdyno", "compare", *names, "--store", server.store.folder),
+        command=shell_words("dbdyno", "compare", *(f"snap:{one}" for one in names), "--store", server.store.folder),
         trail=(HOME, (server_name(server), server_address("/server", server, stretch=stretch.text))),
         links=tuple(
             (words, server_address("/periods", server, stretch=stretch.text, against=name)) for words, name in links
