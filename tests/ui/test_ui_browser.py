@@ -146,7 +146,13 @@ def test_an_open_page_follows_what_lands(browser, site, folder) -> None:  # noqa
     shutil.copytree(run, site.runs / f".{run.name}")
     (site.runs / f".{run.name}").rename(site.runs / run.name)
     until(lambda: "nightly sort" in words(page))
-    assert page.problems == []
+    history = browser.open(site.address("/server?window=1h"))
+    until(lambda: "Load profile" in words(history))
+    assert "14:15:00" in history.evaluate("document.querySelector('.stretch').innerText")
+    day.step(FIRST_S + (MINUTES + 2) * 60)
+    until(lambda: "14:16:00" in history.evaluate("document.querySelector('.stretch').innerText"))
+    until(lambda: "Load profile" in words(history))
+    assert page.problems == [] and history.problems == []
 
 
 def test_ten_viewers_at_once_are_all_answered(site) -> None:

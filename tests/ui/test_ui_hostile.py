@@ -12,6 +12,7 @@ from asking import Browser, Seen, is_tame
 from conftest import HOSTILE
 
 STRETCH = "stretch=2026-11-26T14:03..2026-11-26T14:08"
+pytestmark = pytest.mark.drawn(drawn=False)
 VIEWS = (
     "/",
     "/server",
@@ -35,6 +36,7 @@ def test_hostile_names_of_a_server_are_words(hostile: Browser, address: str) -> 
     assert "<img" not in answer.text and "\u202e" not in answer.text and "\x1b" not in answer.text
 
 
+@pytest.mark.soak
 def test_hostile_values_of_an_address_are_words(hostile: Browser) -> None:
     for name in (
         "store",

@@ -18,7 +18,7 @@ from dbdyno.ui.places import Places
 from dbdyno.ui.routes import VIEWS, live
 from dbdyno.ui.view import View
 
-THREADS = 4
+THREADS = 2
 """Views made at the same time: each may hold a day of samples in memory."""
 FOREVER = {"cache-control": "private, max-age=31536000, immutable"}
 

@@ -13,7 +13,8 @@ from dbdyno.ui.places import Server
 from dbdyno.ui.stretch import LASTING, Stretch, iso
 from dbdyno.ui.view import address
 
-_ORIGIN = re.compile(r'viewBox="0 0 ([\d.]+) [\d.]+".*?translate\(([\d.]+),', re.DOTALL)
+_WHOLE = re.compile(r'viewBox="0 0 ([\d.]+) ')
+_LEFT = re.compile(r"translate\(([\d.]+),")
 _DRAWN: Kept[dict[str, str] | None] = Kept(64)
 FACTOR = 2
 """How much shorter or longer a window gets by one step of zooming."""
@@ -79,8 +80,8 @@ def _placed(look: str, svg: str, drawn: Mapping[str, Any]) -> JsonObject:
 
     from dbdyno.report.figures import NARROW, WIDE
 
-    found = _ORIGIN.search(svg)
-    total, left = (float(found[1]), float(found[2])) if found else (1.0, 0.0)
+    whole, edge = _WHOLE.search(svg), _LEFT.search(svg)
+    total, left = float(whole[1]) if whole else 1.0, float(edge[1]) if edge else 0.0
     plot = (WIDE if look == "wide" else NARROW).plot
     place = {"left": left / total, "width": plot / total, "from_us": drawn["from_us"], "to_us": drawn["to_us"]}
     return {"look": look, "svg": Markup(svg), **place}  # noqa: S704 - our own drawing, through the allow list

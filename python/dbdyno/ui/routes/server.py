@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 
@@ -22,7 +23,7 @@ from dbdyno.snapshot.sessions.report import HEADINGS, sessions
 from dbdyno.ui.kept import Kept
 from dbdyno.ui.places import Server
 from dbdyno.ui.routes.common import HOME, asked, server_address, server_name, server_of
-from dbdyno.ui.stretch import BACK, Stretch, stretch_of
+from dbdyno.ui.stretch import BACK, LASTING, Stretch, stretch_of
 from dbdyno.ui.timeline import Timeline, timeline
 from dbdyno.ui.view import Link, View, shell_words, without_figures
 
@@ -57,7 +58,7 @@ def view(request: Request) -> View:
         widget="server.html",
         bare=True,
         extra=extra,
-        follows="stores" if window.text == asked(request, "window") or not asked(request, "window") else "",
+        follows="stores" if asked(request, "window") in ("", *LASTING) else "",
         links=_links(server, stretch),
         later=server_address("/report", server, stretch=stretch.text, brief="1", part="1"),
     )
@@ -82,8 +83,6 @@ class Place:
         kept += [more] if more else []
         chosen = {"window": self.named, "stretch": self.stretch.text if self.stretch else None, "by": by or self.by}
         found = server_address("/server", self.server, **chosen)
-        from urllib.parse import urlencode
-
         return found + "".join("&" + urlencode({"where": f"{name}={value}"}) for name, value in kept)
 
 

@@ -1,4 +1,6 @@
 // Pages that follow: the server says what has changed, and the open page is brought up to date.
+import { swap } from "./swap.js";
+
 export function follow() {
   const wanted = (document.body.dataset.follows || "").split(" ").filter(Boolean);
   if (!wanted.length || !window.EventSource) return;
@@ -12,16 +14,8 @@ export function follow() {
 }
 
 async function refresh() {
-  const place = document.getElementById("content");
-  const query = new URLSearchParams(location.search);
-  query.set("part", "1");
-  try {
-    const answer = await fetch(`${location.pathname}?${query}`, { credentials: "same-origin" });
-    if (!answer.ok || !place) return;
-    const focused = document.activeElement && document.activeElement.getAttribute("href");
-    place.innerHTML = await answer.text();
-    const again = focused && [...place.querySelectorAll("a")].find((one) => one.getAttribute("href") === focused);
-    if (again) again.focus();
-    document.dispatchEvent(new CustomEvent("refreshed"));
-  } catch { /* the next change tries again */ }
+  const held = document.activeElement && document.activeElement.getAttribute("href");
+  await swap(location.pathname + location.search, { chart: true });
+  const again = held && [...document.querySelectorAll("a")].find((one) => one.getAttribute("href") === held);
+  if (again) again.focus();
 }

@@ -1,4 +1,6 @@
 // The chart of active sessions: choose a stretch by drag or keyboard, zoom by wheel or keys. All state is in the address.
+import { swap } from "./swap.js";
+
 const MOVED = 4;        // pixels from which a press is a drag
 const STEP = 1 / 60;    // of the window, by an arrow key
 const CLOSER = 0.6;     // of the window, by a step of the wheel
@@ -90,33 +92,8 @@ export function timeline(root) {
     chosen = ends;
     redraw();
     const to = there(location.pathname, { stretch: ends.length ? text(ends) : "" });
-    swap(to, true);
+    swap(to, { push: true });
   }
-}
-
-// Views with the same chart are swapped in place, so that it stays; back and forward do the same.
-async function swap(to, push) {
-  const content = document.getElementById("content");
-  content.classList.add("loading");
-  content.setAttribute("aria-busy", "true");
-  try {
-    const answer = await fetch(to, { credentials: "same-origin" });
-    const found = new DOMParser().parseFromString(await answer.text(), "text/html");
-    for (const which of ["#content", ".bar-row", ".tabs:not(.bar-row)", ".kept", ".links", ".foot"]) {
-      const old = document.querySelector(which), now = found.querySelector(which);
-      if (old && now) old.replaceWith(now);
-      else if (old) old.remove();
-      else if (now) document.getElementById("content").before(now);
-    }
-    document.title = found.title;
-    if (push) history.pushState({ swapped: true }, "", to);
-    document.querySelectorAll("#content [data-later]").forEach((one) => document.dispatchEvent(new CustomEvent("later", { detail: one })));
-  } catch {
-    location.href = to;
-  }
-  const now = document.getElementById("content");
-  now.classList.remove("loading");
-  now.removeAttribute("aria-busy");
 }
 
 addEventListener("popstate", () => location.reload());
@@ -124,7 +101,7 @@ document.addEventListener("click", (event) => {
   const link = event.target.closest ? event.target.closest("a[data-swap]") : null;
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   event.preventDefault();
-  swap(link.getAttribute("href"), true);
+  swap(link.getAttribute("href"), { push: true });
 });
 
 const ordered = (one, other) => [Math.min(one, other), Math.max(one, other)];
@@ -149,7 +126,7 @@ if (slider) {
       const low = Number(root.dataset.low), width = (Number(root.dataset.high) - low) / 100, at = low + width * Number(slider.value);
       const query = new URLSearchParams(location.search);
       const window = query.get("window") || text([low, low + 100 * width]);
-      swap(there(location.pathname, { window, stretch: text([at, at + Math.max(width, 1e6)]) }), true);
+      swap(there(location.pathname, { window, stretch: text([at, at + Math.max(width, 1e6)]) }), { push: true });
       const shade = root.querySelector(".shade"), shown = [...root.querySelectorAll("[data-left]")].find((one) => one.offsetParent);
       if (!shown) return;
       const box = shown.getBoundingClientRect();

@@ -3,13 +3,18 @@ import { console_ } from "./console.js";
 import { follow } from "./live.js";
 import { timeline } from "./timeline.js";
 
+const charts = () => document.querySelectorAll("[data-timeline]").forEach(timeline);
+// Parts that take longer than the page are read after it.
+const rest = () => document.querySelectorAll("[data-later]").forEach(later);
+
 follow();
-for (const found of document.querySelectorAll("[data-timeline]")) timeline(found);
-
-for (const found of document.querySelectorAll("[data-complete]")) console_(found);
-
-// Fragments that take longer than the page are fetched after it.
-for (const place of document.querySelectorAll("[data-later]")) later(place);
+charts();
+rest();
+document.querySelectorAll("[data-complete]").forEach(console_);
+document.addEventListener("swapped", (event) => {
+  if (event.detail.chart) charts();
+  rest();
+});
 
 async function later(place) {
   try {
@@ -20,4 +25,3 @@ async function later(place) {
   }
   place.removeAttribute("aria-busy");
 }
-document.addEventListener("later", (event) => later(event.detail));
