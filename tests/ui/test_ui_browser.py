@@ -17,6 +17,7 @@ from planted_day import Day
 import chromium
 from chromium import browser, running_browser  # noqa: F401 - fixtures
 from conftest import FIRST_S, MINUTES
+from soaked import first
 
 pytestmark = chromium.needed
 WINDOW = "window=2026-11-26T13:50:00..2026-11-26T14:14:00"
@@ -123,9 +124,10 @@ def test_keys_choose_zoom_and_drop_and_a_second_stretch_is_compared(browser, sit
     assert page.problems == []
 
 
-@pytest.mark.parametrize(
-    "path", ("/", "/runs", f"/server?{WINDOW}", f"/blocking?{WINDOW}", "/statement?id=1002", "/sql")
-)
+PATHS = (f"/server?{WINDOW}", "/", "/runs", f"/blocking?{WINDOW}", "/statement?id=1002", "/sql")
+
+
+@pytest.mark.parametrize("path", first(*PATHS))
 def test_nothing_is_wider_than_the_window_and_nothing_complains(browser, site, path) -> None:  # noqa: F811
     page = browser.open(site.address(path))
     for width, scheme in ((2560, "light"), (400, "dark")):
@@ -155,6 +157,7 @@ def test_an_open_page_follows_what_lands(browser, site, folder) -> None:  # noqa
     assert page.problems == [] and history.problems == []
 
 
+@pytest.mark.soak
 def test_ten_viewers_at_once_are_all_answered(site) -> None:
     from concurrent.futures import ThreadPoolExecutor
     from urllib.request import Request, urlopen
