@@ -51,6 +51,7 @@ def view(request: Request) -> View:
         command=shell_words(*words),
         trail=(HOME,),
         widget="console.html",
+        bare=True,
         extra=extra,
     )
 
