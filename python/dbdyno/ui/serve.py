@@ -43,7 +43,7 @@ def check(where: Listening) -> None:
         Error: The address is beyond this machine, and there is neither a certificate nor a proxy.
     """
     if where.proxy and (urlsplit(where.proxy).scheme not in ("http", "https") or not urlsplit(where.proxy).hostname):
-        raise Error(f"{where.proxy!r:.80} is no origin", where="--behind-proxy", next_step="write https://host")
+        raise Error(f"{where.proxy!r:.80} is not an origin", where="--behind-proxy", next_step="write https://host")
     if _is_loopback(where.host) or where.certificate or where.proxy:
         return
     raise Error(
@@ -100,7 +100,7 @@ def first_address(where: Listening, access: Access, port: int) -> str:
 
 
 def serve(app: object, where: Listening, made: socket.socket, ready: Callable[[], None]) -> None:
-    """Answer requests until the process is told to end; `ready` is called when the first can be answered."""
+    """Answer requests until the process ends; `ready` is called when the first can be answered."""
     import asyncio
 
     import uvicorn

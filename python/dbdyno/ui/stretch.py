@@ -59,7 +59,7 @@ def stretch_of(snapshots: list[Snapshot], text: str) -> Stretch:
     low, until = moment_us(first), moment_us(last)
     if not dots or low is None or until is None or low >= until:
         raise SnapshotError(
-            f"{text!r:.60} is no stretch of time", next_step="write 2026-11-21T10:00..2026-11-21T11:00, 1h, 1d or 7d"
+            f"{text!r:.60} is not a stretch of time", next_step="write 2026-11-21T10:00..2026-11-21T11:00, 1h, 1d or 7d"
         )
     return around(snapshots, low, until)
 
