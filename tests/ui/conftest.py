@@ -7,31 +7,10 @@ from pathlib import Path
 
 import pytest
 from asking import Browser
-from planted_day import BEGIN_S, DAY_S, Day
+from laboratory import FIRST_S, HOSTILE, MINUTES, PLAN
+from planted_day import Day
 
 from command_line import dbdyno
-
-HOSTILE = "</script><img src=x onerror=alert(1)>'\"--&amp;{{7*7}}\u2028\u202e\x1b[31m${x}`'];//"
-PLAN = """\
-title = "work_mem for the nightly sort"
-target = "mock:"
-[workload]
-kind = "mock"
-[schedule]
-blocks = 6
-warmup_blocks = 0
-turn = "40ms"
-slice = "10ms"
-[watch]
-overhead_blocks = 0
-[[arm]]
-name = "4MB"
-[[arm]]
-name = "64MB"
-"""
-FIRST_S = BEGIN_S + DAY_S + 13 * 3600 + 50 * 60
-"""13:50 of the planted day; the queue begins at 14:03."""
-MINUTES = 24
 
 
 @pytest.fixture(scope="session")

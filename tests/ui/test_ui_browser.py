@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 from asking import starlette  # noqa: F401 - skips where it is not installed
+from laboratory import FIRST_S, MINUTES
 from planted_day import Day
 
 import chromium
 from chromium import browser, running_browser  # noqa: F401 - fixtures
-from conftest import FIRST_S, MINUTES
 from soaked import first
 
 pytestmark = chromium.needed

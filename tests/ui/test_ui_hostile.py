@@ -8,8 +8,7 @@ from urllib.parse import quote
 
 import pytest
 from asking import Browser, Seen, is_tame
-
-from conftest import HOSTILE
+from laboratory import HOSTILE
 
 STRETCH = "stretch=2026-11-26T14:03..2026-11-26T14:08"
 pytestmark = pytest.mark.drawn(drawn=False)

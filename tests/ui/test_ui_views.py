@@ -11,9 +11,9 @@ from urllib.parse import quote, urlencode
 
 import pytest
 from asking import Browser, Seen, is_tame
+from laboratory import FIRST_S, MINUTES
 
 from command_line import dbdyno
-from conftest import FIRST_S, MINUTES
 from dbdyno.ui.stretch import iso
 from soaked import first
 
