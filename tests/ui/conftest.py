@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from asking import Browser
 from laboratory import FIRST_S, HOSTILE, MINUTES, PLAN
 from planted_day import Day
 
 from command_line import dbdyno
+
+if TYPE_CHECKING:
+    from asking import Browser
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +31,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def browser_of(folder: Path) -> Browser:
     """A browser on it, without a socket."""
+    from asking import Browser
+
     return Browser(folder / "runs", folder / "snaps")
 
 
@@ -36,4 +41,6 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """A laboratory in which every name and text that a stranger can choose is hostile."""
     made = tmp_path_factory.mktemp("hostile")
     Day(made / "snaps", words=HOSTILE).make(FIRST_S + 13 * 60, FIRST_S + 18 * 60)
+    from asking import Browser
+
     yield Browser(made / "runs", made / "snaps")

@@ -50,7 +50,7 @@ def check(where: Listening) -> None:
         f"other machines reach {where.host}: statements and the token would cross the network in plain text",
         where="--listen",
         next_step="add --tls-cert FILE, or --behind-proxy https://HOST if a proxy encrypts; or reach this machine by"
-        f" ssh -L {where.port}:127.0.0.1:{where.port}",
+        f" ssh -L {where.port or PORT}:127.0.0.1:{where.port or PORT}",
     )
 
 
