@@ -89,7 +89,8 @@ class Places:
     def stores(self) -> dict[str, Store]:
         """Return the stores by name: the folder itself as "", or those in it."""
         places = {"": self.store_folder} if _has_snapshots(self.store_folder) else {}
-        places |= {p.name: p for p in _folders(self.store_folder) if p.name not in OWN and _has_snapshots(p)}
+        if not places:  # a store has no stores in it, but tens of thousands of snapshots
+            places = {p.name: p for p in _folders(self.store_folder) if p.name not in OWN and _has_snapshots(p)}
         return {name: self._stores.setdefault(path, Store(path)) for name, path in places.items()}
 
     def servers(self) -> list[Server]:

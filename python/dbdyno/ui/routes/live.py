@@ -14,9 +14,11 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from dbdyno.ui.kept import Kept
 from dbdyno.ui.places import Places
 from dbdyno.ui.routes.common import places_of
 
+_NEWEST: Kept[list[Path]] = Kept(256)
 EVERY_S = 1.0
 QUIET_S = 15.0
 """A comment is sent after this time without a change, so that a proxy keeps the connection."""
@@ -54,9 +56,13 @@ def state(places: Places) -> dict[str, tuple[int, ...]]:
 
 
 def _newest(folder: Path) -> list[Path]:
-    """Return the manifest of the newest snapshot, which is written last."""
-    names = [one.name for one in folder.iterdir() if one.name.isdigit()]
-    return [folder / max(names, key=int) / "manifest.json"] if names else []
+    """Return the manifest of the newest snapshot, which is written last; the folder is listed only if it changed."""
+
+    def listed() -> list[Path]:
+        names = [one.name for one in folder.iterdir() if one.name.isdigit()]
+        return [folder / max(names, key=int) / "manifest.json"] if names else []
+
+    return _NEWEST.get(str(folder), folder.stat().st_mtime_ns, listed)
 
 
 def _times(folder: Path, *patterns: str) -> tuple[int, ...]:
