@@ -162,7 +162,7 @@ def _measure(site: Site, ends_s: int, days: float) -> None:
             0.0,
             [f"/report?stretch={stretch(at * hour, hour)}&brief=1&part=1" for at in range(1, 4)],
         ),
-        "a month of history": (
+        f"{days:g} days of history": (
             "< 1.5 s",
             1.5,
             [f"/server?window={stretch(at * 60, days * 86_400 - 300)}" for at in range(3)],
