@@ -31,7 +31,7 @@ ifeq ($(PROFILE),ci)
 BUILT = $(if $(CLIPPY),$(CLIPPY_RUNS))
 endif
 
-.PHONY: help setup setup-clients setup-wide setup-test programs build wheel man docs demo test test-rust test-python check-rust compile-rust matrix soak coverage bench reference lint lint-rust lint-python audit format clean
+.PHONY: help setup setup-clients setup-wide setup-test programs build wheel man docs demo demo-ui test test-rust test-python check-rust compile-rust matrix soak coverage bench reference lint lint-rust lint-python audit format clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -118,6 +118,11 @@ docs: build $(VENV)/docs  ## documentation site in site/, to be read as files (s
 
 demo: setup  ## synchronous_commit on and off on an embedded PostgreSQL, about two minutes
 	$(BIN)/dbdyno run examples/synchronous_commit.toml
+
+demo-ui: setup  ## pages in a browser over a planted day of a server, made in about a minute
+	rm -rf target/demo-ui
+	$(BIN)/python tests/ui/planted_day.py target/demo-ui
+	$(BIN)/dbdyno ui --runs runs --store target/demo-ui/snaps
 
 # Tests of the load wait for servers and sockets: more of them at once than there are cores.
 WAITING := RUST_TEST_THREADS=8

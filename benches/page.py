@@ -32,6 +32,7 @@ BENCHES = {
     "rehearse": "Rehearsing a large load",
     "snapshot": "Snapshots",
     "top": "The live screen",
+    "ui": "Pages in a browser",
     "fleet": "Many targets in one watch",
     "pg_profile_parity": "Figures beside pg_profile's",
     "cells": "Storage cells",

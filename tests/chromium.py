@@ -184,15 +184,15 @@ class Browser:
         os.close(self._write)
         shutil.rmtree(self._profile, ignore_errors=True)
 
-    def open(self, path: Path, *, width: int = 1200, height: int = 900, scheme: str = "light") -> Page:
-        """Opens a file in a fresh tab of that width and waits until it is loaded and painted."""
+    def open(self, path: Path | str, *, width: int = 1200, height: int = 900, scheme: str = "light") -> Page:
+        """Opens a file, or an address, in a fresh tab of that width and waits until it is loaded and painted."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = self._pages[session] = Page(self, session, target)
         for domain in ("Page", "Runtime", "Log", "Network"):
             page.call(f"{domain}.enable")
         page.look(width=width, height=height, scheme=scheme)
-        page.call("Page.navigate", url=path.absolute().as_uri())
+        page.call("Page.navigate", url=path if isinstance(path, str) else path.absolute().as_uri())
         deadline = time.monotonic() + PATIENCE_S
         while session not in self._loaded:
             self._receive(deadline)

@@ -40,9 +40,9 @@ def phase(*_, **__):
             print("not heard", flush=True)
 
 if place == "dbdyno.report.html.write_html":
-    import dbdyno.cli.report
-    dbdyno.cli.report._model = lambda run: {"kind": "experiment"}
-if place.startswith(("dbdyno.cli.report", "dbdyno.report")):
+    import dbdyno.ui.models
+    dbdyno.ui.models.model_of = lambda run, **_: {"kind": "experiment"}
+if place.startswith(("dbdyno.ui.models", "dbdyno.report")):
     import dbdyno.cli.report
     dbdyno.cli.report.find_run = lambda *_: None
 signals.GRACE_S = 0.05
@@ -54,7 +54,7 @@ entry()
 PHASES = {
     "planning": ("dbdyno.study.plan.file.parse_plan", "plan", "check", "plan.toml"),
     "preparing": ("dbdyno.study.run.check.describe", "plan", "check", "plan.toml"),
-    "analysis": ("dbdyno.cli.report._model", "report", "last", "-o", "x.html"),
+    "analysis": ("dbdyno.ui.models.model_of", "report", "last", "-o", "x.html"),
     "rendering": ("dbdyno.report.html.write_html", "report", "last", "-o", "x.html"),
 }
 

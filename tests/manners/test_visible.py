@@ -9,9 +9,9 @@ import pytest
 
 from command_line import on_a_terminal
 from dbdyno.base import visible
-from dbdyno.cli.output import no_formula
 from dbdyno.evidence import new_run
 from dbdyno.report import console
+from dbdyno.report.tabular import no_formula
 
 TITLE = "\x1b]0;taken\x07"
 HIDE = "\x1b[2K\x1b[1A\x1b[8m\x9b31m\u202e\u200b\r"

@@ -170,4 +170,4 @@ def test_renderers_know_no_kind_of_page():
         assert not words & KINDS, name
         imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         assert not [one for one in imported if str(one).startswith("dbdyno.pages.")], name
-    assert [path.name for path in (folder / "templates").glob("*.html")] == ["page.html"]
+    assert {path.name for path in (folder / "templates").glob("*.html")} == {"page.html", "parts.html"}

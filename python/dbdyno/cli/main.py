@@ -43,6 +43,7 @@ COMMANDS = {
     "trend": ("dbdyno.cli.trend", "All runs of a plan over time, and where it changed."),
     "tune": ("dbdyno.cli.tune", "Race many arms: the worse leave, the winner is confirmed."),
     "trace": ("dbdyno.cli.trace", "Oracle traces: where the time went, accounted for to the microsecond."),
+    "ui": ("dbdyno.cli.ui", "Runs, servers and their history as pages in a browser."),
     "wide": ("dbdyno.cli.wide", "Wide tables of Cassandra, queried with SQL."),
 }
 

@@ -15,6 +15,7 @@ import click
 from dbdyno.base import visible
 from dbdyno.base.errors import Error
 from dbdyno.base.files import share, write_output
+from dbdyno.report.tabular import csv_text, json_text, no_formula
 
 FORMATS = ("table", "csv", "json", "jsonl", "arrow")
 FLAT = ("csv", "jsonl", "arrow")
@@ -23,9 +24,6 @@ _SUFFIXES = {"txt": ("table", "text"), "text": ("table", "text"), "md": ("markdo
 CSV_SAFE = "dbdyno.csv_safe"
 PIECE = 1 << 16
 """Number of characters of CSV that are written at a time."""
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""First characters of a formula, including the full-width characters that spreadsheets accept for them."""
-_PLAIN_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 _DIGITS = r"[-+−]?(?:\d[\d,\u202f]*(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?(?:[\s\u202f]?%)?"
 _NUMBER = re.compile(rf"{_DIGITS}(?: to {_DIGITS})?")
 NAME_MOST = 48
@@ -102,16 +100,6 @@ def csv_safe() -> bool:
     """Return True if --csv-safe was given to the current command."""
     ctx = click.get_current_context(silent=True)
     return bool(ctx and ctx.meta.get(CSV_SAFE))
-
-
-def no_formula(value: Any) -> Any:
-    """Return a cell that no spreadsheet evaluates as a formula.
-
-    Text that begins with = + - @, a tab or a line end gets a ' in front; numbers are unchanged.
-    """
-    if not isinstance(value, str) or not value.startswith(FORMULA) or _PLAIN_NUMBER.fullmatch(value):
-        return value
-    return "'" + value
 
 
 format_options = written_as(FORMATS)
@@ -238,20 +226,12 @@ def write_text(path: Path, text: str) -> None:
 
 def _text(rows: Sequence[Mapping[str, object]], form: str, title: str, terminal: bool) -> str:
     if form == "json":
-        return json.dumps(rows, indent=1, ensure_ascii=False, default=str)
+        return json_text(rows)
     if form == "jsonl":
         return "".join(json.dumps(r, ensure_ascii=False, default=str) + "\n" for r in rows)
-    names = list(rows[0]) if rows else []
     if form == "csv":
-        import csv
-
-        out = io.StringIO()
-        writer = csv.DictWriter(out, names, lineterminator="\n")
-        writer.writeheader()
-        cell = no_formula if csv_safe() else _as_is
-        writer.writerows({name: cell(value) for name, value in row.items()} for row in rows)
-        return out.getvalue()
-    return _table(rows, names, title, terminal)
+        return csv_text(rows, safe=csv_safe())
+    return _table(rows, list(rows[0]) if rows else [], title, terminal)
 
 
 def _as_is(value: Any) -> Any:

@@ -48,9 +48,11 @@ def command(run_name: str, form: str | None, output: Path | None, figures: Path 
     dbdyno report before --format text
     dbdyno report orders/
     """
+    from dbdyno.ui.models import model_of
+
     kind = form_of(form, output, FORMATS, "html")
     given = _job(run_name) or find_run(run_name, folder)
-    model = _model(given)
+    model = model_of(given, keep=True)
     if figures is not None:
         from dbdyno.report.figures import write_figures
 
@@ -92,36 +94,6 @@ def _place(given: Run | Path) -> Path:
 
     refuse_foreign(given.path)
     return given.path / "report.html"
-
-
-def _model(given: Run | Path) -> Mapping[str, Any]:
-    if isinstance(given, Path):
-        from dbdyno.move.ledger.summary import account
-
-        return account(given)
-    from dbdyno.cells.record import KIND
-    from dbdyno.evidence.query import is_rehearsal
-    from dbdyno.evidence.trace_tables import KIND as TRACE
-
-    if given.manifest.kind == KIND:
-        from dbdyno.judge.cells_report import report_page
-
-        return report_page(given)
-    if given.manifest.kind == TRACE:
-        from dbdyno.trace.report import Request
-        from dbdyno.trace.report import report_page as page_of_traces
-        from dbdyno.trace.source import open_traces
-
-        with open_traces([str(given.path)]) as traces:
-            return page_of_traces(traces, Request())
-    if is_rehearsal(given):
-        from dbdyno.evidence.files import read_json
-
-        found: Mapping[str, Any] = read_json(given.path / "analysis.json")
-        return found
-    from dbdyno.study.analysis.analyse import analyse
-
-    return analyse(given)
 
 
 def _show(model: Mapping[str, Any], kind: str, output: Path | None) -> None:

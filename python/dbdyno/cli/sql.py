@@ -41,8 +41,9 @@ def command(query: str, run_name: str, top: int, folder: Path, form: str | None,
             click.echo(f"warning: left out: {sentence}", err=True)
         if form == "arrow":
             from dbdyno.cli import arrow
+            from dbdyno.report.tabular import arrow_library
 
-            arrow.library()
+            arrow_library()
             arrow.put_batches(answer.batches(), answer.names, output)
         elif form in STREAMED:
             stream_rows(answer.names, answer.rows(), form, output)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -159,6 +160,23 @@ def tables_of(run: Run) -> str:
     return ", ".join(TRACE_TABLES if is_trace(run) else (*TABLES, "slices"))
 
 
+def table_columns(run: Run) -> dict[str, list[str]]:
+    """Return the tables that a query of a run may use, with their columns.
+
+    Raises:
+        EvidenceError: the run has no complete block, or is an import that did not finish.
+    """
+    connection, _ = connect(run)
+    with contextlib.closing(connection):
+        rows = connection.execute(
+            "select table_name, column_name from duckdb_columns() where not internal order by table_name, column_index"
+        ).fetchall()
+    found: dict[str, list[str]] = {}
+    for table, column in rows:
+        found.setdefault(table, []).append(column)
+    return found
+
+
 def _blocks_table(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
     """Create the table `slices`: the kind of each block, its slices and whether a slice counts."""
     rows = [
@@ -196,18 +214,22 @@ def sql(text: str, run: Run) -> duckdb.DuckDBPyRelation:
 class Answer(Closing):
     """Result of a SELECT: column names, rows fetched on demand, and the parts left out (`broken`).
 
-    A context manager: leaving it closes the connection. `EvidenceError` is raised if the text is not a single SELECT or
-    the query fails.
+    A context manager: leaving it closes the connection. `EvidenceError` is raised if the text is not a single SELECT,
+    the query fails, or it takes longer than `seconds`.
     """
 
-    def __init__(self, run: Run, text: str) -> None:
+    def __init__(self, run: Run, text: str, *, seconds: float | None = None) -> None:
         self.run = run
         self._connection, self.broken = connect(run)
+        self._timer = threading.Timer(seconds, self._connection.interrupt) if seconds is not None else None
+        if self._timer is not None:
+            self._timer.daemon = True
+            self._timer.start()
         try:
             with self._in_words():
                 self._cursor = self._connection.execute(only_select(self._connection, text))
         except BaseException:
-            self._connection.close()
+            self.close()
             raise
         self.names = _each_once([column[0] for column in self._cursor.description or []])
 
@@ -246,6 +268,8 @@ class Answer(Closing):
 
     def close(self) -> None:
         """Close the connection."""
+        if self._timer is not None:
+            self._timer.cancel()
         self._connection.close()
 
 

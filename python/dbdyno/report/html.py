@@ -39,23 +39,27 @@ def render_html(given: Page | Mapping[str, Any]) -> str:
         ReportError: the model has another schema or an unknown kind, or is damaged; `where` names the place.
     """
     page = page_of(given)
-    colours = theme.arm_colours(len(page.series), page.baseline) if page.series else []
-    sections = [made for one in page.sections if (made := _section(one, colours)) is not None]
-    names = {section["name"] for section in sections}
-    style, script = _style(), _template_text("report.js")
+    style, script = style_sheet(), template_text("report.js")
     return unbroken(
         _environment()
         .get_template("page.html")
         .render(
-            head=page.head,
-            alerts=[(words, place) for words, place in page.head.alerts if place in names],
-            sections=sections,
+            **view_of(page),
             style=_trusted(style),
             script=_trusted(script),
             policy=_policy(style, script),
             source=_trusted(embedded_json(page.source)),
         )
     )
+
+
+def view_of(page: Page) -> View:
+    """Return head, alerts and sections of a page in the form that the macro `content` of `parts.html` takes."""
+    colours = theme.arm_colours(len(page.series), page.baseline) if page.series else []
+    sections = [made for one in page.sections if (made := _section(one, colours)) is not None]
+    names = {section["name"] for section in sections}
+    alerts = [(words, place) for words, place in page.head.alerts if place in names]
+    return {"head": page.head, "alerts": alerts, "sections": sections}
 
 
 def write_html(given: Page | Mapping[str, Any], path: Path | str) -> Path:
@@ -184,7 +188,7 @@ def _environment() -> Any:
     import jinja2
 
     return jinja2.Environment(
-        loader=jinja2.FunctionLoader(_template_text),
+        loader=jinja2.FunctionLoader(template_text),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -192,7 +196,8 @@ def _environment() -> Any:
     )
 
 
-def _template_text(name: str) -> str:
+def template_text(name: str) -> str:
+    """Return the text of a template, style sheet or script of this package."""
     return resources.files("dbdyno.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
@@ -202,13 +207,13 @@ def _trusted(own: str) -> Any:
     return Markup(own)  # noqa: S704 - only our own style sheet, script, marks, drawings and escaped JSON
 
 
-def _style() -> str:
+def style_sheet() -> str:
     """Return the style sheet, with rules that give figures their dark colours."""
     dark = "".join(
         f'.themed [fill="{light}"]{{fill:{night}}}.themed [stroke="{light}"]{{stroke:{night}}}'
         for light, night in theme.DARK.items()
     )
-    return _template_text("report.css") + f"@media screen and (prefers-color-scheme:dark){{{dark}}}"
+    return template_text("report.css") + f"@media screen and (prefers-color-scheme:dark){{{dark}}}"
 
 
 def _policy(style: str, script: str) -> str:

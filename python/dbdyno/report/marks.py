@@ -20,7 +20,7 @@ def svg(kind: str, value: Any, tone: str) -> str:
     """Return a mark as `<svg>`, or "" without a value."""
     if value is None:
         return ""
-    drawn: JsonObject = {"bar": _bar, "side": _side, "heights": _heights, "strip": _strip}
+    drawn: JsonObject = {"bar": _bar, "side": _side, "heights": _heights, "spark": _spark, "strip": _strip}
     return str(drawn[kind](value, tone)) if kind in drawn else ""
 
 
@@ -75,6 +75,19 @@ def _heights(values: Sequence[float], tone: str) -> str:
         for at, value in enumerate(values)
     )
     return f'<svg class="skew" viewBox="0 0 {len(values) * 10} 20" aria-hidden="true">{bars}</svg>'
+
+
+def _spark(values: Sequence[float], tone: str) -> str:
+    """Return a line over time with the area below it, from zero to its highest value."""
+    most = max(values, default=0.0) or 1.0
+    points = [
+        f"{round(at * 100 / max(len(values) - 1, 1), 1)} {round(19 - v / most * 18, 1)}" for at, v in enumerate(values)
+    ]
+    line = "L".join(points)
+    return (
+        '<svg class="spark" viewBox="0 0 100 20" preserveAspectRatio="none" aria-hidden="true">'
+        f'<path class="area" d="M0 20L{line}L100 20Z"/><path class="line" d="M{line}"/></svg>'
+    )
 
 
 def _place(ratio: float, reach: float) -> float:

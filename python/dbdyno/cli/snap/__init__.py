@@ -13,6 +13,10 @@ ROWS = {
     "watch": ("dbdyno.cli.snap.watch", "Take one per period, and sample the sessions between."),
     "list": ("dbdyno.cli.snap.list", "List the snapshots."),
     "report": ("dbdyno.cli.snap.report", "What happened between two snapshots."),
+    "statement": (
+        "dbdyno.cli.snap.statement",
+        "One statement between two snapshots: calls, time, latencies, plans, waits.",
+    ),
     "sessions": ("dbdyno.cli.snap.sessions", "Who was active between two snapshots, on what, and who blocked whom."),
     "plans": ("dbdyno.cli.snap.plans", "Plans of statements from the server's log, and when they changed."),
     "baseline": ("dbdyno.cli.snap.baseline", "Give a period a name, to compare others with."),

@@ -59,6 +59,7 @@ __all__ = [
     "Look",
     "draw",
     "draw_all",
+    "encoded_figure",
     "order",
     "write_figure",
     "write_figures",
@@ -226,14 +227,21 @@ def write_figure(analysis: Mapping[str, Any], path: Path | str) -> Path:
         ReportError: there is no such figure, the suffix is unknown, or the file cannot be written.
     """
     target = Path(path)
-    name = target.suffix.removeprefix(".").lower()
+    write_whole(target, encoded_figure(analysis, target.suffix.removeprefix(".").lower(), str(path)))
+    return target
+
+
+def encoded_figure(analysis: Mapping[str, Any], name: str, where: str = "figure") -> bytes:
+    """Return the first figure for which the analysis has data, as `png` or `svg`.
+
+    Raises:
+        ReportError: there is no such figure, or the format is unknown.
+    """
     if name not in FORMATS:
-        raise ReportError(f"expected one of {', '.join(FORMATS)}, found {name!r}", where=str(path))
+        raise ReportError(f"expected one of {', '.join(FORMATS)}, found {name!r}", where=where)
     for _, chart in draw_all(analysis):
-        spec = _paper(chart)
-        write_whole(target, _encoded(spec, name))
-        return target
-    raise ReportError("there is no figure of it", where=str(path), next_step="write to .html, .csv or .json")
+        return _encoded(_paper(chart), name)
+    raise ReportError("there is no figure of it", where=where, next_step="write to .html, .csv or .json")
 
 
 def _paper(chart: Any) -> dict[str, object]:

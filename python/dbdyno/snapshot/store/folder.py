@@ -328,14 +328,14 @@ def _nearest(known: Sequence[Snapshot], name: str) -> str:
 
 
 def refuse_odd(paths: Iterable[str]) -> None:
-    """Check that the paths are regular files, since DuckDB would wait forever for a pipe or a device.
+    """Check that the paths are regular files: DuckDB would wait forever for a pipe, and a link may lead anywhere.
 
     Raises:
         EvidenceError: A path is not a regular file.
     """
     for path in paths:
         with contextlib.suppress(FileNotFoundError):
-            if not stat.S_ISREG(Path(path).stat().st_mode):
+            if not stat.S_ISREG(Path(path).lstat().st_mode):
                 raise EvidenceError("is not a file", where=path, next_step="restore it from a copy, or delete it")
 
 

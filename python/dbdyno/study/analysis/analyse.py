@@ -47,12 +47,7 @@ def analyse(run: Run) -> Model:
     Raises:
         EvidenceError: Nothing can be analysed.
     """
-    model, broken = importlib.import_module(SOURCES[reads(run).evidence]).model_of(run)
-    model["warnings"] += [
-        {"code": "torn part", "text": text, "next": "it is left out; the other blocks count"}
-        for text in dict.fromkeys(broken)
-    ]
-    model = cleaned(model)
+    model = analysis_of(run)
     with contextlib.suppress(EvidenceError):  # a full disk, or somebody else's folder: the model can be computed again
         refuse_foreign(run.path)
         write_json(run.path / "analysis.json", model)
@@ -60,6 +55,21 @@ def analyse(run: Run) -> Model:
         if run.manifest.verdict != brief:
             run.save(verdict=brief)
     return model
+
+
+def analysis_of(run: Run) -> Model:
+    """Return the analysis of the complete blocks of a run; nothing is written.
+
+    Raises:
+        EvidenceError: Nothing can be analysed.
+    """
+    model, broken = importlib.import_module(SOURCES[reads(run).evidence]).model_of(run)
+    model["warnings"] += [
+        {"code": "torn part", "text": text, "next": "it is left out; the other blocks count"}
+        for text in dict.fromkeys(broken)
+    ]
+    found: Model = cleaned(model)
+    return found
 
 
 def model_of(run: Run) -> tuple[Model, list[str]]:

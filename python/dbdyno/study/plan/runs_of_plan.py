@@ -11,6 +11,7 @@ from typing import Any
 
 from dbdyno.base.errors import PlanError
 from dbdyno.evidence.manifest import Manifest
+from dbdyno.evidence.run import Run
 from dbdyno.study.plan.plan import Plan
 
 _SPAN = re.compile(r"(\d{1,6})\s*(min|h|d|w)")
@@ -30,6 +31,12 @@ def same_plan(plan: Plan, manifest: Manifest) -> bool:
         return False
     ran = _essence(manifest.plan)
     return any(_essence(own.to_dict()) == ran for own in _in_all_words(plan))
+
+
+def runs_alike(one: Run, other: Run) -> bool:
+    """Return True if two runs had the arms, workload, load and verdict of one plan, whatever the server."""
+    mine, yours = one.manifest, other.manifest
+    return mine.says("plan") and yours.says("plan") and _essence(mine.plan) == _essence(yours.plan)
 
 
 def _in_all_words(plan: Plan) -> Iterator[Plan]:

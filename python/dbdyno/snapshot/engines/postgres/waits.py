@@ -61,7 +61,7 @@ def waits(interval: Interval, top: int) -> Part:
         return interval.query(
             f"""select {by}, sum(n) / {looks} as aas, sum(n)::bigint as seen, sum(n) / sum(sum(n)) over () as share
             from active join classes using (type, name, is_client) where {where}
-            group by all order by seen desc"""
+            group by all order by seen desc, 1, 2"""
         )
 
     texts = "(select null::bigint as queryid, null::varchar as query where false)"
@@ -72,7 +72,7 @@ def waits(interval: Interval, top: int) -> Part:
           case when statement is null then '{WITHOUT}' else any_value(query) end as text,
           sum(n) / {looks} as aas, sum(n) / sum(sum(n)) over () as share
         from active left join {texts} t on t.queryid = statement
-        where is_client and is_active group by statement, 2 order by aas desc"""
+        where is_client and is_active group by statement, 2 order by aas desc, 1, 2"""
     )
     sql = f"select coalesce(sum(n), 0) / {looks} as aas from active where is_client and is_active is not true"
     idle = interval.query(sql)[0]["aas"]

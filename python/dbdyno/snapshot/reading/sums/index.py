@@ -135,7 +135,7 @@ def between(store: Store, first: Snapshot, last: Snapshot) -> list[Snapshot]:
 
 def targets(store: Store) -> list[str]:
     """Return the names of all targets of a store; unreadable snapshots are noted in `Store.damaged`."""
-    return sorted({row[3] for row in _current(store, 0, 1 << 62)})
+    return sorted({row[3] for row in _lately(store, 0, 1 << 62)})
 
 
 def light(store: Store, target: str, low: int, high: int) -> list[Light]:

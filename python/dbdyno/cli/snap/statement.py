@@ -1,0 +1,49 @@
+"""`dbdyno snap statement`: one statement between two snapshots: calls, time, latencies, plans, waits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.base.limits import Count
+from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.snap.options import name_option, store_option
+
+
+@click.command("statement")
+@click.argument("statement")
+@click.argument("first")
+@click.argument("last")
+@click.option("--top", type=Count(), default=10, show_default=True, help="Rows of each table.")
+@store_option
+@name_option
+@page_options
+def command(
+    statement: str,
+    first: str,
+    last: str,
+    top: int,
+    store: Path,
+    target: str | None,
+    form: str | None,
+    output: Path | None,
+) -> None:
+    """Show one STATEMENT between snapshot FIRST and snapshot LAST: calls, time, latencies, plans and waits.
+
+    STATEMENT is its identifier as reports show it: queryid, digest or SQL_ID.
+
+    \b
+    dbdyno snap statement 8342006184126112 1 60
+    dbdyno snap statement 8342006184126112 1 last -o statement.html
+    """
+    from dbdyno.snapshot.reading.interval import Interval
+    from dbdyno.snapshot.statement import statement as statement_page
+    from dbdyno.snapshot.store.folder import Store
+
+    holder = Store(store)
+    start = holder.find(first, target)
+    end = holder.find(last, target or (start.target if first.isdigit() else None))
+    with Interval(holder, start, end) as interval:
+        model = statement_page(interval, statement, top)
+    show_page(model, form, output)

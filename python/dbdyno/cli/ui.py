@@ -1,0 +1,94 @@
+"""`dbdyno ui`: runs, servers and their history as pages in a browser."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import click
+
+from dbdyno.base.errors import Error
+from dbdyno.cli.output import folder_option
+from dbdyno.cli.snap.options import store_option
+
+NEEDED = ("starlette", "uvicorn")
+
+
+@click.command("ui")
+@folder_option
+@store_option
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8421, show_default=True, help="Port; 0 for any free one."
+)
+@click.option(
+    "--listen", "host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on."
+)
+@click.option(
+    "--tls-cert",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Certificate (PEM), so that other machines may be answered.",
+)
+@click.option(
+    "--tls-key",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Its private key, if in its own file.",
+)
+@click.option(
+    "--behind-proxy",
+    "proxy",
+    default="",
+    metavar="ORIGIN",
+    help="A proxy that encrypts, as browsers see it: https://host",
+)
+@click.option("--browser/--no-browser", default=True, help="Open a browser.")
+@click.option(
+    "--read-only-sql",
+    type=click.Choice(("on", "off")),
+    default="on",
+    show_default=True,
+    help="The SQL console, which only reads.",
+)
+def command(
+    folder: Path,
+    store: Path,
+    port: int,
+    host: str,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    proxy: str,
+    browser: bool,
+    read_only_sql: str,
+) -> None:
+    """Show runs and servers as pages in a browser, on this machine only.
+
+    The address that is printed has a token; whoever has it may read. Nothing but caches is written, no server is
+    asked, no plan is run, and no file outside of both folders is read. --store may be a folder of stores.
+
+    \b
+    dbdyno ui
+    dbdyno ui --runs results --store snaps --port 0 --no-browser
+    dbdyno ui --listen 0.0.0.0 --tls-cert host.pem
+    """
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise Error(f"pages in a browser need {' and '.join(missing)}", next_step="pip install 'dbdyno[ui]'")
+    from dbdyno.ui.app import application
+    from dbdyno.ui.places import Places
+    from dbdyno.ui.serve import Listening, access_of, bind, check, first_address, serve
+
+    where = Listening(host, port, tls_cert, tls_key, proxy)
+    check(where)
+    made = bind(where)
+    bound = int(made.getsockname()[1])
+    access = access_of(where, bound)
+    app = application(Places(folder, store), access, sql=read_only_sql == "on")
+
+    def ready() -> None:
+        address = first_address(where, access, bound)
+        click.echo(address)
+        if browser:
+            import webbrowser
+
+            webbrowser.open(address)
+
+    serve(app, where, made, ready)

@@ -1,0 +1,171 @@
+"""The page of one statement over an interval: calls, time and blocks over the clock, latencies, what it waited for.
+
+with Interval(store, first, last) as interval:
+    model = statement(interval, "8342006184126112", top=10)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dbdyno.base.errors import SnapshotError
+from dbdyno.base.json_types import JsonObject
+from dbdyno.snapshot.causes import ENGINES, change_of
+from dbdyno.snapshot.engines.metric import Metric
+from dbdyno.snapshot.model import Part, Row, beginning, columns, lacking, section, table
+from dbdyno.snapshot.plans.plan_changes import latencies, plans
+from dbdyno.snapshot.reading.difference import quoted
+from dbdyno.snapshot.reading.long_timeline import drawable, happenings
+from dbdyno.snapshot.reading.series import Series, drawn, thinned
+from dbdyno.snapshot.reading.statement_costs import KEYS
+from dbdyno.snapshot.report import SCHEMA, facts_of, worst
+from dbdyno.snapshot.sessions.history import History
+from dbdyno.snapshot.sessions.report import WATCH, WHY
+from dbdyno.snapshot.store.parquet import literal
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.reading.interval import Interval
+
+METRICS = (
+    Metric("qps", "calls", "per_s"),
+    Metric("aas", "sessions in it", "aas", False),
+    Metric("mean", "mean time of a call", "ns", False),
+    Metric("reads", "blocks or rows of a call", "number", False),
+)
+DIMENSIONS = ("event", "user", "application", "client", "database")
+LOGGED = "Turn on auto_explain, then `dbdyno snap plans --log FILE`"
+
+
+def statement(interval: Interval, name: str, top: int) -> JsonObject:
+    """Return the model of a statement's page; `name` is its identifier.
+
+    Raises:
+        SnapshotError: The engine's statements are not read, or the statement is not known in this time.
+    """
+    found = life(interval, name)
+    history = History(interval, {"statement": name})
+    text = history.text_of.get(name)
+    if not found.at_us and not history.by("class", 1):
+        raise SnapshotError(
+            f"statement {name!r:.60} is not known in this time", next_step="choose a longer stretch, or another one"
+        )
+    head = worst(interval)
+    verdict = {"word": head.word, "why": head.why, "at_us": head.at_us, "title": beginning(text) or name}
+    return {
+        "schema": SCHEMA,
+        "kind": "snapshot",
+        "page": "statement",
+        "facts": facts_of(interval),
+        "verdict": verdict,
+        "verdicts": [],
+        "text": text,
+        "sections": [
+            _totals(interval, found, name),
+            _waits(history, top),
+            _latencies(interval, name),
+            _plans(interval, name),
+        ],
+        "series": {**drawn([thinned(found)]), "events": drawable(happenings(interval))},
+        "warnings": [],
+    }
+
+
+def life(interval: Interval, name: str) -> Series:
+    """Return calls, time and work of a statement per sub-interval; a sub-interval without calls has no value.
+
+    Raises:
+        SnapshotError: The statements of this engine are not read.
+    """
+    engine = interval.before.engine
+    if engine not in ENGINES or not interval.has(change_of(interval, interval).view):
+        raise SnapshotError("statements were not read here", next_step="create extension pg_stat_statements")
+    change = change_of(interval, interval)
+    relation, known = interval.sums.relation(change.view, folded=False)
+    time = next((pair for pair in change.times if pair[0] in {column.name for column in known}), None)
+    if not relation or time is None:
+        return Series()
+    rows = interval.query(
+        f"""select part, sum({quoted(change.calls)})::double as calls,
+          sum({quoted(time[0])})::double * {time[1]} as ms, coalesce(sum({change.work_sql})::double, 0) as work
+        from {relation} s where {quoted(KEYS[engine])}::varchar = {literal(name)} group by 1"""
+    )
+    by_part = {row["part"]: row for row in rows}
+    made = Series(list(METRICS), values={one.name: [] for one in METRICS})
+    for part in interval.sums.parts() if rows else ():
+        seconds = part["elapsed_ns"] / 1e9
+        made.at_us.append(part["at_us"])
+        made.seconds.append(seconds)
+        for metric, value in zip(METRICS, _values(by_part.get(part["number"]), seconds), strict=True):
+            made.values[metric.name].append(value)
+    return made
+
+
+def _values(row: Mapping[str, float] | None, seconds: float) -> tuple[float | None, ...]:
+    if row is None or not row["calls"]:
+        return 0.0, 0.0, None, None
+    calls, ms = row["calls"], row["ms"]
+    return calls / seconds, ms / 1000 / seconds, ms * 1e6 / calls, row["work"] / calls
+
+
+def _totals(interval: Interval, found: Series, name: str) -> Part:
+    """Return the section with the sums over the interval, weighted by the length of the sub-intervals."""
+    title = "In this time"
+    calls = sum((v or 0.0) * s for v, s in zip(found.values.get("qps", ()), found.seconds, strict=True))
+    busy_s = sum((v or 0.0) * s for v, s in zip(found.values.get("aas", ()), found.seconds, strict=True))
+    if not calls:
+        return section("totals", title, notes=["it was not called, as far as the server counted"])
+    row: Row = {
+        "statement": name,
+        "calls": round(calls),
+        "per_s": calls / sum(found.seconds),
+        "time": busy_s * 1e9,
+        "mean": busy_s * 1e9 / calls,
+        "aas": busy_s / sum(found.seconds),
+    }
+    shown = columns(
+        "statement:code:identifier calls per_s:per_s:calls_per_s time:ns mean:ns:mean_of_a_call aas:aas:sessions_in_it"
+    )
+    del interval
+    return section("totals", title, [table("", shown, [row])])
+
+
+def _waits(history: History, top: int) -> Part:
+    """Return the section on the sessions that ran the statement: what they waited for, and who they were."""
+    title = "Active sessions in this statement"
+    if not history.looks:
+        return section("sessions", title, not_measured=[lacking("active sessions", WHY, WATCH)])
+    tables = [
+        table(f"By {one}", columns(f"name:text:{one} aas:aas share:ratio sessions mostly:text:class"), rows, top=top)
+        for one in DIMENSIONS
+        if (rows := history.by(one))
+    ]
+    made = section("sessions", title, tables, about="aas: average active sessions, as sampled; share: of those.")
+    over_time = history.over_time()
+    if over_time is not None and over_time["classes"]:
+        made["figures"] = ["session_history"]
+        made["drawn"] = {**over_time, "events": []}
+    return made
+
+
+def _latencies(interval: Interval, name: str) -> Part:
+    """Return the section with quantiles of its logged executions."""
+    title = "Latency of its executions"
+    if interval.before.engine != "postgres" or not (found := latencies(interval).get(name)):
+        lacks = lacking("latency quantiles", "no log or recording of this time is kept", LOGGED)
+        return section("latency", title, not_measured=[lacks])
+    shown = [one for one in columns("n:count:executions p50:ns p95:ns p99:ns longest:ns") if one["name"] in found]
+    return section("latency", title, [table("", shown, [found])])
+
+
+def _plans(interval: Interval, name: str) -> Part:
+    """Return the section on changes of its plan."""
+    title = "Its plan"
+    if interval.before.engine != "postgres":
+        return section("plans", title, not_measured=[lacking("plans", "only PostgreSQL's are read", "")])
+    made = plans(interval, 10_000)
+    for one in made["tables"]:
+        one["rows"] = [row for row in one["rows"] if str(row.get("statement")) == name]
+    kept = [one for one in made["tables"] if one["rows"]]
+    notes = [] if kept or made["not_measured"] else ["no change of its plan in this time"]
+    return section("plans", title, kept, about=made["about"], notes=notes, not_measured=made["not_measured"])

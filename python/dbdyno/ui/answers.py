@@ -1,0 +1,113 @@
+"""A view as an answer: HTML, or its data as CSV, JSON or Arrow, or its picture as SVG or PNG."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from dbdyno.base.errors import Error
+from dbdyno.base.json_types import JsonObject
+from dbdyno.page import Finding, Head, Page, Section
+from dbdyno.ui import rendering
+from dbdyno.ui.view import View
+
+DATA = ("csv", "json", "arrow")
+PICTURES = ("svg", "png")
+MEDIA = {
+    "csv": "text/csv; charset=utf-8",
+    "json": "application/json",
+    "arrow": "application/vnd.apache.arrow.stream",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+}
+PRIVATE = {"cache-control": "no-store"}
+PICTURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+"""A picture opened by itself runs no script and loads nothing."""
+
+
+def answered(route: Callable[[Request], View]) -> Callable[[Request], Response]:
+    """Return the endpoint of a route: its view in the form that the address names, an `Error` as a page of its own."""
+
+    def endpoint(request: Request) -> Response:
+        try:
+            return respond(request, route(request))
+        except Error as error:
+            return _html(request, _problem(error), status=404)
+
+    return endpoint
+
+
+def respond(request: Request, view: View) -> Response:
+    """Return a view in the form that the address names.
+
+    Raises:
+        Error: The view has no such form.
+    """
+    form = request.query_params.get("format", "")
+    if request.query_params.get("part"):
+        return Response(rendering.render_part(view), headers=PRIVATE, media_type="text/html")
+    if not form:
+        return _html(request, view)
+    headers = {**PRIVATE, "content-disposition": f"attachment; filename=dbdyno.{form}"}
+    if form in PICTURES:
+        headers["content-security-policy"] = PICTURE_POLICY
+    if form in DATA or form in PICTURES:
+        return Response(_encoded(view, form), headers=headers, media_type=MEDIA[form])
+    raise Error(f"there is no form {form!r:.20}", next_step=f"one of {', '.join((*DATA, *PICTURES))}")
+
+
+def _html(request: Request, view: View, status: int = 200) -> Response:
+    given = [(name, value) for name, value in request.query_params.multi_items() if name not in ("format", "part")]
+    wanted = (*DATA, *(PICTURES if view.picture or (view.model and _has_figures(view.page)) else ()))
+    forms = {form: f"{request.url.path}?{urlencode([*given, ('format', form)])}" for form in wanted}
+    text = rendering.render(view, query=request.query_params.get("q", ""), forms=forms, path=request.url.path)
+    return Response(text, status_code=status, headers=PRIVATE, media_type="text/html")
+
+
+def _encoded(view: View, form: str) -> bytes:
+    if form == "json" and view.model is not None:
+        return (json.dumps(view.model, indent=1, ensure_ascii=False, default=str) + "\n").encode()
+    if form in PICTURES:
+        from dbdyno.report.figures import encoded_figure
+
+        drawn = view.picture or view.model
+        if drawn is None:
+            raise Error("this view has no picture")
+        return encoded_figure(drawn, form)
+    return encoded_rows(_rows(view), form)
+
+
+def encoded_rows(rows: list[JsonObject], form: str) -> bytes:
+    """Return rows as CSV, JSON or Arrow, as the commands write them."""
+    from dbdyno.report import tabular
+
+    if form == "arrow":
+        stream = io.BytesIO()
+        tabular.write_arrow(rows, stream)
+        return stream.getvalue()
+    return (tabular.csv_text(rows) if form == "csv" else tabular.json_text(rows)).encode()
+
+
+def _rows(view: View) -> list[JsonObject]:
+    if view.rows is not None:
+        return list(view.rows())
+    from dbdyno.report.flat import rows
+
+    return rows(view.page)
+
+
+def _has_figures(page: Page) -> bool:
+    return any(section.figures for section in page.sections)
+
+
+def _problem(error: Error) -> View:
+    """Return the page about an error: what, where, and the next step."""
+    where = (f"at {error.where}",) if error.where else ()
+    finding = Finding(error.message, "bad", evidence=where, next=error.next_step or "")
+    head = Head("Not shown", "", name="problem", headline="This could not be shown", section="Problem")
+    return View(Page(head, (Section("error", "What happened", findings=(finding,)),)), trail=(("Home", "/"),))

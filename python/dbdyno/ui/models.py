@@ -1,0 +1,46 @@
+"""The model of a run or a job, whatever its kind: what `dbdyno report` and the pages in a browser show of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dbdyno.evidence.run import Run
+
+
+def model_of(given: Run | Path, *, keep: bool = False) -> Mapping[str, Any]:
+    """Return the model of a run's page, computed from its evidence; a path is the folder of a move's job.
+
+    With `keep`, the analysis of an experiment is written into its folder too.
+
+    Raises:
+        Error: The evidence cannot be read.
+    """
+    if isinstance(given, Path):
+        from dbdyno.move.ledger.summary import account
+
+        return account(given)
+    from dbdyno.cells.record import KIND
+    from dbdyno.evidence.query import is_rehearsal
+    from dbdyno.evidence.trace_tables import KIND as TRACE
+
+    if given.manifest.kind == KIND:
+        from dbdyno.judge.cells_report import report_page
+
+        return report_page(given)
+    if given.manifest.kind == TRACE:
+        from dbdyno.trace.report import Request
+        from dbdyno.trace.report import report_page as page_of_traces
+        from dbdyno.trace.source import open_traces
+
+        with open_traces([str(given.path)]) as traces:
+            return page_of_traces(traces, Request())
+    if is_rehearsal(given):
+        from dbdyno.evidence.files import read_json
+
+        found: Mapping[str, Any] = read_json(given.path / "analysis.json")
+        return found
+    from dbdyno.study.analysis.analyse import analyse, analysis_of
+
+    return analyse(given) if keep else analysis_of(given)

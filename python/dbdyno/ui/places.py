@@ -1,0 +1,155 @@
+"""What may be read: the runs of one folder and the stores of another, found by name and never by path.
+
+A name is looked up among those that the folder has, so no address leads out of it. Links that point elsewhere are
+treated as absent: a folder of another user says what was observed, not which files of this user are shown.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.base.errors import EvidenceError, SnapshotError
+from dbdyno.evidence.run import Run
+from dbdyno.move.ledger.folder import INNER
+from dbdyno.snapshot.reading.sums.index import light, targets
+from dbdyno.snapshot.store.folder import Snapshot, Store
+
+OWN = frozenset({"packs", "shapes", "sums", "baselines", "plans"})
+"""Folders of a store that are no stores."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A target of a store; `name` is the store's name within the folder, "" for the folder itself."""
+
+    name: str
+    store: Store
+    target: str
+
+    def snapshots(self) -> list[Snapshot]:
+        """Return the snapshots of the server from the index, by number."""
+        return list(light(self.store, self.target, 0, 1 << 62))
+
+
+class Places:
+    """The folders that the pages show.
+
+    Args:
+        runs: Folder of runs and jobs.
+        store: A store of snapshots, or a folder of stores.
+    """
+
+    def __init__(self, runs: Path, store: Path) -> None:
+        self.runs_folder = runs
+        self.store_folder = store
+        self._opened: dict[Path, tuple[tuple[int, int], Run]] = {}
+        self._stores: dict[Path, Store] = {}
+
+    def runs(self) -> list[Run]:
+        """Return all runs, oldest first; folders that are no runs, or cannot be read, are skipped."""
+        found = []
+        for path in _folders(self.runs_folder):
+            try:
+                found.append(self._open(path))
+            except (EvidenceError, OSError):
+                continue
+        return found
+
+    def run(self, name: str) -> Run:
+        """Return the run of a name.
+
+        Raises:
+            EvidenceError: There is no such run, it cannot be read, or a link in it leads out of the folder.
+        """
+        path = next((one for one in _folders(self.runs_folder) if one.name == name), None)
+        if path is None:
+            raise EvidenceError(f"there is no run {name!r:.80}", next_step="the list of runs shows those there are")
+        _refuse_links(path)
+        return self._open(path)
+
+    def jobs(self) -> list[Path]:
+        """Return the folders of moves, by name."""
+        return [one for one in _folders(self.runs_folder) if (one / INNER / "manifest.json").is_file()]
+
+    def job(self, name: str) -> Path:
+        """Return the folder of a move.
+
+        Raises:
+            EvidenceError: There is none of that name, or a link in it leads out of the folder.
+        """
+        path = next((one for one in self.jobs() if one.name == name), None)
+        if path is None:
+            raise EvidenceError(f"there is no move {name!r:.80}", next_step="the list of moves shows those there are")
+        _refuse_links(path)
+        return path
+
+    def stores(self) -> dict[str, Store]:
+        """Return the stores by name: the folder itself as "", or those in it."""
+        places = {"": self.store_folder} if _has_snapshots(self.store_folder) else {}
+        if not places:  # a store has no stores in it, but tens of thousands of snapshots
+            places = {p.name: p for p in _folders(self.store_folder) if p.name not in OWN and _has_snapshots(p)}
+        return {name: self._stores.setdefault(path, Store(path)) for name, path in places.items()}
+
+    def servers(self) -> list[Server]:
+        """Return all servers of all stores, by name."""
+        return [Server(name, store, one) for name, store in self.stores().items() for one in targets(store)]
+
+    def server(self, name: str, target: str) -> Server:
+        """Return the server of a store and target; without a target, the only one.
+
+        Raises:
+            SnapshotError: There is no such server, or there are several and none was named.
+        """
+        every = [one for one in self.servers() if one.name == name and target in ("", one.target)]
+        if len(every) != 1:
+            found = "there is no such server" if not every else f"the store has {len(every)} servers"
+            raise SnapshotError(f"{found}: {target or name!r:.80}", next_step="the first page lists the servers")
+        return every[0]
+
+    def _open(self, path: Path) -> Run:
+        """Return a run, opened again only if its manifest has changed."""
+        found = (path / "manifest.json").stat()
+        state = (found.st_mtime_ns, found.st_size)
+        known = self._opened.get(path)
+        if known is None or known[0] != state:
+            known = self._opened[path] = (state, Run.open(path))
+        return known[1]
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    """Yield the folders in a folder by name, without links and hidden ones."""
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(one.name for one in entries if one.is_dir(follow_symlinks=False) and one.name[0] != ".")
+    except OSError:
+        return
+    yield from (folder / name for name in names)
+
+
+def _has_snapshots(folder: Path) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            return any(one.name.isdigit() and one.is_dir(follow_symlinks=False) for one in entries)
+    except OSError:
+        return False
+
+
+def _refuse_links(folder: Path) -> None:
+    """Check that no link in a folder leads out of it.
+
+    Raises:
+        EvidenceError: One does.
+    """
+    home = folder.resolve()
+    for root, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = Path(root) / name
+            if path.is_symlink() and not path.resolve().is_relative_to(home):
+                raise EvidenceError(
+                    "is a link that leads out of its folder: it is not followed",
+                    where=str(path.relative_to(folder.parent)),
+                    next_step="`dbdyno report` shows the run if you trust it",
+                )

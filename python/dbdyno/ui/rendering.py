@@ -1,0 +1,68 @@
+"""HTML of a view: the frame with its navigation, and the page within, by the macros of reports."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+from dbdyno.pages import format as fmt
+from dbdyno.report import html
+from dbdyno.report.typography import unbroken
+from dbdyno.ui.view import View
+
+KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+
+
+def render(view: View, *, query: str, forms: Mapping[str, str], path: str) -> str:
+    """Return a view as HTML text.
+
+    Args:
+        view: The view.
+        query: What is in the search field.
+        forms: The addresses of the view's data, by the form's name.
+        path: The path of the view, which marks its place in the navigation.
+    """
+    template = environment().get_template("shell.html")
+    given = {"view": view, "query": fmt.text(query), "forms": forms, "path": path, "version": version()}
+    return unbroken(template.render(**html.view_of(view.page), **given))
+
+
+def render_part(view: View) -> str:
+    """Return only the inside of a view, which a script puts into an open page."""
+    return unbroken(environment().get_template("part.html").render(**html.view_of(view.page), view=view))
+
+
+@functools.cache
+def environment() -> Any:
+    """Return the templates of this room, and those of reports, which they use."""
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.FunctionLoader(_template),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@functools.cache
+def assets() -> dict[str, str]:
+    """Return the style sheets and scripts by name."""
+    own = resources.files("dbdyno.ui").joinpath("static")
+    found = {one.name: one.read_text(encoding="utf-8") for one in own.iterdir() if one.name.rpartition(".")[2] in KINDS}
+    return {"report.css": html.style_sheet(), "report.js": html.template_text("report.js"), **found}
+
+
+@functools.cache
+def version() -> str:
+    """Return a digest of all style sheets and scripts, so that a browser keeps them until they change."""
+    return hashlib.sha256("".join(sorted(assets().values())).encode()).hexdigest()[:12]
+
+
+def _template(name: str) -> str:
+    own = resources.files("dbdyno.ui").joinpath("templates", name)
+    return own.read_text(encoding="utf-8") if own.is_file() else html.template_text(name)

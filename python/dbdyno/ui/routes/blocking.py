@@ -1,0 +1,56 @@
+"""Who blocked whom over the clock: blocked sessions as a chart, and the trees of the chosen stretch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+
+from dbdyno.page import Head, Page
+from dbdyno.pages.snapshot import section as section_of
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.sessions.blocking import section
+from dbdyno.ui.routes.common import HOME, asked, server_address, server_name, server_of
+from dbdyno.ui.routes.server import drawn_of, sessions_of
+from dbdyno.ui.stretch import stretch_of
+from dbdyno.ui.timeline import Timeline, timeline
+from dbdyno.ui.view import View, shell_words
+
+TOP = 10
+LOCKS = (("class", "lock"),)
+
+
+def view(request: Request) -> View:
+    """Return the blocking trees of the stretch that the address names, below a chart of its window."""
+    server = server_of(request)
+    snapshots = server.snapshots()
+    window = stretch_of(snapshots, asked(request, "window") or asked(request, "stretch"))
+    chosen = bool(asked(request, "window") and asked(request, "stretch"))
+    stretch = stretch_of(snapshots, asked(request, "stretch")) if chosen else window
+    with Interval(server.store, *stretch.ends) as interval:
+        part = section(interval, TOP)
+    head = Head("Blocking", server_name(server), name="blocking", headline=_headline(part), section="Blocking")
+    drawn = drawn_of(sessions_of(server, window, "statement", LOCKS))
+    named = {"store": server.name, "target": server.target}
+    return View(
+        Page(head, (section_of(dict(part)),)),
+        model={"schema": 1, "kind": "snapshot", "page": "sessions", "sections": [part]},
+        picture={"schema": 1, "kind": "snapshot", **drawn} if drawn else None,
+        command=shell_words("dbdyno", "snap", "sessions", *stretch.numbers, "--store", server.store.folder),
+        trail=(HOME, (server_name(server), server_address("/server", server, stretch=stretch.text))),
+        widget="blocking.html",
+        extra={"timeline": timeline(Timeline(server, window, stretch if chosen else None, drawn), named, "/blocking")},
+    )
+
+
+def _headline(part: Mapping[str, Any]) -> str:
+    """Return the first root blocker in words, or that nobody was blocked."""
+    rows = part["tables"][0]["rows"] if part["tables"] else []
+    if not rows:
+        return "Nobody was seen waiting for another session"
+    from dbdyno.pages import format as fmt
+
+    first = rows[0]
+    who = fmt.line(first.get("application") or first.get("user") or "a session", 40)
+    return f"{who} blocked others for {fmt.duration(first['blocked'])}, {fmt.line(first.get('state') or 'active', 40)}"

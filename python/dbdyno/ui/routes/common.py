@@ -1,0 +1,97 @@
+"""What several views share: the folders, rows about runs, names of servers, stretches of time in addresses."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from starlette.requests import Request
+
+from dbdyno.base import decisions
+from dbdyno.base.errors import EvidenceError
+from dbdyno.base.json_types import JsonObject
+from dbdyno.evidence.manifest import Section as Entry
+from dbdyno.evidence.run import Run
+from dbdyno.page import Cell, Row, Section, Table
+from dbdyno.pages import format as fmt
+from dbdyno.pages.common import columns
+from dbdyno.ui.places import Places, Server
+from dbdyno.ui.view import address
+
+RUN_COLUMNS = columns("run:text started:text kind:text status:text verdict:verdict headline:text:what_it_says")
+HOME = ("Home", "/")
+NO_RUN = "No runs here: `dbdyno run redo-size` makes one."
+
+
+def listed(name: str, title: str, given: Table, nothing: str = "") -> Section:
+    """Return a section with a table; without rows it says `nothing`, and is left out if that is empty."""
+    return (
+        Section(name, title, tables=(given,))
+        if given.rows
+        else Section(name, title, notes=(nothing,) if nothing else ())
+    )
+
+
+def places_of(request: Request) -> Places:
+    """Return the folders that the application shows."""
+    return cast("Places", request.app.state.places)
+
+
+def asked(request: Request, name: str) -> str:
+    """Return a value of the address, or an empty string."""
+    return str(request.query_params.get(name, ""))
+
+
+def server_of(request: Request) -> Server:
+    """Return the server that the address names.
+
+    Raises:
+        SnapshotError: There is no such server.
+    """
+    return places_of(request).server(asked(request, "store"), asked(request, "target"))
+
+
+def server_address(path: str, server: Server, **more: str | int | None) -> str:
+    """Return the address of a view of a server."""
+    return address(path, store=server.name, target=server.target, **more)
+
+
+def server_name(server: Server) -> str:
+    """Return the name of a server, with the name of its store if that is not the only one."""
+    return fmt.line(f"{server.name}: {server.target}" if server.name else server.target, 80)
+
+
+def kind_of(run: Run) -> str:
+    """Return the kind of a run in one word: experiment, trace, cells, rehearsal and so on."""
+    return fmt.line(run.manifest.kind or "experiment", 20)
+
+
+def run_row(run: Run) -> Row:
+    """Return the row of a run for a list: its title with a link, when, and its verdict."""
+    verdict: Entry | JsonObject = run.manifest.verdict or {}
+    answer = decisions.answer(verdict.get("decision"))
+    word = fmt.line(answer.word or verdict.get("word") or "", 30)
+    title = fmt.line(run.manifest.title or run.id, 80)
+    cells = {
+        "run": Cell(title, href=address("/run", id=run.id), notes=(fmt.line(run.id, 90),)),
+        "started": fmt.moment(str(run.manifest.started_at)),
+        "kind": kind_of(run),
+        "status": status_of(run),
+        "verdict": Cell(word, tone=answer.tone if word else ""),
+        "headline": fmt.line(headline_of(run), 200),
+    }
+    return Row(cells)
+
+
+def headline_of(run: Run) -> str:
+    """Return the headline of a run's verdict; "" before its analysis."""
+    return str(run.manifest.verdict.get("headline") or "") if run.manifest.verdict else ""
+
+
+def status_of(run: Run) -> str:
+    """Return the status of a run; `running, 3 of 20 blocks` while it runs."""
+    if run.status != "running" or not run.manifest.says("blocks_planned"):
+        return run.status
+    try:
+        return f"running, {run.measured_blocks()} of {run.manifest.blocks_planned} blocks"
+    except EvidenceError:
+        return "running"

@@ -1,0 +1,90 @@
+"""The first page: servers with a small chart each, what is running, and the newest runs with their verdicts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from starlette.requests import Request
+
+from dbdyno.base.errors import Error
+from dbdyno.page import Cell, Head, Page, Row
+from dbdyno.pages import format as fmt
+from dbdyno.pages import page_of
+from dbdyno.pages.common import columns, counted, table
+from dbdyno.snapshot.reading.lately import Lately, lately
+from dbdyno.ui.kept import Kept
+from dbdyno.ui.places import Places, Server
+from dbdyno.ui.routes.common import NO_RUN, RUN_COLUMNS, listed, places_of, run_row, server_address, server_name
+from dbdyno.ui.routes.run import kept_model
+from dbdyno.ui.view import View, address, shell_words
+
+NEWEST = 8
+NO_SERVER = "No snapshots here: `dbdyno snap watch --target DSN --every 60s` takes them."
+_SERVERS = columns("server:text engine:text lately:spark:the_last_day now:number3 last:text:last_snapshot")
+_MOVES = columns("move:text result:verdict says:text:what_it_says")
+_LATELY: Kept[Lately | None] = Kept(256)
+
+
+def view(request: Request) -> View:
+    """Return the first page."""
+    places = places_of(request)
+    runs = places.runs()
+    running = [run for run in runs if run.status == "running"]
+    servers = [_server(one) for one in places.servers()]
+    shown = (
+        listed("servers", "Servers", table("", _SERVERS, servers), NO_SERVER),
+        listed("running", "Running now", table("", RUN_COLUMNS, map(run_row, running), look="loose")),
+        listed(
+            "newest",
+            "Newest runs",
+            table("", RUN_COLUMNS, map(run_row, runs[: -NEWEST - 1 : -1]), look="loose"),
+            NO_RUN,
+        ),
+        listed("moves", "Moves", table("", _MOVES, map(_move, places.jobs()))),
+    )
+    chips = (counted(len(servers), "server"), counted(len(runs), "run"), counted(len(running), "running run"))
+    head = Head("Laboratory", _title(places), name="home", chips=tuple(one for one in chips if one), section="Home")
+    return View(
+        Page(head, shown),
+        command=shell_words("dbdyno", "snap", "list", "--store", places.store_folder),
+        follows="runs stores",
+    )
+
+
+def _title(places: Places) -> str:
+    name = places.runs_folder.absolute().parent.name
+    return fmt.line(name or "dbdyno", 80)
+
+
+def _server(server: Server) -> Row:
+    """Return the row of a server: its name with a link, the last day as a line, and its last snapshot."""
+    snapshots = server.snapshots()
+    last = snapshots[-1]
+    state = (last.number, len(snapshots))
+    try:
+        found = _LATELY.get(f"{server.store.folder} {server.target}", state, lambda: lately(server.store, snapshots))
+        problem = ""
+    except Error as error:
+        found, problem = None, fmt.line(error, 120)
+    known = [value for value in found.values if value is not None] if found else []
+    version = str(last.facts.get("version") or "").split(" ")[0]
+    cells = {
+        "server": Cell(server_name(server), href=server_address("/server", server)),
+        "engine": fmt.line(f"{last.engine} {version}", 40),
+        "lately": [value or 0.0 for value in found.values] if found else None,
+        "now": Cell(known[-1] if known else None, notes=(found.label,) if found else ()),
+        "last": Cell(f"{last.at:%Y-%m-%d %H:%M} UTC", notes=(problem,) if problem else ()),
+    }
+    return Row(cells)
+
+
+def _move(folder: Path) -> Row:
+    """Return the row of a move: its folder with a link, and its result."""
+    try:
+        head = page_of(kept_model(folder)).head
+        cell = Cell(head.word, tone=head.tone)
+        said = head.headline or head.title
+    except Error as error:
+        cell, said = Cell("cannot be read", tone="doubt"), fmt.line(error.message, 80)
+    name = Cell(fmt.line(folder.name, 80), href=address("/run", job=folder.name))
+    return Row({"move": name, "result": cell, "says": said})

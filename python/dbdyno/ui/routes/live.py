@@ -1,0 +1,77 @@
+"""What has changed, as server-sent events: an open page that follows is brought up to date by them.
+
+Only names of folders are looked at, every second while somebody listens, so that only what has landed as a whole part
+is noticed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from dbdyno.ui.kept import Kept
+from dbdyno.ui.places import Places
+from dbdyno.ui.routes.common import places_of
+
+_NEWEST: Kept[list[Path]] = Kept(256)
+EVERY_S = 1.0
+QUIET_S = 15.0
+"""A comment is sent after this time without a change, so that a proxy keeps the connection."""
+
+
+async def events(request: Request) -> Response:
+    """Return the stream of changes: an event `change` with the words `runs` and `stores` as they apply."""
+    return StreamingResponse(
+        _changes(request, places_of(request)), media_type="text/event-stream", headers={"cache-control": "no-store"}
+    )
+
+
+async def _changes(request: Request, places: Places) -> AsyncIterator[str]:
+    known = await asyncio.to_thread(state, places)
+    quiet = 0.0
+    yield "retry: 2000\n\n"
+    while not await request.is_disconnected():
+        await asyncio.sleep(EVERY_S)
+        now = await asyncio.to_thread(state, places)
+        changed = [name for name in now if now[name] != known[name]]
+        known, quiet = now, quiet + EVERY_S
+        if changed:
+            yield f"event: change\ndata: {' '.join(changed)}\n\n"
+            quiet = 0.0
+        elif quiet >= QUIET_S:
+            yield ": nothing new\n\n"
+            quiet = 0.0
+
+
+def state(places: Places) -> dict[str, tuple[int, ...]]:
+    """Return what changes when a part of a run, or a snapshot, has landed."""
+    runs = _times(places.runs_folder, "*", "*/manifest.json", "*/blocks", "*/_dbdyno/chunks")
+    stores = [path for store in places.stores().values() for path in (store.folder, *_newest(store.folder))]
+    return {"runs": runs, "stores": _of(stores)}
+
+
+def _newest(folder: Path) -> list[Path]:
+    """Return the manifest of the newest snapshot, which is written last; the folder is listed only if it changed."""
+
+    def listed() -> list[Path]:
+        names = [one.name for one in folder.iterdir() if one.name.isdigit()]
+        return [folder / max(names, key=int) / "manifest.json"] if names else []
+
+    return _NEWEST.get(str(folder), folder.stat().st_mtime_ns, listed)
+
+
+def _times(folder: Path, *patterns: str) -> tuple[int, ...]:
+    return _of([folder, *(path for pattern in patterns for path in folder.glob(pattern))])
+
+
+def _of(paths: list[Path]) -> tuple[int, ...]:
+    found = []
+    for path in paths:
+        with contextlib.suppress(OSError):
+            found.append(path.stat().st_mtime_ns)
+    return tuple(sorted(found))

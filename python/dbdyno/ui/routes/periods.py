@@ -1,0 +1,41 @@
+"""Two stretches of one server compared: the page of `compare`."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+
+from dbdyno.base.json_types import JsonObject
+from dbdyno.judge.snapshots import compare
+from dbdyno.pages import page_of
+from dbdyno.snapshot.reading.periods import Period
+from dbdyno.ui.kept import Kept
+from dbdyno.ui.routes.common import HOME, asked, server_address, server_name, server_of
+from dbdyno.ui.stretch import BACK, before, stretch_of
+from dbdyno.ui.view import View, shell_words
+
+_MODELS: Kept[JsonObject] = Kept(16)
+
+
+def view(request: Request) -> View:
+    """Return the comparison of a stretch with another one: the same time `yesterday`, `last week`, or any."""
+    server = server_of(request)
+    snapshots = server.snapshots()
+    stretch = stretch_of(snapshots, asked(request, "stretch"))
+    against = asked(request, "against") or next(iter(BACK))
+    other = before(snapshots, stretch, against)
+    names = tuple(f"{first}..{last}" for first, last in (other.numbers, stretch.numbers))
+    model = _MODELS.get(
+        f"{server.store.folder} {server.target} {names}",
+        (len(other.chain), len(stretch.chain)),
+        lambda: compare(server.store, Period(names[0], other.chain), Period(names[1], stretch.chain)),
+    )
+    links = [(f"Compare with {name}", name) for name in BACK]
+    return View(
+        page_of(model),
+        model=model,
+        command=shell_words("dbdyno", "compare", *(f"snap:{one}" for one in names), "--store", server.store.folder),
+        trail=(HOME, (server_name(server), server_address("/server", server, stretch=stretch.text))),
+        links=tuple(
+            (words, server_address("/periods", server, stretch=stretch.text, against=name)) for words, name in links
+        ),
+    )

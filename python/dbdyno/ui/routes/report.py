@@ -1,0 +1,49 @@
+"""What happened in a stretch: the report of `snap report`, whole or only its finding and the time budget."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from starlette.requests import Request
+
+from dbdyno.base.json_types import JsonObject
+from dbdyno.judge.interval_report import judged_report
+from dbdyno.pages import page_of
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.ui.kept import Kept
+from dbdyno.ui.places import Server
+from dbdyno.ui.routes.common import HOME, asked, server_address, server_name, server_of
+from dbdyno.ui.stretch import Stretch, stretch_of
+from dbdyno.ui.view import View, shell_words
+
+TOP = 10
+BRIEF = ("s-happened", "s-profile", "s-waits")
+"""Sections beside the chart: what happened, the load profile, and where the time went."""
+_MODELS: Kept[JsonObject] = Kept(16)
+
+
+def view(request: Request) -> View:
+    """Return the report of the stretch that the address names; `brief` leaves out what the chart's page shows."""
+    server = server_of(request)
+    stretch = stretch_of(server.snapshots(), asked(request, "stretch"))
+    model = report_of(server, stretch)
+    page = page_of(model)
+    if asked(request, "brief"):
+        page = replace(page, sections=tuple(one for one in page.sections if one.name in BRIEF))
+    return View(
+        page,
+        model=model,
+        command=shell_words("dbdyno", "snap", "report", *stretch.numbers, "--store", server.store.folder),
+        trail=(HOME, (server_name(server), server_address("/server", server, stretch=stretch.text))),
+    )
+
+
+def report_of(server: Server, stretch: Stretch) -> JsonObject:
+    """Return the model of `snap report` for a stretch."""
+    first, last = stretch.ends
+
+    def make() -> JsonObject:
+        with Interval(server.store, first, last) as interval:
+            return judged_report(interval, TOP)
+
+    return _MODELS.get(f"{server.store.folder} {server.target} {stretch.numbers}", len(stretch.chain), make)

@@ -1,0 +1,58 @@
+"""One run or one move: the page of its report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+
+from dbdyno.evidence.run import Run
+from dbdyno.pages import page_of
+from dbdyno.ui.kept import Kept
+from dbdyno.ui.models import model_of
+from dbdyno.ui.routes.common import HOME, asked, places_of
+from dbdyno.ui.view import Link, View, address, shell_words
+
+_MODELS: Kept[Mapping[str, Any]] = Kept(16)
+
+
+def view(request: Request) -> View:
+    """Return the page of the run, or of the move, that the address names."""
+    places = places_of(request)
+    job = asked(request, "job")
+    given = places.job(job) if job else places.run(asked(request, "id"))
+    found = kept_model(given)
+    command = ("dbdyno", "report", given) if isinstance(given, Path) else _command(given, places.runs_folder)
+    return View(
+        page_of(found),
+        model=found,
+        command=shell_words(*command, "--format", "text"),
+        trail=(HOME, ("Runs", "/runs")),
+        links=() if isinstance(given, Path) else _links(given),
+        follows="runs" if isinstance(given, Run) and given.status == "running" else "",
+    )
+
+
+def _links(run: Run) -> tuple[Link, ...]:
+    found = [("SQL over its evidence", address("/sql", run=run.id))]
+    if run.manifest.says("plan"):
+        found = [("Compare with…", address("/compare", a=run.id)), ("Trend", address("/trend", id=run.id)), *found]
+    return tuple(found)
+
+
+def _command(run: Run, folder: Path) -> tuple[object, ...]:
+    return ("dbdyno", "report", run.id, "--runs", folder)
+
+
+def kept_model(given: Run | Path) -> Mapping[str, Any]:
+    """Return the model of a run or a move, kept until its files change."""
+    folder = given if isinstance(given, Path) else given.path
+    return _MODELS.get(str(folder), _state(folder), lambda: model_of(given))
+
+
+def _state(folder: Path) -> tuple[int, ...]:
+    """Return what changes with each part of a run or a job that has landed."""
+    places = (folder, *(path for path in folder.iterdir() if path.is_dir() or path.name == "manifest.json"))
+    return tuple(sorted(path.stat().st_mtime_ns for path in places))

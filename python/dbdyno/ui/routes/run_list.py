@@ -1,0 +1,67 @@
+"""The list of runs, filtered by kind, status and words."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+
+from dbdyno.base.json_types import TableRow
+from dbdyno.evidence.run import Run
+from dbdyno.page import Head, Page
+from dbdyno.pages import format as fmt
+from dbdyno.pages.common import counted, table
+from dbdyno.ui.routes.common import HOME, NO_RUN, RUN_COLUMNS, asked, headline_of, kind_of, listed, places_of, run_row
+from dbdyno.ui.view import View, shell_words
+
+SHOWN = 100
+"""Runs on one page."""
+FILTERS = ("kind", "status", "q")
+
+
+def view(request: Request) -> View:
+    """Return the list of runs, the newest first."""
+    places = places_of(request)
+    every = places.runs()[::-1]
+    wanted = {name: asked(request, name) for name in FILTERS}
+    kept = [run for run in every if _fits(run, wanted)]
+    first = int(asked(request, "after") or 0) if asked(request, "after").isdigit() else 0
+    rows = [run_row(run) for run in kept[first : first + SHOWN]]
+    left = max(len(kept) - first - SHOWN, 0)
+    section = listed("runs", "Runs", table("", RUN_COLUMNS, rows, look="loose", left_out=left), NO_RUN)
+    head = Head("Runs", "Runs", name="list", chips=(counted(len(kept), "run") or "no run",), section="Runs")
+    kinds = sorted({kind_of(run) for run in every})
+    extra = {
+        "kinds": kinds,
+        "statuses": ("running", "complete", "aborted"),
+        "asked": {name: fmt.text(value) for name, value in wanted.items()},
+    }
+    return View(
+        Page(head, (section,)),
+        rows=lambda: [_plain(run) for run in kept],
+        command=shell_words("dbdyno", "runs", "--runs", places.runs_folder),
+        trail=(HOME,),
+        widget="filters.html",
+        extra=extra,
+        follows="runs",
+        links=(("Compare two runs", "/compare"), ("Trend of a plan", "/trend")),
+    )
+
+
+def _fits(run: Run, wanted: dict[str, str]) -> bool:
+    known = run.manifest
+    words = f"{run.id} {known.title} {headline_of(run)}".lower()
+    return (
+        wanted["kind"] in ("", kind_of(run))
+        and wanted["status"] in ("", run.status)
+        and all(word in words for word in wanted["q"].lower().split())
+    )
+
+
+def _plain(run: Run) -> TableRow:
+    return {
+        "run": run.id,
+        "status": run.status,
+        "started": str(run.manifest.started_at)[:19],
+        "kind": kind_of(run),
+        "title": fmt.line(run.manifest.title),
+        "verdict": headline_of(run),
+    }

@@ -1,0 +1,159 @@
+"""A server: its active sessions over the clock, and what a stretch of it holds by each dimension.
+
+The address has the window that the chart shows, the stretch that the tables are about, the dimension and the filters,
+so that a link shows the same to everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+
+from dbdyno.base.json_types import JsonObject
+from dbdyno.page import Cell, Page, Row, Section, Table
+from dbdyno.pages import format as fmt
+from dbdyno.pages import page_of
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.sessions.history import DIMENSIONS
+from dbdyno.snapshot.sessions.report import HEADINGS, sessions
+from dbdyno.ui.kept import Kept
+from dbdyno.ui.places import Server
+from dbdyno.ui.routes.common import HOME, asked, server_address, server_name, server_of
+from dbdyno.ui.stretch import BACK, LASTING, Stretch, stretch_of
+from dbdyno.ui.timeline import Timeline, timeline
+from dbdyno.ui.view import Link, View, shell_words, without_figures
+
+TOP = 25
+Filters = tuple[tuple[str, str], ...]
+_MODELS: Kept[JsonObject] = Kept(32)
+
+
+def view(request: Request) -> View:
+    """Return the history of the server that the address names."""
+    server = server_of(request)
+    snapshots = server.snapshots()
+    window = stretch_of(snapshots, asked(request, "window"))
+    stretch = stretch_of(snapshots, asked(request, "stretch")) if asked(request, "stretch") else window
+    by = asked(request, "by") if asked(request, "by") in DIMENSIONS else "statement"
+    where = filters_of(request)
+    model = sessions_of(server, stretch, by, where)
+    place = Place(server, window, stretch if asked(request, "stretch") else None, by, where, asked(request, "window"))
+    page = _with_links(without_figures(page_of(model)), place)
+    drawn = drawn_of(model) if stretch is window else drawn_of(sessions_of(server, window, by, where))
+    extra = {
+        "timeline": timeline(Timeline(server, window, place.stretch, drawn), _named(request)),
+        "tabs": [(HEADINGS[one][0].removeprefix("By "), place.address(by=one), one == by) for one in HEADINGS],
+        "kept": [(f"{name}: {fmt.line(value, 60)}", place.address(without=name)) for name, value in where],
+    }
+    return View(
+        replace(page, head=replace(page.head, kind="Server", title=server_name(server))),
+        model=model,
+        picture={"schema": 1, "kind": "snapshot", **drawn} if drawn else None,
+        command=_command(place, stretch),
+        trail=(HOME,),
+        widget="server.html",
+        bare=True,
+        extra=extra,
+        follows="stores" if asked(request, "window") in ("", *LASTING) else "",
+        links=_links(server, stretch),
+        later=server_address("/report", server, stretch=stretch.text, brief="1", part="1"),
+    )
+
+
+class Place:
+    """What the address of a server's page names, and the addresses that differ from it in one thing."""
+
+    def __init__(
+        self, server: Server, window: Stretch, stretch: Stretch | None, by: str, where: Filters, named: str
+    ) -> None:
+        self.server = server
+        self.window = window
+        self.stretch = stretch
+        self.by = by
+        self.where = where
+        self.named = named
+
+    def address(self, *, by: str = "", more: tuple[str, str] | None = None, without: str = "") -> str:
+        """Return the address with another dimension, one filter more, or without a filter."""
+        kept = [one for one in self.where if one[0] not in (without, more[0] if more else "")]
+        kept += [more] if more else []
+        chosen = {"window": self.named, "stretch": self.stretch.text if self.stretch else None, "by": by or self.by}
+        found = server_address("/server", self.server, **chosen)
+        return found + "".join("&" + urlencode({"where": f"{name}={value}"}) for name, value in kept)
+
+
+def filters_of(request: Request) -> Filters:
+    """Return the filters of the address, `where=class=lock`; what is no dimension is left out."""
+    pairs = (one.partition("=") for one in request.query_params.getlist("where"))
+    return tuple({name: value for name, _, value in pairs if name in DIMENSIONS}.items())
+
+
+def sessions_of(server: Server, stretch: Stretch, by: str, where: Filters) -> JsonObject:
+    """Return the model of `snap sessions` for a stretch."""
+    first, last = stretch.ends
+
+    def make() -> JsonObject:
+        with Interval(server.store, first, last) as interval:
+            return sessions(interval, by, dict(where), TOP)
+
+    name = f"{server.store.folder} {server.target} {stretch.numbers} {by} {where}"
+    return _MODELS.get(name, len(stretch.chain), make)
+
+
+def drawn_of(model: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return what the chart of active sessions draws, or None if too little was sampled."""
+    return next((one["drawn"] for one in model["sections"] if "drawn" in one), None)
+
+
+def _named(request: Request) -> dict[str, str]:
+    return {name: value for name, value in request.query_params.items() if name in ("store", "target", "by", "where")}
+
+
+def _with_links(page: Page, place: Place) -> Page:
+    """Return the page with a link on each value: it filters, and a statement's text leads to its page."""
+    title = HEADINGS[place.by][0]
+
+    def linked(section: Section) -> Section:
+        tables = tuple(_linked_table(one, place) if one.title == title else one for one in section.tables)
+        return replace(section, tables=tables)
+
+    return replace(page, sections=tuple(map(linked, page.sections)))
+
+
+def _linked_table(table: Table, place: Place) -> Table:
+    return replace(table, rows=tuple(replace(row, cells=_linked_cells(row, place)) for row in table.rows))
+
+
+def _linked_cells(row: Row, place: Place) -> JsonObject:
+    cells = dict(row.cells)
+    name = str(cells.get("name") or "")
+    given = "none" if name == "(none)" else name
+    cells["name"] = Cell(name, href=place.address(more=(place.by, given)))
+    if place.by == "statement" and given != "none":
+        stretch = (place.stretch or place.window).text
+        to = server_address("/statement", place.server, id=name, stretch=stretch)
+        cells["text"] = Cell(cells.get("text"), href=to)
+    return cells
+
+
+def _command(place: Place, stretch: Stretch) -> str:
+    words: list[object] = ["dbdyno", "snap", "sessions", *stretch.numbers, "--by", place.by]
+    for name, value in place.where:
+        words += ["--where", f"{name}={value}"]
+    return shell_words(*words, "--top", TOP, "--store", place.server.store.folder)
+
+
+def _links(server: Server, stretch: Stretch) -> tuple[Link, ...]:
+    """Return the links to the other views of the same stretch."""
+    found = [("Whole report", server_address("/report", server, stretch=stretch.text))]
+    found += [("Blocking", server_address("/blocking", server, stretch=stretch.text))]
+    found += [("Plans", server_address("/plans", server, stretch=stretch.text))]
+    found += [
+        (f"Compare with {name}", server_address("/periods", server, stretch=stretch.text, against=name))
+        for name in BACK
+    ]
+    return tuple(found)

@@ -1,0 +1,134 @@
+"""The server of the pages: where it listens, the address that lets a browser in, and its end."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import secrets
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from dbdyno.base.errors import Error
+from dbdyno.ui.guard import LOOPBACK, TOKEN, Access
+
+PORT = 8421
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Where the server listens, and how browsers reach it.
+
+    Attributes:
+        host: Address to listen on.
+        port: Port; 0 for any free one.
+        certificate: TLS certificate (PEM) with its chain, or None.
+        key: Its private key, or None if it is in the same file.
+        proxy: Origin of a proxy that browsers talk to, such as https://db.example.org; "" without one.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = PORT
+    certificate: Path | None = None
+    key: Path | None = None
+    proxy: str = ""
+
+
+def check(where: Listening) -> None:
+    """Check that pages leave this machine only encrypted.
+
+    Raises:
+        Error: The address is beyond this machine, and there is neither a certificate nor a proxy.
+    """
+    if where.proxy and (urlsplit(where.proxy).scheme not in ("http", "https") or not urlsplit(where.proxy).hostname):
+        raise Error(f"{where.proxy!r:.80} is not an origin", where="--behind-proxy", next_step="write https://host")
+    if _is_loopback(where.host) or where.certificate or where.proxy:
+        return
+    raise Error(
+        f"other machines reach {where.host}: statements and the token would cross the network in plain text",
+        where="--listen",
+        next_step="add --tls-cert FILE, or --behind-proxy https://HOST if a proxy encrypts; or reach this machine by"
+        f" ssh -L {where.port or PORT}:127.0.0.1:{where.port or PORT}",
+    )
+
+
+def bind(where: Listening) -> socket.socket:
+    """Return a socket that listens there.
+
+    Raises:
+        Error: The port is taken, or the address is not of this machine.
+    """
+    family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((where.host, where.port))
+    except OSError as error:
+        made.close()
+        raise Error(
+            f"cannot listen: {error.strerror}",
+            where=f"{where.host}:{where.port}",
+            next_step="--port 0 takes any free port",
+        ) from error
+    made.listen(128)
+    return made
+
+
+def access_of(where: Listening, port: int) -> Access:
+    """Return who may ask, with a new random token."""
+    scheme = "https" if where.certificate else urlsplit(where.proxy).scheme if where.proxy else "http"
+    beyond = not _is_loopback(where.host)
+    names = {socket.gethostname().lower(), socket.getfqdn().lower()} if beyond else set()
+    if where.proxy:
+        names.add(str(urlsplit(where.proxy).hostname).lower())
+    hosts = frozenset({*LOOPBACK, *names})
+    return Access(secrets.token_urlsafe(24), scheme, hosts, any_address=beyond, cookie=f"dbdyno-{port}")
+
+
+def first_address(where: Listening, access: Access, port: int) -> str:
+    """Return the address to open, with the token."""
+    if where.proxy:
+        return f"{where.proxy.rstrip('/')}/?{TOKEN}={access.token}"
+    host = where.host
+    with contextlib.suppress(ValueError):
+        if ipaddress.ip_address(host).is_unspecified:
+            host = socket.gethostname()
+    shown = f"[{host}]" if ":" in host else host
+    return f"{access.scheme}://{shown}:{port}/?{TOKEN}={access.token}"
+
+
+def serve(app: object, where: Listening, made: socket.socket, ready: Callable[[], None]) -> None:
+    """Answer requests until the process ends; `ready` is called when the first can be answered."""
+    import asyncio
+
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,  # type: ignore[arg-type]
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,
+        ssl_certfile=where.certificate and str(where.certificate),
+        ssl_keyfile=where.key and str(where.key),
+        timeout_graceful_shutdown=2,
+        ws="none",
+    )
+    server = uvicorn.Server(config)
+
+    async def run() -> None:
+        ready()
+        await server.serve(sockets=[made])
+
+    asyncio.run(run())
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,21 @@
+// Pages that follow: the server says what has changed, and the open page is brought up to date.
+import { swap } from "./swap.js";
+
+export function follow() {
+  const wanted = (document.body.dataset.follows || "").split(" ").filter(Boolean);
+  if (!wanted.length || !window.EventSource) return;
+  const source = new EventSource("/events");
+  let pending = 0;
+  source.addEventListener("change", (event) => {
+    if (!wanted.some((one) => event.data.split(" ").includes(one)) || pending) return;
+    pending = setTimeout(async () => { await refresh(); pending = 0; }, 300);
+  });
+  addEventListener("pagehide", () => source.close());
+}
+
+async function refresh() {
+  const held = document.activeElement && document.activeElement.getAttribute("href");
+  await swap(location.pathname + location.search, { chart: true });
+  const again = held && [...document.querySelectorAll("a")].find((one) => one.getAttribute("href") === held);
+  if (again) again.focus();
+}

@@ -1,0 +1,102 @@
+"""Stretches of time in addresses: `FIRST..LAST`, `1d`, `yesterday`; and the snapshots that lie around them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from dbdyno.base.errors import SnapshotError
+from dbdyno.snapshot.reading.lately import within
+from dbdyno.snapshot.store.folder import Snapshot
+
+DAY_US = 86_400 * 10**6
+LASTING = {"1h": DAY_US // 24, "6h": DAY_US // 4, "1d": DAY_US, "7d": 7 * DAY_US, "30d": 30 * DAY_US}
+"""Stretches that end with the last snapshot, by the name that addresses have for them."""
+BACK = {"yesterday": DAY_US, "last week": 7 * DAY_US}
+"""How far back the same hours are, by the name that addresses have for it."""
+DEFAULT = "1d"
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Some time of one server, and the snapshots from the last before it to the first after it."""
+
+    low_us: int
+    high_us: int
+    chain: list[Snapshot]
+
+    @property
+    def text(self) -> str:
+        """Return the stretch as addresses have it."""
+        return f"{iso(self.low_us)}..{iso(self.high_us)}"
+
+    @property
+    def ends(self) -> tuple[Snapshot, Snapshot]:
+        """Return the first and the last snapshot."""
+        return self.chain[0], self.chain[-1]
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """Return the numbers of both ends, by which commands name them."""
+        return self.chain[0].number, self.chain[-1].number
+
+
+def stretch_of(snapshots: list[Snapshot], text: str) -> Stretch:
+    """Return the stretch that an address names; an empty text is the last day.
+
+    Raises:
+        SnapshotError: There are fewer than two snapshots, or the text names no time.
+    """
+    if len(snapshots) < 2:
+        raise SnapshotError(
+            "has fewer than two snapshots, so there is no time between them",
+            next_step="dbdyno snap watch --target DSN --every 60s",
+        )
+    if (text or DEFAULT) in LASTING:
+        high = snapshots[-1].at_ns // 1000
+        return around(snapshots, high - LASTING[text or DEFAULT], high)
+    first, dots, last = text.partition("..")
+    low, until = moment_us(first), moment_us(last)
+    if not dots or low is None or until is None or low >= until:
+        raise SnapshotError(
+            f"{text!r:.60} is not a stretch of time", next_step="write 2026-11-21T10:00..2026-11-21T11:00, 1h, 1d or 7d"
+        )
+    return around(snapshots, low, until)
+
+
+def before(snapshots: list[Snapshot], given: Stretch, text: str) -> Stretch:
+    """Return the stretch that another one is compared with: `yesterday`, `last week` or a stretch.
+
+    Raises:
+        SnapshotError: The snapshots do not go back that far.
+    """
+    if text not in BACK:
+        return stretch_of(snapshots, text)
+    low, high = given.low_us - BACK[text], given.high_us - BACK[text]
+    if high <= snapshots[0].at_ns // 1000:
+        raise SnapshotError(
+            f"there are no snapshots of {text} at that time",
+            next_step=f"the first is of {iso(snapshots[0].at_ns // 1000)}; name another stretch",
+        )
+    return around(snapshots, low, high)
+
+
+def around(snapshots: list[Snapshot], low_us: int, high_us: int) -> Stretch:
+    """Return a stretch between two instants, within what the snapshots cover."""
+    chain = within(snapshots, low_us, high_us)
+    ends = chain[0].at_ns // 1000, chain[-1].at_ns // 1000
+    return Stretch(min(max(low_us, ends[0]), ends[1] - 1), max(min(high_us, ends[1]), ends[0] + 1), chain)
+
+
+def iso(at_us: float) -> str:
+    """Return an instant in the form that addresses and commands take: `2026-11-21T10:12:00`, UTC."""
+    return datetime.fromtimestamp(at_us / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def moment_us(text: str) -> int | None:
+    """Return an instant of an address in microseconds since 1970 (UTC unless it has a zone), or None."""
+    try:
+        at = datetime.fromisoformat(text)
+        return round((at.replace(tzinfo=UTC) if at.tzinfo is None else at).timestamp() * 1e6)
+    except (ValueError, OverflowError):
+        return None

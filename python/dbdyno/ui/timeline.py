@@ -1,0 +1,87 @@
+"""The chart of active sessions with its controls: which window it shows, and the stretch that is chosen in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.base.json_types import JsonObject
+from dbdyno.ui.kept import Kept
+from dbdyno.ui.places import Server
+from dbdyno.ui.stretch import LASTING, Stretch, iso
+from dbdyno.ui.view import address
+
+_WHOLE = re.compile(r'viewBox="0 0 ([\d.]+) ')
+_LEFT = re.compile(r"translate\(([\d.]+),")
+_DRAWN: Kept[dict[str, str] | None] = Kept(64)
+FACTOR = 2
+"""How much shorter or longer a window gets by one step of zooming."""
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """A window of a server's time, the stretch chosen in it, and the data of its chart."""
+
+    server: Server
+    window: Stretch
+    stretch: Stretch | None
+    drawn: Mapping[str, Any] | None
+
+
+def timeline(given: Timeline, named: Mapping[str, str], path: str = "/server") -> JsonObject:
+    """Return what the template of the chart shows; `named` are the other values of the address, `path` is its page."""
+    window = given.window
+    low, high = window.low_us, window.high_us
+    width = high - low
+    shown = given.stretch or window
+    moves = {
+        "Earlier": (low - width // 2, high - width // 2),
+        "Later": (low + width // 2, high + width // 2),
+        "Zoom in": (shown.low_us, shown.high_us) if given.stretch else (low + width // 4, high - width // 4),
+        "Zoom out": (low - width // FACTOR, high + width // FACTOR),
+    }
+    lasting = [(name, address(path, **named, window=name)) for name in LASTING]
+    return {
+        "low_us": low,
+        "high_us": high,
+        "stretch": [given.stretch.low_us, given.stretch.high_us] if given.stretch else [],
+        "words": f"{iso(shown.low_us).replace('T', ' ')} to {iso(shown.high_us).replace('T', ' ')} UTC",
+        "lasting": lasting,
+        "moves": [
+            (words, address(path, **named, window=f"{iso(a)}..{iso(b)}"))
+            for words, (a, b) in moves.items()
+            if b - a >= 2e6
+        ],
+        "pictures": _pictures(given),
+    }
+
+
+def _pictures(given: Timeline) -> list[JsonObject]:
+    """Return the chart for a wide window and for a phone, each with where its plot lies."""
+    if given.drawn is None:
+        return []
+    drawn = given.drawn
+    name = f"{given.server.store.folder} {given.server.target} {given.window.numbers} {hash(str(drawn['classes']))}"
+    found = _DRAWN.get(name, len(given.window.chain), lambda: _draw(drawn))
+    return [_placed(look, found[look], given.drawn) for look in ("wide", "narrow")] if found else []
+
+
+def _draw(drawn: Mapping[str, Any]) -> dict[str, str] | None:
+    from dbdyno.report import figures
+
+    return figures.drawn("session_history", drawn)
+
+
+def _placed(look: str, svg: str, drawn: Mapping[str, Any]) -> JsonObject:
+    """Return a chart with the position of its plot: left edge and width as parts of the whole, and the times there."""
+    from markupsafe import Markup
+
+    from dbdyno.report.figures import NARROW, WIDE
+
+    whole, edge = _WHOLE.search(svg), _LEFT.search(svg)
+    total, left = float(whole[1]) if whole else 1.0, float(edge[1]) if edge else 0.0
+    plot = (WIDE if look == "wide" else NARROW).plot
+    place = {"left": left / total, "width": plot / total, "from_us": drawn["from_us"], "to_us": drawn["to_us"]}
+    return {"look": look, "svg": Markup(svg), **place}  # noqa: S704 - our own drawing, through the allow list

@@ -1,0 +1,46 @@
+"""Folders that the tests of the pages share: a planted quarter of an hour, a hostile one, runs on a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from laboratory import FIRST_S, HOSTILE, MINUTES, PLAN
+from planted_day import Day
+
+from command_line import dbdyno
+
+if TYPE_CHECKING:
+    from asking import Browser
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs and snapshots of one laboratory."""
+    made = tmp_path_factory.mktemp("laboratory")
+    Day(made / "snaps").make(FIRST_S, FIRST_S + MINUTES * 60)
+    (made / "plan.toml").write_text(PLAN)
+    for seed in (1, 2):
+        done = dbdyno("run", made / "plan.toml", "--seed", seed, "--out", made / "runs")
+        assert done.returncode in (0, 1), done.stderr
+    return made
+
+
+@pytest.fixture(scope="session")
+def browser_of(folder: Path) -> Browser:
+    """A browser on it, without a socket."""
+    from asking import Browser
+
+    return Browser(folder / "runs", folder / "snaps")
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A laboratory in which every name and text that a stranger can choose is hostile."""
+    made = tmp_path_factory.mktemp("hostile")
+    Day(made / "snaps", words=HOSTILE).make(FIRST_S + 13 * 60, FIRST_S + 18 * 60)
+    from asking import Browser
+
+    yield Browser(made / "runs", made / "snaps")
