@@ -14,6 +14,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "bench": {"evidence", "cells", "flow", "model"},
     "trace": {"evidence"},
     "model": {"evidence"},
+    "device": {"evidence", "model"},
     "move": {"evidence", "bench"},
     "wide": {"evidence", "bench", "move"},
     "flow": {"evidence"},

@@ -27,6 +27,8 @@ STARTERS = {
     "bench/postgres/binaries.py",
     "bench/clients/process.py",
     "bench/guardian.py",
+    "device/mounts.py",
+    "device/server.py",
     "bench/programs/bench.py",
     "move/database/programs.py",
     "rehearse/new_server.py",
