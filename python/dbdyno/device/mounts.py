@@ -75,7 +75,7 @@ def check_folders(folder: Path, back: Path) -> None:
     Raises:
         DeviceError: a folder is missing, not empty, mounted already, or inside the other.
     """
-    if any(mount.folder == folder.absolute().parent.resolve() / folder.name for mount in mounted_folders()):
+    if is_mounted(folder):
         raise DeviceError(
             "is mounted on a device already", where=str(folder), next_step=f"dbdyno device unmount {folder}"
         )
@@ -188,13 +188,42 @@ def unmount(folder: Path) -> int | None:
     Raises:
         DeviceError: the folder is not mounted on a device, or a program still uses it.
     """
-    # A dead mount cannot be looked at: links are followed in what leads to it.
-    path = folder.absolute().parent.resolve() / folder.name
-    if not any(mount.folder == path for mount in mounted_folders()):
+    path = _resolved(folder)
+    if not is_mounted(path):
         raise DeviceError("is not mounted on a device", where=str(folder), next_step="dbdyno device list --mounted")
     process = _process(path)
+    _run_unmount(path, at_once=process is None)
+    deadline = time.monotonic() + UNMOUNT_S
+    while process is not None and Path(f"/proc/{process}").exists() and time.monotonic() < deadline:
+        if process == os.getpid() or _is_zombie(process):
+            break
+        time.sleep(0.01)
+    return process
+
+
+def is_mounted(folder: Path) -> bool:
+    """Return True if a folder is mounted on a device, whether or not its process lives."""
+    path = _resolved(folder)
+    return any(mount.folder == path for mount in mounted_folders())
+
+
+def detach(folder: Path) -> None:
+    """Unmount a folder also while programs use it; they get errors.
+
+    Raises:
+        DeviceError: the system refuses.
+    """
+    _run_unmount(_resolved(folder), at_once=True)
+
+
+def _resolved(folder: Path) -> Path:
+    """Return the path with links followed in what leads to it: a dead mount itself cannot be looked at."""
+    return folder.absolute().parent.resolve() / folder.name
+
+
+def _run_unmount(folder: Path, *, at_once: bool) -> None:
     done = subprocess.run(
-        _unmount_command(path, lazy=process is None),
+        _unmount_command(folder, lazy=at_once),
         env=child_environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -207,12 +236,6 @@ def unmount(folder: Path) -> int | None:
             where=str(folder),
             next_step=f"end what uses it: fuser -vm {folder}",
         )
-    deadline = time.monotonic() + UNMOUNT_S
-    while process is not None and Path(f"/proc/{process}").exists() and time.monotonic() < deadline:
-        if process == os.getpid() or _is_zombie(process):
-            break
-        time.sleep(0.01)
-    return process
 
 
 def _is_zombie(process: int) -> bool:
