@@ -223,7 +223,8 @@ impl Mount {
 
     /// Takes the folder out of the tree, and waits a little for those that only look at it.
     fn detach(&self, at_once: bool) -> Result<(), DeviceError> {
-        let flags = if at_once { MntFlags::MNT_DETACH } else { MntFlags::empty() };
+        // By force: what programs still have open answers errors, else they would wait for this process for ever.
+        let flags = if at_once { MntFlags::MNT_DETACH | MntFlags::MNT_FORCE } else { MntFlags::empty() };
         let begin = Instant::now();
         loop {
             match nix::mount::umount2(&self.folder, flags) {

@@ -8,6 +8,7 @@ load is one session, the same seed cuts at the same change; several sessions mee
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import tempfile
 import time
@@ -24,9 +25,6 @@ from dbdyno.cuts.plan import CutPlan
 from dbdyno.device.faults import fault_rule
 from dbdyno.device.mounts import check_machine, open_mount
 from dbdyno.device.undo import MountUndo
-
-RECOVERY_CHANGES = (1, 60)
-"""Range of the changes before the power goes in a recovery."""
 
 
 class Campaign:
@@ -72,7 +70,7 @@ class Campaign:
         mount.arm(after)
         seen = self._engine.load(ledger, mount.is_off)
         report = self._lose(seeds[0])
-        interrupted = again and self._interrupt(dice.randint(*RECOVERY_CHANGES), seeds[1])
+        interrupted = again and self._interrupt(dice.randint(1, self._engine.recovery_changes_most), seeds[1])
         content, recovery_s = self._recover()
         judgement = judge(ledger, content)
         lost = [one for one in judgement.lost if one in before]
@@ -171,7 +169,7 @@ def run_campaign(
         TargetError: the engine cannot be created.
     """
     check_machine()
-    with tempfile.TemporaryDirectory(prefix="dbdyno-cuts-") as work, Guardian() as guardian:
+    with tempfile.TemporaryDirectory(prefix=f"dbdyno-cuts-{os.getpid()}-") as work, Guardian() as guardian:
         campaign = Campaign(plan, seed, _engine(plan, Path(work), guardian), guardian)
         each = plan.cuts_of_a_database
         number = 1 if only is None else (only - 1) // each * each + 1

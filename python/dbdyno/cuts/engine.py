@@ -22,6 +22,8 @@ class CutEngine(Protocol):
     changes_least: int
     changes_most: int
     """Range of the changes of files before the power goes."""
+    recovery_changes_most: int
+    """The same in a recovery, from 1."""
 
     def create(self) -> None:
         """Make an empty database in `back`, synced and whole."""

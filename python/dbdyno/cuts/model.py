@@ -46,6 +46,7 @@ class CampaignModel(TypedDict):
     cuts: list[CutRow]
     sums: dict[str, float]
     failed: list[int]
+    headline: str
     faults: list[FaultRow]
 
 
@@ -74,6 +75,7 @@ def campaign_model(plan: CutPlan, seed: int, rows: list[CutRow], faults: list[Fa
         "pages_lost": sum(row["pages_lost"] for row in rows),
         "pages_torn": sum(row["pages_torn"] for row in rows),
     }
+    failed = [row["cut"] for row in rows if not is_survived(row)]
     return {
         "schema": SCHEMA,
         "kind": "cuts",
@@ -82,7 +84,8 @@ def campaign_model(plan: CutPlan, seed: int, rows: list[CutRow], faults: list[Fa
         "seed": seed,
         "cuts": rows,
         "sums": sums,
-        "failed": [row["cut"] for row in rows if not is_survived(row)],
+        "failed": failed,
+        "headline": conclusion(sums, failed),
         "faults": faults,
     }
 
@@ -93,11 +96,10 @@ def _commits(rows: list[CutRow], each: int) -> int:
     return sum(last.values())
 
 
-def conclusion(model: CampaignModel) -> str:
+def conclusion(sums: dict[str, float], failed: list[int]) -> str:
     """Return what a campaign found, in one sentence."""
-    sums = model["sums"]
     cuts, commits = f"{sums['cuts']:,.0f} power cuts", f"{sums['acknowledged']:,.0f} acknowledged commits"
-    if not model["failed"]:
+    if not failed:
         return f"{cuts}, {commits}: every one is there, none twice, nothing is damaged"
     words = {
         "lost": "acknowledged commits lost",
@@ -108,4 +110,4 @@ def conclusion(model: CampaignModel) -> str:
         "ghosts": "rows that nobody wrote",
     }
     found = [f"{sums[key]:,.0f} {text}" for key, text in words.items() if sums[key]]
-    return f"{cuts}, {commits}: {len(model['failed'])} cuts not survived: {', '.join(found)}"
+    return f"{cuts}, {commits}: {len(failed)} cuts not survived: {', '.join(found)}"

@@ -37,7 +37,7 @@ KILL_S = 10.0
 class PostgresCuts:
     """An embedded PostgreSQL as a `CutEngine`."""
 
-    changes_least, changes_most = 20, 3000
+    changes_least, changes_most, recovery_changes_most = 20, 3000, 100
 
     def __init__(self, plan: CutPlan, guardian: Guardian) -> None:
         self._plan = plan
@@ -103,14 +103,15 @@ class PostgresCuts:
 
         with (
             contextlib.suppress(psycopg.Error),
-            psycopg.connect(**self._server.conninfo(), autocommit=True, prepare_threshold=1) as connection,  # type: ignore[arg-type]
+            contextlib.closing(psycopg.connect(**self._server.conninfo(), autocommit=True)) as connection,  # type: ignore[arg-type]
         ):
             for done in itertools.count(1):
                 number = next(numbers)
                 ledger.try_one(number)
-                with connection.transaction():
-                    connection.execute("insert into rows values (%s, %s, %s)", (number, session, payload_of(number)))
-                    connection.execute("update counts set n = n + 1 where session = %s", (session,))
+                connection.execute("begin")
+                connection.execute("insert into rows values (%s, %s, %s)", (number, session, payload_of(number)))
+                connection.execute("update counts set n = n + 1 where session = %s", (session,))
+                connection.execute("commit")
                 if is_off():
                     return
                 ledger.acknowledge(number)

@@ -19,12 +19,14 @@ from dbdyno.cuts.plan import CutPlan
 from dbdyno.cuts.sqlite_load import TABLES, opened
 
 FILE = "cuts.db"
+CONTENT_S = 60
+"""Seconds that reading the database may take."""
 
 
 class SqliteCuts:
     """A SQLite database as a `CutEngine`."""
 
-    changes_least, changes_most = 5, 400
+    changes_least, changes_most, recovery_changes_most = 5, 400, 6
 
     def __init__(self, plan: CutPlan, work: Path) -> None:
         self._pragmas = plan.settings
@@ -66,22 +68,18 @@ class SqliteCuts:
 
     def content(self) -> Content:
         """Return all rows, by the table and not by an index, and what integrity_check says."""
-        path = self.folder / FILE
-        if not path.exists():
+        if not (self.back / FILE).exists():
             return Content(corrupt="the database file is gone")
-        try:
-            connection = opened(str(path), self._pragmas)
-            try:
-                problems = [row[0] for row in connection.execute("pragma integrity_check(3)") if row[0] != "ok"]
-                rows = connection.execute("select number, session, payload from rows not indexed").fetchall()
-                counts = dict(connection.execute("select session, n from counts").fetchall())
-            finally:
-                connection.close()
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            if "disk I/O error" in str(error):
-                raise BrokenEngineError(str(error)) from error
-            return Content(corrupt=str(error))
-        return Content([(row[0], row[2]) for row in rows], counts, [row[1] for row in rows], "; ".join(problems))
+        command = python_command("dbdyno.cuts.sqlite_content", str(self.folder / FILE), json.dumps(self._pragmas))
+        done = subprocess.run(
+            command, env=python_environment(), capture_output=True, text=True, check=False, timeout=CONTENT_S
+        )
+        if done.returncode != 0:
+            raise BrokenEngineError(done.stderr.strip().rpartition("\n")[2])
+        found = json.loads(done.stdout)
+        counts = {int(session): count for session, count in found["counts"]}
+        rows = [(number, payload) for number, _, payload in found["rows"]]
+        return Content(rows, counts, [session for _, session, _ in found["rows"]], found["corrupt"])
 
     def kill(self) -> None:
         """End the load; nothing else is running."""

@@ -143,8 +143,8 @@ def mounted_folders(table: Path = Path("/proc/self/mountinfo")) -> list[MountedF
     except OSError:
         return []
     parts = [line.partition(" - ") for line in lines]
-    found = [Path(_plain(place.split()[4])) for place, _, kind in parts if kind.split()[:2] in OURS]
-    return [MountedFolder(folder) for folder in found]
+    found = [place.split() for place, _, kind in parts if kind.split()[:2] in OURS]
+    return [MountedFolder(Path(_plain(words[4]))) for words in found]
 
 
 def _plain(text: str) -> str:
@@ -192,7 +192,10 @@ def unmount(folder: Path) -> int | None:
     if not is_mounted(path):
         raise DeviceError("is not mounted on a device", where=str(folder), next_step="dbdyno device list --mounted")
     process = _process(path)
-    _run_unmount(path, at_once=process is None)
+    if process is None:
+        detach(path)
+    else:
+        _run_unmount(path, at_once=False)
     deadline = time.monotonic() + UNMOUNT_S
     while process is not None and Path(f"/proc/{process}").exists() and time.monotonic() < deadline:
         if process == os.getpid() or _is_zombie(process):
@@ -249,4 +252,5 @@ def _unmount_command(folder: Path, *, lazy: bool) -> list[str]:
     if os.geteuid() != 0 and helper is not None:
         return [str(helper), "-uz" if lazy else "-u", "--", str(folder)]
     program = find_program("umount") or Path("/bin/umount")
-    return [str(program), *(["-l"] if lazy else []), "--", str(folder)]
+    # By force: a program that waits for a dead process would wait for ever.
+    return [str(program), *(["-f", "-l"] if lazy else []), "--", str(folder)]
