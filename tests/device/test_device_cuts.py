@@ -10,10 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import dbdyno
 from device_mounts import require_fuse
-from skipped import skip_for
 
+from command_line import dbdyno
 from dbdyno.base.errors import DeviceError, TargetError
 from dbdyno.base.processes import python_command, python_environment
 from dbdyno.bench.postgres.binaries import find_binaries
@@ -22,6 +21,7 @@ from dbdyno.cuts.ledger import Content, Ledger, judge, payload_of
 from dbdyno.cuts.model import campaign_model
 from dbdyno.cuts.plan import BUILT_IN, checked, plan_of
 from dbdyno.report.html import render_html
+from skipped import skip_for
 
 
 def campaign(name: str, cuts: int, seed: int = 7) -> Campaign:

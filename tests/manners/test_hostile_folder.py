@@ -27,6 +27,7 @@ STARTERS = {
     "bench/postgres/binaries.py",
     "bench/clients/process.py",
     "bench/guardian.py",
+    "cuts/sqlite.py",
     "device/mounts.py",
     "device/server.py",
     "bench/programs/bench.py",

@@ -52,7 +52,7 @@ class CampaignModel(TypedDict):
 
 def is_survived(row: CutRow) -> bool:
     """Return True if nothing is wrong after a cut."""
-    return not any(row[key] for key in ("lost", "doubled", "ghosts", "damaged", "halves", "corrupt"))  # type: ignore[literal-required]
+    return not any(row[key] for key in ("lost", "doubled", "ghosts", "damaged", "halves", "corrupt"))
 
 
 def campaign_model(plan: CutPlan, seed: int, rows: list[CutRow], faults: list[FaultRow]) -> CampaignModel:

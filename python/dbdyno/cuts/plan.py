@@ -1,8 +1,6 @@
 """Plans of power cuts: an engine, its settings, its load and the device below.
 
-title = "PostgreSQL with a log that is not synced"
-engine = "postgres"
-sessions = 4
+title = "PostgreSQL with a log that is not synced" engine = "postgres" sessions = 4
 [settings]
 fsync = "off"
 """

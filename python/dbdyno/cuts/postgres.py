@@ -14,6 +14,7 @@ from pathlib import Path
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.bench.postgres.setting_values import SettingValue
 from dbdyno.bench.undo import server_processes
 from dbdyno.cuts.engine import BrokenEngineError, wait_for_cut
 from dbdyno.cuts.ledger import Content, Ledger, payload_of
@@ -26,12 +27,35 @@ create table counts (session int primary key, n bigint not null);
 """
 CHECKPOINT_EVERY = 25
 """Commits of the first session between two checkpoints: pages are written where recovery begins."""
-SETTINGS = {"shared_buffers": "16MB", "max_connections": 80, "checkpoint_timeout": "30s", "max_wal_size": "64MB"}
+SETTINGS: dict[str, SettingValue] = {
+    "shared_buffers": "16MB",
+    "max_connections": 80,
+    "checkpoint_timeout": "30s",
+    "max_wal_size": "64MB",
+}
 AMCHECK = """
 select c.relname, bt_index_check(c.oid, true) from pg_index i join pg_class c on c.oid = i.indexrelid
 where c.relname in ('rows_pkey', 'rows_payload', 'counts_pkey')
 """
 KILL_S = 10.0
+
+
+class _MountedPostgres(EmbeddedPostgres):
+    """An embedded server that is asked for its state in the folder below the mounted one.
+
+    This process serves the mounted folder: if it waited for the folder when it is killed, nobody would answer.
+    """
+
+    back = Path()
+
+    def _ready(self) -> bool:
+        if self.back == Path():
+            return super()._ready()
+        try:
+            lines = (self.back / "postmaster.pid").read_text().splitlines()
+        except OSError:
+            return False
+        return len(lines) > 7 and lines[0] == str(self.pid) and lines[7].strip() == "ready"
 
 
 class PostgresCuts:
@@ -42,12 +66,12 @@ class PostgresCuts:
     def __init__(self, plan: CutPlan, guardian: Guardian) -> None:
         self._plan = plan
         self._guardian = guardian
-        self._engine: EmbeddedPostgres | None = None
+        self._engine: _MountedPostgres | None = None
         self._has_amcheck = False
         self.folder = self.back = Path()
 
     @property
-    def _server(self) -> EmbeddedPostgres:
+    def _server(self) -> _MountedPostgres:
         assert self._engine is not None
         return self._engine
 
@@ -56,8 +80,8 @@ class PostgresCuts:
         import psycopg
 
         self.close()
-        settings = {**SETTINGS, **self._plan.settings}
-        self._engine = EmbeddedPostgres(None, settings, guardian=self._guardian, initdb=["--data-checksums"])
+        settings: dict[str, SettingValue] = {**SETTINGS, **self._plan.settings}
+        self._engine = _MountedPostgres(None, settings, guardian=self._guardian, initdb=["--data-checksums"])
         self._engine.start()
         with psycopg.connect(**self._engine.conninfo(), autocommit=True) as connection:  # type: ignore[arg-type]
             connection.execute(TABLES)
@@ -70,6 +94,7 @@ class PostgresCuts:
         self.folder = self._engine.data_dir
         self.back = self.folder.with_name("back")
         self.folder.rename(self.back)
+        self._engine.back = self.back
         owner = self.back.stat()
         self.folder.mkdir(mode=0o700)
         os.chown(self.folder, owner.st_uid, owner.st_gid)
@@ -128,7 +153,7 @@ class PostgresCuts:
                 connection.execute("set enable_indexonlyscan = off")
                 connection.execute("set enable_bitmapscan = off")
                 rows = connection.execute("select number, session, payload from rows").fetchall()
-                counts = dict(connection.execute("select session, n from counts").fetchall())
+                counts: dict[int, int] = dict(connection.execute("select session, n from counts").fetchall())
                 if self._has_amcheck:
                     connection.execute(AMCHECK)
         except psycopg.OperationalError as error:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cuts.sqlite_load import opened
 
 
-def content(path: str, pragmas: dict[str, str]) -> dict[str, Any]:
+def content(path: str, pragmas: dict[str, str]) -> JsonObject:
     """Return the rows, the counts, and what is corrupt.
 
     Raises:

@@ -13,10 +13,10 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import Any
 
 from dbdyno.base.device_types import DeviceSpec, DeviceStatus
 from dbdyno.base.errors import DeviceError, Error, ModelError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.base.processes import python_command, python_environment
 from dbdyno.device.mounts import check_folders, check_machine, open_mount
 
@@ -50,7 +50,7 @@ def start_server(spec: DeviceSpec) -> DeviceStatus:
         process.stdin.write(json.dumps(spec).encode())
         process.stdin.close()
         answer = process.stdout.readline()
-    reply: dict[str, Any] = json.loads(answer) if answer else {"message": "the process of the mount ended at once"}
+    reply: JsonObject = json.loads(answer) if answer else {"message": "the process of the mount ended at once"}
     if "message" not in reply:
         _STARTED.append(process)
         status: DeviceStatus = reply["status"]
@@ -79,7 +79,7 @@ def main() -> int:
     return 0
 
 
-def _say(reply: dict[str, Any]) -> None:
+def _say(reply: JsonObject) -> None:
     sys.stdout.write(json.dumps(reply) + "\n")
     sys.stdout.close()
 
