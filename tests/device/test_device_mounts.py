@@ -98,6 +98,9 @@ def test_a_killed_mount_says_so_and_can_be_removed(tmp_path: Path):
         _wait_for_the_end(state["process"])
         with pytest.raises(DeviceError, match="is dead"):
             status(folder)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("dbdyno.bench.doctor.examine_named", lambda dsn: [])
+            assert f"dead mount: {folder}" in dbdyno("doctor").stderr
         assert unmount(folder) is None
     _nothing_is_left(folder)
 
