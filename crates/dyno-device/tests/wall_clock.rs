@@ -145,8 +145,8 @@ fn assert_same(name: &str, found: &[u64], wanted: &[u64]) {
 #[ignore = "needs an idle machine"]
 fn latencies_in_wall_clock_time_are_those_of_virtual_time() {
     for (name, depth, count) in [
-        ("disk-15000", 1, 800),
-        ("disk-15000", 32, 60),
+        ("disk-15000", 1, 8_000),
+        ("disk-15000", 32, 400),
         ("gp3", 1, 4_000),
         ("gp3", 32, 200),
         ("io2", 1, 6_000),
