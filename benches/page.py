@@ -38,6 +38,7 @@ BENCHES = {
     "cells": "Storage cells",
     "probe": "The redo probe against fio",
     "model": "The model",
+    "device": "Mounted devices",
     "move": "Moving a table",
     "move_database": "Moving a database",
     "wide": "Wide tables",

@@ -11,9 +11,11 @@ from pathlib import Path
 MAY_IMPORT: dict[str, set[str]] = {
     "evidence": set(),
     "stats": set(),
-    "bench": {"evidence", "cells", "flow", "model"},
+    "bench": {"evidence", "cells", "device", "flow", "model"},
     "trace": {"evidence"},
     "model": {"evidence"},
+    "device": {"model"},
+    "cuts": {"bench", "device"},
     "move": {"evidence", "bench"},
     "wide": {"evidence", "bench", "move"},
     "flow": {"evidence"},

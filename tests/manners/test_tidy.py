@@ -31,7 +31,9 @@ CRATES = {
     "dyno-trace": {"dyno-cpu", "dyno-evidence", "dyno-stats"},
     "dyno-entry": {"dyno-evidence", "dyno-trace"},
     "dyno-model": {"dyno-evidence", "dyno-stats"},
+    "dyno-device": {"dyno-model", "dyno-stats"},
     "dyno-python": {
+        "dyno-device",
         "dyno-evidence",
         "dyno-script",
         "dyno-stats",

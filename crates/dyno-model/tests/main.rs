@@ -23,3 +23,4 @@ mod runs;
 mod samplers;
 mod sessions;
 mod swarm;
+mod volumes;

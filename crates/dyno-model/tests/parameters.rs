@@ -13,6 +13,7 @@ use dyno_model::device::disk::DiskParameters;
 use dyno_model::device::empirical::{EmpiricalParameters, Regime};
 use dyno_model::device::flash::FlashParameters;
 use dyno_model::device::lun::ChannelParameters;
+use dyno_model::device::volume::VolumeParameters;
 use dyno_model::kernel::sample::Times;
 use dyno_model::workload::{CommitLoop, KeyLookup, ScanJobs, SortLoad, UpdateLoop};
 use serde::Serialize;
@@ -52,6 +53,7 @@ fn every_parameter_has_a_meaning_and_a_source() {
     check(&GroupParameters::default(), GroupParameters::TABLE);
     let times = Times::Constant { us: 1.0 };
     let regimes = vec![Regime { read: times.clone(), write: times, stay_ms: 0.0 }];
+    check(&VolumeParameters::default(), VolumeParameters::TABLE);
     let empirical = EmpiricalParameters { capacity_gb: 1.0, servers: 1, regimes };
     check(&empirical, EmpiricalParameters::TABLE);
 }

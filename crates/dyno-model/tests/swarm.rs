@@ -17,6 +17,7 @@ use dyno_model::device::disk::{Disk, DiskParameters, Scheduler};
 use dyno_model::device::flash::{Flash, FlashParameters, PartialPages, Start};
 use dyno_model::device::ftl::Collector;
 use dyno_model::device::lun::{ChannelParameters, HbaChannel, Lun};
+use dyno_model::device::volume::{Volume, VolumeParameters};
 use dyno_model::device::{Device, Request, start};
 use dyno_model::kernel::{Simulation, Stream};
 use dyno_model::workload::{CommitLoop, KeyLookup, Limit, ScanJobs, SortLoad, Stop, UpdateLoop, Workload};
@@ -39,12 +40,13 @@ impl Bench<'_> {
     fn device(&mut self, depth: u32) -> Rc<dyn Device> {
         self.names += 1;
         let name = format!("device {}", self.names);
-        match self.dice.below(if depth == 0 { 2 } else { 7 }) {
+        match self.dice.below(if depth == 0 { 3 } else { 8 }) {
             0 => self.disk(&name),
             1 => self.flash(&name),
-            2 => self.cache(&name, depth),
-            3 => self.rack(),
-            4 => {
+            2 => self.volume(&name),
+            3 => self.cache(&name, depth),
+            4 => self.rack(),
+            5 => {
                 let limit = self.pick(&[1, 2, 8]);
                 let below = self.device(depth - 1);
                 let channel = self.dice.chance(0.5).then(|| {
@@ -56,7 +58,7 @@ impl Bench<'_> {
             kind => {
                 let count = 1 + self.dice.below(3);
                 let members = (0..count).map(|_| self.device(depth - 1)).collect();
-                if kind == 5 {
+                if kind == 6 {
                     Array::mirror(&name, members)
                 } else {
                     let stripe_bytes = self.pick(&[512, 8_192, 1 << 20]);
@@ -64,6 +66,18 @@ impl Bench<'_> {
                 }
             }
         }
+    }
+
+    fn volume(&mut self, name: &str) -> Rc<dyn Device> {
+        let parameters = VolumeParameters {
+            capacity_gb: 1.0,
+            iops: self.pick(&[100.0, 3_000.0]),
+            burst_iops: 5_000.0,
+            credit_ios: self.pick(&[0.0, 50.0]),
+            queue_depth: self.pick(&[1, 128]),
+            ..VolumeParameters::default()
+        };
+        Volume::new(self.simulation, name, parameters)
     }
 
     /// A group of a rack, for any purpose. A rack has no place above other devices.

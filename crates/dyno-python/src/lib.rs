@@ -7,6 +7,7 @@
 #![allow(clippy::doc_markdown, clippy::needless_pass_by_value)]
 
 mod catalogue;
+mod device;
 mod errors;
 mod evidence;
 mod flash;
@@ -30,6 +31,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use crate::catalogue::{wait_class, wait_classes, wait_events};
+    #[pymodule_export]
+    use crate::device::{DeviceMount, device_alone_ns, device_texts};
     #[pymodule_export]
     use crate::evidence::{write_calls, write_metrics, write_waits};
     #[pymodule_export]

@@ -14,7 +14,7 @@ use crate::errors::raise;
 use crate::values::{from_python, to_python};
 
 /// Returns the error as a `dbdyno.base.errors.ModelError`.
-fn refused(py: Python<'_>, error: &MachineError) -> PyErr {
+pub(crate) fn refused(py: Python<'_>, error: &MachineError) -> PyErr {
     let made = || -> PyResult<Bound<'_, PyAny>> {
         let named = PyDict::new(py);
         if !error.place.is_empty() {

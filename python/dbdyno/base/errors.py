@@ -42,6 +42,10 @@ class ModelError(Error):
     """A machine, workload or run of the model that is not valid."""
 
 
+class DeviceError(Error):
+    """A device that cannot be mounted, asked or unmounted, or a campaign of power cuts that cannot go on."""
+
+
 class EvidenceError(Error):
     """A run folder, or a part of one, that cannot be read or written."""
 

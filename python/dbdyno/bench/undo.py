@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dbdyno.bench.marked_processes import MarkUndo
     from dbdyno.bench.postgres.session import Session
     from dbdyno.cells.iorm_switch import PlanUndo
+    from dbdyno.device.undo import MountUndo
 
 FORCED_S = 30.0
 """Seconds that a killed server may take to disappear: its memory is freed and its last write ends."""
@@ -212,7 +213,7 @@ class FolderUndo:
         return [f"{self.label}: {self.folder} could not be removed"] if Path(self.folder).exists() else []
 
 
-Undo: TypeAlias = "SqlUndo | MariaUndo | ServerUndo | FolderUndo | MarkUndo | PlanUndo"
+Undo: TypeAlias = "SqlUndo | MariaUndo | ServerUndo | FolderUndo | MarkUndo | MountUndo | PlanUndo"
 
 
 def to_wire(undo: Undo) -> JsonObject:
@@ -232,6 +233,10 @@ def from_wire(wire: dict[str, object]) -> Undo:
         from dbdyno.cells.iorm_switch import PlanUndo
 
         kinds["PlanUndo"] = PlanUndo
+    if wire["type"] == "MountUndo":
+        from dbdyno.device.undo import MountUndo
+
+        kinds["MountUndo"] = MountUndo
     if wire["type"] == "MarkUndo":
         from dbdyno.bench.marked_processes import MarkUndo
 

@@ -22,6 +22,7 @@ def command(target: str | None, form: str | None, output: Path | None) -> None:
     from dbdyno.base.errors import TargetError
     from dbdyno.bench.doctor import examine_named
 
+    _show_dead_mounts()
     try:
         checks = [asdict(check) for check in examine_named(target)]
     except TargetError:
@@ -40,6 +41,15 @@ def _show_unrestored() -> None:
 
     for record in all_records().values():
         click.echo(f"not restored: {describe(record)}", err=True)
+
+
+def _show_dead_mounts() -> None:
+    """Print the mounted devices that nobody serves any longer: what uses them gets errors."""
+    from dbdyno.device.mounts import mounted_folders
+
+    for mount in mounted_folders():
+        if mount.process() is None:
+            click.echo(f"dead mount: {mount.folder}: dbdyno device unmount {mount.folder}", err=True)
 
 
 def _page(checks: list[TableRow]) -> str:

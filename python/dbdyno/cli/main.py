@@ -24,6 +24,7 @@ COMMANDS = {
     "cells": ("dbdyno.cli.cells", "Storage cells over SSH, all at once."),
     "client": ("dbdyno.cli.client", "External clients: which there are, and whether one keeps to the protocol."),
     "compare": ("dbdyno.cli.compare", "Analyse a run again, or compare two runs, traces, periods or recordings."),
+    "device": ("dbdyno.cli.device", "Folders on modelled devices under real programs; power cuts."),
     "doctor": ("dbdyno.cli.doctor", "Check server, role and machine."),
     "flow": ("dbdyno.cli.flow", "Data flows: the plan as written and as executed, side by side."),
     "help": ("dbdyno.cli.help", "Topics: targets, times, output, exit codes, files, verdicts."),

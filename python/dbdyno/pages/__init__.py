@@ -24,6 +24,7 @@ BUILDERS = {
     "move": "move",
     "advice": "advice",
     "rehearsal": "rehearsal",
+    "cuts": "cuts",
 }
 """Module that builds each kind of page; all other kinds are runs."""
 

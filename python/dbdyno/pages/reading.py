@@ -41,6 +41,7 @@ KINDS = (
     "cells",
     "advice",
     "rehearsal",
+    "cuts",
 )
 
 

@@ -14,6 +14,7 @@
 //!        |
 //!   disk       arm, rotation, transfer          flash      dies, pages, erase blocks, collector
 //!   empirical  measured quantiles, without a mechanism
+//!   volume     published rates of a cloud: token buckets, then a network
 //! ```
 //!
 //! All of them are [`Device`]s, so that they stack in any order. A request is submitted with an [`Observer`] to notify;
@@ -38,6 +39,7 @@ mod parameter;
 pub mod partition;
 pub mod regimes;
 pub mod slab;
+pub mod volume;
 
 use std::cell::Cell;
 use std::future::Future;

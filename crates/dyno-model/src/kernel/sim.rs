@@ -170,6 +170,12 @@ impl Simulation {
         }
     }
 
+    /// Returns the time of the next event [ns]; `None` if nothing is pending.
+    pub fn next_ns(&self) -> Option<u64> {
+        let inner = &*self.0.0;
+        if inner.ready.borrow().is_empty() { inner.calendar.borrow_mut().first_ns() } else { Some(self.now_ns()) }
+    }
+
     fn step(&self, limit_ns: u64) -> Step {
         let inner = &*self.0.0;
         let now = inner.now_ns.get();

@@ -19,6 +19,7 @@ use crate::device::empirical::Empirical;
 use crate::device::flash::Flash;
 use crate::device::lun::{HbaChannel, Lun};
 use crate::device::partition::Partition;
+use crate::device::volume::Volume;
 use crate::kernel::{Sim, Simulation, StationReport};
 use crate::workload::{Progress, Stop};
 
@@ -98,6 +99,14 @@ impl Machine {
     /// The machine is invalid: the error names the place and what is allowed.
     pub fn try_storage(&self) -> Result<(), MachineError> {
         self.storage(&Simulation::new(0)).map(|_| ())
+    }
+
+    /// Builds the storage in use and returns the device of the data files, without an instance.
+    ///
+    /// # Errors
+    /// The machine is invalid: the error names the place and what is allowed.
+    pub fn data_device(&self, sim: &Sim) -> Result<Rc<dyn Device>, MachineError> {
+        Ok(self.storage(sim)?.storage.data)
     }
 
     fn storage(&self, sim: &Sim) -> Result<Stored, MachineError> {
@@ -258,6 +267,7 @@ impl<'a> Builder<'a> {
                 card
             }
             PartKind::Empirical => Empirical::new(sim, name, machine.section(&prefix)?),
+            PartKind::Volume => Volume::new(sim, name, machine.section(&prefix)?),
             PartKind::Cache => {
                 let cache = Cache::new(sim, name, machine.section(&prefix)?, below()?);
                 let checked = Rc::clone(&cache);

@@ -158,6 +158,7 @@ impl Machine {
             PartKind::Stripe => &["stripe_kb"],
             PartKind::Lun => &["sd_max_throttle"],
             PartKind::Channel => &["queue_limit", "rate_mb_s"],
+            PartKind::Volume => &["capacity_gb", "iops", "throughput_mb_s"],
             PartKind::Mirror | PartKind::Empirical => &[],
         };
         let shown = |key: &&str| {

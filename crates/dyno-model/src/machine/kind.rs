@@ -13,12 +13,22 @@ pub enum PartKind {
     Lun,
     Channel,
     Empirical,
+    Volume,
 }
 
 impl PartKind {
     /// All kinds in the order in which errors list them.
-    pub const ALL: [Self; 8] =
-        [Self::Disk, Self::Flash, Self::Cache, Self::Stripe, Self::Mirror, Self::Lun, Self::Channel, Self::Empirical];
+    pub const ALL: [Self; 9] = [
+        Self::Disk,
+        Self::Flash,
+        Self::Cache,
+        Self::Stripe,
+        Self::Mirror,
+        Self::Lun,
+        Self::Channel,
+        Self::Empirical,
+        Self::Volume,
+    ];
 
     /// Returns the word after `kind =`.
     pub const fn name(self) -> &'static str {
@@ -31,6 +41,7 @@ impl PartKind {
             Self::Lun => "lun",
             Self::Channel => "channel",
             Self::Empirical => "empirical",
+            Self::Volume => "volume",
         }
     }
 

@@ -19,6 +19,7 @@ use crate::device::disk::DiskParameters;
 use crate::device::empirical::EmpiricalParameters;
 use crate::device::flash::FlashParameters;
 use crate::device::lun::ChannelParameters;
+use crate::device::volume::VolumeParameters;
 
 /// Keys at the top level of a machine.
 pub const TOP: [&str; 6] = ["title", "database", "databases", "devices", "cells", "storage"];
@@ -167,6 +168,7 @@ fn part_rows(part: &Part) -> Vec<Row> {
         }
         PartKind::Stripe => schema::rows(&prefix, &StripeParameters::default(), StripeParameters::TABLE, &[]),
         PartKind::Lun => schema::rows(&prefix, &LunParameters::default(), LunParameters::TABLE, &[]),
+        PartKind::Volume => schema::rows(&prefix, &VolumeParameters::default(), VolumeParameters::TABLE, &[]),
         PartKind::Mirror => Vec::new(),
     });
     own
@@ -203,6 +205,7 @@ pub fn check(machine: &Machine) -> Result<(), MachineError> {
             PartKind::Empirical => machine.reads::<EmpiricalParameters>(&prefix)?,
             PartKind::Stripe => machine.reads::<StripeParameters>(&prefix)?,
             PartKind::Lun => machine.reads::<LunParameters>(&prefix)?,
+            PartKind::Volume => machine.reads::<VolumeParameters>(&prefix)?,
             PartKind::Mirror => {}
         }
     }

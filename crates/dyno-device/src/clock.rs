@@ -1,0 +1,336 @@
+//! Modelled device in wall-clock time: requests go in when they arrive, replies come out when the model says.
+//!
+//! ```text
+//!   threads of the mount --> inbox --> one thread: virtual time follows the clock from event to event
+//!   (each hands its reply on)            |  sleeps until shortly before the next event, then spins
+//!                                        '--> reply, and how late it was
+//! ```
+//!
+//! The simulation and its devices are those of `dyno-model`, unchanged. Its clock never passes the wall clock by more
+//! than half the floor: what the way through the kernel costs a request in both directions is taken off by letting
+//! requests arrive half a floor earlier and replies leave half a floor earlier. A request that the device completes
+//! faster than that is late by the difference; lateness is recorded for each.
+//!
+//! A flush is complete when every write that arrived before it is.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::{JoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+use dyno_model::device::{Device, Done, Kind, Observer, Request};
+use dyno_model::kernel::{Sim, Simulation};
+use dyno_stats::histogram::LogHistogram;
+
+use crate::DeviceError;
+use crate::devices::Model;
+
+/// Work that sends the reply of a request.
+pub type Reply = Box<dyn FnOnce() + Send>;
+
+/// The thread spins for this long before an event [ns]: longer than the system takes to wake it.
+const SPIN_NS: u64 = 60_000;
+
+enum Order {
+    Io { arrived_ns: u64, pieces: Vec<Request>, reply: Reply },
+    Flush { arrived_ns: u64, reply: Reply },
+}
+
+impl Order {
+    fn arrived_ns(&self) -> u64 {
+        match self {
+            Self::Io { arrived_ns, .. } | Self::Flush { arrived_ns, .. } => *arrived_ns,
+        }
+    }
+}
+
+/// Times of completed requests.
+#[derive(Clone, Default)]
+pub struct Timing {
+    /// Modelled times of reads [ns].
+    pub read_ns: LogHistogram,
+    /// Modelled times of writes [ns].
+    pub write_ns: LogHistogram,
+    /// Modelled times of flushes [ns].
+    pub flush_ns: LogHistogram,
+    /// How much later than modelled replies left [ns].
+    pub late_ns: LogHistogram,
+}
+
+struct Shared {
+    begin: Instant,
+    inbox: Mutex<Vec<Order>>,
+    stopping: AtomicBool,
+    half_floor_ns: AtomicU64,
+    timing: Mutex<Timing>,
+}
+
+impl Shared {
+    fn now_ns(&self) -> u64 {
+        self.begin.elapsed().as_nanos() as u64
+    }
+}
+
+/// A modelled device in wall-clock time; see the [module](self).
+pub struct Clock {
+    shared: Arc<Shared>,
+    thread: Thread,
+    join: Mutex<Option<JoinHandle<()>>>,
+    capacity_bytes: u64,
+}
+
+impl Clock {
+    /// Builds the device and starts its thread.
+    ///
+    /// # Errors
+    /// The description is invalid, or there is no thread.
+    pub fn start(model: Model) -> Result<Self, DeviceError> {
+        let shared = Arc::new(Shared {
+            begin: Instant::now(),
+            inbox: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            half_floor_ns: AtomicU64::new(0),
+            timing: Mutex::default(),
+        });
+        let (sender, receiver) = mpsc::channel();
+        let mine = Arc::clone(&shared);
+        // Simulations stay in the thread that made them.
+        let run = move || {
+            let simulation = Simulation::new(model.seed);
+            match model.build(simulation.sim()) {
+                Err(error) => drop(sender.send(Err(error))),
+                Ok(device) => {
+                    let _ = sender.send(Ok(device.capacity_bytes()));
+                    Engine::new(mine, simulation, device).run();
+                }
+            }
+        };
+        let join = std::thread::Builder::new().name("device".into()).spawn(run).map_err(DeviceError::Io)?;
+        let thread = join.thread().clone();
+        let built = receiver.recv().map_err(|_| DeviceError::Broken("the device's thread ended".into()))?;
+        Ok(Self { shared, thread, join: Mutex::new(Some(join)), capacity_bytes: built? })
+    }
+
+    /// Returns the capacity of the device [bytes].
+    pub fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    /// Returns the time now, for [`Clock::submit`] [ns].
+    pub fn now_ns(&self) -> u64 {
+        self.shared.now_ns()
+    }
+
+    /// Sets what the way to the device and back costs without it [ns].
+    pub fn set_floor_ns(&self, floor_ns: u64) {
+        self.shared.half_floor_ns.store(floor_ns / 2, Ordering::Relaxed);
+    }
+
+    /// Submits the pieces of one request; `reply` runs when the last is complete.
+    pub fn submit(&self, arrived_ns: u64, pieces: Vec<Request>, reply: Reply) {
+        self.order(Order::Io { arrived_ns, pieces, reply });
+    }
+
+    /// Submits a flush.
+    pub fn flush(&self, arrived_ns: u64, reply: Reply) {
+        self.order(Order::Flush { arrived_ns, reply });
+    }
+
+    fn order(&self, order: Order) {
+        self.shared.inbox.lock().unwrap_or_else(PoisonError::into_inner).push(order);
+        self.thread.unpark();
+    }
+
+    /// Returns the times of all requests that are complete.
+    pub fn timing(&self) -> Timing {
+        self.shared.timing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Completes everything under way without waiting for it, and ends the thread.
+    pub fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::Relaxed);
+        self.thread.unpark();
+        let join = self.join.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(join) = join {
+            let _ = join.join();
+        }
+    }
+}
+
+impl Drop for Clock {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Pieces that the device has completed at this instant.
+struct Finished {
+    sim: Sim,
+    pieces: RefCell<Vec<(u64, u64)>>,
+}
+
+impl Observer for Finished {
+    fn done(&self, token: u64) {
+        self.pieces.borrow_mut().push((token, self.sim.now_ns()));
+    }
+}
+
+struct Open {
+    arrived_ns: u64,
+    pieces: usize,
+    kind: Kind,
+    reply: Reply,
+}
+
+struct Engine {
+    shared: Arc<Shared>,
+    simulation: Simulation,
+    device: Rc<dyn Device>,
+    finished: Rc<Finished>,
+    number: u64,
+    open: BTreeMap<u64, Open>,
+    writes: BTreeSet<u64>,
+    flushes: BTreeMap<u64, (u64, Reply)>,
+}
+
+impl Engine {
+    fn new(shared: Arc<Shared>, simulation: Simulation, device: Rc<dyn Device>) -> Self {
+        let finished = Rc::new(Finished { sim: simulation.sim().clone(), pieces: RefCell::default() });
+        let (open, writes, flushes) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+        Self { shared, simulation, device, finished, number: 0, open, writes, flushes }
+    }
+
+    fn run(mut self) {
+        // Else the system rounds times of sleep up by 50 us.
+        let _ = nix::sys::prctl::set_timerslack(1);
+        while !self.shared.stopping.load(Ordering::Relaxed) {
+            self.accept();
+            self.advance();
+            self.rest();
+        }
+        for (_, open) in std::mem::take(&mut self.open) {
+            (open.reply)();
+        }
+        for (_, (_, reply)) in std::mem::take(&mut self.flushes) {
+            reply();
+        }
+    }
+
+    fn half_floor_ns(&self) -> u64 {
+        self.shared.half_floor_ns.load(Ordering::Relaxed)
+    }
+
+    /// Submits what has arrived.
+    fn accept(&mut self) {
+        let mut orders = std::mem::take(&mut *self.shared.inbox.lock().unwrap_or_else(PoisonError::into_inner));
+        orders.sort_by_key(Order::arrived_ns);
+        for order in orders {
+            let early_ns = order.arrived_ns().saturating_sub(self.half_floor_ns());
+            let arrived_ns = early_ns.max(self.simulation.now_ns());
+            self.move_to(arrived_ns);
+            self.number += 1;
+            match order {
+                Order::Io { pieces, reply, .. } => self.submit(arrived_ns, pieces, reply),
+                Order::Flush { reply, .. } if self.writes.is_empty() => self.complete_flush(0, reply),
+                Order::Flush { reply, .. } => drop(self.flushes.insert(self.number, (arrived_ns, reply))),
+            }
+        }
+    }
+
+    fn submit(&mut self, arrived_ns: u64, pieces: Vec<Request>, reply: Reply) {
+        let Some(first) = pieces.first() else {
+            reply();
+            return;
+        };
+        let open = Open { arrived_ns, pieces: pieces.len(), kind: first.kind, reply };
+        if open.kind == Kind::Write {
+            self.writes.insert(self.number);
+        }
+        self.open.insert(self.number, open);
+        for piece in pieces {
+            let observer: Rc<dyn Observer> = Rc::<Finished>::clone(&self.finished);
+            self.device.submit(piece, Done::new(observer, self.number));
+        }
+        self.deliver();
+    }
+
+    /// Lets everything happen that is due.
+    fn advance(&mut self) {
+        loop {
+            let limit_ns = self.shared.now_ns() + self.half_floor_ns();
+            match self.simulation.next_ns() {
+                Some(next_ns) if next_ns <= limit_ns => self.move_to(next_ns),
+                _ => return,
+            }
+        }
+    }
+
+    fn move_to(&mut self, time_ns: u64) {
+        // There are no processes, hence no deadlock; devices never stand still.
+        let _ = self.simulation.run_until(time_ns);
+        self.deliver();
+    }
+
+    fn deliver(&mut self) {
+        let pieces = std::mem::take(&mut *self.finished.pieces.borrow_mut());
+        for (number, at_ns) in pieces {
+            let Some(open) = self.open.get_mut(&number) else { continue };
+            open.pieces -= 1;
+            if open.pieces > 0 {
+                continue;
+            }
+            let Some(open) = self.open.remove(&number) else { continue };
+            self.send(open.kind, at_ns - open.arrived_ns, at_ns, open.reply);
+            if open.kind == Kind::Write {
+                self.writes.remove(&number);
+                self.release_flushes(at_ns);
+            }
+        }
+    }
+
+    fn send(&self, kind: Kind, took_ns: u64, at_ns: u64, reply: Reply) {
+        reply();
+        let late_ns = (self.shared.now_ns() + self.half_floor_ns()).saturating_sub(at_ns);
+        let mut timing = self.shared.timing.lock().unwrap_or_else(PoisonError::into_inner);
+        match kind {
+            Kind::Read => timing.read_ns.record(took_ns),
+            Kind::Write => timing.write_ns.record(took_ns),
+        }
+        timing.late_ns.record(late_ns);
+    }
+
+    fn release_flushes(&mut self, at_ns: u64) {
+        let first = self.writes.first().copied().unwrap_or(u64::MAX);
+        while let Some(entry) = self.flushes.first_entry() {
+            if *entry.key() > first {
+                return;
+            }
+            let (arrived_ns, reply) = entry.remove();
+            self.complete_flush(at_ns - arrived_ns, reply);
+        }
+    }
+
+    fn complete_flush(&self, took_ns: u64, reply: Reply) {
+        reply();
+        let mut timing = self.shared.timing.lock().unwrap_or_else(PoisonError::into_inner);
+        timing.flush_ns.record(took_ns);
+    }
+
+    /// Waits for the next event or the next request.
+    fn rest(&self) {
+        let Some(next_ns) = self.simulation.next_ns() else {
+            // A request that came in the meantime has unparked it already.
+            std::thread::park();
+            return;
+        };
+        let wait_ns = next_ns.saturating_sub(self.shared.now_ns() + self.half_floor_ns());
+        if wait_ns > SPIN_NS {
+            std::thread::park_timeout(Duration::from_nanos(wait_ns - SPIN_NS));
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Faults of a device: errors, delays and lies, each counted and recorded.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+/// What a faulty operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultKind {
+    /// It fails with EIO.
+    Eio,
+    /// A write fails with ENOSPC.
+    Enospc,
+    /// It takes longer.
+    Slow,
+    /// It never returns before the unmount.
+    Stuck,
+    /// A flush reports success and makes nothing durable.
+    LyingFlush,
+    /// A flush fails; what it should have written counts as written, and is lost.
+    FailedFlush,
+}
+
+/// Kind of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operation {
+    /// Read of a file.
+    Read,
+    /// Write to a file.
+    Write,
+    /// Flush of a file or folder.
+    Flush,
+}
+
+/// Rule: which operations are faulty, and how.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// What happens.
+    pub kind: FaultKind,
+    /// Files, as a path from the folder with `*` for any text; all if empty.
+    #[serde(default)]
+    pub path: String,
+    /// Operation; reads, writes and flushes if none is named and the kind allows them.
+    #[serde(default)]
+    pub operation: Option<Operation>,
+    /// First byte of the files that is faulty.
+    #[serde(default)]
+    pub from_bytes: u64,
+    /// Byte after the last that is faulty; 0: to the end.
+    #[serde(default)]
+    pub to_bytes: u64,
+    /// Operations that succeed before.
+    #[serde(default)]
+    pub after: u64,
+    /// Operations that are faulty then; 0: all.
+    #[serde(default)]
+    pub count: u64,
+    /// Additional time of a slow operation [ms].
+    #[serde(default)]
+    pub ms: u64,
+}
+
+impl Rule {
+    fn allows(&self, operation: Operation) -> bool {
+        let possible = match self.kind {
+            FaultKind::Enospc => operation == Operation::Write,
+            FaultKind::LyingFlush | FaultKind::FailedFlush => operation == Operation::Flush,
+            FaultKind::Eio | FaultKind::Slow | FaultKind::Stuck => true,
+        };
+        possible && self.operation.is_none_or(|only| only == operation)
+    }
+
+    fn covers(&self, offset: u64, bytes: u64) -> bool {
+        let to = if self.to_bytes == 0 { u64::MAX } else { self.to_bytes };
+        offset < to && offset + bytes.max(1) > self.from_bytes
+    }
+}
+
+/// A fault that happened.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FaultRow {
+    /// Time since 1970 [ns].
+    pub at_ns: u64,
+    /// What happened.
+    pub kind: FaultKind,
+    /// Operation.
+    pub operation: Operation,
+    /// Path of the file from the folder.
+    pub file: String,
+    /// Offset of the operation [bytes].
+    pub offset_bytes: u64,
+    /// Its length [bytes].
+    pub bytes: u64,
+}
+
+/// Rules of a mount, and what they did.
+pub struct Faults {
+    rules: Vec<(Rule, Mutex<u64>)>,
+    rows: Mutex<Vec<FaultRow>>,
+    begin: Instant,
+}
+
+/// Rows kept; a fault that happens more often is counted by the rule alone.
+const ROWS_MOST: usize = 10_000;
+
+impl Faults {
+    /// Returns the faults of these rules.
+    pub fn new(rules: Vec<Rule>) -> Self {
+        let rules = rules.into_iter().map(|rule| (rule, Mutex::new(0))).collect();
+        Self { rules, rows: Mutex::default(), begin: Instant::now() }
+    }
+
+    /// Returns true if there are no rules.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Returns the rule that this operation falls under, and records it.
+    pub fn strike(&self, operation: Operation, file: impl Fn() -> String, offset: u64, bytes: u64) -> Option<&Rule> {
+        let mut shown = None;
+        for (rule, seen) in &self.rules {
+            if !rule.allows(operation) || operation != Operation::Flush && !rule.covers(offset, bytes) {
+                continue;
+            }
+            let file = shown.get_or_insert_with(&file);
+            if !rule.path.is_empty() && !matches(&rule.path, file) {
+                continue;
+            }
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            *seen += 1;
+            if *seen <= rule.after || rule.count > 0 && *seen > rule.after + rule.count {
+                continue;
+            }
+            self.record(rule.kind, operation, file.clone(), offset, bytes);
+            return Some(rule);
+        }
+        None
+    }
+
+    fn record(&self, kind: FaultKind, operation: Operation, file: String, offset_bytes: u64, bytes: u64) {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(self.begin.elapsed());
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        if rows.len() < ROWS_MOST {
+            rows.push(FaultRow { at_ns: since.as_nanos() as u64, kind, operation, file, offset_bytes, bytes });
+        }
+    }
+
+    /// Returns the faults that happened, in order.
+    pub fn rows(&self) -> Vec<FaultRow> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Returns true if a text is what a pattern with `*` for any text says.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(text) = text.strip_prefix(head) else { return false };
+    (0..=text.len()).any(|at| text.is_char_boundary(at) && matches(rest, &text[at..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_covers_a_whole_path() {
+        assert!(matches("pg_wal/*", "pg_wal/0001") && matches("*.db", "a/b.db") && matches("*", ""));
+        assert!(!matches("pg_wal/*", "base/1") && !matches("a", "ab") && !matches("*.db", "x.db-wal"));
+    }
+
+    #[test]
+    fn the_third_write_of_a_file_fails_once() {
+        let rule: Rule = serde_json::from_value(serde_json::json!({
+            "kind": "eio", "path": "a*", "operation": "write", "after": 2, "count": 1
+        }))
+        .unwrap_or_else(|error| panic!("{error}"));
+        let faults = Faults::new(vec![rule]);
+        let strike = |operation, file: &str| faults.strike(operation, || file.into(), 0, 1).is_some();
+        let writes = [strike(Operation::Write, "a"), strike(Operation::Write, "b"), strike(Operation::Write, "ab")];
+        assert_eq!(writes, [false; 3]);
+        assert!(!strike(Operation::Read, "a") && strike(Operation::Write, "a") && !strike(Operation::Write, "a"));
+        assert_eq!(faults.rows().len(), 1);
+    }
+}

@@ -1,0 +1,309 @@
+//! Files of the mounted folder: reads and writes go to the folder below at once, replies when the device says.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use dyno_model::device::Kind;
+use fuser::{Errno, FileHandle, FopenFlags, ReplyData, ReplyEmpty, ReplyWrite};
+
+use crate::clock::{Clock, Reply, Timing};
+use crate::extents::Extents;
+use crate::faults::{FaultKind, Faults, Operation};
+use crate::journal::Journal;
+use crate::nodes::Nodes;
+use crate::status::{Status, Times};
+use crate::undo::Changes;
+
+/// How long the kernel may keep names and attributes: nobody else changes the folder below.
+pub const KEEP: Duration = Duration::from_secs(59);
+
+/// Something open.
+pub enum Opened {
+    /// A file, with its number.
+    File(u64, File),
+    /// A folder, with its entries: number, kind and name.
+    Folder(Vec<(u64, fuser::FileType, std::ffi::OsString)>),
+    /// The status, as it was when it was opened.
+    Status(String),
+}
+
+/// What can be undone by a power cut.
+pub struct Undoable {
+    /// Content of files.
+    pub journal: Journal,
+    /// Changes of folders.
+    pub changes: Changes,
+}
+
+/// Power of the device.
+#[derive(Default)]
+pub struct Power {
+    /// True if everything fails.
+    pub off: bool,
+}
+
+/// State that all threads of a mount share.
+pub struct Shared {
+    pub root: PathBuf,
+    pub nodes: Mutex<Nodes>,
+    pub opened: Mutex<HashMap<u64, Arc<Opened>>>,
+    pub next_handle: AtomicU64,
+    pub clock: Option<Clock>,
+    pub extents: Mutex<Extents>,
+    pub undoable: Option<Mutex<Undoable>>,
+    pub faults: Faults,
+    pub power: RwLock<Power>,
+    /// Changes left before the power goes; `u64::MAX`: it stays.
+    pub changes_left: AtomicU64,
+    pub changes: AtomicU64,
+    pub ended: AtomicBool,
+    pub floor_ns: AtomicU64,
+    pub direct_io: bool,
+    pub kernel_writeback: bool,
+    pub device: String,
+}
+
+pub fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The filesystem that the kernel asks.
+pub struct DeviceFiles(pub Arc<Shared>);
+
+impl Shared {
+    /// Returns the path of a number in the folder below.
+    pub fn path(&self, number: u64) -> Result<PathBuf, Errno> {
+        locked(&self.nodes).path(number).ok_or(Errno::ENOENT)
+    }
+
+    /// Returns the path of a name in a folder.
+    pub fn place(&self, parent: u64, name: &OsStr) -> Result<PathBuf, Errno> {
+        Ok(self.path(parent)?.join(name))
+    }
+
+    /// Keeps something open; returns its handle.
+    pub fn keep(&self, opened: Opened) -> FileHandle {
+        let handle = self.next_handle.fetch_add(1, Ordering::Relaxed);
+        locked(&self.opened).insert(handle, Arc::new(opened));
+        FileHandle(handle)
+    }
+
+    pub fn opened(&self, handle: FileHandle) -> Result<Arc<Opened>, Errno> {
+        locked(&self.opened).get(&handle.0).cloned().ok_or(Errno::EBADF)
+    }
+
+    /// Returns how the kernel is to treat an open file.
+    pub fn open_flags(&self, flags: i32) -> FopenFlags {
+        if self.direct_io || flags & nix::libc::O_DIRECT != 0 {
+            FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
+        } else {
+            FopenFlags::FOPEN_KEEP_CACHE
+        }
+    }
+
+    /// Runs a change of files or folders, unless the power is off or goes off with it.
+    pub fn change<T>(&self, work: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
+        let power = self.power.read().unwrap_or_else(PoisonError::into_inner);
+        if power.off || self.ended.load(Ordering::Relaxed) {
+            return Err(Errno::EIO);
+        }
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        let left = self.changes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            (left != u64::MAX).then(|| left.saturating_sub(1))
+        });
+        if left == Ok(0) {
+            drop(power);
+            self.power.write().unwrap_or_else(PoisonError::into_inner).off = true;
+            return Err(Errno::EIO);
+        }
+        work()
+    }
+
+    /// Returns the journals, if cuts are possible.
+    pub fn undoable(&self) -> Option<MutexGuard<'_, Undoable>> {
+        self.undoable.as_ref().map(locked)
+    }
+
+    /// Returns the time at which a request arrives.
+    pub fn arrival_ns(&self) -> u64 {
+        self.clock.as_ref().map_or(0, Clock::now_ns)
+    }
+
+    /// Lets the device take its time for a range of a file, then replies.
+    fn submit(&self, kind: Kind, number: u64, range: (u64, u64), arrived_ns: u64, reply: Reply) -> Result<(), Reply> {
+        let Some(clock) = &self.clock else {
+            reply();
+            return Ok(());
+        };
+        let pieces = locked(&self.extents).pieces(kind, number, range.0, range.1);
+        let Some(pieces) = pieces else { return Err(reply) };
+        clock.submit(arrived_ns, pieces, reply);
+        Ok(())
+    }
+
+    /// Applies the fault that an operation falls under; returns the error it fails with.
+    fn strike(&self, operation: Operation, number: u64, offset: u64, bytes: u64) -> Result<Option<FaultKind>, Errno> {
+        if self.faults.is_empty() {
+            return Ok(None);
+        }
+        let file = || locked(&self.nodes).shown(number);
+        let Some(rule) = self.faults.strike(operation, file, offset, bytes) else { return Ok(None) };
+        match rule.kind {
+            FaultKind::Eio => return Err(Errno::EIO),
+            FaultKind::Enospc => return Err(Errno::ENOSPC),
+            FaultKind::Slow => std::thread::sleep(Duration::from_millis(rule.ms)),
+            FaultKind::Stuck => {
+                while !self.ended.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                return Err(Errno::EIO);
+            }
+            FaultKind::LyingFlush | FaultKind::FailedFlush => {}
+        }
+        Ok(Some(rule.kind))
+    }
+
+    pub fn read(&self, handle: FileHandle, offset: u64, size: u32, reply: ReplyData) {
+        let arrived_ns = self.arrival_ns();
+        let found = self.opened(handle);
+        let (number, file) = match found.as_deref() {
+            Ok(Opened::File(number, file)) => (*number, file),
+            Ok(Opened::Status(text)) => {
+                let from = text.len().min(offset as usize);
+                let to = text.len().min(from + size as usize);
+                return reply.data(&text.as_bytes()[from..to]);
+            }
+            Ok(Opened::Folder(_)) => return reply.error(Errno::EISDIR),
+            Err(error) => return reply.error(*error),
+        };
+        if self.power.read().unwrap_or_else(PoisonError::into_inner).off {
+            return reply.error(Errno::EIO);
+        }
+        if let Err(error) = self.strike(Operation::Read, number, offset, u64::from(size)) {
+            return reply.error(error);
+        }
+        let content = match read_all(file, offset, size as usize) {
+            Ok(content) => content,
+            Err(error) => return reply.error(error.into()),
+        };
+        let range = (offset, content.len() as u64);
+        let reply: Reply = Box::new(move || reply.data(&content));
+        // A read finds space: what has none reads as zeros, without the device.
+        if let Err(reply) = self.submit(Kind::Read, number, range, arrived_ns, reply) {
+            reply();
+        }
+    }
+
+    pub fn write(&self, handle: FileHandle, offset: u64, data: &[u8], reply: ReplyWrite) {
+        let arrived_ns = self.arrival_ns();
+        let size = data.len() as u32;
+        let found = self.opened(handle);
+        let (number, file) = match found.as_deref() {
+            Ok(Opened::File(number, file)) => (*number, file),
+            // The measurement of the floor: a write that is complete at once.
+            Ok(Opened::Status(_)) => return reply.written(size),
+            Ok(Opened::Folder(_)) => return reply.error(Errno::EISDIR),
+            Err(error) => return reply.error(*error),
+        };
+        let bytes = data.len() as u64;
+        let written = self.change(|| {
+            self.strike(Operation::Write, number, offset, bytes)?;
+            if let Some(mut undoable) = self.undoable() {
+                undoable.journal.before_write(number, file, offset, bytes)?;
+                undoable.journal.rewrite(number, offset, bytes);
+                file.write_all_at(data, offset)?;
+                return Ok(());
+            }
+            if self.clock.is_some() && locked(&self.extents).pieces(Kind::Write, number, offset, bytes).is_none() {
+                return Err(Errno::ENOSPC);
+            }
+            Ok(file.write_all_at(data, offset)?)
+        });
+        if let Err(error) = written {
+            return reply.error(error);
+        }
+        let reply: Reply = Box::new(move || reply.written(size));
+        if let Err(reply) = self.submit(Kind::Write, number, (offset, bytes), arrived_ns, reply) {
+            reply();
+        }
+    }
+
+    /// Makes a file or folder durable: after the device's flush.
+    pub fn sync(&self, number: u64, handle: FileHandle, reply: ReplyEmpty) {
+        let arrived_ns = self.arrival_ns();
+        let found = self.opened(handle);
+        let synced = self.change(|| {
+            let fault = self.strike(Operation::Flush, number, 0, 0)?;
+            let Some(mut undoable) = self.undoable() else {
+                return if fault == Some(FaultKind::FailedFlush) { Err(Errno::EIO) } else { Ok(()) };
+            };
+            match fault {
+                Some(FaultKind::LyingFlush) => return Ok(()),
+                Some(FaultKind::FailedFlush) => {
+                    undoable.journal.fail_sync(number);
+                    return Err(Errno::EIO);
+                }
+                _ => {}
+            }
+            let file = match found.as_deref() {
+                Ok(Opened::File(_, file)) => Some(file),
+                _ => None,
+            };
+            if let Some(file) = file {
+                let size = file.metadata()?.len();
+                undoable.journal.sync(number, size);
+            }
+            for gone in undoable.changes.sync(file.is_none().then_some(number)) {
+                undoable.journal.forget(gone);
+            }
+            Ok(())
+        });
+        match (synced, &self.clock) {
+            (Err(error), _) => reply.error(error),
+            (Ok(()), None) => reply.ok(),
+            (Ok(()), Some(clock)) => clock.flush(arrived_ns, Box::new(move || reply.ok())),
+        }
+    }
+
+    /// Returns the status.
+    pub fn status(&self) -> Status {
+        let none = Times::default();
+        let timing = self.clock.as_ref().map_or_else(Timing::default, Clock::timing);
+        let status = Status {
+            device: self.device.clone(),
+            back: self.root.display().to_string(),
+            process: std::process::id(),
+            floor_ns: self.floor_ns.load(Ordering::Relaxed),
+            kernel_writeback: self.kernel_writeback,
+            direct_io: self.direct_io,
+            capacity_bytes: self.clock.as_ref().map_or(0, Clock::capacity_bytes),
+            used_bytes: locked(&self.extents).used_bytes(),
+            read: none,
+            write: none,
+            flush: none,
+            late: none,
+            faults: self.faults.rows().len() as u64,
+        };
+        status.with(&timing)
+    }
+}
+
+fn read_all(file: &File, offset: u64, size: usize) -> io::Result<Vec<u8>> {
+    let mut content = vec![0; size];
+    let mut have = 0;
+    while have < size {
+        match file.read_at(&mut content[have..], offset + have as u64)? {
+            0 => break,
+            more => have += more,
+        }
+    }
+    content.truncate(have);
+    Ok(content)
+}

@@ -1,0 +1,244 @@
+//! What is not yet synced, and what is left of it after a power cut.
+//!
+//! Files below hold what programs see. The journal keeps what a disk would still have: for each page written since the
+//! file was last synced its former content, for each change of a folder how to undo it. A power cut then decides page
+//! by page: the new content is there, or the former, or some sectors of each. Since every page is decided for itself,
+//! later writes may survive where earlier ones are lost: their order is that of a device which reorders at will until
+//! it has to flush.
+//!
+//! A sync of a file makes its pages and its size durable. Changes of folders become durable in their order, when their
+//! folder is synced; with [`Names::WithFiles`] any sync makes all of them durable, as on file systems with one journal.
+//!
+//! Limits: a page has two states, the synced one and the last; what was between them is never left. A shortened file is
+//! short or as long as before.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use dyno_stats::rng::Xoshiro256;
+use serde::{Deserialize, Serialize};
+
+/// Unit in which unsynced content is kept [bytes].
+pub const PAGE_BYTES: u64 = 4_096;
+
+/// When changes of folders become durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Names {
+    /// When their folder is synced: what POSIX promises.
+    #[default]
+    WithFolders,
+    /// When anything is synced: what file systems with one journal do.
+    WithFiles,
+}
+
+/// Unsynced state of a file.
+#[derive(Default)]
+pub struct Unsynced {
+    /// Former content of pages by number; shorter than a page at the former end of the file.
+    pages: BTreeMap<u64, Vec<u8>>,
+    /// Former size [bytes].
+    size: u64,
+    /// Pages whose sync has failed: later syncs do not write them.
+    dropped: HashSet<u64>,
+}
+
+/// What a power cut did to the content of files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Lost {
+    /// Files with unsynced pages.
+    pub files: u64,
+    /// Unsynced pages.
+    pub pages: u64,
+    /// Pages that have their former content.
+    pub pages_lost: u64,
+    /// Pages of which some sectors have their former content.
+    pub pages_torn: u64,
+    /// Changes of folders that were undone.
+    pub names_undone: u64,
+}
+
+/// How a power cut treats what is unsynced: probabilities in sixteenths.
+#[derive(Clone, Copy, Debug)]
+pub struct Mood {
+    /// Probability that a page is lost.
+    pub lost_16: u64,
+    /// Probability that a page is torn.
+    pub torn_16: u64,
+}
+
+impl Mood {
+    /// Draws one: the extremes are as likely as what is between them.
+    pub fn draw(dice: &mut Xoshiro256) -> Self {
+        let lost_16 = [0, 16, 8, 1, 15, dice.below(17)][dice.below(6) as usize];
+        let torn_16 = [0, 4, 16 - lost_16][dice.below(3) as usize].min(16 - lost_16);
+        Self { lost_16, torn_16 }
+    }
+}
+
+/// Unsynced content of files by number.
+#[derive(Default)]
+pub struct Journal {
+    files: HashMap<u64, Unsynced>,
+}
+
+impl Journal {
+    /// Keeps what a write of this range will replace.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn before_write(&mut self, number: u64, file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+        let size = file.metadata()?.len();
+        let unsynced = self.files.entry(number).or_insert_with(|| Unsynced { size, ..Unsynced::default() });
+        let last = (offset + bytes.max(1) - 1) / PAGE_BYTES;
+        for page in offset / PAGE_BYTES..=last {
+            if bytes > 0 && !unsynced.pages.contains_key(&page) {
+                unsynced.pages.insert(page, read_page(file, page)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what a new size will remove.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn before_resize(&mut self, number: u64, file: &File, new_size: u64) -> io::Result<()> {
+        let size = file.metadata()?.len();
+        let removed = size.saturating_sub(new_size);
+        self.before_write(number, file, new_size.min(size), removed)
+    }
+
+    /// Makes a file durable.
+    pub fn sync(&mut self, number: u64, size: u64) {
+        let Some(unsynced) = self.files.get_mut(&number) else { return };
+        let dropped = std::mem::take(&mut unsynced.dropped);
+        unsynced.pages.retain(|page, _| dropped.contains(page));
+        unsynced.size = size;
+        if unsynced.pages.is_empty() {
+            self.files.remove(&number);
+        } else {
+            unsynced.dropped = dropped;
+        }
+    }
+
+    /// Records that a sync failed: the system takes its pages for written, and the device has not got them.
+    pub fn fail_sync(&mut self, number: u64) {
+        if let Some(unsynced) = self.files.get_mut(&number) {
+            unsynced.dropped = unsynced.pages.keys().copied().collect();
+        }
+    }
+
+    /// Records that a page whose sync has failed is written again: the next sync writes it.
+    pub fn rewrite(&mut self, number: u64, offset: u64, bytes: u64) {
+        if let Some(unsynced) = self.files.get_mut(&number).filter(|unsynced| !unsynced.dropped.is_empty()) {
+            let last = (offset + bytes.max(1) - 1) / PAGE_BYTES;
+            unsynced.dropped.retain(|page| !(offset / PAGE_BYTES..=last).contains(page));
+        }
+    }
+
+    /// Forgets a file that no longer exists.
+    pub fn forget(&mut self, number: u64) {
+        self.files.remove(&number);
+    }
+
+    /// Leaves of each unsynced file what the device has; `path` finds those that still exist.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn cut(
+        &mut self,
+        dice: &mut Xoshiro256,
+        sector_bytes: u64,
+        path: impl Fn(u64) -> Option<std::path::PathBuf>,
+    ) -> io::Result<Lost> {
+        let mut lost = Lost::default();
+        let mut numbers: Vec<u64> = self.files.keys().copied().collect();
+        numbers.sort_unstable();
+        let mood = Mood::draw(dice);
+        for number in numbers {
+            let Some(unsynced) = self.files.remove(&number) else { continue };
+            if let Some(path) = path(number).filter(|path| path.is_file()) {
+                lost.files += 1;
+                cut_file(&path, &unsynced, mood, sector_bytes, dice, &mut lost)?;
+            }
+        }
+        Ok(lost)
+    }
+}
+
+fn read_page(file: &File, page: u64) -> io::Result<Vec<u8>> {
+    let mut content = vec![0; PAGE_BYTES as usize];
+    let mut have = 0;
+    while have < content.len() {
+        match file.read_at(&mut content[have..], page * PAGE_BYTES + have as u64)? {
+            0 => break,
+            more => have += more,
+        }
+    }
+    content.truncate(have);
+    Ok(content)
+}
+
+fn cut_file(
+    path: &Path,
+    unsynced: &Unsynced,
+    mood: Mood,
+    sector_bytes: u64,
+    dice: &mut Xoshiro256,
+    lost: &mut Lost,
+) -> io::Result<()> {
+    let file = File::options().read(true).write(true).open(path)?;
+    let now = file.metadata()?.len();
+    if now < unsynced.size {
+        return cut_shortened(&file, unsynced, mood, dice, lost);
+    }
+    // A new size that is not synced survives or does not; without it nothing beyond the former end does.
+    let keeps_size = now == unsynced.size || dice.below(16) >= mood.lost_16;
+    for (&page, former) in &unsynced.pages {
+        lost.pages += 1;
+        let fate = dice.below(16);
+        let at = page * PAGE_BYTES;
+        let mut former = former.clone();
+        former.resize(PAGE_BYTES as usize, 0);
+        if fate < mood.lost_16 {
+            lost.pages_lost += 1;
+            file.write_all_at(&former[..(now.saturating_sub(at)).min(PAGE_BYTES) as usize], at)?;
+        } else if fate < mood.lost_16 + mood.torn_16 {
+            lost.pages_torn += 1;
+            for (sector, former) in former.chunks(sector_bytes as usize).enumerate() {
+                let at = at + sector as u64 * sector_bytes;
+                let length = now.saturating_sub(at).min(sector_bytes) as usize;
+                if dice.below(2) == 0 && length > 0 {
+                    file.write_all_at(&former[..length], at)?;
+                }
+            }
+        }
+    }
+    if keeps_size { Ok(()) } else { file.set_len(unsynced.size) }
+}
+
+/// Leaves a file that was shortened as it is, or brings its former content back.
+fn cut_shortened(
+    file: &File,
+    unsynced: &Unsynced,
+    mood: Mood,
+    dice: &mut Xoshiro256,
+    lost: &mut Lost,
+) -> io::Result<()> {
+    lost.pages += unsynced.pages.len() as u64;
+    if dice.below(16) >= mood.lost_16 {
+        return Ok(());
+    }
+    lost.pages_lost += unsynced.pages.len() as u64;
+    file.set_len(unsynced.size)?;
+    for (&page, former) in &unsynced.pages {
+        let at = page * PAGE_BYTES;
+        let length = unsynced.size.saturating_sub(at).min(former.len() as u64) as usize;
+        file.write_all_at(&former[..length], at)?;
+    }
+    Ok(())
+}

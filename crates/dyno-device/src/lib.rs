@@ -1,0 +1,57 @@
+//! Modelled storage devices under real programs: a folder whose I/O takes the device's time.
+//!
+//! ```text
+//!   a program --> kernel (page cache) --> FUSE --> filesystem --> plain folder below: the data
+//!                                                     |  |
+//!                                                     |  '--> journal: what a power cut may undo
+//!                                                     '-----> clock: when the modelled device replies
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | [`mount`] | a mounted folder: its start, status, power cut and end |
+//! | [`clock`] | the simulation of `dyno-model`, driven by arrivals in wall-clock time |
+//! | [`devices`] | the devices that come with dbdyno, and their descriptions |
+//! | [`extents`] | addresses of files on the device |
+//! | [`journal`] | what is not yet synced, and what is left of it after a power cut |
+//! | [`faults`] | errors, delays and lies of a device |
+//!
+//! Limits: data are not synced to the folder below, so that a crash of the machine itself may lose them; a flush of the
+//! device waits for its writes and costs nothing else.
+
+pub mod clock;
+pub mod devices;
+pub mod extents;
+pub mod faults;
+mod filesystem;
+pub mod journal;
+pub mod mount;
+mod names;
+mod nodes;
+mod requests;
+mod status;
+mod undo;
+
+use std::io;
+
+use dyno_model::machine::MachineError;
+
+/// Reason why a device cannot be mounted or read.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// The description of the device is invalid.
+    #[error("{0}")]
+    Machine(#[from] MachineError),
+    /// The system refused.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// A fault rule is invalid.
+    #[error("{0}")]
+    Fault(String),
+    /// The device is faster than a request through the kernel.
+    #[error("{0}")]
+    Floor(String),
+    /// A thread ended early.
+    #[error("{0}")]
+    Broken(String),
+}

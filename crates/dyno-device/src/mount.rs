@@ -1,0 +1,279 @@
+//! A mounted folder: its start, status, power cut and end.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use dyno_model::device::Request;
+use dyno_stats::rng::Xoshiro256;
+use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
+use nix::errno::Errno;
+use nix::mount::MntFlags;
+use serde::Deserialize;
+
+use crate::DeviceError;
+use crate::clock::Clock;
+use crate::devices::Model;
+use crate::extents::Extents;
+use crate::faults::{FaultRow, Faults, Rule};
+use crate::filesystem::{DeviceFiles, Power, Shared, Undoable, locked};
+use crate::journal::{Journal, Lost, Names};
+use crate::nodes::Nodes;
+use crate::status::{STATUS, Status};
+use crate::undo::Changes;
+
+/// What to mount, and how.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MountSpec {
+    /// Name of the device, for messages.
+    pub device: String,
+    /// Empty folder to mount at.
+    pub folder: PathBuf,
+    /// Folder that has the data.
+    pub back: PathBuf,
+    /// Description (TOML) of the device; without one nothing takes time.
+    #[serde(default)]
+    pub toml: Option<String>,
+    /// Parameters to change.
+    #[serde(default)]
+    pub settings: Vec<(String, String)>,
+    /// Seed of the device's random times.
+    #[serde(default)]
+    pub seed: u64,
+    /// True if the kernel keeps nothing: each read and write is the device's.
+    #[serde(default)]
+    pub direct_io: bool,
+    /// True if the power may be cut: the kernel hands each write on at once.
+    #[serde(default)]
+    pub cuts: bool,
+    /// When changes of folders become durable.
+    #[serde(default)]
+    pub names: Names,
+    /// Faults.
+    #[serde(default)]
+    pub faults: Vec<Rule>,
+    /// Threads that take requests from the kernel.
+    #[serde(default)]
+    pub threads: usize,
+}
+
+/// A mounted folder.
+pub struct Mount {
+    shared: Arc<Shared>,
+    session: Mutex<Option<BackgroundSession>>,
+    folder: PathBuf,
+}
+
+/// Requests of which the floor is the median.
+const FLOOR_REQUESTS: usize = 400;
+/// How long an unmount waits for those that use the folder.
+const BUSY: Duration = Duration::from_secs(1);
+/// Size of a typical request [bytes].
+const PAGE_BYTES: u64 = 4_096;
+
+impl Mount {
+    /// Mounts a folder, measures the floor, and refuses a device that is faster.
+    ///
+    /// # Errors
+    /// The description is invalid, the system refuses the mount, or the device is too fast. Nothing is left mounted.
+    pub fn new(spec: MountSpec) -> Result<Self, DeviceError> {
+        let MountSpec { device, folder, back, toml, settings, seed, direct_io, cuts, names, faults, threads } = spec;
+        let model = toml.map(|text| Model::new(&text, &settings, seed)).transpose()?;
+        let clock = model.clone().map(Clock::start).transpose()?;
+        let root = back.canonicalize()?;
+        let undoable = if cuts {
+            let changes = Changes::new(&root, names)?;
+            Some(Mutex::new(Undoable { journal: Journal::default(), changes }))
+        } else {
+            None
+        };
+        let capacity_bytes = clock.as_ref().map_or(0, Clock::capacity_bytes);
+        let shared = Arc::new(Shared {
+            nodes: Mutex::new(Nodes::new(&root)),
+            root,
+            opened: Mutex::new(HashMap::new()),
+            next_handle: AtomicU64::new(1),
+            clock,
+            extents: Mutex::new(Extents::new(capacity_bytes)),
+            undoable,
+            faults: Faults::new(faults),
+            power: RwLock::new(Power::default()),
+            changes_left: AtomicU64::new(u64::MAX),
+            changes: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+            floor_ns: AtomicU64::new(0),
+            direct_io,
+            kernel_writeback: !direct_io && !cuts,
+            device,
+        });
+        let session = Session::new(DeviceFiles(Arc::clone(&shared)), &folder, &config(threads))?.spawn()?;
+        let mount = Self { shared, session: Mutex::new(Some(session)), folder };
+        if let Some(model) = model {
+            let checked = mount.take_floor().map_err(DeviceError::Io).and_then(|floor| check_floor(&model, floor));
+            if let Err(error) = checked {
+                mount.unmount(true)?;
+                return Err(error);
+            }
+        }
+        Ok(mount)
+    }
+
+    /// Measures what a request costs without the device, and takes it off from now on [ns].
+    fn take_floor(&self) -> io::Result<u64> {
+        let file = File::options().write(true).open(self.folder.join(STATUS))?;
+        let page = vec![0; PAGE_BYTES as usize];
+        let mut times = Vec::with_capacity(FLOOR_REQUESTS);
+        for _ in 0..FLOOR_REQUESTS {
+            let begin = Instant::now();
+            file.write_all_at(&page, 0)?;
+            times.push(begin.elapsed().as_nanos() as u64);
+        }
+        times.sort_unstable();
+        let floor_ns = times[times.len() / 2];
+        self.shared.floor_ns.store(floor_ns, Ordering::Relaxed);
+        if let Some(clock) = &self.shared.clock {
+            clock.set_floor_ns(floor_ns);
+        }
+        Ok(floor_ns)
+    }
+
+    /// Returns the state.
+    pub fn status(&self) -> Status {
+        self.shared.status()
+    }
+
+    /// Returns the faults that happened.
+    pub fn faults(&self) -> Vec<FaultRow> {
+        self.shared.faults.rows()
+    }
+
+    /// Returns the number of changes of files and folders so far.
+    pub fn changes(&self) -> u64 {
+        self.shared.changes.load(Ordering::Relaxed)
+    }
+
+    /// Lets the power go with the change after the next `changes`.
+    pub fn arm(&self, changes: u64) {
+        self.shared.changes_left.store(changes, Ordering::Relaxed);
+    }
+
+    /// Returns true if the power is off.
+    pub fn is_off(&self) -> bool {
+        self.shared.power.read().unwrap_or_else(PoisonError::into_inner).off
+    }
+
+    /// Cuts the power now if it is still on, and leaves of what is unsynced what `seed` says. All that follows fails;
+    /// unmount, and mount again, to have the power back.
+    ///
+    /// # Errors
+    /// The mount has no journal, or a file below cannot be written.
+    pub fn cut(&self, seed: u64, sector_bytes: u64) -> Result<Lost, DeviceError> {
+        self.shared.power.write().unwrap_or_else(PoisonError::into_inner).off = true;
+        let Some(mut undoable) = self.shared.undoable() else {
+            return Err(DeviceError::Broken("this folder was mounted without power cuts".into()));
+        };
+        let mut dice = Xoshiro256::new(seed);
+        let Undoable { journal, changes } = &mut *undoable;
+        let path =
+            |(parent, name): &(u64, std::ffi::OsString)| Some(locked(&self.shared.nodes).path(*parent)?.join(name));
+        let moved = |number, (parent, name): &(u64, std::ffi::OsString)| {
+            locked(&self.shared.nodes).place(number, *parent, name);
+        };
+        let names_undone = changes.cut(&mut dice, path, moved)?;
+        let lost = journal.cut(&mut dice, sector_bytes, |number| locked(&self.shared.nodes).path(number))?;
+        changes.end()?;
+        Ok(Lost { names_undone, ..lost })
+    }
+
+    /// Returns true if the folder is no longer mounted.
+    pub fn has_ended(&self) -> bool {
+        locked(&self.session).as_ref().is_none_or(|session| session.guard.is_finished())
+    }
+
+    /// Unmounts; data stay in the folder below. If `at_once`, also while programs use the folder: they get errors.
+    ///
+    /// # Errors
+    /// A program still uses the folder; it stays mounted.
+    pub fn unmount(&self, at_once: bool) -> Result<(), DeviceError> {
+        let mut session = locked(&self.session);
+        let detached = session.is_some() && nix::unistd::geteuid().is_root();
+        if detached {
+            self.detach(at_once)?;
+        }
+        self.shared.ended.store(true, Ordering::Relaxed);
+        let ended = match session.take() {
+            Some(session) if !detached => session.umount_and_join(),
+            Some(session) => wait_for(session),
+            None => Ok(()),
+        };
+        if let Some(clock) = &self.shared.clock {
+            clock.stop();
+        }
+        if let Some(undoable) = self.shared.undoable() {
+            undoable.changes.end()?;
+        }
+        Ok(ended?)
+    }
+
+    /// Takes the folder out of the tree, and waits a little for those that only look at it.
+    fn detach(&self, at_once: bool) -> Result<(), DeviceError> {
+        // By force: what programs still have open answers errors, else they would wait for this process for ever.
+        let flags = if at_once { MntFlags::MNT_DETACH | MntFlags::MNT_FORCE } else { MntFlags::empty() };
+        let begin = Instant::now();
+        loop {
+            match nix::mount::umount2(&self.folder, flags) {
+                Err(Errno::EBUSY) if begin.elapsed() < BUSY => std::thread::sleep(Duration::from_millis(5)),
+                // It is unmounted already.
+                Ok(()) | Err(Errno::EINVAL | Errno::ENOENT) => return Ok(()),
+                Err(error) => return Err(DeviceError::Io(error.into())),
+            }
+        }
+    }
+}
+
+/// Waits for the threads of a folder that is out of the tree; programs that still have files open keep them.
+fn wait_for(session: BackgroundSession) -> io::Result<()> {
+    let begin = Instant::now();
+    while !session.guard.is_finished() && begin.elapsed() < BUSY {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    if session.guard.is_finished() { session.join() } else { Ok(()) }
+}
+
+fn config(threads: usize) -> Config {
+    let mut config = Config::default();
+    let others = nix::unistd::geteuid().is_root();
+    config.mount_options = vec![
+        MountOption::FSName("dbdyno".into()),
+        MountOption::Subtype("dbdyno".into()),
+        MountOption::DefaultPermissions,
+        MountOption::NoAtime,
+    ];
+    // Servers run under a user of their own where dbdyno runs as root.
+    config.acl = if others { SessionACL::All } else { SessionACL::Owner };
+    config.n_threads = Some(threads.max(1));
+    config
+}
+
+fn check_floor(model: &Model, floor_ns: u64) -> Result<(), DeviceError> {
+    let read = model.alone_ns(Request::read(0, PAGE_BYTES))?;
+    let write = model.alone_ns(Request::write(0, PAGE_BYTES))?;
+    let fastest_ns = read.min(write);
+    if fastest_ns >= floor_ns {
+        return Ok(());
+    }
+    let us = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
+    let kind = if read < write { "read" } else { "write" };
+    Err(DeviceError::Floor(format!(
+        "the device is faster than this machine can show: a {kind} of 4 KB takes {}, and the way through the kernel \
+         alone {}",
+        us(fastest_ns),
+        us(floor_ns)
+    )))
+}

@@ -1,0 +1,124 @@
+//! Numbers of files and folders, and where each is in the folder below.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fuser::{FileAttr, FileType, INodeNo};
+
+/// Number of the folder itself.
+pub const ROOT: u64 = 1;
+
+/// Number of the hidden file with the status.
+pub const STATUS_NUMBER: u64 = u64::MAX - 1;
+
+/// Parent of what has no name any longer.
+const NOWHERE: u64 = 0;
+
+struct Node {
+    parent: u64,
+    name: OsString,
+    below: (u64, u64),
+}
+
+/// Names by number.
+pub struct Nodes {
+    root: PathBuf,
+    by_number: HashMap<u64, Node>,
+    /// Numbers by device and inode of the folder below.
+    numbers: HashMap<(u64, u64), u64>,
+    next: u64,
+}
+
+impl Nodes {
+    /// Returns the numbers of an empty folder.
+    pub fn new(root: &Path) -> Self {
+        Self { root: root.to_owned(), by_number: HashMap::new(), numbers: HashMap::new(), next: ROOT + 1 }
+    }
+
+    /// Returns the path of a number in the folder below; `None` if it is unknown.
+    pub fn path(&self, number: u64) -> Option<PathBuf> {
+        let mut names = Vec::new();
+        let mut at = number;
+        while at != ROOT {
+            let node = self.by_number.get(&at)?;
+            names.push(&node.name);
+            at = node.parent;
+        }
+        let mut path = self.root.clone();
+        path.extend(names.iter().rev());
+        Some(path)
+    }
+
+    /// Returns the path relative to the folder, for messages.
+    pub fn shown(&self, number: u64) -> String {
+        let path = self.path(number).unwrap_or_default();
+        path.strip_prefix(&self.root).unwrap_or(&path).display().to_string()
+    }
+
+    /// Returns the number of what is there under a name: known by its inode, or new.
+    pub fn adopt(&mut self, parent: u64, name: &OsStr, found: &Metadata) -> u64 {
+        let below = (found.dev(), found.ino());
+        let number = *self.numbers.entry(below).or_insert_with(|| {
+            self.next += 1;
+            self.next - 1
+        });
+        self.by_number.insert(number, Node { parent, name: name.to_owned(), below });
+        number
+    }
+
+    /// Records another place of a number.
+    pub fn place(&mut self, number: u64, parent: u64, name: &OsStr) {
+        if let Some(node) = self.by_number.get_mut(&number) {
+            (node.parent, node.name) = (parent, name.to_owned());
+        }
+    }
+
+    /// Returns the number of what was found under a name, if it is known.
+    pub fn known(&self, found: &Metadata) -> Option<u64> {
+        self.numbers.get(&(found.dev(), found.ino())).copied()
+    }
+
+    /// Records that a file has no name any longer, although it exists.
+    pub fn displace(&mut self, number: u64) {
+        if let Some(node) = self.by_number.get_mut(&number) {
+            node.parent = NOWHERE;
+        }
+    }
+
+    /// Forgets a file that no longer exists, so that a new file with its inode has another number.
+    pub fn forget(&mut self, number: u64) {
+        if let Some(node) = self.by_number.get(&number) {
+            self.numbers.remove(&node.below);
+        }
+        self.displace(number);
+    }
+}
+
+/// Returns the attributes of a file below under its number.
+pub fn attributes(number: u64, of: &Metadata) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(number),
+        size: of.size(),
+        blocks: of.blocks(),
+        atime: time(of.atime(), of.atime_nsec()),
+        mtime: time(of.mtime(), of.mtime_nsec()),
+        ctime: time(of.ctime(), of.ctime_nsec()),
+        crtime: UNIX_EPOCH,
+        kind: FileType::from_std(of.file_type()).unwrap_or(FileType::RegularFile),
+        perm: (of.mode() & 0o7777) as u16,
+        nlink: of.nlink() as u32,
+        uid: of.uid(),
+        gid: of.gid(),
+        rdev: of.rdev() as u32,
+        blksize: 4_096,
+        flags: 0,
+    }
+}
+
+fn time(seconds: i64, nanoseconds: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::new(seconds.max(0) as u64, nanoseconds as u32)
+}

@@ -1,0 +1,76 @@
+//! State of a mount, as JSON for those who read the hidden file.
+
+use serde::Serialize;
+
+use crate::clock::Timing;
+use dyno_stats::histogram::LogHistogram;
+
+/// Name of the hidden file of which the content is the status.
+pub const STATUS: &str = ".dbdyno-device";
+
+/// Counts and quantiles of times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Times {
+    /// Number of requests.
+    pub count: u64,
+    /// Median [ns].
+    pub p50_ns: f64,
+    /// 99th percentile [ns].
+    pub p99_ns: f64,
+    /// Longest [ns].
+    pub max_ns: u64,
+}
+
+impl Times {
+    fn of(histogram: &LogHistogram) -> Self {
+        let quantile = |q| histogram.quantile(q).unwrap_or(0.0);
+        Self {
+            count: histogram.count(),
+            p50_ns: quantile(0.5),
+            p99_ns: quantile(0.99),
+            max_ns: histogram.max().unwrap_or(0),
+        }
+    }
+}
+
+/// State of a mount.
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    /// Name of the device.
+    pub device: String,
+    /// Folder below.
+    pub back: String,
+    /// Process that serves it.
+    pub process: u32,
+    /// Cost of a request through the kernel [ns]; taken off each.
+    pub floor_ns: u64,
+    /// True if the kernel keeps writes until they are synced or old.
+    pub kernel_writeback: bool,
+    /// True if the kernel keeps nothing.
+    pub direct_io: bool,
+    /// Capacity of the device [bytes]; 0 without one.
+    pub capacity_bytes: u64,
+    /// Space in use on the device [bytes].
+    pub used_bytes: u64,
+    /// Modelled times of reads.
+    pub read: Times,
+    /// Modelled times of writes.
+    pub write: Times,
+    /// Modelled times of flushes.
+    pub flush: Times,
+    /// How much later than modelled replies left.
+    pub late: Times,
+    /// Faults that happened.
+    pub faults: u64,
+}
+
+impl Status {
+    /// Fills in the times.
+    pub fn with(mut self, timing: &Timing) -> Self {
+        self.read = Times::of(&timing.read_ns);
+        self.write = Times::of(&timing.write_ns);
+        self.flush = Times::of(&timing.flush_ns);
+        self.late = Times::of(&timing.late_ns);
+        self
+    }
+}

@@ -1,0 +1,178 @@
+//! Changes of folders that are not durable yet, and how to undo them.
+//!
+//! What is removed or replaced is kept in a hidden folder until the change is durable. A power cut leaves the first few
+//! changes and undoes the rest, last first.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use dyno_stats::rng::Xoshiro256;
+
+use crate::journal::Names;
+
+/// Name of the hidden folder.
+pub const KEPT: &str = ".dbdyno-removed";
+
+/// A name in a folder: number of the folder, name.
+pub type Place = (u64, OsString);
+
+/// A change of folders.
+pub enum Change {
+    /// A file, folder or link is new.
+    Made(Place),
+    /// A file is gone; it is kept under this path.
+    Removed(Place, u64, PathBuf),
+    /// An empty folder is gone.
+    RemovedFolder(Place),
+    /// A name has changed; what had the new name is kept.
+    Renamed {
+        /// Former and new name.
+        from: Place,
+        /// New name.
+        to: Place,
+        /// Number of what was renamed.
+        number: u64,
+        /// Number and path of what had the new name.
+        replaced: Option<(u64, PathBuf)>,
+    },
+}
+
+impl Change {
+    fn concerns(&self, folder: u64) -> bool {
+        match self {
+            Self::Made((of, _)) | Self::Removed((of, _), ..) | Self::RemovedFolder((of, _)) => *of == folder,
+            Self::Renamed { from, to, .. } => from.0 == folder || to.0 == folder,
+        }
+    }
+
+    /// Returns number and path of what is kept for it.
+    fn kept(&self) -> Option<(u64, &Path)> {
+        match self {
+            Self::Removed(_, number, path) | Self::Renamed { replaced: Some((number, path)), .. } => {
+                Some((*number, path))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Changes that a power cut may undo, in order.
+pub struct Changes {
+    kept: PathBuf,
+    names: Names,
+    pending: Vec<Change>,
+    number: u64,
+}
+
+impl Changes {
+    /// Returns no changes, and makes the hidden folder.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn new(root: &Path, names: Names) -> io::Result<Self> {
+        let kept = root.join(KEPT);
+        fs::create_dir_all(&kept)?;
+        Ok(Self { kept, names, pending: Vec::new(), number: 0 })
+    }
+
+    /// Adds a change.
+    pub fn add(&mut self, change: Change) {
+        self.pending.push(change);
+    }
+
+    /// Moves a file into the hidden folder; returns its path there.
+    ///
+    /// # Errors
+    /// It cannot be moved.
+    pub fn keep(&mut self, path: &Path) -> io::Result<PathBuf> {
+        self.number += 1;
+        let kept = self.kept.join(self.number.to_string());
+        fs::rename(path, &kept)?;
+        Ok(kept)
+    }
+
+    /// Makes the changes durable that a sync of a file or folder does; returns the numbers of what is gone for good.
+    pub fn sync(&mut self, folder: Option<u64>) -> Vec<u64> {
+        let durable = match (self.names, folder) {
+            (Names::WithFiles, _) => self.pending.len(),
+            (Names::WithFolders, None) => 0,
+            (Names::WithFolders, Some(folder)) => {
+                self.pending.iter().rposition(|change| change.concerns(folder)).map_or(0, |last| last + 1)
+            }
+        };
+        let mut gone = Vec::new();
+        for change in self.pending.drain(..durable) {
+            if let Some((number, path)) = change.kept() {
+                // A file that cannot be removed is removed with the folder.
+                let _ = fs::remove_file(path);
+                gone.push(number);
+            }
+        }
+        gone
+    }
+
+    /// Undoes the last changes, a drawn number of them; `path` gives a place in the folder below, `moved` learns of
+    /// files that are elsewhere again. Returns how many were undone.
+    ///
+    /// # Errors
+    /// A change cannot be undone.
+    pub fn cut(
+        &mut self,
+        dice: &mut Xoshiro256,
+        path: impl Fn(&Place) -> Option<PathBuf>,
+        mut moved: impl FnMut(u64, &Place),
+    ) -> io::Result<u64> {
+        let all = self.pending.len();
+        let left = [0, all, dice.below(all as u64 + 1) as usize][dice.below(3) as usize];
+        for change in self.pending.drain(left..).rev() {
+            undo(change, &path, &mut moved)?;
+        }
+        self.pending.clear();
+        Ok((all - left) as u64)
+    }
+
+    /// Removes the hidden folder.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    pub fn end(&self) -> io::Result<()> {
+        if self.kept.exists() { fs::remove_dir_all(&self.kept) } else { Ok(()) }
+    }
+}
+
+fn undo(
+    change: Change,
+    path: &impl Fn(&Place) -> Option<PathBuf>,
+    moved: &mut impl FnMut(u64, &Place),
+) -> io::Result<()> {
+    match change {
+        Change::Made(place) => match path(&place) {
+            Some(made) if made.is_dir() && !made.is_symlink() => fs::remove_dir_all(made),
+            Some(made) if made.is_symlink() || made.exists() => fs::remove_file(made),
+            _ => Ok(()),
+        },
+        Change::Removed(place, number, kept) => {
+            let Some(back) = path(&place) else { return Ok(()) };
+            moved(number, &place);
+            fs::rename(kept, back)
+        }
+        Change::RemovedFolder(place) => path(&place).map_or(Ok(()), fs::create_dir),
+        Change::Renamed { from, to, number, replaced } => {
+            let (Some(former), Some(new)) = (path(&from), path(&to)) else { return Ok(()) };
+            fs::rename(&new, former)?;
+            moved(number, &from);
+            if let Some((number, kept)) = replaced {
+                fs::rename(kept, new)?;
+                moved(number, &to);
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Returns true if a name in the folder itself is one of ours, which programs do not see.
+pub fn is_hidden(name: &OsStr) -> bool {
+    name == KEPT
+}

@@ -1,0 +1,227 @@
+//! Mounted devices in wall-clock time against the same requests in virtual time, and against closed forms.
+//!
+//! `cargo test --release -p dyno-device -- --ignored` on an idle machine. Without /dev/fuse they pass and say so.
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc, missing_docs)]
+
+use std::cell::RefCell;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use dyno_device::devices::{Model, built_in};
+use dyno_device::mount::{Mount, MountSpec};
+use dyno_model::device::{Request, start};
+use dyno_model::kernel::{Simulation, Streams};
+
+const SEED: u64 = 7;
+const PAGES: u64 = 1 << 16;
+const PAGE_BYTES: u64 = 4_096;
+
+pub fn text_of(name: &str) -> String {
+    built_in().find(|(own, _)| *own == name).unwrap().1.to_owned()
+}
+
+/// A device that serves one request at a time in constant time.
+fn one_server(us: u64) -> String {
+    let times = format!("{{ kind = \"constant\", us = {us}.0 }}");
+    format!(
+        "title = \"constant\"\n[devices.d]\nkind = \"empirical\"\ncapacity_gb = 10.0\nservers = 1\n\
+         regimes = [{{ read = {times}, write = {times} }}]\n[storage]\nredo = \"d\"\ndata = \"d\"\n"
+    )
+}
+
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    /// Two empty folders of this test, `mounted` and `back`; `None` where there is no FUSE.
+    pub fn new(name: &str) -> Option<Self> {
+        if !Path::new("/dev/fuse").exists() {
+            println!("skipped: there is no /dev/fuse; a container gets it with --device /dev/fuse");
+            return None;
+        }
+        let root = std::env::temp_dir().join(format!("dyno-device-{}-{name}", std::process::id()));
+        fs::create_dir_all(root.join("mounted")).unwrap();
+        fs::create_dir_all(root.join("back")).unwrap();
+        Some(Self(root))
+    }
+
+    pub fn mount(&self, spec: &serde_json::Value) -> Mount {
+        let mut all = serde_json::json!({
+            "device": "test", "folder": self.0.join("mounted"), "back": self.0.join("back"), "threads": 4, "seed": SEED,
+        });
+        for (key, value) in spec.as_object().unwrap() {
+            all[key] = value.clone();
+        }
+        let spec: MountSpec = serde_json::from_value(all).unwrap();
+        Mount::new(spec).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Latencies (ns) in virtual time of `depth` jobs that read pages at random, one after the other.
+fn virtual_ns(toml: &str, depth: u64, count: u64) -> Vec<u64> {
+    let simulation = Simulation::new(SEED);
+    let device = Model::new(toml, &[], SEED).unwrap().build(simulation.sim()).unwrap();
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    for job in 0..depth {
+        let (sim, device, seen) = (simulation.sim().clone(), Rc::clone(&device), Rc::clone(&seen));
+        let mut dice = simulation.stream(&format!("job {job}"));
+        simulation.spawn("job", async move {
+            for _ in 0..count {
+                let begin_ns = sim.now_ns();
+                let request = Request::read(dice.below(PAGES) * PAGE_BYTES, PAGE_BYTES);
+                let done_ns = start(&sim, &*device, request).await;
+                seen.borrow_mut().push(done_ns - begin_ns);
+            }
+        });
+    }
+    simulation.run().unwrap();
+    seen.take()
+}
+
+/// The same jobs as threads that read from a mounted file.
+fn wall_ns(folder: &Folder, toml: &str, depth: u64, count: u64) -> Vec<u64> {
+    let mount = folder.mount(&serde_json::json!({"toml": toml, "direct_io": true}));
+    let path = folder.0.join("mounted/file");
+    let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+    file.set_len(PAGES * PAGE_BYTES).unwrap();
+    // Its megabytes are in order on the device.
+    for megabyte in 0..(PAGES * PAGE_BYTES) >> 20 {
+        file.write_all_at(&[1], megabyte << 20).unwrap();
+    }
+    let file = Arc::new(file);
+    let jobs = (0..depth).map(|job| {
+        let file = Arc::clone(&file);
+        thread::spawn(move || {
+            let mut dice = Streams::new(SEED).named(&format!("job {job}"));
+            let mut page = [0; PAGE_BYTES as usize];
+            let one = |_| {
+                let begin = Instant::now();
+                file.read_exact_at(&mut page, dice.below(PAGES) * PAGE_BYTES).unwrap();
+                begin.elapsed().as_nanos() as u64
+            };
+            (0..count).map(one).collect::<Vec<_>>()
+        })
+    });
+    let jobs: Vec<_> = jobs.collect();
+    let all = jobs.into_iter().flat_map(|job| job.join().unwrap()).collect();
+    drop(file);
+    mount.unmount(false).unwrap();
+    fs::remove_file(folder.0.join("back/file")).unwrap();
+    all
+}
+
+fn quantile(values: &[u64], q: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted[((sorted.len() - 1) as f64 * q) as usize] as f64
+}
+
+fn assert_same(name: &str, found: &[u64], wanted: &[u64]) {
+    for (q, most) in [(0.5, 0.03), (0.99, 0.10)] {
+        let (found, wanted) = (quantile(found, q), quantile(wanted, q));
+        let off = found / wanted - 1.0;
+        println!(
+            "{name} p{}: {:.0} us, {:.0} us in virtual time, {:+.1} %",
+            q * 100.0,
+            found / 1e3,
+            wanted / 1e3,
+            off * 100.0
+        );
+        assert!(off.abs() <= most, "{name} p{}: {off:+.3}", q * 100.0);
+    }
+}
+
+#[test]
+#[ignore = "needs an idle machine"]
+fn latencies_in_wall_clock_time_are_those_of_virtual_time() {
+    for (name, depth, count) in [
+        ("disk-15000", 1, 8_000),
+        ("disk-15000", 32, 400),
+        ("gp3", 1, 4_000),
+        ("gp3", 32, 200),
+        ("io2", 1, 6_000),
+        ("flash-2011", 1, 10_000),
+    ] {
+        let Some(folder) = Folder::new(&format!("same-{name}-{depth}")) else { return };
+        let toml = text_of(name);
+        let found = wall_ns(&folder, &toml, depth, count);
+        assert_same(&format!("{name} depth {depth}"), &found, &virtual_ns(&toml, depth, count));
+    }
+}
+
+/// Waits of a single server with constant times under arrivals at random: Pollaczek and Khinchine.
+#[test]
+#[ignore = "needs an idle machine"]
+fn a_single_server_under_arrivals_at_random_waits_as_md1_does() {
+    let Some(folder) = Folder::new("md1") else { return };
+    let (service_us, load, count) = (500.0, 0.6, 4_000);
+    let mount = folder.mount(&serde_json::json!({"toml": one_server(500), "direct_io": true}));
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(folder.0.join("mounted/f"));
+    let file = Arc::new(file.unwrap());
+    file.set_len(1 << 20).unwrap();
+    let mut dice = Streams::new(SEED).named("arrivals");
+    let begin = Instant::now();
+    let mut due_ns = 0.0;
+    let mut jobs = Vec::new();
+    for _ in 0..count {
+        due_ns += dice.exponential(service_us * 1e3 / load);
+        while (begin.elapsed().as_nanos() as f64) < due_ns {
+            thread::sleep(Duration::from_micros(20));
+        }
+        let file = Arc::clone(&file);
+        jobs.push(thread::spawn(move || {
+            let mut page = [0; 4_096];
+            let begin = Instant::now();
+            file.read_exact_at(&mut page, 0).unwrap();
+            begin.elapsed().as_nanos() as f64 / 1e3
+        }));
+    }
+    let sum: f64 = jobs.into_iter().map(|job| job.join().unwrap()).sum();
+    drop(file);
+    mount.unmount(false).unwrap();
+    let (found, wanted) = (sum / f64::from(count), service_us * (1.0 + load / (2.0 * (1.0 - load))));
+    println!("mean {found:.0} us, M/D/1 {wanted:.0} us");
+    assert!((found / wanted - 1.0).abs() < 0.1, "{found} us, not {wanted} us");
+}
+
+#[test]
+fn a_bucket_of_ten_and_a_hundred_a_second_admits_sixty_in_half_a_second() {
+    let Some(folder) = Folder::new("bucket") else { return };
+    let at_once = "{ kind = \"constant\", us = 50.0 }";
+    let toml = format!(
+        "title = \"t\"\n[devices.v]\nkind = \"volume\"\niops = 100.0\nread = {at_once}\nwrite = {at_once}\n\
+         [storage]\nredo = \"v\"\ndata = \"v\"\n"
+    );
+    let mount = folder.mount(&serde_json::json!({"toml": toml, "direct_io": true}));
+    let file = File::create(folder.0.join("mounted/f")).unwrap();
+    let begin = Instant::now();
+    for _ in 0..60 {
+        file.write_all_at(&[0; 512], 0).unwrap();
+    }
+    let took = begin.elapsed().as_secs_f64();
+    drop(file);
+    let late = mount.status().late;
+    mount.unmount(false).unwrap();
+    assert!((0.5..0.6).contains(&took), "{took} s, late {late:?}");
+}
+
+#[test]
+fn thirty_two_requests_at_once_overlap_on_a_device_with_channels() {
+    let Some(folder) = Folder::new("overlap") else { return };
+    let toml = text_of("gp3");
+    let begin = Instant::now();
+    let latencies = wall_ns(&folder, &toml, 32, 4);
+    // One after the other they would take 70 ms and more.
+    assert!(begin.elapsed() < Duration::from_millis(400) && latencies.len() == 128);
+    assert!(latencies.iter().sum::<u64>() > 128 * 300_000);
+}

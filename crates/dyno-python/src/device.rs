@@ -1,0 +1,110 @@
+//! Python interface of modelled devices: mounted folders, and the descriptions of devices.
+
+use dyno_device::DeviceError;
+use dyno_device::devices::{Model, built_in};
+use dyno_device::mount::{Mount, MountSpec};
+use dyno_model::device::Request;
+use pyo3::prelude::*;
+
+use crate::errors::raise;
+use crate::model::refused;
+use crate::values::{from_python, to_python};
+
+fn failed(py: Python<'_>, error: &DeviceError) -> PyErr {
+    match error {
+        DeviceError::Machine(error) => refused(py, error),
+        other => raise(py, "DeviceError", &other.to_string()),
+    }
+}
+
+/// Return name and description (TOML) of the devices that come with dbdyno.
+#[pyfunction]
+pub(crate) fn device_texts() -> Vec<(&'static str, &'static str)> {
+    built_in().collect()
+}
+
+/// Return how long reads (`True`) or writes of `bytes` take on the idle device, in virtual time [ns].
+///
+/// Raises:
+///     ModelError: The description or a setting is invalid.
+#[pyfunction]
+pub(crate) fn device_alone_ns(
+    py: Python<'_>,
+    toml: &str,
+    settings: Vec<(String, String)>,
+    reads: bool,
+    bytes: u64,
+) -> PyResult<u64> {
+    let request = if reads { Request::read(0, bytes) } else { Request::write(0, bytes) };
+    let model = Model::new(toml, &settings, 0).map_err(|error| refused(py, &error))?;
+    py.detach(|| model.alone_ns(request)).map_err(|error| failed(py, &error))
+}
+
+/// A folder mounted on a modelled device.
+#[pyclass(frozen, module = "dbdyno._core")]
+pub(crate) struct DeviceMount {
+    mount: Mount,
+}
+
+#[pymethods]
+impl DeviceMount {
+    /// Mount what a specification says (`DeviceSpec` of the stub).
+    ///
+    /// Raises:
+    ///     DeviceError: The system refuses, or the device is faster than the way through the kernel.
+    ///     ModelError: The description or a setting is invalid.
+    #[new]
+    fn new(py: Python<'_>, spec: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let spec: MountSpec = from_python(spec).map_err(|error| raise(py, "DeviceError", &error.to_string()))?;
+        let mount = py.detach(|| Mount::new(spec)).map_err(|error| failed(py, &error))?;
+        Ok(Self { mount })
+    }
+
+    /// Return the state (`DeviceStatus` of the stub).
+    fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.mount.status()).map_err(|error| raise(py, "DeviceError", &error.to_string()))
+    }
+
+    /// Return the faults that happened, in order.
+    fn faults<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.mount.faults()).map_err(|error| raise(py, "DeviceError", &error.to_string()))
+    }
+
+    /// Return the number of changes of files and folders so far.
+    fn changes(&self) -> u64 {
+        self.mount.changes()
+    }
+
+    /// Let the power go with the change after the next `changes`.
+    fn arm(&self, changes: u64) {
+        self.mount.arm(changes);
+    }
+
+    /// Return True if the power is off.
+    fn is_off(&self) -> bool {
+        self.mount.is_off()
+    }
+
+    /// Cut the power and leave of what is unsynced what `seed` says; returns what was lost.
+    ///
+    /// Raises:
+    ///     DeviceError: The folder was mounted without power cuts, or a file below cannot be written.
+    fn cut<'py>(&self, py: Python<'py>, seed: u64, sector_bytes: u64) -> PyResult<Bound<'py, PyAny>> {
+        let lost = py.detach(|| self.mount.cut(seed, sector_bytes)).map_err(|error| failed(py, &error))?;
+        to_python(py, &lost).map_err(|error| raise(py, "DeviceError", &error.to_string()))
+    }
+
+    /// Return True if the folder is no longer mounted.
+    fn has_ended(&self) -> bool {
+        self.mount.has_ended()
+    }
+
+    /// Unmount; the data stay in the folder below. With `at_once` also while programs use the folder.
+    ///
+    /// Raises:
+    ///     DeviceError: A program still uses the folder; it stays mounted.
+    #[pyo3(signature = (at_once = false))]
+    fn unmount(&self, py: Python<'_>, at_once: bool) -> PyResult<()> {
+        py.detach(|| self.mount.unmount(at_once)).map_err(|error| failed(py, &error))
+    }
+}

@@ -1,0 +1,83 @@
+"""Types of the values exchanged with the Rust core about mounted devices, as in `dbdyno.base.core_types`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NotRequired, TypedDict
+
+
+class FaultRule(TypedDict):
+    """Which operations on a device are faulty, and how (`dbdyno.device.faults`)."""
+
+    kind: str
+    path: NotRequired[str]
+    operation: NotRequired[str]
+    from_bytes: NotRequired[int]
+    to_bytes: NotRequired[int]
+    after: NotRequired[int]
+    count: NotRequired[int]
+    ms: NotRequired[int]
+
+
+class DeviceSpec(TypedDict):
+    """Specification that `DeviceMount` is created from: what to mount, and how."""
+
+    device: str
+    folder: str
+    back: str
+    toml: NotRequired[str | None]
+    settings: NotRequired[Sequence[tuple[str, str]]]
+    seed: NotRequired[int]
+    direct_io: NotRequired[bool]
+    cuts: NotRequired[bool]
+    names: NotRequired[str]
+    faults: NotRequired[Sequence[FaultRule]]
+    threads: NotRequired[int]
+
+
+class DeviceTimes(TypedDict):
+    """Count and quantiles of the times of requests [ns]."""
+
+    count: int
+    p50_ns: float
+    p99_ns: float
+    max_ns: int
+
+
+class DeviceStatus(TypedDict):
+    """State of a mounted folder; `late` is how much later than modelled replies left."""
+
+    device: str
+    back: str
+    process: int
+    floor_ns: int
+    kernel_writeback: bool
+    direct_io: bool
+    capacity_bytes: int
+    used_bytes: int
+    read: DeviceTimes
+    write: DeviceTimes
+    flush: DeviceTimes
+    late: DeviceTimes
+    faults: int
+
+
+class FaultRow(TypedDict):
+    """A fault that happened."""
+
+    at_ns: int
+    kind: str
+    operation: str
+    file: str
+    offset_bytes: int
+    bytes: int
+
+
+class CutReport(TypedDict):
+    """What a power cut left of what was not synced."""
+
+    files: int
+    pages: int
+    pages_lost: int
+    pages_torn: int
+    names_undone: int

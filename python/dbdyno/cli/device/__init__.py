@@ -1,0 +1,30 @@
+"""`dbdyno device`: modelled devices under real programs, one file per command."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import click
+
+from dbdyno.cli.main import LazyGroup
+
+ROWS = {
+    "list": ("dbdyno.cli.device.list", "The devices that come with dbdyno, or those that are mounted."),
+    "show": ("dbdyno.cli.device.show", "A device: every parameter with its source."),
+    "mount": ("dbdyno.cli.device.mount", "Mount a folder whose I/O takes the device's time."),
+    "status": ("dbdyno.cli.device.status", "Requests of a mounted folder, their times and how late they were."),
+    "cut": ("dbdyno.cli.device.cut", "Cut the power under an engine, again and again; every commit must be there."),
+    "unmount": ("dbdyno.cli.device.unmount", "Unmount a folder; its data stay in the folder below."),
+}
+
+
+class _DeviceGroup(LazyGroup):
+    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
+
+
+@click.group("device", cls=_DeviceGroup)
+def command() -> None:
+    """Run real programs on storage that you do not have: a folder takes the time of a modelled device.
+
+    NAME is a device that comes with dbdyno (`dbdyno device list`) or a TOML file of your own.
+    """

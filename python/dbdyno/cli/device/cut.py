@@ -1,0 +1,51 @@
+"""`dbdyno device cut`: power cuts under an engine, and the question whether every acknowledged commit is there."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.output import seed_option
+from dbdyno.cli.pages import page_options, show_page
+
+
+@click.command("cut")
+@click.argument("plan", metavar="PLAN|FILE")
+@click.option("--cuts", type=click.IntRange(1, 1_000_000), default=20, show_default=True, help="Number of power cuts.")
+@click.option("--only", type=click.IntRange(1), help="Replay the database of this cut, up to it.")
+@seed_option
+@page_options
+def command(plan: str, cuts: int, only: int | None, seed: int | None, form: str | None, output: Path | None) -> None:
+    """Cut the power under an engine, again and again, and look for every commit that it acknowledged.
+
+    PLAN is one that comes with dbdyno (a wrong name lists them) or a TOML file. A load commits on a folder
+    of which unsynced pages are lost, torn or kept in any order when the power goes; sometimes it goes once
+    more while the engine recovers. A ledger outside knows what was acknowledged. Exit code 1: a commit is
+    lost, a row is there twice, damaged or by nobody, or the database is corrupt.
+
+    \b
+    dbdyno device cut postgres --cuts 100 -o cuts.html
+    dbdyno device cut sqlite-full --cuts 200 --seed 11
+    dbdyno device cut sqlite-full --seed 11 --only 92
+    """
+    from dbdyno.cuts.campaign import run_campaign
+    from dbdyno.cuts.model import CutRow, campaign_model, is_survived
+    from dbdyno.cuts.plan import plan_of
+
+    found = plan_of(plan)
+    seed = secrets.randbits(31) if seed is None else seed
+    click.echo(f"seed {seed}", err=True)
+
+    def progress(row: CutRow) -> None:
+        if not is_survived(row):
+            click.echo(
+                f"cut {row['cut']}: {len(row['lost'])} lost{', ' if row['corrupt'] else ''}{row['corrupt']}", err=True
+            )
+
+    campaign = run_campaign(found, cuts, seed, only=only, progress=progress)
+    model = campaign_model(found, seed, campaign.rows, campaign.faults)
+    show_page(model, form, output)
+    if model["failed"]:
+        raise click.exceptions.Exit(1)

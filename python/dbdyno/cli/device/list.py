@@ -1,0 +1,27 @@
+"""`dbdyno device list`: the devices that come with dbdyno, or the folders that are mounted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.output import format_options, show_rows
+
+
+@click.command("list")
+@click.option("--mounted", is_flag=True, help="List the folders that are mounted, and the process that serves each.")
+@format_options
+def command(mounted: bool, form: str | None, output: Path | None) -> None:
+    """List the devices: name, time of a read and a write of 4 KB on the idle device."""
+    if mounted:
+        from dbdyno.device.mounts import mounted_folders
+
+        found = [
+            {"folder": str(row.folder), "process": row.process() or "dead: unmount it"} for row in mounted_folders()
+        ]
+        show_rows(found, form, output)
+        return
+    from dbdyno.device.catalogue import listed
+
+    show_rows(listed(), form, output)

@@ -1,0 +1,25 @@
+"""`dbdyno device show`: the parameters of a device and where each comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.output import format_options, show_rows
+
+
+@click.command("show")
+@click.argument("name", metavar="NAME|FILE")
+@format_options
+def command(name: str, form: str | None, output: Path | None) -> None:
+    """Show a device: every parameter with value, unit, meaning and source.
+
+    \b
+    dbdyno device show gp3
+    dbdyno device show ./my-disk.toml --format csv
+    """
+    from dbdyno.device.catalogue import device_of, parameters
+
+    device = device_of(name)
+    show_rows(parameters(device), form, output, title=device.machine.title)

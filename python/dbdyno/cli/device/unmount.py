@@ -1,0 +1,17 @@
+"""`dbdyno device unmount`: the end of a mount."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("unmount")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+def command(folder: Path) -> None:
+    """Unmount a folder, also one of which the process is dead; its data stay in the folder below."""
+    from dbdyno.device.mounts import unmount
+
+    process = unmount(folder)
+    click.echo(f"{folder} is unmounted" + ("; its process was dead" if process is None else ""))

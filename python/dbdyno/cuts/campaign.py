@@ -1,0 +1,192 @@
+"""A campaign of power cuts: load, cut, recovery, question; then the next.
+
+A database lives for several cuts, then a new one is made, so that a failing cut is replayed from the beginning of its
+database (`only`). All draws come from the seed, the number of the database and the number of the cut. On SQLite, whose
+load is one session, the same seed cuts at the same change; several sessions meet a cut in another order each time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from dbdyno import _core
+from dbdyno.base.device_types import CutReport, DeviceSpec, FaultRow
+from dbdyno.bench.guardian import Guardian
+from dbdyno.cuts.engine import BrokenEngineError, CutEngine
+from dbdyno.cuts.ledger import Content, Judgement, Ledger, judge, oldest_ms
+from dbdyno.cuts.model import CutRow
+from dbdyno.cuts.plan import CutPlan
+from dbdyno.device.faults import fault_rule
+from dbdyno.device.mounts import check_machine, open_mount
+from dbdyno.device.undo import MountUndo
+
+
+class Campaign:
+    """A campaign on one engine; `rows` and `faults` are its evidence."""
+
+    def __init__(self, plan: CutPlan, seed: int, engine: CutEngine, guardian: Guardian) -> None:
+        self._plan, self._seed, self._engine, self._guardian = plan, seed, engine, guardian
+        self._mount: _core.DeviceMount | None = None
+        self._undo: int | None = None
+        self.rows: list[CutRow] = []
+        self.faults: list[FaultRow] = []
+
+    def run_database(self, first: int, last: int) -> Iterator[CutRow]:
+        """Make a database and cut the power from cut `first` to cut `last`, or until one is not survived.
+
+        Raises:
+            DeviceError: the folder cannot be mounted.
+            TargetError: the engine cannot be created.
+        """
+        self._engine.create()
+        ledger = Ledger()
+        try:
+            self._open()
+            self._engine.start()
+            for number in range(first, last + 1):
+                row, judgement = self._cut(number, ledger)
+                yield row
+                if not judgement.is_right:
+                    return
+        finally:
+            self._engine.kill()
+            self._close()
+            self._engine.close()
+
+    def _cut(self, number: int, ledger: Ledger) -> tuple[CutRow, Judgement]:
+        dice = random.Random(f"{self._seed}/{number}")
+        low, high = self._engine.changes_least, self._engine.changes_most
+        after = round(low * (high / low) ** dice.random())
+        seeds = [dice.getrandbits(63) for _ in range(2)]
+        again = dice.randrange(100) < self._plan.recovery_percent
+        mount = self._opened()
+        before = set(ledger.acknowledged)
+        mount.arm(after)
+        seen = self._engine.load(ledger, mount.is_off)
+        report = self._lose(seeds[0])
+        interrupted = again and self._interrupt(dice.randint(1, self._engine.recovery_changes_most), seeds[1])
+        content, recovery_s = self._recover()
+        judgement = judge(ledger, content)
+        lost = [one for one in judgement.lost if one in before]
+        row: CutRow = {
+            "cut": number,
+            "after_changes": after,
+            "in_recovery": interrupted,
+            "tried": len(ledger.tried),
+            "acknowledged": len(ledger.acknowledged),
+            "found": len(content.rows),
+            "lost": judgement.lost,
+            "lost_of_earlier": len(lost),
+            "oldest_lost_ms": round(oldest_ms(ledger, judgement.lost, seen), 1),
+            "doubled": judgement.doubled,
+            "ghosts": judgement.ghosts,
+            "damaged": judgement.damaged,
+            "halves": judgement.halves,
+            "corrupt": judgement.corrupt,
+            "recovery_s": round(recovery_s, 4),
+            "pages": report["pages"],
+            "pages_lost": report["pages_lost"],
+            "pages_torn": report["pages_torn"],
+            "names_undone": report["names_undone"],
+        }
+        self.rows.append(row)
+        return row, judgement
+
+    def _interrupt(self, after: int, seed: int) -> bool:
+        """Cut the power once more while the engine recovers; returns False if it was quicker."""
+        self._open()
+        mount = self._opened()
+        mount.arm(after)
+        with contextlib.suppress(BrokenEngineError):
+            self._engine.start()
+            self._engine.content()
+        interrupted = mount.is_off()
+        self._lose(seed)
+        return interrupted
+
+    def _recover(self) -> tuple[Content, float]:
+        self._open()
+        begin = time.monotonic()
+        try:
+            self._engine.start()
+            content = self._engine.content()
+        except BrokenEngineError as error:
+            content = Content(corrupt=f"does not start: {error}")
+        return content, time.monotonic() - begin
+
+    def _lose(self, seed: int) -> CutReport:
+        """Cut the power, end the engine, and leave on the device what the journal draws."""
+        mount = self._opened()
+        report = mount.cut(seed, self._plan.sector_bytes)
+        self._engine.kill()
+        self._close()
+        return report
+
+    def _opened(self) -> _core.DeviceMount:
+        assert self._mount is not None
+        return self._mount
+
+    def _open(self) -> None:
+        spec: DeviceSpec = {
+            "device": "power cuts",
+            "folder": str(self._engine.folder),
+            "back": str(self._engine.back),
+            "cuts": True,
+            "names": self._plan.names,
+            "faults": [fault_rule(text) for text in self._plan.fail],
+        }
+        self._undo = self._guardian.push(MountUndo("mounted folder", str(self._engine.folder)))
+        self._mount = open_mount(spec)
+
+    def _close(self) -> None:
+        if self._mount is not None:
+            self.faults += self._mount.faults()
+            self._mount.unmount(at_once=True)
+            self._mount = None
+        if self._undo is not None:
+            self._guardian.discard(self._undo)
+            self._undo = None
+
+
+def run_campaign(
+    plan: CutPlan,
+    cuts: int,
+    seed: int,
+    *,
+    only: int | None = None,
+    progress: Callable[[CutRow], None] = lambda row: None,
+) -> Campaign:
+    """Cut the power `cuts` times and return the campaign; with `only`, replay the database of that cut up to it.
+
+    Raises:
+        DeviceError: folders cannot be mounted here.
+        TargetError: the engine cannot be created.
+    """
+    check_machine()
+    with tempfile.TemporaryDirectory(prefix=f"dbdyno-cuts-{os.getpid()}-") as work, Guardian() as guardian:
+        campaign = Campaign(plan, seed, _engine(plan, Path(work), guardian), guardian)
+        each = plan.cuts_of_a_database
+        number = 1 if only is None else (only - 1) // each * each + 1
+        end = cuts if only is None else only
+        while number <= end:
+            last = min(end, (number - 1) // each * each + each)
+            for row in campaign.run_database(number, last):
+                progress(row)
+            number = last + 1
+        return campaign
+
+
+def _engine(plan: CutPlan, work: Path, guardian: Guardian) -> CutEngine:
+    if plan.engine == "sqlite":
+        from dbdyno.cuts.sqlite import SqliteCuts
+
+        return SqliteCuts(plan, work)
+    from dbdyno.cuts.postgres import PostgresCuts
+
+    return PostgresCuts(plan, guardian)

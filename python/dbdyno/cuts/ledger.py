@@ -1,0 +1,92 @@
+"""Ledger of a load, kept outside of the engine: which commits were tried, and which were acknowledged."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+
+def payload_of(number: int) -> str:
+    """Return the content of a row, which follows from its number; anything else in it is damage."""
+    return hashlib.sha256(str(number).encode()).hexdigest() * 3
+
+
+@dataclass
+class Ledger:
+    """Numbers of commits; several threads may write to it."""
+
+    tried: set[int] = field(default_factory=set)
+    acknowledged: dict[int, float] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def try_one(self, number: int) -> None:
+        """Record that a commit is about to be sent."""
+        with self._lock:
+            self.tried.add(number)
+
+    def acknowledge(self, number: int) -> None:
+        """Record that the engine has acknowledged a commit."""
+        with self._lock:
+            self.acknowledged[number] = time.monotonic()
+
+
+@dataclass(frozen=True)
+class Content:
+    """What an engine answers after its recovery.
+
+    Attributes:
+        rows: Number and payload of each row.
+        counts: Rows by session, as each transaction counts them beside its row.
+        sessions: Session of each row.
+        corrupt: What the engine's own checks found; empty if nothing.
+    """
+
+    rows: list[tuple[int, str]] = field(default_factory=list)
+    counts: dict[int, int] = field(default_factory=dict)
+    sessions: list[int] = field(default_factory=list)
+    corrupt: str = ""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is wrong with a content, given a ledger; nothing is, if all of it is empty."""
+
+    lost: list[int] = field(default_factory=list)
+    doubled: list[int] = field(default_factory=list)
+    ghosts: list[int] = field(default_factory=list)
+    damaged: list[int] = field(default_factory=list)
+    halves: list[int] = field(default_factory=list)
+    corrupt: str = ""
+
+    @property
+    def is_right(self) -> bool:
+        """Return True if nothing is wrong."""
+        return not (self.lost or self.doubled or self.ghosts or self.damaged or self.halves or self.corrupt)
+
+
+def judge(ledger: Ledger, content: Content) -> Judgement:
+    """Compare a content with a ledger.
+
+    A commit that was tried and not acknowledged may be there or not: the engine had no time to say.
+    """
+    if content.corrupt:
+        return Judgement(corrupt=content.corrupt)
+    seen = Counter(number for number, _ in content.rows)
+    by_session = Counter(content.sessions)
+    halves = [one for one in {*content.counts, *by_session} if content.counts.get(one, 0) != by_session.get(one, 0)]
+    return Judgement(
+        lost=sorted(ledger.acknowledged.keys() - seen.keys()),
+        doubled=sorted(number for number, times in seen.items() if times > 1),
+        ghosts=sorted(seen.keys() - ledger.tried),
+        damaged=sorted(number for number, payload in content.rows if payload != payload_of(number)),
+        halves=sorted(halves),
+    )
+
+
+def oldest_ms(ledger: Ledger, numbers: Iterable[int], until: float) -> float:
+    """Return how long before `until` the oldest of these commits was acknowledged [ms]; 0 if there is none."""
+    return max(((until - ledger.acknowledged[number]) * 1e3 for number in numbers), default=0.0)

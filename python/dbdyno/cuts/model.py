@@ -1,0 +1,113 @@
+"""Model of a campaign of power cuts: its rows, their sums, and the sentence about them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, TypedDict
+
+from dbdyno.base.device_types import FaultRow
+from dbdyno.cuts.plan import CutPlan
+
+SCHEMA = 1
+
+
+class CutRow(TypedDict):
+    """A power cut and what was found after it; `tried` and `acknowledged` are those of its database so far."""
+
+    cut: int
+    after_changes: int
+    in_recovery: bool
+    tried: int
+    acknowledged: int
+    found: int
+    lost: list[int]
+    lost_of_earlier: int
+    oldest_lost_ms: float
+    doubled: list[int]
+    ghosts: list[int]
+    damaged: list[int]
+    halves: list[int]
+    corrupt: str
+    recovery_s: float
+    pages: int
+    pages_lost: int
+    pages_torn: int
+    names_undone: int
+
+
+class CampaignModel(TypedDict):
+    """A campaign, as the page shows it."""
+
+    schema: int
+    kind: str
+    title: str
+    plan: dict[str, Any]
+    seed: int
+    cuts: list[CutRow]
+    sums: dict[str, float]
+    failed: list[int]
+    headline: str
+    faults: list[FaultRow]
+
+
+def is_survived(row: CutRow) -> bool:
+    """Return True if nothing is wrong after a cut."""
+    return not any(row[key] for key in ("lost", "doubled", "ghosts", "damaged", "halves", "corrupt"))
+
+
+def campaign_model(plan: CutPlan, seed: int, rows: list[CutRow], faults: list[FaultRow]) -> CampaignModel:
+    """Return the model of a campaign."""
+    times = sorted(row["recovery_s"] for row in rows)
+    sums: dict[str, float] = {
+        "cuts": len(rows),
+        "in_recovery": sum(row["in_recovery"] for row in rows),
+        "acknowledged": _commits(rows, plan.cuts_of_a_database),
+        "lost": sum(len(row["lost"]) for row in rows),
+        "doubled": sum(len(row["doubled"]) for row in rows),
+        "ghosts": sum(len(row["ghosts"]) for row in rows),
+        "damaged": sum(len(row["damaged"]) for row in rows),
+        "halves": sum(len(row["halves"]) for row in rows),
+        "corrupt": sum(bool(row["corrupt"]) for row in rows),
+        "oldest_lost_ms": max((row["oldest_lost_ms"] for row in rows), default=0.0),
+        "recovery_p50_s": times[len(times) // 2] if times else 0.0,
+        "recovery_max_s": times[-1] if times else 0.0,
+        "pages": sum(row["pages"] for row in rows),
+        "pages_lost": sum(row["pages_lost"] for row in rows),
+        "pages_torn": sum(row["pages_torn"] for row in rows),
+    }
+    failed = [row["cut"] for row in rows if not is_survived(row)]
+    return {
+        "schema": SCHEMA,
+        "kind": "cuts",
+        "title": plan.title,
+        "plan": asdict(plan),
+        "seed": seed,
+        "cuts": rows,
+        "sums": sums,
+        "failed": failed,
+        "headline": conclusion(sums, failed),
+        "faults": faults,
+    }
+
+
+def _commits(rows: list[CutRow], each: int) -> int:
+    """Return the acknowledged commits of all databases: a database's are those of its last cut."""
+    last = {(row["cut"] - 1) // each: row["acknowledged"] for row in rows}
+    return sum(last.values())
+
+
+def conclusion(sums: dict[str, float], failed: list[int]) -> str:
+    """Return what a campaign found, in one sentence."""
+    cuts, commits = f"{sums['cuts']:,.0f} power cuts", f"{sums['acknowledged']:,.0f} acknowledged commits"
+    if not failed:
+        return f"{cuts}, {commits}: every one is there, none twice, nothing is damaged"
+    words = {
+        "lost": "acknowledged commits lost",
+        "corrupt": "databases corrupt",
+        "halves": "sessions with half a transaction",
+        "damaged": "rows damaged",
+        "doubled": "rows twice",
+        "ghosts": "rows that nobody wrote",
+    }
+    found = [f"{sums[key]:,.0f} {text}" for key, text in words.items() if sums[key]]
+    return f"{cuts}, {commits}: {len(failed)} cuts not survived: {', '.join(found)}"

@@ -1,0 +1,133 @@
+"""Plans of power cuts: an engine, its settings, its load and the device below.
+
+title = "PostgreSQL with a log that is not synced" engine = "postgres" sessions = 4
+[settings]
+fsync = "off"
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from dbdyno.base.errors import DeviceError
+from dbdyno.base.files import read_given
+
+ENGINES = ("sqlite", "postgres")
+NAMES = ("with-folders", "with-files")
+SECTORS = (512, 4096)
+
+
+@dataclass(frozen=True)
+class CutPlan:
+    """A plan of power cuts.
+
+    Attributes:
+        title: What is tried.
+        engine: `sqlite` or `postgres`.
+        settings: Settings of the engine; for SQLite its pragmas.
+        sessions: Sessions of the load; SQLite has one.
+        names: When new, removed and renamed files are durable: when their folder is synced, or when any file is.
+        sector_bytes: What the device writes whole.
+        fail: Faults of the device, as in `dbdyno device mount --fail`.
+        recovery_percent: How often the power goes once more while the engine recovers.
+        cuts_of_a_database: Cuts after which a new database is made.
+    """
+
+    title: str
+    engine: str
+    settings: dict[str, str] = field(default_factory=dict)
+    sessions: int = 4
+    names: str = "with-folders"
+    sector_bytes: int = 512
+    fail: tuple[str, ...] = ()
+    recovery_percent: int = 25
+    cuts_of_a_database: int = 10
+
+
+BUILT_IN = {
+    "postgres": CutPlan("PostgreSQL with its defaults", "postgres"),
+    "postgres-fsync-off": CutPlan("PostgreSQL, fsync off", "postgres", {"fsync": "off"}),
+    "postgres-synchronous-commit-off": CutPlan(
+        "PostgreSQL, synchronous_commit off", "postgres", {"synchronous_commit": "off"}
+    ),
+    "postgres-full-page-writes-off": CutPlan(
+        "PostgreSQL, full_page_writes off", "postgres", {"full_page_writes": "off"}
+    ),
+    "postgres-lying-flush": CutPlan(
+        "PostgreSQL with its defaults on a device that lies", "postgres", fail=("lying-flush",)
+    ),
+    "sqlite": CutPlan("SQLite, rollback journal, synchronous EXTRA", "sqlite", {"synchronous": "extra"}),
+    "sqlite-full": CutPlan("SQLite, rollback journal, synchronous FULL", "sqlite", {"synchronous": "full"}),
+    "sqlite-wal": CutPlan("SQLite, WAL, synchronous FULL", "sqlite", {"journal_mode": "wal", "synchronous": "full"}),
+    "sqlite-wal-normal": CutPlan(
+        "SQLite, WAL, synchronous NORMAL", "sqlite", {"journal_mode": "wal", "synchronous": "normal"}
+    ),
+    "sqlite-off": CutPlan("SQLite, rollback journal, synchronous OFF", "sqlite", {"synchronous": "off"}),
+    "sqlite-lying-flush": CutPlan(
+        "SQLite, synchronous EXTRA, on a device that lies", "sqlite", {"synchronous": "extra"}, fail=("lying-flush",)
+    ),
+}
+"""Plans that come with dbdyno."""
+
+
+def plan_of(name: str) -> CutPlan:
+    """Return a plan by its name or from its TOML file.
+
+    Raises:
+        DeviceError: there is no such plan, or a key or value in the file is not valid.
+    """
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    if not name.endswith(".toml") and "/" not in name:
+        near = difflib.get_close_matches(name, BUILT_IN, 1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise DeviceError(
+            f"no plan of power cuts is called {name!r}",
+            next_step=f"{hint}there are {', '.join(BUILT_IN)}; a file is named ./FILE.toml",
+        )
+    try:
+        return checked(tomllib.loads(read_given(Path(name))), name)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise DeviceError(f"cannot be read: {error}", where=name) from error
+
+
+def checked(values: dict[str, Any], where: str) -> CutPlan:
+    """Return the plan of the values of a file.
+
+    Raises:
+        DeviceError: a key is unknown or missing, or a value is not valid.
+    """
+    kinds = {one.name: one.type for one in fields(CutPlan)}
+    for key, value in values.items():
+        if key not in kinds:
+            near = difflib.get_close_matches(key, kinds, 1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise DeviceError(f"unknown key {key!r}", where=where, next_step=f"{hint}keys: {', '.join(kinds)}")
+        _check(key, value, str(kinds[key]), where)
+    for key in ("title", "engine"):
+        if key not in values:
+            raise DeviceError(f"a plan needs {key!r}", where=where)
+    settings = {name: _word(value) for name, value in values.get("settings", {}).items()}
+    return CutPlan(**{**values, "settings": settings, "fail": tuple(values.get("fail", ()))})
+
+
+def _check(key: str, value: Any, kind: str, where: str) -> None:
+    allowed = {"engine": ENGINES, "names": NAMES, "sector_bytes": SECTORS}.get(key)
+    if allowed is not None and value not in allowed:
+        raise DeviceError(f"{key} cannot be {value!r}", where=where, next_step=f"one of {', '.join(map(str, allowed))}")
+    ranges = {"sessions": (1, 64), "recovery_percent": (0, 100), "cuts_of_a_database": (1, 1000)}
+    if key in ranges:
+        low, high = ranges[key]
+        if type(value) is not int or not low <= value <= high:
+            raise DeviceError(f"{key} is a whole number from {low} to {high}, not {value!r}", where=where)
+    right = {"str": str, "dict[str, str]": dict, "tuple[str, ...]": list}.get(kind)
+    if right is not None and not isinstance(value, right):
+        raise DeviceError(f"{key} is no {right.__name__}: {value!r}", where=where)
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,51 @@
+"""Faults of devices as text: `KIND[:KEY=VALUE,...]`, as in `eio:path=pg_wal/*,operation=write,after=100,count=1`."""
+
+from __future__ import annotations
+
+import difflib
+
+from dbdyno.base.device_types import FaultRule
+from dbdyno.base.errors import DeviceError
+
+KINDS = {
+    "eio": "reads, writes and flushes fail with EIO",
+    "enospc": "writes fail with ENOSPC",
+    "slow": "they take `ms` longer",
+    "stuck": "they never return",
+    "lying-flush": "flushes report success and make nothing durable",
+    "failed-flush": "flushes fail, and what they should have written is lost although later ones succeed",
+}
+"""Kinds of faults and what they do."""
+WORDS = ("path", "operation")
+NUMBERS = ("after", "count", "from_bytes", "to_bytes", "ms")
+OPERATIONS = ("read", "write", "flush")
+
+
+def fault_rule(text: str) -> FaultRule:
+    """Return the rule that a text describes.
+
+    Raises:
+        DeviceError: the kind or a key is unknown, or a value is not valid.
+    """
+    kind, _, rest = text.partition(":")
+    if kind not in KINDS:
+        raise _unknown(text, "kind of fault", kind, tuple(KINDS))
+    rule: FaultRule = {"kind": kind}
+    for part in rest.split(",") if rest else ():
+        key, sign, value = part.partition("=")
+        if not sign or key not in (*WORDS, *NUMBERS):
+            raise _unknown(text, "key", key, (*WORDS, *NUMBERS))
+        if key == "operation" and value not in OPERATIONS:
+            raise _unknown(text, "operation", value, OPERATIONS)
+        if key in NUMBERS and not value.isdecimal():
+            raise DeviceError(f"{key} is a whole number, not {value!r}", where=f"--fail {text}")
+        rule[key] = int(value) if key in NUMBERS else value  # type: ignore[literal-required]
+    return rule
+
+
+def _unknown(text: str, what: str, found: str, known: tuple[str, ...]) -> DeviceError:
+    near = difflib.get_close_matches(found, known, 1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return DeviceError(
+        f"there is no {what} {found!r}", where=f"--fail {text}", next_step=f"{hint}there are {', '.join(known)}"
+    )

@@ -1,0 +1,256 @@
+"""Folders mounted on devices: checks before a mount, the mounts of this machine, status and unmount.
+
+    with mounted(spec) as mount: ...        in this process; unmounted at the end
+
+A mount is served by one process. If that process is killed the folder stays mounted and answers every access with an
+error; `unmount` removes it, and `dbdyno doctor` names it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dbdyno.base.device_types import DeviceSpec, DeviceStatus
+from dbdyno.base.errors import DeviceError
+from dbdyno.base.processes import child_environment, find_program
+
+if TYPE_CHECKING:
+    from dbdyno import _core
+
+OURS = (["fuse", "dbdyno"], ["fuse.dbdyno", "dbdyno"])
+"""File system type and source of our mounts in /proc/self/mountinfo."""
+STATUS = ".dbdyno-device"
+"""Hidden file in a mounted folder of which the content is the status."""
+FUSE = Path("/dev/fuse")
+THREADS = 4
+"""Threads that take requests from the kernel."""
+UNMOUNT_S = 10.0
+"""Seconds that the process of a mount may take to end after the unmount."""
+
+
+@dataclass(frozen=True)
+class MountedFolder:
+    """A folder of this machine that is mounted on a device."""
+
+    folder: Path
+
+    def process(self) -> int | None:
+        """Ask which process serves it; None if that process is dead."""
+        return _process(self.folder)
+
+
+def check_machine() -> None:
+    """Raise unless this machine and user can mount folders.
+
+    Raises:
+        DeviceError: the system is not Linux, it has no FUSE, or the user has no right to mount.
+    """
+    if sys.platform != "linux":
+        raise DeviceError("devices need Linux: other systems have no FUSE that programs can use without a driver")
+    if not FUSE.exists():
+        raise DeviceError(
+            f"there is no {FUSE}: this kernel or container has no FUSE",
+            next_step="modprobe fuse; a container needs --device /dev/fuse --cap-add SYS_ADMIN",
+        )
+    if os.geteuid() != 0 and find_program("fusermount3") is None and find_program("fusermount") is None:
+        raise DeviceError(
+            "an ordinary user mounts with fusermount3, which is not installed",
+            next_step="apt-get install fuse3, or run as root",
+        )
+
+
+def check_folders(folder: Path, back: Path) -> None:
+    """Raise unless `folder` is empty and free, and `back` is a folder that is neither inside it nor around it.
+
+    Raises:
+        DeviceError: a folder is missing, not empty, mounted already, or inside the other.
+    """
+    if is_mounted(folder):
+        raise DeviceError(
+            "is mounted on a device already", where=str(folder), next_step=f"dbdyno device unmount {folder}"
+        )
+    try:
+        content = next(folder.iterdir(), None)
+    except OSError as error:
+        raise DeviceError(
+            f"cannot be mounted at: {error.strerror}", where=str(folder), next_step=f"mkdir -p {folder}"
+        ) from error
+    if content is not None:
+        raise DeviceError(
+            f"is not empty ({content.name}): a mount would hide what is in it",
+            where=str(folder),
+            next_step="name an empty folder; data that are to be on the device go into --back",
+        )
+    inner, outer = back.resolve(), folder.resolve()
+    if inner == outer or inner.is_relative_to(outer) or outer.is_relative_to(inner):
+        raise DeviceError("the folder below and the mounted one must be apart", where=str(back))
+
+
+@contextlib.contextmanager
+def mounted(spec: DeviceSpec) -> Iterator[_core.DeviceMount]:
+    """Mount a folder in this process, and unmount it when the block ends.
+
+    Raises:
+        DeviceError: the folder cannot be mounted or unmounted.
+        ModelError: the device or a setting is not valid.
+    """
+    mount = open_mount(spec)
+    try:
+        yield mount
+    finally:
+        mount.unmount()
+
+
+def open_mount(spec: DeviceSpec) -> _core.DeviceMount:
+    """Mount a folder in this process; the caller unmounts it.
+
+    Raises:
+        DeviceError: the folder cannot be mounted.
+        ModelError: the device or a setting is not valid.
+    """
+    from dbdyno import _core
+
+    check_machine()
+    check_folders(Path(spec["folder"]), Path(spec["back"]))
+    try:
+        return _core.DeviceMount({"threads": THREADS, **spec})
+    except DeviceError as error:
+        raise DeviceError(error.message, where=error.where or spec["folder"], next_step=_step(error)) from error
+
+
+def _step(error: DeviceError) -> str:
+    if "faster than this machine" in error.message:
+        return "make it slower with --set, or choose another device: `dbdyno device list`"
+    if "ermission" in error.message or "not permitted" in error.message:
+        return "run as root, or where fusermount3 may mount: a container needs --cap-add SYS_ADMIN"
+    return error.next_step or "`dbdyno doctor` shows what is missing here"
+
+
+def mounted_folders(table: Path = Path("/proc/self/mountinfo")) -> list[MountedFolder]:
+    """Return the folders of this machine that are mounted on devices, dead ones included."""
+    try:
+        lines = table.read_text().splitlines()
+    except OSError:
+        return []
+    parts = [line.partition(" - ") for line in lines]
+    found = [place.split() for place, _, kind in parts if kind.split()[:2] in OURS]
+    return [MountedFolder(Path(_plain(words[4]))) for words in found]
+
+
+def _plain(text: str) -> str:
+    """Return a path of the mount table without its escapes (`\\040` is a space)."""
+    return text.encode().decode("unicode_escape").encode("latin-1").decode()
+
+
+def _process(folder: Path) -> int | None:
+    try:
+        return status(folder)["process"]
+    except DeviceError:
+        return None
+
+
+def status(folder: Path) -> DeviceStatus:
+    """Return the state of a mounted folder.
+
+    Raises:
+        DeviceError: the folder is not mounted on a device, or the process that served it is dead.
+    """
+    try:
+        found: DeviceStatus = json.loads((folder / STATUS).read_text())
+    except OSError as error:
+        if error.errno in (errno.ENOTCONN, errno.EIO, errno.ECONNABORTED):
+            raise DeviceError(
+                "the process that served this folder is dead",
+                where=str(folder),
+                next_step=f"dbdyno device unmount {folder}; the data are in the folder below",
+            ) from error
+        raise DeviceError(
+            "is not mounted on a device",
+            where=str(folder),
+            next_step="dbdyno device mount NAME DIR mounts one",
+        ) from error
+    return found
+
+
+def unmount(folder: Path) -> int | None:
+    """Unmount a folder and wait until its process has ended; returns the process, None if it was dead.
+
+    Raises:
+        DeviceError: the folder is not mounted on a device, or a program still uses it.
+    """
+    path = _resolved(folder)
+    if not is_mounted(path):
+        raise DeviceError("is not mounted on a device", where=str(folder), next_step="dbdyno device list --mounted")
+    process = _process(path)
+    if process is None:
+        detach(path)
+    else:
+        _run_unmount(path, at_once=False)
+    deadline = time.monotonic() + UNMOUNT_S
+    while process is not None and Path(f"/proc/{process}").exists() and time.monotonic() < deadline:
+        if process == os.getpid() or _is_zombie(process):
+            break
+        time.sleep(0.01)
+    return process
+
+
+def is_mounted(folder: Path) -> bool:
+    """Return True if a folder is mounted on a device, whether or not its process lives."""
+    path = _resolved(folder)
+    return any(mount.folder == path for mount in mounted_folders())
+
+
+def detach(folder: Path) -> None:
+    """Unmount a folder also while programs use it; they get errors.
+
+    Raises:
+        DeviceError: the system refuses.
+    """
+    _run_unmount(_resolved(folder), at_once=True)
+
+
+def _resolved(folder: Path) -> Path:
+    """Return the path with links followed in what leads to it: a dead mount itself cannot be looked at."""
+    return folder.absolute().parent.resolve() / folder.name
+
+
+def _run_unmount(folder: Path, *, at_once: bool) -> None:
+    done = subprocess.run(
+        _unmount_command(folder, lazy=at_once),
+        env=child_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise DeviceError(
+            f"cannot be unmounted: {(done.stderr or done.stdout).strip()}",
+            where=str(folder),
+            next_step=f"end what uses it: fuser -vm {folder}",
+        )
+
+
+def _is_zombie(process: int) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    return True
+
+
+def _unmount_command(folder: Path, *, lazy: bool) -> list[str]:
+    helper = find_program("fusermount3") or find_program("fusermount")
+    if os.geteuid() != 0 and helper is not None:
+        return [str(helper), "-uz" if lazy else "-u", "--", str(folder)]
+    program = find_program("umount") or Path("/bin/umount")
+    # By force: a program that waits for a dead process would wait for ever.
+    return [str(program), *(["-f", "-l"] if lazy else []), "--", str(folder)]

@@ -1,0 +1,90 @@
+"""Process that serves one mounted folder until it is unmounted or asked to end.
+
+    {"device": ..., "folder": ..., "back": ...}   -->  on stdin
+    {"process": 4711, ...}  or  {"message": ...}  <--  on stdout, once; then the process is on its own
+
+SIGTERM and SIGINT unmount the folder. Killed in another way, it leaves a mount that answers errors.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+
+from dbdyno.base.device_types import DeviceSpec, DeviceStatus
+from dbdyno.base.errors import DeviceError, Error, ModelError
+from dbdyno.base.json_types import JsonObject
+from dbdyno.base.processes import python_command, python_environment
+from dbdyno.device.mounts import check_folders, check_machine, open_mount
+
+POLL_S = 0.05
+_STARTED: list[subprocess.Popen[bytes]] = []
+"""Processes of mounts that outlive this one; nobody waits for them."""
+
+
+def start_server(spec: DeviceSpec) -> DeviceStatus:
+    """Mount a folder in a process of its own that outlives this one; returns the state at the beginning.
+
+    Raises:
+        DeviceError: the folder cannot be mounted; nothing is left mounted.
+        ModelError: the device or a setting is not valid.
+    """
+    from pathlib import Path
+
+    check_machine()
+    check_folders(Path(spec["folder"]), Path(spec["back"]))
+    process = subprocess.Popen(
+        python_command("dbdyno.device.server"),
+        env=python_environment(),
+        cwd="/",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert process.stdin is not None and process.stdout is not None
+    with process.stdin, process.stdout:
+        process.stdin.write(json.dumps(spec).encode())
+        process.stdin.close()
+        answer = process.stdout.readline()
+    reply: JsonObject = json.loads(answer) if answer else {"message": "the process of the mount ended at once"}
+    if "message" not in reply:
+        _STARTED.append(process)
+        status: DeviceStatus = reply["status"]
+        return status
+    process.wait()
+    kind = ModelError if reply.get("kind") == "ModelError" else DeviceError
+    raise kind(reply["message"], where=reply.get("where"), next_step=reply.get("next_step"))
+
+
+def main() -> int:
+    """Serve the mount of the specification on stdin; returns the exit code."""
+    spec: DeviceSpec = json.loads(sys.stdin.read())
+    asked = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: asked.set())
+    try:
+        mount = open_mount(spec)
+    except Error as error:
+        kind = type(error).__name__
+        _say({"message": error.message, "where": error.where, "next_step": error.next_step, "kind": kind})
+        return 2
+    _say({"status": mount.status()})
+    while not asked.wait(POLL_S) and not mount.has_ended():
+        pass
+    mount.unmount(at_once=True)
+    return 0
+
+
+def _say(reply: JsonObject) -> None:
+    sys.stdout.write(json.dumps(reply) + "\n")
+    sys.stdout.close()
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stderr.close()
+    raise SystemExit(code)

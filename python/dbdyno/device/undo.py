@@ -1,0 +1,28 @@
+"""Undo of a mount for the guardian: a folder is unmounted whatever happened to the process that served it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.base.errors import DeviceError
+
+
+@dataclass(frozen=True, slots=True)
+class MountUndo:
+    """Undo that unmounts a folder, also while programs use it."""
+
+    label: str
+    folder: str
+
+    def carry_out(self) -> list[str]:
+        """Unmount the folder and return problems as sentences; a folder that is not mounted is none."""
+        from dbdyno.device.mounts import detach, is_mounted
+
+        folder = Path(self.folder)
+        try:
+            while is_mounted(folder):
+                detach(folder)
+        except DeviceError as error:
+            return [f"{self.label}: {error.message}"]
+        return []

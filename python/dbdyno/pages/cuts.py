@@ -1,0 +1,120 @@
+"""Builder of the page about a campaign of power cuts: what was acknowledged, found, lost and damaged, cut by cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dbdyno.page import Head, Page, Row, Section, Table
+from dbdyno.pages import common, reading
+from dbdyno.pages import format as fmt
+from dbdyno.pages.common import columns
+from dbdyno.pages.reading import Analysis
+
+SHOWN = 20
+"""Numbers of commits that are listed; the rest is counted."""
+CUTS = (
+    "cut:count in_recovery:text:once_more:100 after_changes:count:changes:90 acknowledged:count found:count"
+    " lost:text doubled:text:twice:110 ghosts:text::110 damaged:text::110 corrupt:text recovery:span"
+    " pages:count:pages_not_synced:120 pages_lost:count::120 pages_torn:count::120 names_undone:count::130"
+)
+
+
+def page(model: Analysis) -> Page:
+    """Return the page about a campaign."""
+    failed = reading.dig(model, "failed") or []
+    head = Head(
+        "Power cuts",
+        fmt.line(str(model.get("title") or "")),
+        "verdict",
+        word="not survived" if failed else "survived",
+        tone="bad" if failed else "good",
+        headline=fmt.line(str(model.get("headline") or "")),
+        next=f"dbdyno device cut PLAN --seed {model.get('seed')} --only {failed[0]} replays the first"
+        if failed
+        else "",
+        chips=tuple(_chips(model)),
+        section="Verdict",
+    )
+    return Page(head, (_sums(model), _cuts(model), _faults(model)), data=lambda: _data(model))
+
+
+def _chips(model: Analysis) -> Iterator[str]:
+    plan = reading.dig(model, "plan") or {}
+    yield fmt.line(str(plan.get("engine") or ""))
+    for name, value in (plan.get("settings") or {}).items():
+        yield fmt.line(f"{name} = {value}")
+    for fault in plan.get("fail") or ():
+        yield fmt.line(str(fault))
+    yield f"seed {model.get('seed')}"
+
+
+def _sums(model: Analysis) -> Section:
+    sums = reading.dig(model, "sums") or {}
+    facts = (
+        (
+            "power cuts",
+            f"{fmt.count(sums.get('cuts') or 0)}, {fmt.count(sums.get('in_recovery') or 0)} once more in recovery",
+        ),
+        ("acknowledged commits", fmt.count(sums.get("acknowledged") or 0)),
+        ("lost", _lost(sums)),
+        ("databases corrupt", fmt.count(sums.get("corrupt") or 0)),
+        ("recovery", f"median {_seconds(sums.get('recovery_p50_s'))}, longest {_seconds(sums.get('recovery_max_s'))}"),
+        (
+            "pages not synced at the cuts",
+            f"{fmt.count(sums.get('pages') or 0)}: {fmt.count(sums.get('pages_lost') or 0)} lost,"
+            f" {fmt.count(sums.get('pages_torn') or 0)} torn",
+        ),
+    )
+    return Section("cuts_sums", "In all", facts=facts)
+
+
+def _lost(sums: dict[str, Any]) -> str:
+    if not sums.get("lost"):
+        return "none"
+    age = fmt.count(round(sums.get("oldest_lost_ms") or 0))
+    return f"{fmt.count(sums['lost'])}, the oldest acknowledged {age} ms before its cut"
+
+
+def _seconds(value: Any) -> str:
+    return f"{value or 0:.3g} s"
+
+
+def _cuts(model: Analysis) -> Section:
+    rows = []
+    for entry in reading.entries(model, "cuts"):
+        lists = {key: _numbers(entry.get(key)) for key in ("lost", "doubled", "ghosts", "damaged")}
+        bad = any(entry.get(key) for key in ("lost", "doubled", "ghosts", "damaged", "halves", "corrupt"))
+        corrupt = entry.get("corrupt") or ("half a transaction" if entry.get("halves") else "")
+        cells = {
+            **entry,
+            **lists,
+            "in_recovery": "yes" if entry.get("in_recovery") else "",
+            "corrupt": fmt.line(str(corrupt)),
+            "recovery": entry.get("recovery_s"),
+        }
+        rows.append(Row(cells, tone="bad" if bad else ""))
+    about = (
+        "Commits are counted since their database was made; a new one is made after some cuts, and after one that was"
+        " not survived. What was tried and not acknowledged may be there or not."
+    )
+    return Section("cuts", "Cut by cut", about, tables=(common.table("", columns(CUTS), rows, most=SHOWN),))
+
+
+def _numbers(found: Any) -> str:
+    numbers = list(found or ())
+    more = f" and {len(numbers) - SHOWN:,} more" if len(numbers) > SHOWN else ""
+    return ", ".join(map(str, numbers[:SHOWN])) + more
+
+
+def _faults(model: Analysis) -> Section:
+    rows = [Row(dict(entry)) for entry in reading.entries(model, "faults")]
+    shown = columns(
+        "kind:text operation:text file:text offset_bytes:bytes:offset bytes:bytes:length at_ns:count:since_1970"
+    )
+    about = "Faults of the device that the plan asked for." if rows else "The plan asked for no fault of the device."
+    return Section("cuts_faults", "Faults", about, tables=(common.table("", shown, rows, most=SHOWN),) if rows else ())
+
+
+def _data(model: Analysis) -> Table:
+    return common.flat(reading.entries(model, "cuts"))

@@ -1,0 +1,24 @@
+"""Mounted folders for tests, or the reason why there is none here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dbdyno.base.errors import DeviceError
+from dbdyno.device.mounts import check_machine
+from skipped import skip_for
+
+
+def require_fuse() -> None:
+    """Skips the test where folders cannot be mounted."""
+    try:
+        check_machine()
+    except DeviceError as error:
+        skip_for(error)
+
+
+def empty_folder(below: Path, name: str = "mounted") -> Path:
+    """An empty folder to mount at."""
+    folder = below / name
+    folder.mkdir()
+    return folder
