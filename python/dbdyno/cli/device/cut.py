@@ -14,7 +14,7 @@ from dbdyno.cli.pages import page_options, show_page
 @click.command("cut")
 @click.argument("plan", metavar="PLAN|FILE")
 @click.option("--cuts", type=click.IntRange(1, 1_000_000), default=20, show_default=True, help="Number of power cuts.")
-@click.option("--only", type=click.IntRange(1), help="Replay the database of this cut, up to it.")
+@click.option("--only", type=click.IntRange(1, 100_000), help="Replay the database of this cut, up to it.")
 @seed_option
 @page_options
 def command(plan: str, cuts: int, only: int | None, seed: int | None, form: str | None, output: Path | None) -> None:
