@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 from record_help import binaries_of, changed_code, lock_wait, recorded, rows, session
+from watch_help import as_server, place_for_server
 
 from command_line import dbdyno
 from dbdyno import _core
@@ -171,6 +172,18 @@ def test_the_command_says_what_it_recorded_and_how_well(engine: EmbeddedPostgres
     assert answer.returncode == 0, answer.stderr
     assert "one look every" in answer.stderr
     assert "waits of" in answer.stdout
+
+
+def test_the_servers_own_user_reads_by_copies_without_a_capability(engine: EmbeddedPostgres) -> None:
+    with place_for_server() as folder, session(engine) as connection:
+        with as_server("--pid", engine.pid, "--mode", "read", "--out", "run", cwd=folder) as recorder:
+            connection.execute("select pg_sleep(.3)")
+            recorder.send_signal(signal.SIGINT)
+            _, errors = recorder.communicate()
+        assert recorder.returncode == 0, errors
+        assert "by copies (Operation not permitted" in errors or os.geteuid() != 0
+        [(slept_s,)] = rows(folder / "run", "select sum(elapsed_ns) / 1e9 from waits where event = 'Timeout:PgSleep'")
+    assert 0.1 < slept_s < 0.5
 
 
 def test_a_process_that_is_no_server_is_refused() -> None:

@@ -69,7 +69,7 @@ def _looks(look_ns: int, unmapped: str | None) -> str:
     told = f"mode read, {look_ns / 1e3:.2f} us a look at all sessions"
     if unmapped is None:
         return told
-    return f"{told} by copies; CAP_CHECKPOINT_RESTORE would map the memory ({unmapped}), at a tenth of that"
+    return f"{told} by copies; CAP_CHECKPOINT_RESTORE would map the memory ({unmapped}): some .1 us a look"
 
 
 def _exact(pid: int, of_sites: tuple[int | None, str], of_watch: tuple[int | None, str]) -> Check:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine.observer import Observer
-from dbdyno.bench.postgres.exact_waits import EXACT, ExactWatcher
+from dbdyno.bench.postgres.exact_waits import RECORDED, ExactWatcher
 from dbdyno.evidence.events import wait_class
 
 if TYPE_CHECKING:
@@ -81,9 +81,9 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
         connection = self._connection(target)
         if target.pooled or not target.is_here(connection):
             raise TargetError(
-                "exact waits need a server on this machine, and a way to it without a pooler",
+                f"{self.watch_plan.waits} waits need a server on this machine, and a way to it without a pooler",
                 where=target.safe_dsn,
-                next_step='run dbdyno where the server runs, or leave out waits = "exact" under [watch]',
+                next_step="run dbdyno where the server runs, or leave out waits under [watch]",
             )
         return connection
 
@@ -101,8 +101,8 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
     def _watcher(self, target: Postgres, period_ns: int) -> Watcher | ExactWatcher:
         from dbdyno.bench.postgres.watch import Watcher, application_names
 
-        if self.watch_plan.waits == EXACT:
-            return ExactWatcher(lambda: self._here(target), application_names(self.arms))
+        if (waits := self.watch_plan.waits) in RECORDED:
+            return ExactWatcher(lambda: self._here(target), application_names(self.arms), waits)
         return Watcher(target, self.arms, period_ns=period_ns, names=application_names(self.arms))
 
     def _open(self, target: Postgres) -> Connection:
