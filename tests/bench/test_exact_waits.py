@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 
 import psycopg
@@ -11,6 +12,7 @@ import pytest
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.exact_waits import COST, CPU_IN_WAITS, NOTES, ExactWatcher
+from dbdyno.study.plan.plan import Watch
 from kernel_probes import require_probes
 
 NAMES = {"on": "dbdyno/on", "off": "dbdyno/off"}
@@ -84,6 +86,32 @@ def test_waits_that_are_read_are_those_of_their_sessions_arm_and_cost_no_probe(e
     assert 50_000_000 < sum(row[5] for row in rows) < 200_000_000
     assert {row[6] for row in rows} == {"read"}
     assert {(metric.source, metric.value) for _, _, metric in watcher.take_metrics()} == {("looks", 0)}
+
+
+def test_reading_pauses_outlives_a_restart_and_is_what_a_plan_gets_that_asks_for_nothing(
+    engine: EmbeddedPostgres,
+) -> None:
+    def slept(taken: dict[str, list[object]]) -> int:
+        return sum(
+            int(str(ns)) for ns, event in zip(taken["elapsed_ns"], taken["event"], strict=True) if event == "PgSleep"
+        )
+
+    watcher = ExactWatcher(lambda: stack.enter_context(session(engine, "dbdyno watcher")), NAMES, "read")
+    with contextlib.ExitStack() as stack, session(engine, NAMES["on"]) as on:
+        watcher.mark("on", 1)
+        watcher.pause()
+        on.execute("select pg_sleep(.1)")
+        assert slept(watcher.take()) < 50_000_000
+        watcher.resume()
+    engine.restart()
+    with contextlib.ExitStack() as stack, session(engine, NAMES["on"]) as on:
+        stack.callback(watcher.stop)
+        time.sleep(0.6)  # so that the recorder has noticed
+        watcher.take()
+        watcher.mark("on", 2)
+        on.execute("select pg_sleep(.1)")
+        assert slept(watcher.take()) > 50_000_000
+    assert Watch().waits == "auto"
 
 
 def test_a_server_that_is_not_here_is_refused() -> None:

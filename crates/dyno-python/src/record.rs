@@ -43,6 +43,11 @@ impl Recorder {
         py.detach(|| self.job.cut())
     }
 
+    /// Pause looks at a server's memory, or let them go on; probes and watchpoints stay where they are.
+    fn pause(&self, is_paused: bool) {
+        self.job.pause(is_paused);
+    }
+
     /// Return True if the recording has ended.
     fn is_over(&self) -> bool {
         self.job.is_over()

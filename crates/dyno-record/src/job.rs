@@ -111,6 +111,11 @@ impl Job {
         self.handles.sessions_of_cut()
     }
 
+    /// Pauses looks, or lets them go on; probes and watchpoints stay where they are.
+    pub fn pause(&self, is_paused: bool) {
+        self.handles.pause(is_paused);
+    }
+
     /// Returns true if the recording has ended.
     pub fn is_over(&self) -> bool {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);

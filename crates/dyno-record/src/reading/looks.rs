@@ -3,11 +3,12 @@
 //! A look reads two words of each backend: what it waits for, and the change count of its status. Only where one of
 //! them changed more is read. New and gone processes are found in the process array.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
+use crate::handles::Handles;
 use crate::perf::now_ns;
+use crate::request::DRAIN_EVERY;
 
 use super::arrays::{Arrays, PID_AT, STATEMENT_AT, XACT_AT};
 use super::locks::{Locks, is_lock};
@@ -346,8 +347,8 @@ impl Looks {
         std::mem::take(&mut self.changes)
     }
 
-    /// Looks until `stop`, as often as `limit` of the machine pays for, and hands on what was found.
-    pub fn run(mut self, limit: Option<f64>, stop: &Arc<AtomicBool>, to: &SyncSender<Batch>) -> u32 {
+    /// Looks until `stop`, except while `handles` pause it, as often as `limit` of the machine pays for, and hands on what was found.
+    pub fn run(mut self, limit: Option<f64>, (stop, handles): (&AtomicBool, &Handles), to: &SyncSender<Batch>) -> u32 {
         sleep_exactly();
         let mut rhythm = Rhythm::new(limit, self.looked_ns);
         let mut pause = Pause::new(rhythm.pace);
@@ -355,7 +356,8 @@ impl Looks {
             rhythm.wait();
             self.look(&mut pause);
             let is_over = stop.load(Ordering::Relaxed);
-            let is_due = self.looked_ns - rhythm.handed_ns >= HAND_ON_NS;
+            let is_paused = handles.is_paused();
+            let is_due = is_paused || self.looked_ns - rhythm.handed_ns >= HAND_ON_NS;
             if !(is_over || is_due || self.changes.len() >= CHANGES_MOST) {
                 continue;
             }
@@ -364,6 +366,9 @@ impl Looks {
             let batch = Batch { changes: self.take(), until_ns: self.looked_ns, stretch };
             if to.send(batch).is_err() || is_over {
                 return self.next_number;
+            }
+            while is_paused && handles.is_paused() && !stop.load(Ordering::Relaxed) {
+                std::thread::sleep(DRAIN_EVERY / 5);
             }
             if rhythm.decide(self.looked_ns) {
                 pause.change(rhythm.pace);

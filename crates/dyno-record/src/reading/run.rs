@@ -144,10 +144,10 @@ impl Running {
         let looks = Looks::new(memory, arrays, self.target.running(), next_number);
         let (to, batches) = sync_channel(BATCHES);
         let stop = Arc::new(AtomicBool::new(false));
-        let (limit, stopped) = (self.request.cost_limit, stop.clone());
+        let (limit, stopped, handles) = (self.request.cost_limit, stop.clone(), self.handles.clone());
         let thread = std::thread::Builder::new()
             .name("dyno-read".to_owned())
-            .spawn(move || looks.run(limit, &stopped, &to))
+            .spawn(move || looks.run(limit, (&stopped, &handles), &to))
             .map_err(|error| RecordError::System("a thread cannot be started".to_owned(), error))?;
         Ok(Looking { batches, stop, identity, thread })
     }

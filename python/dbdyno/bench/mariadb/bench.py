@@ -54,7 +54,7 @@ class MariaDBBench(EngineBench):
             return "an arm has a command, which MariaDB's bench does not run"
         if plan.watch.statements:
             return "its plan watches pg_stat_statements"
-        if plan.watch.waits != "sampled":
+        if plan.watch.waits in ("exact", "read"):
             return f"its plan asks for {plan.watch.waits} waits, which are recorded of PostgreSQL alone"
         return None
 

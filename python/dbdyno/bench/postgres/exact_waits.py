@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-EXACT, READ = "exact", "read"
+AUTO, SAMPLED, EXACT, READ = "auto", "sampled", "exact", "read"
 RECORDED = frozenset({EXACT, READ})
 """Values of `waits` under [watch] with which the waits of a server on this machine are recorded, not sampled."""
 PROBES, WATCHPOINTS, LOOKS = "probes", "watchpoints", "looks"
@@ -106,10 +106,14 @@ class ExactWatcher:
         """Do nothing: probes are set when the first stretch begins, as the server may be restarted until then."""
 
     def pause(self) -> None:
-        """Do nothing: the probes stay in place."""
+        """Pause looks; probes stay in place."""
+        if self._recorder is not None:
+            self._recorder.pause(True)
 
     def resume(self) -> None:
-        """Do nothing: the probes stayed in place."""
+        """Look again; probes stayed in place."""
+        if self._recorder is not None:
+            self._recorder.pause(False)
 
     def stop(self) -> None:
         """Remove the probes."""
@@ -170,9 +174,10 @@ class ExactWatcher:
         if self._recorder is None:
             return
         sessions = {number: (pid, kind) for number, pid, kind in json.loads(self._recorder.cut()) or []}
-        if self._recorder.is_over():
-            self._recorder.finish()  # raises the error that ended the recording
         paid = self._price()
+        is_over = self._recorder.is_over()
+        if is_over:
+            self._recorder.finish()  # raises the error that ended the recording
         folder = Path(self._folder.name) / str(self._postmaster) if self._folder else None
         parts = sorted(str(part) for part in folder.glob("waits/*.parquet")) if folder else []
         if self._stretch is not None:
@@ -182,6 +187,8 @@ class ExactWatcher:
         self._paid = paid
         for part in [*parts, *(map(str, folder.glob("calls/*.parquet")) if folder else [])]:
             Path(part).unlink()
+        if is_over:  # the server was restarted: the next stretch finds it again
+            self._recorder, self._postmaster = None, 0
 
     def _price(self) -> tuple[int, int]:
         told = json.loads(self._recorder.progress()) or {}

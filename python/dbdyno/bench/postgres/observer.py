@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.base.errors import TargetError
+from dbdyno.base.errors import Error, TargetError
 from dbdyno.bench.engine.observer import Observer
-from dbdyno.bench.postgres.exact_waits import RECORDED, ExactWatcher
+from dbdyno.bench.postgres.exact_waits import AUTO, READ, RECORDED, SAMPLED, ExactWatcher
 from dbdyno.evidence.events import wait_class
 
 if TYPE_CHECKING:
@@ -101,9 +101,25 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
     def _watcher(self, target: Postgres, period_ns: int) -> Watcher | ExactWatcher:
         from dbdyno.bench.postgres.watch import Watcher, application_names
 
-        if (waits := self.watch_plan.waits) in RECORDED:
+        waits = self.watch_plan.waits
+        if waits == AUTO:
+            waits = READ if self._may_read(target) else SAMPLED
+        if waits in RECORDED:
             return ExactWatcher(lambda: self._here(target), application_names(self.arms), waits)
         return Watcher(target, self.arms, period_ns=period_ns, names=application_names(self.arms))
+
+    def _may_read(self, target: Postgres) -> bool:
+        """Return True if the memory of a server on this machine may be read."""
+        from dbdyno import _core
+
+        try:
+            connection = self._connection(target)
+            if target.pooled or not target.is_here(connection):
+                return False
+            _core.read_cost(connection.info.backend_pid)
+        except (*self.failures, Error):
+            return False
+        return True
 
     def _open(self, target: Postgres) -> Connection:
         return target.connect(application_name="dbdyno watcher", stop=self._stop)

@@ -125,7 +125,7 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
 
     plan = compiled(plan)
     # Turns to measure the cost of observation would each need a restart; probes cannot be switched between slices.
-    if any(arm.cold for arm in plan.arms) or plan.watch.waits != "sampled":
+    if any(arm.cold for arm in plan.arms) or plan.watch.waits == "exact":
         plan = replace(plan, watch=replace(plan.watch, overhead_blocks=0))
     check_scripts(plan)
     for arm in plan.arms:
