@@ -42,6 +42,8 @@ PROBES, WATCHPOINTS, LOOKS = "probes", "watchpoints", "looks"
 """What found the waits: the source of the metrics beside them."""
 _SOURCES = {"sites": PROBES, "watch": WATCHPOINTS, "read": LOOKS}
 CPU_IN_WAITS = "cpu_in_waits"
+_SHARE = 0.02
+"""Share of the machine that looks may take: not a whole processor beside a load, even if one is idle."""
 COST = "cost"
 NOTES = "notes"
 CLIENT = "client backend"
@@ -164,7 +166,7 @@ class ExactWatcher:
         out.mkdir(exist_ok=True)
         request: dict[str, object] = {"pid": postmaster, "out": str(out)}
         # Probes are paid for by all arms alike, so they have no limit; looks have the one that keeps them unnoticed.
-        request |= {"mode": READ} if self._fidelity == READ else {"cost_limit": 0.0}
+        request |= {"mode": READ, "cost_limit": _SHARE} if self._fidelity == READ else {"cost_limit": 0.0}
         self._recorder = _core.Recorder(json.dumps(request))
         self._source = _SOURCES[self._recorder.mode()[0]]
         self._postmaster, self._paid = postmaster, (0, 0)
