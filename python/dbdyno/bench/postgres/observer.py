@@ -112,12 +112,13 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
         """Return True if the memory of a server on this machine may be read."""
         from dbdyno import _core
 
+        refusals: tuple[type[Exception], ...] = (*self.failures, Error)
         try:
             connection = self._connection(target)
             if target.pooled or not target.is_here(connection):
                 return False
             _core.read_cost(connection.info.backend_pid)
-        except (*self.failures, Error):
+        except refusals:
             return False
         return True
 
