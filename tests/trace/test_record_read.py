@@ -61,14 +61,16 @@ def test_each_sleep_is_seen_with_its_statement_and_all_time_is_accounted_for(
 ) -> None:
     with session(engine) as connection, read(engine, tmp_path / "run", copies=copies) as it:
         before = changed_code(engine)
+        started_ns = time.monotonic_ns()
         for _ in range(10):
             connection.execute("select pg_sleep(.02), 'secret'")
+        passed_ns = time.monotonic_ns() - started_ns
     assert before == changed_code(engine), "no probe is set"
     slept = rows(tmp_path / "run", SLEPT)
-    assert len(slept) >= 10
+    assert len(slept) + it.report["gaps"] >= 10
     assert sum(elapsed for elapsed, _, _, _ in slept) + it.report["gap_ns"] >= 10 * 0.9 * 20_000_000
     assert {(fidelity, text) for _, _, fidelity, text in slept} == {("read", "select pg_sleep(?), ?")}
-    assert all(elapsed < 20_000_000 + 4 * within + 20_000_000 for elapsed, within, _, _ in slept), slept
+    assert sum(elapsed for elapsed, _, _, _ in slept) <= passed_ns + it.report["longest_ns"]
     assert rows(tmp_path / "run", OPEN_ENDS) == []
     assert it.report["is_mapped"] is not copies or os.geteuid() != 0
     kinds = {name.partition(" ")[0] for (name,) in rows(tmp_path / "run", "select name from sessions")}
