@@ -27,6 +27,7 @@ BENCHES = {
     "plans": "Plans from a log",
     "logs": "Captures from logs",
     "record": "Exact waits",
+    "record_read": "What looks see",
     "record_beside": "Sampled beside exact",
     "proxy": "The proxy",
     "rehearse": "Rehearsing a large load",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 
 import psycopg
@@ -11,6 +12,7 @@ import pytest
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.exact_waits import COST, CPU_IN_WAITS, NOTES, ExactWatcher
+from dbdyno.study.plan.plan import Watch
 from kernel_probes import require_probes
 
 NAMES = {"on": "dbdyno/on", "off": "dbdyno/off"}
@@ -69,6 +71,49 @@ def test_a_wait_is_that_of_its_sessions_arm_and_block(engine: EmbeddedPostgres, 
     assert set(again["block"]) == {5}
 
 
+def test_waits_that_are_read_are_those_of_their_sessions_arm_and_cost_no_probe(engine: EmbeddedPostgres) -> None:
+    with contextlib.ExitStack() as stack:
+        watcher = ExactWatcher(lambda: stack.enter_context(session(engine, "dbdyno watcher")), NAMES, "read")
+        on, other = (stack.enter_context(session(engine, name)) for name in (NAMES["on"], "psql"))
+        stack.callback(watcher.stop)
+        watcher.mark(None, 3)
+        on.execute("select pg_sleep(.1)")
+        other.execute("select pg_sleep(.1)")
+        taken, pid = watcher.take(), on.info.backend_pid
+    names = ("arm", "block", "session", "event", "event_type", "elapsed_ns", "fidelity")
+    rows = [row for row in zip(*(taken[name] for name in names), strict=True) if row[3] == "PgSleep"]
+    assert {row[:5] for row in rows} == {("on", 3, pid, "PgSleep", "Timeout")}
+    assert 50_000_000 < sum(row[5] for row in rows) < 200_000_000
+    assert {row[6] for row in rows} == {"read"}
+    assert {(metric.source, metric.value) for _, _, metric in watcher.take_metrics()} == {("looks", 0)}
+
+
+def test_reading_pauses_outlives_a_restart_and_is_what_a_plan_gets_that_asks_for_nothing(
+    engine: EmbeddedPostgres,
+) -> None:
+    def slept(taken: dict[str, list[object]]) -> int:
+        return sum(
+            int(str(ns)) for ns, event in zip(taken["elapsed_ns"], taken["event"], strict=True) if event == "PgSleep"
+        )
+
+    watcher = ExactWatcher(lambda: stack.enter_context(session(engine, "dbdyno watcher")), NAMES, "read")
+    with contextlib.ExitStack() as stack, session(engine, NAMES["on"]) as on:
+        watcher.mark("on", 1)
+        watcher.pause()
+        on.execute("select pg_sleep(.1)")
+        assert slept(watcher.take()) < 50_000_000
+        watcher.resume()
+    engine.restart()
+    with contextlib.ExitStack() as stack, session(engine, NAMES["on"]) as on:
+        stack.callback(watcher.stop)
+        time.sleep(0.6)  # so that the recorder has noticed
+        watcher.take()
+        watcher.mark("on", 2)
+        on.execute("select pg_sleep(.1)")
+        assert slept(watcher.take()) > 50_000_000
+    assert Watch().waits == "auto"
+
+
 def test_a_server_that_is_not_here_is_refused() -> None:
     class Elsewhere:
         def execute(self, _question: str) -> Elsewhere:
@@ -77,5 +122,5 @@ def test_a_server_that_is_not_here_is_refused() -> None:
         def fetchall(self) -> list[tuple[int, int, str]]:
             return [(1 << 22 | 1, 1, "psql")]
 
-    with pytest.raises(TargetError, match="need a server on this machine"):
+    with pytest.raises(TargetError, match="timed or read on the server's machine"):
         ExactWatcher(Elsewhere, NAMES).mark(None, 0)  # type: ignore[arg-type]

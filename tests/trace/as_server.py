@@ -11,6 +11,7 @@ import sys
 import psycopg  # noqa: F401
 
 import dbdyno.cli.trace.record
+import dbdyno.trace.record.looks
 import dbdyno.trace.record.process
 import dbdyno.trace.record.recording
 import dbdyno.trace.record.texts

@@ -358,3 +358,27 @@ def test_the_doctor_names_the_modes_that_are_allowed_and_what_would_allow_more(
     # What is fine shows no next step, so the command that allows more stands in what was found.
     assert ("capsh" in (check.found if ok else check.next)) is (sites is None)
     assert ("sudo -u" in check.next) is not ok
+
+
+@pytest.mark.parametrize(
+    ("unmapped", "words"),
+    [
+        (None, "mode read, 0.06 us a look at all sessions; not timed exactly: no probes; no watchpoints ("),
+        ("Operation not permitted", "by copies; CAP_CHECKPOINT_RESTORE would map the memory (Operation not permitted)"),
+    ],
+)
+def test_the_doctor_says_that_a_server_can_be_read_and_what_one_more_capability_brings(
+    monkeypatch: pytest.MonkeyPatch, unmapped: str | None, words: str
+) -> None:
+    def refused(why: str) -> int:
+        raise TraceError(why)
+
+    monkeypatch.setattr(_core, "trap_cost_ns", lambda: refused("no probes"))
+    monkeypatch.setattr(_core, "watch_cost_ns", lambda pid: refused("no watchpoints"))
+    monkeypatch.setattr(_core, "read_cost", lambda pid: (60, unmapped))
+    check = check_record.kernel_allows(os.getpid())
+    assert check.ok
+    assert words in check.found
+    assert "for that: sudo -u" in check.found
+    monkeypatch.setattr(_core, "trap_cost_ns", lambda: 600)
+    assert "a probe; mode read, 0.06 us" in check_record.kernel_allows(os.getpid()).found

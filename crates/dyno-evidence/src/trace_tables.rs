@@ -52,6 +52,18 @@ pub const CALLS: [Column; 35] = [
     opt("tim", I64),
 ];
 
+/// One row per stretch of looks of a recording by reading, in `looks/`.
+pub const LOOKS: [Column; 8] = [
+    new("started_ns", I64),
+    new("elapsed_ns", I64),
+    new("period_ns", I64),
+    new("looks", I64),
+    new("longest_ns", I64),
+    new("gaps", I64),
+    new("gap_ns", I64),
+    new("cpu_ns", I64),
+];
+
 /// One row per wait, in `waits/`.
 pub const WAITS: [Column; 24] = [
     new("arm", Words),

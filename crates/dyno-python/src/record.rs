@@ -13,7 +13,7 @@ fn failed(py: Python<'_>, error: &RecordError) -> PyErr {
 
 /// Recording of a server's waits.
 ///
-/// `request` is JSON: pid, mode, only, out, database, user, for_ns, cost_limit, details. A recording that cannot
+/// `request` is JSON: pid, mode, only, out, database, user, for_ns, cost_limit, copies, details. A recording that cannot
 /// start raises `TraceError`.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct Recorder {
@@ -28,7 +28,7 @@ impl Recorder {
         Ok(Self { job })
     }
 
-    /// Return the technique, `sites` or `watch`, and the reason for `watch` if it was not requested.
+    /// Return the technique, `sites`, `watch` or `read`, and the reason for another than `sites` if none was requested.
     fn mode(&self) -> (&'static str, Option<&str>) {
         self.job.mode()
     }
@@ -41,6 +41,11 @@ impl Recorder {
     /// Write everything up to now to parts of the trace; return the sessions that contributed to it as JSON.
     fn cut(&self, py: Python<'_>) -> String {
         py.detach(|| self.job.cut())
+    }
+
+    /// Pause looks at a server's memory, or let them go on; probes and watchpoints stay where they are.
+    fn pause(&self, is_paused: bool) {
+        self.job.pause(is_paused);
     }
 
     /// Return True if the recording has ended.
@@ -75,6 +80,16 @@ pub(crate) fn trap_cost_ns(py: Python<'_>) -> PyResult<u64> {
 #[pyo3(signature = (pid=None))]
 pub(crate) fn watch_cost_ns(py: Python<'_>, pid: Option<i32>) -> PyResult<u64> {
     py.detach(|| dyno_record::watch_cost(pid)).map(|price| price.wait_ns).map_err(|error| failed(py, &error))
+}
+
+/// Return how a server's waits can be read: the time of a look [ns], and why its memory is not mapped, or None if it is.
+///
+/// Raises:
+///     TraceError: The memory of the server that the process `pid` belongs to cannot be read, or is not as expected.
+#[pyfunction]
+pub(crate) fn read_cost(py: Python<'_>, pid: i32) -> PyResult<(u64, Option<String>)> {
+    let found = py.detach(|| dyno_record::read_cost(pid)).map_err(|error| failed(py, &error))?;
+    Ok((found.look_ns, found.unmapped))
 }
 
 /// Return a statement without its literals, as recordings keep it.

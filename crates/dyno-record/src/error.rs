@@ -43,6 +43,9 @@ pub enum RecordError {
     /// Watchpoints cannot be set.
     #[error("the server cannot be watched: {0}\n  next: {1}")]
     Unwatched(String, &'static str),
+    /// The server's memory cannot be read, or is not as expected.
+    #[error("the server's waits cannot be read: {0}\n  next: {1}")]
+    Unread(String, &'static str),
     /// Probes cannot be set.
     #[error("the server cannot be probed: {0}\n  next: {1}")]
     Unprobed(&'static str, &'static str),

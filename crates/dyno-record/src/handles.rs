@@ -23,6 +23,7 @@ struct Cuts {
 #[derive(Clone, Default)]
 pub struct Handles {
     stop: Arc<AtomicBool>,
+    paused: Arc<AtomicBool>,
     progress: Arc<Mutex<Json>>,
     cuts: Arc<Cuts>,
 }
@@ -39,6 +40,16 @@ impl Handles {
     /// Returns true if a stop was requested.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Pauses looks, or lets them go on; probes and watchpoints stay where they are.
+    pub fn pause(&self, is_paused: bool) {
+        self.paused.store(is_paused, Ordering::Relaxed);
+    }
+
+    /// Returns true while looks are to pause.
+    pub fn is_paused(&self) -> bool {
+        self.paused.load(Ordering::Relaxed)
     }
 
     /// Returns the progress as JSON.

@@ -10,6 +10,7 @@ use crate::attach::Attached;
 use crate::handles::Handles;
 use crate::perf::{Record, clock, now_ns};
 use crate::process;
+use crate::reading;
 use crate::recording::{Recording, Wanted};
 use crate::request::{DRAIN_EVERY, Mode, Request};
 use crate::shed::{JUDGED_NS, Step, dearest};
@@ -49,15 +50,27 @@ impl Job {
             let running = watch::run::Running::start(request, handles.clone())?;
             Ok(Box::new(move || running.run()))
         };
+        let by_reading = |request: Request| -> Result<Work, RecordError> {
+            let running = reading::run::Running::start(request, handles.clone())?;
+            Ok(Box::new(move || running.run()))
+        };
         let work = match request.mode {
             Mode::Watch => by_watch(request)?,
             Mode::Sites => by_sites(request, handles.clone())?,
+            Mode::Read => by_reading(request)?,
             Mode::Auto => match by_sites(request.clone(), handles.clone()) {
                 Err(refused @ (RecordError::Refused(..) | RecordError::Unprobed(..))) => {
-                    let work =
-                        by_watch(request).map_err(|error| RecordError::Neither(refused.said(), error.to_string()))?;
-                    (mode, instead) = (Mode::Watch, Some(refused.said()));
-                    work
+                    match by_watch(request.clone()) {
+                        Err(unwatched @ RecordError::Unwatched(..)) => {
+                            let neither = RecordError::Neither(refused.said(), unwatched.to_string());
+                            (mode, instead) = (Mode::Read, Some(neither.said()));
+                            by_reading(request).map_err(|_| neither)?
+                        }
+                        other => {
+                            (mode, instead) = (Mode::Watch, Some(refused.said()));
+                            other.map_err(|error| RecordError::Neither(refused.said(), error.to_string()))?
+                        }
+                    }
                 }
                 other => {
                     mode = Mode::Sites;
@@ -72,9 +85,13 @@ impl Job {
         Ok(Self { handles, instead, mode, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Returns the technique, and the reason for watchpoints if `auto` could not use probes.
+    /// Returns the technique, and the reason for another than probes if `auto` could not use them.
     pub fn mode(&self) -> (&'static str, Option<&str>) {
-        let name = if self.mode == Mode::Watch { "watch" } else { "sites" };
+        let name = match self.mode {
+            Mode::Watch => "watch",
+            Mode::Read => "read",
+            Mode::Sites | Mode::Auto => "sites",
+        };
         (name, self.instead.as_deref())
     }
 
@@ -92,6 +109,11 @@ impl Job {
             std::thread::sleep(DRAIN_EVERY / 5);
         }
         self.handles.sessions_of_cut()
+    }
+
+    /// Pauses looks, or lets them go on; probes and watchpoints stay where they are.
+    pub fn pause(&self, is_paused: bool) {
+        self.handles.pause(is_paused);
     }
 
     /// Returns true if the recording has ended.
@@ -210,12 +232,12 @@ impl Running {
     fn too_dear(&mut self, over_ns: u64, at_ns: u64, begin_ns: u64) -> Option<String> {
         let given_up: Vec<Step> = self.shed.iter().map(|one| one.0).collect();
         let next = self.recording.next_step(&given_up);
-        let (at, share) = dearest(&mut self.recording.busy, over_ns, self.request.cost_limit)?;
+        let (at, share) = dearest(&mut self.recording.busy, over_ns, self.request.probes_limit())?;
         let why = format!(
             "process {} spent {:.1} % of its time in probes, more than the limit of {:.1} %",
             self.recording.sessions[at].pid,
             share * 100.0,
-            self.request.cost_limit * 100.0
+            self.request.probes_limit() * 100.0
         );
         let Some(step) = next else { return Some(format!("stopped: {why}")) };
         self.attached.shed(step);

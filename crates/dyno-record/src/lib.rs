@@ -5,6 +5,9 @@
 //! [`perf`] reads the notes, and [`session`] turns them into calls and waits. [`store`](dyno_evidence::trace_store)
 //! writes those as a trace, in the same tables as an import of trace files.
 //!
+//! Beside this, [`watch`] does with watchpoints what probes do, for the server's own user; and [`reading`] looks at the
+//! words themselves from another process, at no cost for the server.
+//!
 //! Limits: x86-64; PostgreSQL 14 to 18. Nothing is written to the server's memory, and nothing outlives the recorder:
 //! the kernel removes the probes when the descriptors close.
 
@@ -25,6 +28,7 @@ pub mod perf;
 pub mod place;
 pub mod probes;
 pub mod process;
+pub mod reading;
 pub mod recording;
 pub mod request;
 pub mod session;
@@ -38,5 +42,6 @@ pub mod watch;
 pub use attach::trap_cost;
 pub use dyno_evidence::trace_store as store;
 pub use error::RecordError;
+pub use reading::target::{ReadCost, read_cost};
 pub use trap::Trap;
 pub use watch::target::watch_cost;

@@ -256,7 +256,7 @@ impl Version {
     }
 
     /// Returns the values of `STATE_RUNNING` and `STATE_FASTPATH`; 18 has one more state before them.
-    fn running(&self) -> [u64; 2] {
+    pub fn running(&self) -> [u64; 2] {
         if self.major >= 18 { [3, 5] } else { [2, 4] }
     }
 }

@@ -78,14 +78,7 @@ impl Recording {
         for (event, name) in &attached.names {
             store.name_event(*event, || name.clone());
         }
-        let known = Known {
-            client_read: attached.client_read,
-            next_call: 0,
-            next_wait: 0,
-            price_ns: attached.trap.emulated_ns,
-            class: 0,
-            waited_ns: [0; 16],
-        };
+        let known = Known { price_ns: attached.trap.emulated_ns, ..Known::of(attached.client_read) };
         Self {
             wanted,
             sessions: Vec::new(),

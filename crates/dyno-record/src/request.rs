@@ -12,13 +12,15 @@ pub const DRAIN_EVERY: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Probes if they are allowed, otherwise watchpoints.
+    /// Probes if they are allowed, otherwise watchpoints, otherwise looks.
     #[default]
     Auto,
     /// Probes beside the stores.
     Sites,
     /// Watchpoints on the words in shared memory.
     Watch,
+    /// Looks at the words in shared memory.
+    Read,
 }
 
 /// Parameters of a recording.
@@ -44,10 +46,23 @@ pub struct Request {
     /// Length after which the recording stops [ns].
     #[serde(default)]
     pub for_ns: Option<u64>,
-    /// Largest share of a backend's time that probes may take; 0 for no limit.
+    /// Largest share of a backend's time that probes may take, or of the machine that looks may take; 0 for no limit.
     #[serde(default)]
-    pub cost_limit: f64,
+    pub cost_limit: Option<f64>,
+    /// True to read the server's memory by copies even if it may be mapped.
+    #[serde(default)]
+    pub copies: bool,
     /// True to record also the begin of binds, which costs one more note per call.
     #[serde(default)]
     pub details: bool,
+}
+
+/// Share of a backend's time that probes may take if the user named none.
+const UNASKED: f64 = 0.05;
+
+impl Request {
+    /// Returns the largest share of a backend's time that probes or watchpoints may take; 0 for no limit.
+    pub fn probes_limit(&self) -> f64 {
+        self.cost_limit.unwrap_or(UNASKED)
+    }
 }

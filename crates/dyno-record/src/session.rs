@@ -6,11 +6,13 @@
 //!
 //! Limits: a wait for the client during a COPY belongs to the call; during any other call it ends the call.
 
+mod known;
 mod late;
 mod text;
 
 use crate::probes::Kind;
 use crate::store::{CallRow, Store, Sums, UNOBSERVED, WaitRow};
+pub use known::Known;
 use text::{Sort, statement_of};
 
 /// Identity of a process.
@@ -95,32 +97,6 @@ pub struct Session {
     bound_id: u64,
     lost_since: Option<u64>,
     done: bool,
-}
-
-/// Class `Activity` in the number of an event.
-const ACTIVITY: u32 = 0x05;
-
-/// State that all sessions share: event numbers, running numbers, costs.
-pub struct Known {
-    /// Number of the event `Client:ClientRead`.
-    pub client_read: u32,
-    /// Number of the next call.
-    pub next_call: u64,
-    /// Number of the next wait.
-    pub next_wait: u64,
-    /// Cost of the current note's probe [ns].
-    pub price_ns: u64,
-    /// Class of waits with which that probe would be removed, else 0.
-    pub class: u8,
-    /// Time of waits by class since the last check [ns].
-    pub waited_ns: [u64; 16],
-}
-
-impl Known {
-    /// Returns true if there is no work during the event: a wait for the client, or an idle background process.
-    fn is_idle(&self, event: u32) -> bool {
-        event == self.client_read || event >> 24 == ACTIVITY
-    }
 }
 
 impl Session {
@@ -244,6 +220,8 @@ impl Session {
             think: waiting.think,
             statement: u32::MAX,
             call: None,
+            holder: if waiting.event == UNOBSERVED { 0 } else { known.holder },
+            within_ns: known.within_ns,
         };
         known.next_wait += 1;
         self.sums.waits += 1;

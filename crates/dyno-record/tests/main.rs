@@ -25,7 +25,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn known() -> Known {
-    Known { client_read: READ, next_call: 0, next_wait: 0, price_ns: 500, class: 0, waited_ns: [0; 16] }
+    Known { price_ns: 500, ..Known::of(READ) }
 }
 
 fn client() -> Who {

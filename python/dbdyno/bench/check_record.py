@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import platform
 import pwd
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dbdyno.base.errors import TraceError
 from dbdyno.bench.check import Check
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
+T = TypeVar("T")
 NAME = "exact waits"
 VERSIONS = range(14, 19)
 _RIGHTS = (
@@ -47,11 +50,31 @@ def exact_waits(target: Postgres, conn: Connection) -> Check:
 
 
 def kernel_allows(pid: int) -> Check:
-    """Try a probe and a watchpoint on our own code and check whether the server process `pid` may be inspected."""
+    """Try a probe and a watchpoint on our own code, and looks at the server that process `pid` belongs to."""
     from dbdyno import _core
 
     sites, no_sites = _tried(_core.trap_cost_ns)
     watch, no_watch = _tried(lambda: _core.watch_cost_ns(pid))
+    read, no_read = _tried(lambda: _core.read_cost(pid))
+    found = _exact(pid, (sites, no_sites), (watch, no_watch))
+    by_looks = _looks(*read) if read is not None else f"not mode read: {no_read}"
+    if not found.ok and read is not None:
+        does = "`dbdyno trace record` reads every wait to the time between two looks"
+        return Check(NAME, True, f"{by_looks}; not timed exactly: {found.found}; for that: {found.next}", does, "")
+    return replace(found, found=f"{found.found}; {by_looks}")
+
+
+def _looks(look_ns: int, unmapped: str | None) -> str:
+    """Return how the server can be read, and what one more capability would bring."""
+    told = f"mode read, {look_ns / 1e3:.2f} us a look at all sessions"
+    if unmapped is None:
+        return told
+    return f"{told} by copies; CAP_CHECKPOINT_RESTORE would map the memory ({unmapped}): some .1 us a look"
+
+
+def _exact(pid: int, of_sites: tuple[int | None, str], of_watch: tuple[int | None, str]) -> Check:
+    """Return whether waits can be timed exactly."""
+    (sites, no_sites), (watch, no_watch) = of_sites, of_watch
     if sites is not None:
         also = f"; mode watch, {watch / 1e3:.2f} us" if watch is not None else ""
         return Check(
@@ -74,7 +97,7 @@ def kernel_allows(pid: int) -> Check:
     return Check(NAME, False, f"{no_sites}; {no_watch} ({settings()})", _WITHOUT, _allowing(pid))
 
 
-def _tried(ask: Any) -> tuple[int | None, str]:
+def _tried(ask: Callable[[], T]) -> tuple[T | None, str]:
     try:
         return ask(), ""
     except TraceError as error:

@@ -68,6 +68,8 @@ TABLES = {
     " version varchar, level utinyint, unit_ns bigint, header varchar",
     "client_calls": "session uinteger, call bigint, sent_bytes bigint, received_bytes bigint, first_answer_ns bigint",
     "wire": "session uinteger, tim bigint, side varchar, tag varchar, length bigint, body varchar",
+    "looks": "started_ns bigint, elapsed_ns bigint, period_ns bigint, looks bigint, longest_ns bigint,"
+    " gaps bigint, gap_ns bigint, cpu_ns bigint",
     "unread": "file uinteger, line bigint, byte_offset bigint, length bigint, reason varchar, sample varchar",
 }
 """Columns of each table and their DuckDB types."""

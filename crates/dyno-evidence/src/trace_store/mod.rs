@@ -12,7 +12,8 @@ use crate::catalogue::{Class, Engine, class_of};
 use crate::table::{Column, Table, Values};
 use crate::{EvidenceError, NONE, trace_tables};
 
-pub use rows::{CallRow, Server, SessionRow, Sums, WaitRow};
+use rows::fnv;
+pub use rows::{CallRow, Server, SessionRow, Sums, WaitRow, state_text};
 
 /// Number of the event for unobserved time.
 pub const UNOBSERVED: u32 = u32::MAX;
@@ -51,6 +52,8 @@ pub struct Store {
     pub rows: (u64, u64),
     /// Number of calls of unknown statements, and their time [ns].
     pub unnamed: (u64, u64),
+    /// True if looks find the waits: their lengths are known to the time between two looks.
+    pub is_read: bool,
     /// Reason why a statement has no text, shown in its place; empty if there is nothing to say.
     pub textless: &'static str,
     /// Number of calls of statements whose text was unknown at their end, and their time [ns].
@@ -80,6 +83,7 @@ impl Store {
             failed: None,
             rows: (0, 0),
             unnamed: (0, 0),
+            is_read: false,
             textless: "",
             without_text: HashMap::new(),
         }
@@ -265,6 +269,7 @@ impl Store {
         let idle = classes.len() as u32;
         classes.push(Class::Idle.name().to_owned());
         let class = rows.iter().zip(&events).map(|(row, event)| if row.think { idle } else { *event }).collect();
+        let (parameters, fidelity) = rows::words(self.is_read);
         let none = || Values::I64(vec![NONE; n]);
         let zero = || Values::I64(vec![0; n]);
         let values = vec![
@@ -276,10 +281,10 @@ impl Store {
             Values::Words(class, classes),
             numbers(&|row| self.wall(row.since_ns)),
             numbers(&|row| row.elapsed_ns as i64),
-            numbers(&|row| row.cpu_ns as i64),
-            numbers(&|row| row.corrected_ns as i64),
+            numbers(&|row| row.parameters(self.is_read).0),
+            numbers(&|row| row.parameters(self.is_read).1),
             numbers(&|row| row.cut),
-            Values::Words(vec![0; n], vec!["cpu_ns corrected_ns cut".to_owned()]),
+            Values::Words(vec![0; n], vec![parameters.to_owned()]),
             none(),
             self.keys(rows.iter().map(|row| row.statement)),
             numbers(&|row| row.call.map_or(NONE, |call| call as i64)),
@@ -291,7 +296,7 @@ impl Store {
             zero(),
             zero(),
             numbers(&|row| row.since_ns as i64),
-            Values::Words(vec![0; n], vec!["exact".to_owned()]),
+            Values::Words(vec![0; n], vec![fidelity.to_owned()]),
         ];
         // Its room serves the next ones: a megabyte that grows again costs more than what is put into it.
         rows.clear();
@@ -407,14 +412,4 @@ impl Store {
     pub fn at(&self, at_ns: u64) -> i64 {
         self.wall(at_ns)
     }
-}
-
-/// Returns the FNV-1a hash of a text: the same text has the same key in every recording.
-fn fnv(text: &[u8]) -> u64 {
-    text.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
-/// Returns a packed SQLSTATE as text.
-pub fn state_text(packed: u32) -> String {
-    (0..5).map(|at| char::from(((packed >> (6 * at)) & 0x3f) as u8 + b'0')).collect()
 }

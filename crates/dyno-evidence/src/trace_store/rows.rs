@@ -1,5 +1,7 @@
 //! Input of a store: finished calls and waits, sessions, and their server.
 
+use crate::NONE;
+
 /// A finished wait.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitRow {
@@ -25,6 +27,23 @@ pub struct WaitRow {
     pub statement: u32,
     /// Number of its call.
     pub call: Option<u64>,
+    /// Process that held what it waited for; 0 if unknown.
+    pub holder: i32,
+    /// Largest error of its length, if looks found it [ns].
+    pub within_ns: u64,
+}
+
+impl WaitRow {
+    /// Returns its first two parameters: of a wait that looks found (`is_read`), the holder and the largest error.
+    pub(super) fn parameters(&self, is_read: bool) -> (i64, i64) {
+        let holder = if self.holder == 0 { NONE } else { self.holder.into() };
+        if is_read { (holder, self.within_ns as i64) } else { (self.cpu_ns as i64, self.corrected_ns as i64) }
+    }
+}
+
+/// Returns the names of the parameters of waits, and their fidelity.
+pub(super) fn words(is_read: bool) -> (&'static str, &'static str) {
+    if is_read { ("holder within_ns cut", "read") } else { ("cpu_ns corrected_ns cut", "exact") }
 }
 
 /// A finished call.
@@ -101,4 +120,14 @@ pub struct Server {
     pub version: String,
     /// Gaps: number of lost notes, from, to [ns, monotonic].
     pub gaps: Vec<(u64, u64, u64)>,
+}
+
+/// Returns the FNV-1a hash of a text: the same text has the same key in every recording.
+pub(super) fn fnv(text: &[u8]) -> u64 {
+    text.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Returns a packed SQLSTATE as text.
+pub fn state_text(packed: u32) -> String {
+    (0..5).map(|at| char::from(((packed >> (6 * at)) & 0x3f) as u8 + b'0')).collect()
 }

@@ -101,6 +101,8 @@ impl Follower {
             self.row.sums.between_ns += elapsed_ns;
         }
         shared.store.wait(WaitRow {
+            holder: 0,
+            within_ns: 0,
             session: self.row.number,
             number,
             event,

@@ -39,6 +39,11 @@ impl Session {
         self.begin(event, known);
     }
 
+    /// Sets whether the process is at work, that is, waits for nothing: reading cannot tell a processor from a queue.
+    pub fn is_at_work(&mut self, is_at_work: bool) {
+        self.running = Some(is_at_work);
+    }
+
     /// Returns true if the text of the current statement is still unknown.
     pub fn lacks_text(&self, store: &Store) -> bool {
         let lacks = |calling: &Calling| calling.is_taken_up && !store.has_text(calling.statement);

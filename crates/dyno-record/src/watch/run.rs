@@ -111,12 +111,12 @@ impl Running {
 
     /// Stops watching calls if a backend pays more than allowed; returns why to stop if no calls were watched.
     fn too_dear(&mut self, over_ns: u64, at_ns: u64) -> Option<String> {
-        let (at, share) = dearest(&mut self.watching.busy, over_ns, self.request.cost_limit)?;
+        let (at, share) = dearest(&mut self.watching.busy, over_ns, self.request.probes_limit())?;
         let why = format!(
             "process {} spent {:.1} % of its time at watchpoints, more than the limit of {:.1} %",
             self.watching.sessions[at].pid,
             share * 100.0,
-            self.request.cost_limit * 100.0
+            self.request.probes_limit() * 100.0
         );
         if self.watching.with_calls && self.watching.give_up_calls() {
             let after_s = (at_ns - self.begin_ns) as f64 / 1e9;

@@ -75,14 +75,7 @@ impl Watching {
         let forks = Event::open(&Source::Forks, scope, None).map_err(unwatched)?;
         let ring = Ring::of(&forks, 8).map_err(unwatched)?;
         forks.enable().map_err(unwatched)?;
-        let known = Known {
-            client_read: target.client_read,
-            next_call: 0,
-            next_wait: 0,
-            price_ns: target.price.wait_ns,
-            class: 0,
-            waited_ns: [0; 16],
-        };
+        let known = Known { price_ns: target.price.wait_ns, ..Known::of(target.client_read) };
         Ok(Self {
             with_calls: target.layout.is_some(),
             target,

@@ -136,7 +136,7 @@ class Observer(ABC, Generic[Target, Link]):
         return [{**report, **found.get(int(str(report["arm"])), {})} for report in reports]
 
     def __enter__(self) -> Self:
-        if (hertz := self.watch_plan.activity_hz) > 0 or self.watch_plan.waits == "exact":
+        if (hertz := self.watch_plan.activity_hz) > 0 or self.watch_plan.waits in ("exact", "read"):
             for target in self.targets.values():
                 if (watcher := self._watcher(target, round(1e9 / (hertz or 1)))) is not None:
                     watcher.start()

@@ -54,8 +54,8 @@ class MariaDBBench(EngineBench):
             return "an arm has a command, which MariaDB's bench does not run"
         if plan.watch.statements:
             return "its plan watches pg_stat_statements"
-        if plan.watch.waits == "exact":
-            return "its plan asks for exact waits, which are recorded of PostgreSQL alone"
+        if plan.watch.waits in ("exact", "read"):
+            return f"its plan asks for {plan.watch.waits} waits, which are recorded of PostgreSQL alone"
         return None
 
     @staticmethod

@@ -1,8 +1,10 @@
-"""Waits of the load's sessions with each wait timed: `waits = "exact"` under [watch].
+"""Waits of the load's sessions, each timed (`waits = "exact"` under [watch]) or read (`waits = "read"`).
 
 Instead of sampling pg_stat_activity, the kernel records where a backend begins and ends a wait (`crates/dyno-record`).
 The probes are in place from the first stretch to the end of the run, so that all arms bear the same cost; the server
-must run on this machine. If dbdyno may not set probes, watchpoints time the waits at ten times the cost.
+must run on this machine. If dbdyno may not set probes, watchpoints time the waits at ten times the cost. With `read`
+nothing stops a backend: its memory is looked at as often as 2 % of the machine pay for. A wait shorter than the time
+between two looks is then seen by luck, so the number of waits is a lower bound; their time is unbiased.
 
 A wait is reported without the cost of its probe. The CPU time that a session used inside its waits (nearly always a
 read from the file system's cache) is reported beside the waits, as a metric: it is also part of the CPU time of the
@@ -33,10 +35,15 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-EXACT = "exact"
-PROBES, WATCHPOINTS = "probes", "watchpoints"
-"""What timed the waits: the source of the metrics beside them."""
+AUTO, SAMPLED, EXACT, READ = "auto", "sampled", "exact", "read"
+RECORDED = frozenset({EXACT, READ})
+"""Values of `waits` under [watch] with which the waits of a server on this machine are recorded, not sampled."""
+PROBES, WATCHPOINTS, LOOKS = "probes", "watchpoints", "looks"
+"""What found the waits: the source of the metrics beside them."""
+_SOURCES = {"sites": PROBES, "watch": WATCHPOINTS, "read": LOOKS}
 CPU_IN_WAITS = "cpu_in_waits"
+_SHARE = 0.02
+"""Share of the machine that looks may take: not a whole processor beside a load, even if one is idle."""
 COST = "cost"
 NOTES = "notes"
 CLIENT = "client backend"
@@ -45,6 +52,10 @@ _WHO = "select pg_backend_pid(), pid, application_name from pg_stat_activity whe
 _ROWS = """
 select session, started_ns, coalesce(p2, elapsed_ns), event, least(coalesce(p1, 0), coalesce(p2, elapsed_ns))
 from read_parquet(?) where not think order by started_ns
+"""
+_READ = """
+select session, started_ns, elapsed_ns, event, 0
+from read_parquet(?) where not think and event <> 'unobserved' order by started_ns
 """
 
 
@@ -77,10 +88,12 @@ class ExactWatcher:
     Args:
         connect: Returns a connection to the server; the caller owns it.
         names: The application_name of each arm's sessions.
+        fidelity: `EXACT`, or `READ` for looks at the server's memory.
     """
 
-    def __init__(self, connect: Callable[[], Connection], names: Mapping[str, str]) -> None:
+    def __init__(self, connect: Callable[[], Connection], names: Mapping[str, str], fidelity: str = EXACT) -> None:
         self._connect = connect
+        self._fidelity = fidelity
         self._arm_of = {name: arm for arm, name in names.items()}
         self._recorder: Any = None
         self._source = PROBES
@@ -95,10 +108,14 @@ class ExactWatcher:
         """Do nothing: probes are set when the first stretch begins, as the server may be restarted until then."""
 
     def pause(self) -> None:
-        """Do nothing: the probes stay in place."""
+        """Pause looks; probes stay in place."""
+        if self._recorder is not None:
+            self._recorder.pause(True)
 
     def resume(self) -> None:
-        """Do nothing: the probes stayed in place."""
+        """Look again; probes stayed in place."""
+        if self._recorder is not None:
+            self._recorder.pause(False)
 
     def stop(self) -> None:
         """Remove the probes."""
@@ -147,9 +164,11 @@ class ExactWatcher:
         self._folder = self._folder or tempfile.TemporaryDirectory(prefix="dbdyno-waits-")
         out = Path(self._folder.name) / str(postmaster)
         out.mkdir(exist_ok=True)
-        request = {"pid": postmaster, "out": str(out), "cost_limit": 0.0}
+        request: dict[str, object] = {"pid": postmaster, "out": str(out)}
+        # Probes are paid for by all arms alike, so they have no limit; looks have the one that keeps them unnoticed.
+        request |= {"mode": READ, "cost_limit": _SHARE} if self._fidelity == READ else {"cost_limit": 0.0}
         self._recorder = _core.Recorder(json.dumps(request))
-        self._source = WATCHPOINTS if self._recorder.mode()[0] == "watch" else PROBES
+        self._source = _SOURCES[self._recorder.mode()[0]]
         self._postmaster, self._paid = postmaster, (0, 0)
 
     def _cut(self) -> None:
@@ -157,9 +176,10 @@ class ExactWatcher:
         if self._recorder is None:
             return
         sessions = {number: (pid, kind) for number, pid, kind in json.loads(self._recorder.cut()) or []}
-        if self._recorder.is_over():
-            self._recorder.finish()  # raises the error that ended the recording
         paid = self._price()
+        is_over = self._recorder.is_over()
+        if is_over:
+            self._recorder.finish()  # raises the error that ended the recording
         folder = Path(self._folder.name) / str(self._postmaster) if self._folder else None
         parts = sorted(str(part) for part in folder.glob("waits/*.parquet")) if folder else []
         if self._stretch is not None:
@@ -169,6 +189,8 @@ class ExactWatcher:
         self._paid = paid
         for part in [*parts, *(map(str, folder.glob("calls/*.parquet")) if folder else [])]:
             Path(part).unlink()
+        if is_over:  # the server was restarted: the next stretch finds it again
+            self._recorder, self._postmaster = None, 0
 
     def _price(self) -> tuple[int, int]:
         told = json.loads(self._recorder.progress()) or {}
@@ -180,7 +202,8 @@ class ExactWatcher:
         if not parts:
             return
         with contextlib.closing(for_files()) as connection:
-            found = connection.execute(_ROWS, [parts]).fetchall()
+            found = connection.execute(_READ if self._source == LOOKS else _ROWS, [parts]).fetchall()
+        fidelity = READ if self._source == LOOKS else EXACT
         inside: dict[str, int] = {}
         for session, started_ns, elapsed_ns, named, cpu_ns in found:
             pid, kind = sessions.get(session, (0, ""))
@@ -188,9 +211,9 @@ class ExactWatcher:
             if arm is None:
                 continue
             event_type, _, event = named.rpartition(":")
-            row = (arm, stretch.block, pid, started_ns, elapsed_ns, event, event_type, kind, EXACT)
+            row = (arm, stretch.block, pid, started_ns, elapsed_ns, event, event_type, kind, fidelity)
             self._rows.append(row)
-            if kind == CLIENT:
+            if kind == CLIENT and fidelity == EXACT:
                 inside[arm] = inside.get(arm, 0) + cpu_ns
         for arm, cpu_ns in inside.items():
             self._note(stretch, arm, CPU_IN_WAITS, cpu_ns, "ns")
@@ -205,6 +228,6 @@ def _parent(pid: int) -> int:
         return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
     except (OSError, ValueError, IndexError) as error:
         raise TargetError(
-            "exact waits need a server on this machine: its process is not here",
-            next_step='run dbdyno where the server runs, or leave out waits = "exact" under [watch]',
+            "waits are timed or read on the server's machine: its process is not here",
+            next_step="run dbdyno where the server runs, or leave out waits under [watch]",
         ) from error

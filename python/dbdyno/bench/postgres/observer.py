@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.base.errors import TargetError
+from dbdyno.base.errors import Error, TargetError
 from dbdyno.bench.engine.observer import Observer
-from dbdyno.bench.postgres.exact_waits import EXACT, ExactWatcher
+from dbdyno.bench.postgres.exact_waits import AUTO, READ, RECORDED, SAMPLED, ExactWatcher
 from dbdyno.evidence.events import wait_class
 
 if TYPE_CHECKING:
@@ -81,9 +81,9 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
         connection = self._connection(target)
         if target.pooled or not target.is_here(connection):
             raise TargetError(
-                "exact waits need a server on this machine, and a way to it without a pooler",
+                f"{self.watch_plan.waits} waits need a server on this machine, and a way to it without a pooler",
                 where=target.safe_dsn,
-                next_step='run dbdyno where the server runs, or leave out waits = "exact" under [watch]',
+                next_step="run dbdyno where the server runs, or leave out waits under [watch]",
             )
         return connection
 
@@ -101,9 +101,26 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
     def _watcher(self, target: Postgres, period_ns: int) -> Watcher | ExactWatcher:
         from dbdyno.bench.postgres.watch import Watcher, application_names
 
-        if self.watch_plan.waits == EXACT:
-            return ExactWatcher(lambda: self._here(target), application_names(self.arms))
+        waits = self.watch_plan.waits
+        if waits == AUTO:
+            waits = READ if self._may_read(target) else SAMPLED
+        if waits in RECORDED:
+            return ExactWatcher(lambda: self._here(target), application_names(self.arms), waits)
         return Watcher(target, self.arms, period_ns=period_ns, names=application_names(self.arms))
+
+    def _may_read(self, target: Postgres) -> bool:
+        """Return True if the memory of a server on this machine may be read."""
+        from dbdyno import _core
+
+        refusals: tuple[type[Exception], ...] = (*self.failures, Error)
+        try:
+            connection = self._connection(target)
+            if target.pooled or not target.is_here(connection):
+                return False
+            _core.read_cost(connection.info.backend_pid)
+        except refusals:
+            return False
+        return True
 
     def _open(self, target: Postgres) -> Connection:
         return target.connect(application_name="dbdyno watcher", stop=self._stop)

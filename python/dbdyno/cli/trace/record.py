@@ -39,9 +39,9 @@ _PID_MOST = 1 << 22
 @click.option("--for", "length", metavar="TIME", help="Stop after this time, such as 60s (default: until Ctrl-C).")
 @click.option(
     "--mode",
-    type=click.Choice(["sites", "watch"]),
-    help="By probes in the server's code, or by watchpoints, which the server's own user may set."
-    " Default: sites where it is allowed, else watch.",
+    type=click.Choice(["sites", "watch", "read"]),
+    help="By probes in the server's code, by watchpoints, which the server's own user may set, or by looks at its"
+    " memory, which cost it nothing. Default: the first of them that is allowed.",
 )
 @click.option(
     "--out",
@@ -52,10 +52,10 @@ _PID_MOST = 1 << 22
 @click.option(
     "--cost-limit",
     type=Number(0, 100),
-    default=5,
-    show_default=True,
     metavar="PERCENT",
-    help="Record less, in the end nothing, when probes take more than this share of a backend's time; 0: no limit.",
+    help="Record less, in the end nothing, when probes take more than this share of a backend's time (default: 5); look"
+    " less often when looks take more than this share of the machine (default: 2, or a processor if one of four is"
+    " idle); 0: no limit.",
 )
 @click.option("--details", is_flag=True, help="Also record when each bind begins (one more event per call).")
 def command(
@@ -67,14 +67,15 @@ def command(
     length: str | None,
     mode: str | None,
     out: Path | None,
-    cost_limit: float,
+    cost_limit: float | None,
     details: bool,
 ) -> None:
     """Record every wait and call of a PostgreSQL 14 to 18 on this machine, exactly timed.
 
     The server is neither changed nor restarted: the kernel notes where its code begins and ends a wait. Needs root or
-    CAP_PERFMON and CAP_SYS_PTRACE; `--mode watch` needs the server's own user alone, tells less and costs more
-    (`dbdyno doctor` says what is allowed). All commands on traces read the run.
+    CAP_PERFMON and CAP_SYS_PTRACE; `--mode watch` needs the server's own user alone, tells less and costs more.
+    `--mode read` stops nothing: it looks at the server's memory, and knows a wait's length to the time between two
+    looks (`dbdyno doctor` says what is allowed). All commands on traces read the run.
 
     \b
     dbdyno trace record --target postgresql://localhost/app --for 60s --out runs/now
@@ -88,7 +89,8 @@ def command(
     for_ns = length_ns(length, "--for") if length else None
     out = out or Path("runs") / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-waits"
     place = place_of(dsn, pid, datadir)
-    wanted = RecordingOptions(database, user, for_ns, cost_limit / 100, details, mode)
+    share = None if cost_limit is None else cost_limit / 100
+    wanted = RecordingOptions(database, user, for_ns, share, details, mode)
     texts = partial(texts_of, dsn) if dsn else None
     with recording(place, out, wanted, texts) as it:
         if it.instead:
@@ -128,9 +130,11 @@ def line(report: Mapping[str, Any], before: Mapping[str, Any]) -> str:
     rate = notes / over_s if over_s > 0 else 0
     cores = (report["probes_ns"] - before.get("probes_ns", 0)) / (over_s * 1e9) if over_s > 0 else 0
     own = (report["own_cpu_ns"] - before.get("own_cpu_ns", 0)) / (over_s * 1e9) if over_s > 0 else 0
+    head = f"{report['elapsed_ns'] / 1e9:.0f} s: {report['sessions']} sessions, {report['waits']:,} waits"
+    if report.get("mode") == "read":
+        looks = (report["looks"] - before.get("looks", 0)) / over_s if over_s > 0 else 0
+        return f"{head}, {looks:,.0f} looks/s, {report['gaps']:,} gaps; recorder {own:.1%} of a core"
     by = "watchpoints" if report.get("mode") == "watch" else "probes"
     given_up = "".join(f"; {shed.partition(':')[0]}" for shed in report.get("shed", []))
-    return (
-        f"{report['elapsed_ns'] / 1e9:.0f} s: {report['sessions']} sessions, {report['waits']:,} waits, {rate:,.0f}"
-        f" notes/s, {report['lost']:,} lost; {by} {cores:.1%}, recorder {own:.1%} of a core{given_up}"
-    )
+    lost = f"{rate:,.0f} notes/s, {report['lost']:,} lost"
+    return f"{head}, {lost}; {by} {cores:.1%}, recorder {own:.1%} of a core{given_up}"

@@ -212,9 +212,11 @@ WATCH = (
     Key(
         "waits",
         "str",
-        "sampled: looks at pg_stat_activity; exact: every wait of a PostgreSQL on this machine, timed by probes",
+        "sampled: looks at pg_stat_activity; read: thousands of looks a second at the memory of a PostgreSQL on this"
+        " machine, which cost it nothing; exact: every wait of it, timed by probes; auto: read where it may be, else"
+        " sampled",
         None,
-        choices=("sampled", "exact"),
+        choices=("auto", "sampled", "read", "exact"),
     ),
     Key("counters", "bool", "read the engine's and the host's counters at the blocks' borders", None),
     Key("overhead_blocks", "int", "blocks that measure the cost of watching", "2", low=0, high=1_000),

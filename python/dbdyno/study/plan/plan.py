@@ -113,7 +113,7 @@ class Watch:
     """What is observed beside the load."""
 
     activity_hz: float = 10.0
-    waits: str = "sampled"
+    waits: str = "auto"
     counters: bool = True
     overhead_blocks: int = 2
     statements: bool = False

@@ -29,7 +29,6 @@ from dbdyno.trace.record.process import Place
 from dbdyno.trace.staging import in_place
 
 FORMAT = "postgresql waits"
-COST_LIMIT = 0.05
 LOST = "the kernel lost notes"
 UNDECODED = "changes of a wait that the code does not tell"
 
@@ -38,16 +37,19 @@ UNDECODED = "changes of a wait that the code does not tell"
 class RecordingOptions:
     """What to record: database and user, duration, overhead limit, with bind values or not, and how.
 
-    `cost_limit` is a share of a backend's time (0: no limit). `mode` is `sites` (probes), `watch` (watchpoints), or
-    None: probes if they are permitted, otherwise watchpoints.
+    `cost_limit` is a share of a backend's time, or of the machine where looks are paid for by it (0: no limit; None:
+    5 % of a backend's time, or what `crates/dyno-record/src/reading/pace.rs` gives looks). `mode` is `sites` (probes),
+    `watch` (watchpoints), `read` (looks at the server's memory), or None: the first of them that is permitted. With
+    `copies`, the memory is read by copies even if it may be mapped.
     """
 
     database: str | None = None
     user: str | None = None
     for_ns: int | None = None
-    cost_limit: float = COST_LIMIT
+    cost_limit: float | None = None
     details: bool = False
     mode: str | None = None
+    copies: bool = False
 
 
 @dataclass
@@ -70,9 +72,10 @@ class Recording:
 
     @property
     def instead(self) -> str | None:
-        """Return the reason why watchpoints are used although they were not requested, or None."""
-        _, why = self.recorder.mode()
-        return f"recording by watchpoints (--mode watch): {why}" if why else None
+        """Return the reason why another technique than probes is used although none was requested, or None."""
+        mode, why = self.recorder.mode()
+        means = "looks (--mode read)" if mode == "read" else "watchpoints (--mode watch)"
+        return f"recording by {means}: {why}" if why else None
 
     @property
     def warnings(self) -> list[str]:
@@ -108,6 +111,7 @@ def recording(
             "for_ns": wanted.for_ns,
             "cost_limit": wanted.cost_limit,
             "details": wanted.details,
+            "copies": wanted.copies,
         }
         made = Recording(_core.Recorder(json.dumps(request)))
         try:
@@ -163,7 +167,7 @@ def manifest_of(report: JsonObject, wanted: RecordingOptions, started: str) -> J
             }
         ],
         "totals": {"account": {"calls": report.get("calls"), "waits": report.get("waits")}, "recorder": report},
-        "unread": {what: report[key] for what, key in ((LOST, "gaps"), (UNDECODED, "undecoded")) if report.get(key)},
+        "unread": {} if report.get("mode") == "read" else _unread(report),
         "warnings": warnings_of(report),
         "refused": [],
         "options": {
@@ -175,6 +179,10 @@ def manifest_of(report: JsonObject, wanted: RecordingOptions, started: str) -> J
             "mode": report.get("mode"),
         },
     }
+
+
+def _unread(report: JsonObject) -> JsonObject:
+    return {what: report[key] for what, key in ((LOST, "gaps"), (UNDECODED, "undecoded")) if report.get(key)}
 
 
 def warnings_of(report: JsonObject) -> list[str]:
@@ -194,6 +202,10 @@ def warnings_of(report: JsonObject) -> list[str]:
     if report.get("stopped"):
         hint = " --cost-limit sets the limit, 0 lifts it." if "the limit" in report["stopped"] else ""
         found.append(f"The recording {report['stopped']}.{hint}")
+    if report.get("mode") == "read":
+        from dbdyno.trace.record.looks import of_looks
+
+        return found + of_looks(report)
     if report.get("mode") == "watch":
         return found + _of_watchpoints(report)
     if report.get("without_fields"):

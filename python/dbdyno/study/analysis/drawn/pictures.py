@@ -214,9 +214,9 @@ def waits(connection: Any, measures: Measures) -> list[Waited]:
         return []
     blocks = [block.index for block in measures.arms[0].blocks]
     rows = connection.execute(
-        "select arm, class, event, count(*), sum(elapsed_ns)::double, min(fidelity) = 'exact'"
+        "select arm, class, event, count(*), sum(elapsed_ns)::double, bool_and(fidelity <> 'sampled')"
         " from waits where object in ('client backend', 'session', 'client')"
-        " and (class <> 'idle' or fidelity <> 'exact')"
+        " and (class <> 'idle' or fidelity = 'sampled')"
         " and block in (select unnest($1::int[])) group by all order by count(*) desc, class, event",
         [blocks],
     ).fetchall()

@@ -274,6 +274,8 @@ def _cause(
     ]
     seen = [f"{side.samples:,} samples of {side.name}" for side in (split.base, split.other) if side is not None]
     place = "waits, each timed" if split.other.exact else f"waits, {' and '.join(seen)}"
+    if split.other.read:
+        place = "waits, read from the server's memory"
     if split.other.programs:
         place = "the kernel's account of each program"
     evidence: tuple[str, ...] = (f"a transaction: {'; '.join(parts)} ({place})",)
@@ -303,6 +305,12 @@ _DEARER = (
 )
 
 
+_READ = (
+    "Waits were read from the server's memory, hundreds to thousands of times a second, at no cost for it; the time of"
+    " those shorter than the time between two looks is right on average. CPU is what the host counted."
+)
+
+
 def _notes(split: Split) -> tuple[str, ...]:
     from dbdyno.study.analysis.why.words import duration
 
@@ -313,6 +321,8 @@ def _notes(split: Split) -> tuple[str, ...]:
             " transaction (counted, at the price measured when they were set), of all arms alike."
         )
         return (paid, _DEARER) if split.other.watchpoints else (paid,)
+    if split.other.read:
+        return (_READ,)
     if split.other.exact or split.other.programs:
         return ()
     return ("Waits are sampled; CPU is what the host counted, where it is this one.",)

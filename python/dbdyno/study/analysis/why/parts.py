@@ -1,10 +1,10 @@
 """Division of the mean time of a transaction of an arm into what it waited for, block by block.
 
-An event has the time of its waits: each timed, or sampled, where a sample represents the time since the previous one.
-CPU is the CPU time of the sessions' processes if the host reports it (minus what they used within timed waits).
-Otherwise it is what was sampled as CPU or, if waits were timed, what no wait covers. The rest is time ready to run
-without a processor, or on the way to the client. On a busy machine, a sample finds a session idle just when it releases
-the processor, so samples show less CPU than the host.
+An event has the time of its waits: each timed or read, or sampled, where a sample represents the time since the
+previous one. CPU is the CPU time of the sessions' processes if the host reports it (minus what they used within timed
+waits). Otherwise it is what was sampled as CPU or, if waits were timed, what no wait covers. The rest is time ready to
+run without a processor, or on the way to the client. On a busy machine, a sample finds a session idle just when it
+releases the processor, so samples show less CPU than the host.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ from (
 ) group by 1
 """
 _WAITS = """
-select block, class, event, count(*), sum(elapsed_ns)::double, min(fidelity) = 'exact' and max(fidelity) = 'exact'
+select block, class, event, count(*), sum(elapsed_ns)::double, bool_and(fidelity <> 'sampled'),
+  bool_and(fidelity = 'read')
 from waits
-where arm = $1 and object in ('client backend', 'session', 'client') and (class <> 'idle' or fidelity <> 'exact')
+where arm = $1 and object in ('client backend', 'session', 'client') and (class <> 'idle' or fidelity = 'sampled')
   and block in (select unnest($2::int[]))
 group by 1, 2, 3
 """
@@ -70,7 +71,7 @@ class Side:
         every: All transactions.
         busy: Time of all transactions [ns].
         weights: Time of each event of all transactions [ns].
-        exact: True if all waits were timed.
+        exact: True if all waits were timed or read.
         samples: Number of samples.
         looks: Approximate number of times that a session was sampled.
         cpu: CPU of the sessions' processes [ns].
@@ -98,6 +99,8 @@ class Side:
     """CPU cost of probes per transaction [ns], if they timed the waits."""
     watchpoints: bool = False
     """True if waits were timed by watchpoints, at least in some of the blocks."""
+    read: bool = False
+    """True if waits were found by looks at the server's memory."""
     programs: bool = False
     """True if programs ran instead of sessions, of which only the kernel's accounting is known."""
 
@@ -150,7 +153,7 @@ def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "", 
     events = tuple(dict.fromkeys((row[1], row[2]) for row in rows))
     exact = bool(rows) and all(row[5] for row in rows)
     weights = np.zeros((len(places), len(events)))
-    for block, kind, event, _, spent, _ in rows:
+    for block, kind, event, _, spent, *_ in rows:
         weights[places[block], events.index((kind, event))] += spent
     samples = sum(row[3] for row in rows)
     looks = float(sums[4].sum()) / 1e9 * hertz
@@ -179,6 +182,7 @@ def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "", 
         cpu_count,
         probes_ns or 0.0,
         watchpoints,
+        read=exact and all(row[6] for row in rows),
         programs=programs,
     )
 

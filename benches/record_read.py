@@ -1,0 +1,134 @@
+"""What looks see of what probes time: `--mode read` and `--mode sites` on one server at once, and pg_stat_wal.
+
+    python benches/record_read.py [--seconds 10] [--cost-limit 2]
+
+Three loads: TPC-B of four sessions, select-only of two, and a convoy of four sessions on one row. Of the client
+backends' waits that probes timed at 20 us or more, how many did a look find (the same process and event at the same
+time), and the sum of all waits by event that looks found over that of the probes. Gaps, in which nobody looked, are
+left out of both: compared are waits that touch no gap of their session. pg_stat_wal has the syncs of the server's own
+count, where its version has them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import psycopg
+from figures import figure, parse
+from record import pgbench
+
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.trace.record.process import Place
+from dbdyno.trace.record.recording import RecordingOptions, recording
+
+CONVOY = "begin;\nupdate pgbench_branches set bbalance = bbalance + 1 where bid = 1;\nend;\n"
+WAITS = """
+select s.process, w.event, w.started_ns as since, w.started_ns + w.elapsed_ns as until, w.elapsed_ns as ns, w.p1, w.p2
+from read_parquet('{run}/waits/*.parquet') w join read_parquet('{run}/sessions.parquet') s using (session)
+where s.name like 'client backend%' and w.event <> 'Client:ClientRead' and w.p3 = 0
+"""
+COMPARED = """
+with gaps as (select process, since, until from looked where event = 'unobserved'),
+  inside as (
+    select t.* from timed t where t.event <> 'unobserved' and t.since > (select min(since) from looked)
+      and t.until < (select max(until) from looked)
+      and not exists (select 1 from gaps g where g.process = t.process and t.since < g.until and t.until > g.since)
+  )
+select event, count(*) filter (ns >= 20000), count(*) filter (ns >= 20000 and found), sum(ns) / 1e6
+from (
+  select t.*, exists (
+    select 1 from looked l where l.process = t.process and l.event = t.event
+      and l.since <= t.until + 20000 and l.until + 20000 >= t.since) as found
+  from inside t
+) group by 1 order by 4 desc
+"""
+SUMS = """
+select event, sum(ns) / 1e6 from looked l
+where event <> 'unobserved' and not exists (
+  select 1 from looked g
+  where g.event = 'unobserved' and g.process = l.process and l.since <= g.until and l.until >= g.since)
+group by 1
+"""
+WAL = "select wal_sync, wal_sync_time from pg_stat_wal"
+LEAST_MS = 5.0
+"""Events with less time are not printed."""
+
+
+def syncs(engine: EmbeddedPostgres) -> tuple[int, float] | None:
+    """What pg_stat_wal has counted."""
+    with psycopg.connect(**engine.conninfo(), autocommit=True) as connection:  # type: ignore[arg-type]
+        if connection.info.server_version >= 180_000:
+            return None
+        row = connection.execute(WAL).fetchone()
+        return (int(row[0]), float(row[1])) if row else None
+
+
+def both(engine: EmbeddedPostgres, folder: Path, limit: float, options: list[str]) -> dict[str, Any]:
+    """One turn of pgbench under both recorders; the report of the looks, and what pg_stat_wal counted meanwhile."""
+    place = Place(int(engine.pid or 0))
+    exact = RecordingOptions(cost_limit=0, mode="sites")
+    looks = RecordingOptions(cost_limit=limit, mode="read")
+    with recording(place, folder / "sites", exact), recording(place, folder / "read", looks) as it:
+        before = syncs(engine)
+        pgbench(engine, *options)
+        after = syncs(engine)
+    wal = (after[0] - before[0], after[1] - before[1]) if before and after else None
+    return {**it.report, "wal": wal}
+
+
+def compare(name: str, folder: Path, report: dict[str, Any]) -> None:
+    """Prints both views of a load, event by event."""
+    with duckdb.connect() as connection:
+        for table, run in (("timed", "sites"), ("looked", "read")):
+            connection.execute(f"create table {table} as {WAITS.format(run=folder / run)}")
+        rows = connection.execute(COMPARED).fetchall()
+        sums = dict(connection.execute(SUMS).fetchall())
+    print(
+        f"{name}: a look every {report['mean_ns'] / 1e3:.0f} us, gaps {report['gap_ns'] / report['elapsed_ns']:.1%} of"
+        f" the time, looks {report['looks_cpu_ns'] / report['elapsed_ns']:.1%} of a core"
+    )
+    for event, count, found, ms in rows:
+        if ms < LEAST_MS or not count:
+            continue
+        ratio = sums.get(event, 0.0) / ms
+        print(
+            f"  {event:24} >= 20 us: {count:7,}, seen {found / count:6.1%}; {ms:9.1f} ms timed, {ratio:.3f} of it read"
+        )
+        figure(f"{name}: {event}, time", sums.get(event, 0.0), "ms", against="probes", ratio=ratio, aim="within 1 %")
+    if report["wal"]:
+        count, ms = report["wal"]
+        of_looks = next((one for one in report["events"] if one["event"].lower() == "io:walsync"), None)
+        if of_looks and count:
+            print(
+                f"  pg_stat_wal: {count:,} syncs, {ms:.0f} ms; looks: {of_looks['seen']:,} seen, {of_looks['estimate']}"
+                f" by the estimate, {of_looks['elapsed_ns'] / 1e6:.0f} ms"
+            )
+
+
+def main() -> None:
+    """All loads."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--cost-limit", type=float, default=2)
+    chosen = parse(parser, seconds=1)
+    with EmbeddedPostgres(settings={"track_wal_io_timing": True}) as engine, tempfile.TemporaryDirectory() as folder:
+        pgbench(engine, "-i", "-s", "1" if chosen.smoke else "5", "-q")
+        script = Path(folder) / "convoy.sql"
+        script.write_text(CONVOY)
+        length = ["-n", "-T", str(chosen.seconds), "-M", "prepared"]
+        loads = {
+            "TPC-B, 4 sessions": ["-c", "4", *length],
+            "select-only, 2 sessions": ["-S", "-c", "2", *length],
+            "convoy on one row, 4 sessions": ["-f", str(script), "-c", "4", *length],
+        }
+        for name, options in loads.items():
+            with tempfile.TemporaryDirectory(dir=folder) as runs:
+                compare(name, Path(runs), both(engine, Path(runs), chosen.cost_limit / 100, options))
+
+
+if __name__ == "__main__":
+    main()

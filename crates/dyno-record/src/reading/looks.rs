@@ -1,0 +1,378 @@
+//! Looks at all backends, one after the other, in a thread of their own; what changed since the look before goes on.
+//!
+//! A look reads two words of each backend: what it waits for, and the change count of its status. Only where one of
+//! them changed more is read. New and gone processes are found in the process array.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
+
+use crate::handles::Handles;
+use crate::perf::now_ns;
+use crate::request::DRAIN_EVERY;
+
+use super::arrays::{Arrays, PID_AT, STATEMENT_AT, XACT_AT};
+use super::locks::{Locks, is_lock};
+use super::memory::{Memory, Shared};
+use super::rhythm::{Rhythm, sleep_exactly};
+use super::stretches::{Pause, Stretch};
+
+/// Time between two looks for new and gone processes [ns].
+const COME_AND_GO_NS: u64 = 200_000;
+/// Time after which what was found is handed on [ns].
+const HAND_ON_NS: u64 = 10_000_000;
+/// Number of found changes that are handed on at once.
+const CHANGES_MOST: usize = 1 << 14;
+
+/// What a look found of a backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// A process was found.
+    Begin {
+        /// Its process id.
+        pid: i32,
+        /// What it waits for.
+        event: u32,
+        /// True if it was not there at the first look.
+        is_new: bool,
+    },
+    /// It waits for another event.
+    Wait {
+        /// The event, 0 for none.
+        event: u32,
+        /// The wait that ended.
+        before: Before,
+    },
+    /// Its status changed.
+    Status(Status),
+    /// Nothing is known of it since this time [ns], at which it was in a wait.
+    Unseen(u64, Before),
+    /// It is gone.
+    End,
+}
+
+/// Wait that ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Before {
+    /// Number of looks that found it.
+    pub looks: u64,
+    /// Largest error of its length [ns].
+    pub within_ns: u64,
+    /// Process that held what it waited for; 0 if unknown.
+    pub holder: i32,
+}
+
+/// Status of a session, from its entry in the status array.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// True if it works on a statement.
+    pub is_running: bool,
+    /// Begin of the statement and of the transaction [us since 2000]; 0 for none.
+    pub statement_us: i64,
+    /// Begin of the transaction.
+    pub xact_us: i64,
+    /// Query id; 0 for none.
+    pub query_id: u64,
+    /// Text of the statement, if it is another one than before.
+    pub text: Option<Vec<u8>>,
+}
+
+/// A change: number of the process in the order of appearance, time of the look [ns], what was found.
+pub type Change = (u32, u64, Seen);
+
+/// What looks found up to a time.
+pub struct Batch {
+    /// Changes, in time order.
+    pub changes: Vec<Change>,
+    /// Time of the last look [ns].
+    pub until_ns: u64,
+    /// How the looks came.
+    pub stretch: Stretch,
+}
+
+struct Slot {
+    number: u32,
+    pid: i32,
+    element: usize,
+    entry: Option<u64>,
+    event: u32,
+    count: u32,
+    statement_us: i64,
+    /// Look that first found the current event, how much later than it began that may be, and its holder.
+    since_look: u64,
+    late_ns: u64,
+    holder: i32,
+}
+
+/// Looks at a server.
+pub struct Looks {
+    memory: Shared,
+    arrays: Arrays,
+    running: [u32; 2],
+    slots: Vec<Slot>,
+    pids: Vec<i32>,
+    pid_places: Vec<u64>,
+    entry_places: Vec<u64>,
+    places: Vec<u64>,
+    values: Vec<u32>,
+    scratch: Vec<u32>,
+    locks: Locks,
+    next_number: u32,
+    look: u64,
+    looked_ns: u64,
+    came_ns: u64,
+    changes: Vec<Change>,
+}
+
+impl Looks {
+    /// Returns looks at a server; `running` are the states of a session at work, `next_number` is that of the first
+    /// process.
+    pub fn new(memory: Shared, arrays: Arrays, running: [u32; 2], next_number: u32) -> Self {
+        let pid_places: Vec<u64> = (0..arrays.procs.count).map(|number| arrays.procs.at(number) + arrays.pid).collect();
+        let entry_places = (0..arrays.entries.count).map(|number| arrays.entries.at(number) + PID_AT).collect();
+        Self {
+            pids: vec![0; pid_places.len()],
+            memory,
+            arrays,
+            running,
+            slots: Vec::new(),
+            pid_places,
+            entry_places,
+            places: Vec::new(),
+            values: Vec::new(),
+            scratch: Vec::new(),
+            locks: Locks::default(),
+            next_number,
+            look: 0,
+            looked_ns: 0,
+            came_ns: 0,
+            changes: Vec::new(),
+        }
+    }
+
+    /// Looks once; the first look takes up the processes that are there.
+    pub fn look(&mut self, pause: &mut Pause) {
+        let at_ns = now_ns();
+        let is_first = self.look == 0;
+        let apart_ns = if is_first { 0 } else { at_ns.saturating_sub(self.looked_ns) };
+        let was_away = !is_first && pause.add(at_ns, apart_ns);
+        self.look += 1;
+        if self.memory.gather(&self.places, &mut self.values) {
+            for at in 0..self.slots.len() {
+                let (event, count) = (self.values[2 * at], self.values[2 * at + 1]);
+                let slot = &self.slots[at];
+                let has_status = slot.entry.is_some() && count != slot.count;
+                if event != slot.event || has_status {
+                    self.changed(at, at_ns, (event, has_status), (apart_ns, was_away));
+                }
+            }
+        }
+        if is_first || at_ns.saturating_sub(self.came_ns) >= COME_AND_GO_NS {
+            self.came_ns = at_ns;
+            self.come_and_go(at_ns, !is_first);
+            self.ask_holders();
+        }
+        self.looked_ns = at_ns;
+    }
+
+    /// Hands on what changed of a backend.
+    fn changed(&mut self, at: usize, at_ns: u64, (event, has_status): (u32, bool), (apart_ns, was_away): (u64, bool)) {
+        let number = self.slots[at].number;
+        if was_away {
+            let before = self.before(at, 0);
+            self.changes.push((number, at_ns, Seen::Unseen(self.looked_ns, before)));
+        }
+        let statement_us = self.slots[at].statement_us;
+        let status = if has_status { self.status(at) } else { None };
+        // The same event in another statement is another wait.
+        let is_another = self.slots[at].statement_us != statement_us;
+        let is_running = status.as_ref().is_none_or(|status| status.is_running);
+        let mut status = status.map(|status| (number, at_ns, Seen::Status(status)));
+        // A statement begins after the wait for the client, and ends before it.
+        if !is_running {
+            self.changes.extend(status.take());
+        }
+        if event != self.slots[at].event || was_away || is_another && event != 0 {
+            let holder = if is_lock(event) { self.holder(at, event) } else { 0 };
+            let before = self.before(at, apart_ns);
+            let slot = &mut self.slots[at];
+            (slot.event, slot.since_look, slot.late_ns, slot.holder) = (event, self.look, apart_ns, holder);
+            self.changes.push((number, at_ns, Seen::Wait { event, before }));
+        }
+        self.changes.extend(status);
+    }
+
+    /// Returns what is known of the wait that ended at most `apart_ns` ago.
+    fn before(&self, at: usize, apart_ns: u64) -> Before {
+        let slot = &self.slots[at];
+        Before { looks: self.look - slot.since_look, within_ns: apart_ns.max(slot.late_ns), holder: slot.holder }
+    }
+
+    /// Reads the status of a backend; `None` while it is being written, and once it is another process's.
+    fn status(&mut self, at: usize) -> Option<Status> {
+        let (entry, arrays) = (self.slots[at].entry?, &self.arrays);
+        let (memory, published) = (&self.memory, arrays.published);
+        let count = memory.u32(entry).filter(|count| count.is_multiple_of(2))?;
+        let is_own = memory.u32(entry + PID_AT)? as i32 == self.slots[at].pid;
+        let state = memory.u32(entry + arrays.state)?;
+        let statement_us = memory.u64(entry + STATEMENT_AT)? as i64;
+        let xact_us = memory.u64(entry + XACT_AT)? as i64;
+        let query_id = memory.u64(entry + published.query_id)?;
+        let is_running = self.running.contains(&state);
+        let mut text = None;
+        if is_running && statement_us != self.slots[at].statement_us {
+            let mut bytes = vec![0; arrays.text_bytes];
+            memory.read(memory.u64(entry + published.text)?, &mut bytes)?;
+            bytes.truncate(bytes.iter().position(|byte| *byte == 0)?);
+            text = Some(bytes);
+        }
+        if memory.u32(entry)? != count {
+            return None;
+        }
+        let slot = &mut self.slots[at];
+        slot.count = count;
+        if !is_own {
+            slot.entry = None;
+            self.place();
+            return None;
+        }
+        if is_running {
+            slot.statement_us = statement_us;
+        }
+        Some(Status { is_running, statement_us, xact_us, query_id, text })
+    }
+
+    fn holder(&mut self, at: usize, event: u32) -> i32 {
+        let proc = self.arrays.procs.at(self.slots[at].element);
+        self.locks.holder(&self.memory, &self.arrays, proc, event).unwrap_or(0)
+    }
+
+    /// Asks again for holders that could not be read.
+    fn ask_holders(&mut self) {
+        for at in 0..self.slots.len() {
+            let slot = &self.slots[at];
+            if is_lock(slot.event) && slot.holder == 0 {
+                self.slots[at].holder = self.holder(at, self.slots[at].event);
+            }
+        }
+    }
+
+    /// Finds new and gone processes, and the statuses of those that have none yet.
+    fn come_and_go(&mut self, at_ns: u64, is_new: bool) {
+        let mut now = std::mem::take(&mut self.scratch);
+        now.resize(self.pid_places.len(), 0);
+        let is_read = self.memory.gather(&self.pid_places, &mut now);
+        let mut has_changed = false;
+        for (element, pid) in now.iter().enumerate().filter(|_| is_read) {
+            let (pid, before) = (*pid as i32, self.pids[element]);
+            if pid == before {
+                continue;
+            }
+            has_changed = true;
+            self.pids[element] = pid;
+            if before != 0 {
+                self.end(element, at_ns);
+            }
+            if pid != 0 {
+                self.begin(element, pid, (at_ns, is_new));
+            }
+        }
+        self.scratch = now;
+        if self.find_entries() || has_changed {
+            self.place();
+        }
+    }
+
+    fn end(&mut self, element: usize, at_ns: u64) {
+        if let Some(at) = self.slots.iter().position(|slot| slot.element == element) {
+            let slot = self.slots.swap_remove(at);
+            self.changes.push((slot.number, at_ns, Seen::End));
+        }
+    }
+
+    fn begin(&mut self, element: usize, pid: i32, (at_ns, is_new): (u64, bool)) {
+        let event = self.memory.u32(self.arrays.procs.at(element) + self.arrays.word).unwrap_or(0);
+        let number = self.next_number;
+        self.next_number += 1;
+        let holder = 0;
+        self.slots.push(Slot {
+            number,
+            pid,
+            element,
+            entry: None,
+            event,
+            count: u32::MAX,
+            statement_us: 0,
+            since_look: self.look,
+            late_ns: 0,
+            holder,
+        });
+        self.changes.push((number, at_ns, Seen::Begin { pid, event, is_new }));
+    }
+
+    /// Finds the statuses of processes that have none; returns true if one was found.
+    fn find_entries(&mut self) -> bool {
+        if self.slots.iter().all(|slot| slot.entry.is_some()) {
+            return false;
+        }
+        let mut now = std::mem::take(&mut self.scratch);
+        now.resize(self.entry_places.len(), 0);
+        let is_read = self.memory.gather(&self.entry_places, &mut now);
+        let mut has_found = false;
+        for slot in self.slots.iter_mut().filter(|slot| is_read && slot.entry.is_none()) {
+            let number = now.iter().position(|pid| *pid as i32 == slot.pid);
+            slot.entry = number.map(|number| self.arrays.entries.at(number));
+            has_found |= number.is_some();
+        }
+        self.scratch = now;
+        has_found
+    }
+
+    /// Puts the places of the two words of each backend in order.
+    fn place(&mut self) {
+        let words = self.slots.iter().flat_map(|slot| {
+            let word = self.arrays.procs.at(slot.element) + self.arrays.word;
+            [word, slot.entry.unwrap_or(word)]
+        });
+        self.places = words.collect();
+        self.values.resize(self.places.len(), 0);
+    }
+
+    /// Returns the number of processes that are there.
+    pub fn alive(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Takes the changes found so far.
+    pub fn take(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// Looks until `stop`, except while `handles` pause it, as often as `limit` of the machine pays for, and hands on what was found.
+    pub fn run(mut self, limit: Option<f64>, (stop, handles): (&AtomicBool, &Handles), to: &SyncSender<Batch>) -> u32 {
+        sleep_exactly();
+        let mut rhythm = Rhythm::new(limit, self.looked_ns);
+        let mut pause = Pause::new(rhythm.pace);
+        loop {
+            rhythm.wait();
+            self.look(&mut pause);
+            let is_over = stop.load(Ordering::Relaxed);
+            let is_paused = handles.is_paused();
+            let is_due = is_paused || self.looked_ns - rhythm.handed_ns >= HAND_ON_NS;
+            if !(is_over || is_due || self.changes.len() >= CHANGES_MOST) {
+                continue;
+            }
+            rhythm.handed_ns = self.looked_ns;
+            let stretch = pause.take(self.looked_ns, rhythm.spent_ns());
+            let batch = Batch { changes: self.take(), until_ns: self.looked_ns, stretch };
+            if to.send(batch).is_err() || is_over {
+                return self.next_number;
+            }
+            while is_paused && handles.is_paused() && !stop.load(Ordering::Relaxed) {
+                std::thread::sleep(DRAIN_EVERY / 5);
+            }
+            if rhythm.decide(self.looked_ns) {
+                pause.change(rhythm.pace);
+            }
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Waits by reading: no probe, no stop, no write; the server's shared memory is looked at from another process.
+//!
+//! A backend's wait word and its entry in `pg_stat_activity`'s array are in the postmaster's shared mapping. [`memory`]
+//! maps that read-only, or copies from it where mapping is not permitted. [`arrays`] finds the arrays of processes in
+//! it and checks them against the running program. [`looks`] looks at all backends again and again, [`pace`] decides
+//! how often, [`locks`] finds who holds a lock, and [`run`] makes calls and waits of what the looks found.
+//!
+//! Limits: a wait that is shorter than the time between two looks is seen with probability length / period. So sums of
+//! time are unbiased, and numbers of waits are lower bounds; [`capture`] estimates how many there were.
+
+pub mod arrays;
+pub mod capture;
+pub mod locks;
+pub mod looks;
+pub mod memory;
+pub mod pace;
+mod rhythm;
+pub mod run;
+mod sessions;
+mod stretches;
+pub mod target;

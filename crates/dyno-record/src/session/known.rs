@@ -1,0 +1,46 @@
+//! State that all sessions of a recording share.
+
+/// Class `Activity` in the number of an event.
+const ACTIVITY: u32 = 0x05;
+
+/// State that all sessions share: event numbers, running numbers, costs.
+pub struct Known {
+    /// Number of the event `Client:ClientRead`.
+    pub client_read: u32,
+    /// Number of the next call.
+    pub next_call: u64,
+    /// Number of the next wait.
+    pub next_wait: u64,
+    /// Cost of the current note's probe [ns].
+    pub price_ns: u64,
+    /// Class of waits with which that probe would be removed, else 0.
+    pub class: u8,
+    /// Time of waits by class since the last check [ns].
+    pub waited_ns: [u64; 16],
+    /// Process that held what the wait that ends now was for, and the largest error of its length [ns]; 0 if it was
+    /// timed.
+    pub holder: i32,
+    /// Largest error of its length.
+    pub within_ns: u64,
+}
+
+impl Known {
+    /// Returns the state of a recording without sessions; `client_read` is the number of that event.
+    pub fn of(client_read: u32) -> Self {
+        Self {
+            client_read,
+            next_call: 0,
+            next_wait: 0,
+            price_ns: 0,
+            class: 0,
+            waited_ns: [0; 16],
+            holder: 0,
+            within_ns: 0,
+        }
+    }
+
+    /// Returns true if there is no work during the event: a wait for the client, or an idle background process.
+    pub(super) fn is_idle(&self, event: u32) -> bool {
+        event == self.client_read || event >> 24 == ACTIVITY
+    }
+}

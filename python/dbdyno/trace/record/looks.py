@@ -1,0 +1,52 @@
+"""What looks at a server's memory cannot know, as sentences: the resolution of a recording by `--mode read`."""
+
+from __future__ import annotations
+
+from dbdyno.base.json_types import JsonObject
+
+_SHOWN = 4
+"""Maximum number of events of which seen and estimated numbers are mentioned."""
+_SHORT = 1.02
+"""Ratio of the estimated to the seen number of waits from which an event is mentioned."""
+
+
+def of_looks(report: JsonObject) -> list[str]:
+    """Return the warnings about a recording by looks."""
+    found = [_resolution(report)]
+    if missed := _missed(report):
+        found.append(missed)
+    if report.get("gaps"):
+        found.append(
+            f"Nobody looked in {report['gaps']:,} gaps, {report['gap_ns'] / 1e9:.3f} s in all, the longest"
+            f" {report['longest_ns'] / 1e6:.1f} ms: other programs had the processor. What changed meanwhile is"
+            " 'unobserved' (table looks)."
+        )
+    if report.get("renewed"):
+        found.append(f"The server began anew {report['renewed']:,} times after a crash; sessions ended there.")
+    textless = report.get("textless") or {}
+    if textless.get("statements"):
+        found.append(
+            f"{textless['statements']:,} statements ({textless['calls']:,} calls) are known by their query ids alone:"
+            " each was over before a look."
+        )
+    return found
+
+
+def _resolution(report: JsonObject) -> str:
+    period = report["period_ns"]
+    asked = f" (asked for: {period / 1e3:,.0f})" if period else ""
+    rate = f"one look every {report['mean_ns'] / 1e3:,.1f} us{asked}"
+    way = "" if report.get("is_mapped") else f" by copies ({report['unmapped']})"
+    cores = report["looks_cpu_ns"] / max(report["elapsed_ns"], 1)
+    return (
+        f"The server was read, not stopped: {rate}{way}, {cores:.1%} of a core. A wait's length is known to p2 of it;"
+        " the time of all is unbiased, their number a lower bound. Time outside of waits counts as CPU, also where a"
+        " session waited for a processor; rows and SQLSTATEs are missing, and short calls of one statement may be one."
+    )
+
+
+def _missed(report: JsonObject) -> str:
+    """Return which events had more waits than were seen, by the estimate (docs/explanation/method.md)."""
+    events = [one for one in report.get("events", []) if (one["estimate"] or one["seen"]) > _SHORT * one["seen"]]
+    told = [f"{one['event']} {one['seen']:,} seen, some {one['estimate']:,} there" for one in events[:_SHOWN]]
+    return f"Waits shorter than the time between two looks are seen by luck: {'; '.join(told)}." if told else ""
