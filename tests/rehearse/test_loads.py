@@ -13,7 +13,7 @@ import duckdb
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from rehearsal_help import SCHEMA, database, model_in, shop
+from rehearsal_help import SCHEMA, database, model_in, model_of, shop
 
 from command_line import dbdyno
 from dbdyno.base.errors import EvidenceError
@@ -237,8 +237,7 @@ def test_statements_of_snapshots_get_values_of_the_old_server(tmp_path: Path) ->
         assert (load.kind, "The statements are of the database shop." in load.notes) == ("snapshot", True)
         words = ("--change", "set jit = off", "--load", store, "--for", "3s", "--out", tmp_path / "runs")
         done = dbdyno("rehearse", old, *words)
-        assert done.returncode == 0, done.stdout + done.stderr
-        row = next(row for row in model_in(tmp_path / "runs")["statements"] if row["text"] == text)
+        row = next(row for row in model_of(done, tmp_path / "runs")["statements"] if row["text"] == text)
         assert (row["origin"], row["calls"]) == ("data", 40)
         unknown = dbdyno("rehearse", old, *words[:2], "--load", "snap:7", "--store", store)
         assert (unknown.returncode, "names no snapshot" in unknown.stderr) == (2, True), unknown.stderr
