@@ -61,7 +61,7 @@ class Rehearsed:
     Attributes:
         statement: The statement.
         trials: One per set of values.
-        undetermined: Why its answer may differ by right; empty if it may not.
+        undetermined: Why its answers, which differ, may do so by right; empty if they are alike or may not.
         old_ns: Time of an execution on the old side by block [ns].
         new_ns: The same on the new side.
         first_blocks: Number of blocks before the confirming ones.
