@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dbdyno.base.json_types import JsonObject
@@ -19,6 +19,7 @@ from dbdyno.rehearse.decision import Decision, decide, looks_slower, total
 from dbdyno.rehearse.evidence import write_evidence
 from dbdyno.rehearse.generic_plans import plan_choice
 from dbdyno.rehearse.model import model_of
+from dbdyno.rehearse.names import search_path
 from dbdyno.rehearse.rehearsal import Budget, confirm, rehearse, unsuited
 from dbdyno.rehearse.rehearsed import CUSTOM_PLANS, Rehearsed
 from dbdyno.rehearse.replay.summary import outcome_of
@@ -42,10 +43,10 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     """
     sides = old, new
     player = open_player(request.replay, sides, budget.show, budget.stop) if request.replay else None
-    catalogs = read_catalog(old.server), read_catalog(new.server)
+    catalogs = read_catalog(old.server, old.settings), read_catalog(new.server, new.settings)
     volatile = tuple({*catalogs[0].volatile, *catalogs[1].volatile})
     load = replace(load, statements=[replace(one, left_out=unsuited(one, volatile)) for one in load.statements])
-    load = replace(load, notes=(*load.notes, *old.notes, *new.notes))
+    load = replace(load, notes=(*load.notes, *old.notes, *new.notes, *_unread(catalogs)))
     run = new_run(
         request.out,
         request.title,
@@ -85,6 +86,12 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     return run, model
 
 
+def _unread(catalogs: tuple[Catalog, Catalog]) -> Iterator[str]:
+    for side, one in zip(("old", "new"), catalogs, strict=True):
+        if one.unread:
+            yield f"Could not be read on the {side} side, so that no cause is found there: {', '.join(one.unread)}."
+
+
 def _name(new: Side, catalogs: tuple[Catalog, Catalog], change: Sequence[str]) -> str:
     if change:
         return f"With {'; '.join(change)}" if len(change) == 1 else f"With {len(change)} changes"
@@ -119,8 +126,10 @@ def _explained(
 
 
 def _cause(one: Decision, new: Side, catalogs: tuple[Catalog, Catalog]) -> Cause | None:
-    text = one.item.statement.text
-    grounds = Grounds(*catalogs)
+    statement = one.item.statement
+    text = statement.text
+    path = search_path(statement.settings, catalogs[0].settings.get("search_path", ""), statement.user)
+    grounds = Grounds(*catalogs, path=path)
     if (failed := one.item.fails) is not None:
         return found_causes.cause_of_failure(text, failed, grounds)
     if (differing := one.item.differs) is not None:
@@ -129,7 +138,7 @@ def _cause(one: Decision, new: Side, catalogs: tuple[Catalog, Catalog]) -> Cause
         return None
     trial = one.item.trials[worst(one.item)]
     plans = tuple(read_plan(plan) if plan else None for plan in trial.plans)
-    grounds = Grounds(*catalogs, (plans[0], plans[1]))
+    grounds = replace(grounds, plans=(plans[0], plans[1]))
     return found_causes.cause_of_slowness(one, grounds, lambda name, value: _with_setting(one, new, name, value))
 
 

@@ -111,6 +111,13 @@ def _inside(tree: Any) -> Iterator[str]:
     for array in tree.find_all(exp.Array):
         if any(isinstance(one, exp.Query) and one.args.get("order") is None for one in array.expressions):
             yield "array without ORDER BY"
+    yield from _of_the_server(tree)
+
+
+def _of_the_server(tree: Any) -> Iterator[str]:
+    """Yield what a tree reads that is each server's own."""
+    from sqlglot import expressions as exp
+
     if tree.find(exp.TableSample) is not None:
         yield "TABLESAMPLE, which reads other rows each time"
     for table in tree.find_all(exp.Table):
