@@ -12,13 +12,15 @@ from rehearsal_help import database
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.rehearse.catalog import Catalog, read_catalog
+from dbdyno.rehearse.new_server import copied_server
 
 OBJECTS = """
 create schema app; create table app."Orders" (id int primary key, kind text collate "C", place int);
 insert into app."Orders" select i, 'a', i % 7 from generate_series(1, 500) i;
 create index "By_kind" on app."Orders" (kind);
 create statistics app.s (dependencies) on kind, place from app."Orders";
-create view app.paid as select id from app."Orders"; create function app.tax(int) returns int language sql as 'select 1';
+create view app.paid as select id from app."Orders";
+create function app.tax(int) returns int language sql as 'select 1';
 create table hidden (id int); insert into hidden select 1; analyze;
 create role plain login; grant usage on schema app to plain; grant select on all tables in schema app to plain;
 """
@@ -75,12 +77,16 @@ def test_what_a_server_refuses_to_read_is_named(dsn: str) -> None:
     assert plain.unread == ("extended statistics",)
 
 
-def test_a_database_with_icu_names_its_provider_locale_and_version() -> None:
+def test_a_database_with_icu_names_its_provider_locale_and_version_and_the_copy_has_them() -> None:
     with EmbeddedPostgres() as running:
         with psycopg.connect(**running.conninfo()) as connection:
             if connection.info.server_version < 150000:
                 pytest.skip("PostgreSQL below 15 has no ICU databases: tools/matrix --fetch 15 gets one that has")
         where = database(running, "icu", template="template0", locale_provider="icu", icu_locale="de-AT")
-        found = read_catalog(Postgres.open(where))
+        server = Postgres.open(where)
+        found = read_catalog(server)
+        with copied_server(server, running.binaries, lambda _: None) as (copy, _):
+            copied = read_catalog(copy)
     assert found.collation.endswith("provider icu, locale de-AT")
     assert found.collation_versions[""]
+    assert (copied.collation, copied.collation_versions) == (found.collation, found.collation_versions)
