@@ -143,15 +143,15 @@ def _cause(one: Decision, new: Side, catalogs: tuple[Catalog, Catalog]) -> Cause
 
 
 def _execute_plans(item: Rehearsed, old: Side, new: Side) -> None:
-    """Replace the plans of the statement's worst trial by executed ones."""
+    """Replace the plans of the statement's worst trial by executed ones; a side that refuses keeps the plan it has."""
     at = worst(item)
     trial = item.trials[at]
-    try:
-        with old.transaction(item.statement), new.transaction(item.statement):
-            plans = tuple(_executed_plan(item, side, trial.parameters) for side in (old, new))
-    except FailedError:
-        return
-    if trial.parameters.is_prepared:
+    executed: dict[int, str] = {}
+    for place, side in enumerate((old, new)):
+        with contextlib.suppress(FailedError), side.transaction(item.statement):
+            executed[place] = _executed_plan(item, side, trial.parameters)
+    plans = [executed.get(place, plan) for place, plan in enumerate(trial.plans)]
+    if trial.parameters.is_prepared and len(executed) == 2:
         custom = [tuple(one.plans[side] for one in item.trials) for side in (0, 1)]
         item.choices = (plan_choice(plans[0], custom[0]), plan_choice(plans[1], custom[1]))
     item.trials[at] = replace(trial, plans=(plans[0], plans[1]))
