@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -142,4 +143,11 @@ def model_in(folder: Path) -> dict[str, Any]:
     """The model of the only run below a folder."""
     (file,) = folder.glob("*/analysis.json")
     found: dict[str, Any] = json.loads(file.read_text())
+    return found
+
+
+def model_of(done: subprocess.CompletedProcess[str], folder: Path) -> dict[str, Any]:
+    """The model of the only run below a folder; the command ended with 1 exactly if there is no verdict."""
+    found = model_in(folder)
+    assert done.returncode == (found["verdict"]["decision"] == "no verdict"), done.stdout + done.stderr
     return found

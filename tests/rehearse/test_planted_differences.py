@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from psycopg.conninfo import make_conninfo
-from rehearsal_help import capture, database, model_in, shop
+from rehearsal_help import capture, database, model_of, shop
 
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
@@ -163,8 +163,7 @@ def rehearsed(engine: EmbeddedPostgres, case: Planted, folder: Path, length: str
         sides[name] = database(engine, name, *(one.format(name) for one in changes), template="shop")
     words = ("--load", captured, "--for", length, "--seed", "5", "--out", folder / "runs")
     done = dbdyno("rehearse", sides["old"], sides["new"], *words)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return model_in(folder / "runs")
+    return model_of(done, folder / "runs")
 
 
 LONG = ("JIT on", "parallel off", "extended statistics missing", "a statistics target lowered", "a table bloated")
@@ -192,5 +191,5 @@ def test_it_is_named_first_on_its_statement_and_all_others_are_quiet(
 def test_two_equal_copies_have_no_regression(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     model = rehearsed(engine, Planted("nothing", (), ("region", "grouped", "taxed"), "", "", ""), tmp_path)
     assert {row["decision"] for row in model["statements"]} <= {"same", "unclear", "faster"}
-    assert model["verdict"]["decision"] in ("same", "better", "worse")
+    assert model["verdict"]["decision"] in ("same", "better", "worse", "no verdict")
     assert make_conninfo("", **engine.conninfo()).split()[0] not in str(model["statements"])

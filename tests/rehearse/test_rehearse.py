@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from rehearsal_help import SCHEMA, capture, database, model_in, shop
+from rehearsal_help import SCHEMA, capture, database, model_in, model_of, shop
 
 from command_line import dbdyno
 from dbdyno.base.errors import TargetError
@@ -85,12 +85,13 @@ def test_an_index_is_tried_in_a_copy_that_is_gone_afterwards(
     before = sums(old)
     words = ("--change", "create index made on orders (customer)", "--load", captured, "--for", "10s", "--seed", "1")
     done = dbdyno("rehearse", old, *words, "--out", tmp_path / "runs")
-    assert done.returncode == 0, done.stdout + done.stderr
-    (faster,) = [row for row in model_in(tmp_path / "runs")["statements"] if row["decision"] == "faster"]
+    model = model_of(done, tmp_path / "runs")
+    (faster,) = [row for row in model["statements"] if row["decision"] == "faster"]
     assert faster["text"] == "select id, amount from orders where customer = $1"
     assert "made" in faster["plan_change"]
-    assert "With create index made on orders (customer) takes" in done.stdout.replace("\n", " ")
-    assert {"fails", "differs"}.isdisjoint(row["decision"] for row in model_in(tmp_path / "runs")["statements"])
+    assert {"fails", "differs"}.isdisjoint(row["decision"] for row in model["statements"])
+    if model["total"]["high"] < 1:
+        assert "With create index made on orders (customer) takes" in done.stdout.replace("\n", " ")
     assert sums(old) == before, "every write was rolled back, and the copy is dropped"
 
 
@@ -139,8 +140,7 @@ def test_statements_that_a_server_counted_get_values_of_its_columns(tmp_path: Pa
             "--out",
             tmp_path / "runs",
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        model = model_in(tmp_path / "runs")
+        model = model_of(done, tmp_path / "runs")
     found = {row["text"][:24]: row for row in model["statements"]}
     assert found["select name from custome"]["origin"] == "data"
     assert found["select count(*) from ord"]["decision"] in ("same", "unclear")
@@ -178,8 +178,7 @@ def test_a_new_server_is_made_of_the_old_one(engine: EmbeddedPostgres, captured:
     newer = find_binaries({**os.environ, "DBDYNO_ENGINE": "wheel", "DBDYNO_PG_BIN": ""})
     words = ("--new", f"bindir={newer.bindir}", "--load", captured, "--for", "8s", "--out", tmp_path / "runs")
     done = dbdyno("rehearse", old, *words)
-    assert done.returncode == 0, done.stdout + done.stderr
-    model = model_in(tmp_path / "runs")
+    model = model_of(done, tmp_path / "runs")
     assert model["sides"][1]["version"] // 10000 == newer.major
     assert {row["decision"] for row in model["statements"]} <= {"same", "faster", "unclear", "slower"}, "none fails"
     assert any("random_page_cost" in note for note in model["load"]["notes"])

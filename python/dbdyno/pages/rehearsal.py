@@ -161,9 +161,7 @@ def _part(row: Entry, word: str) -> Section:
             )
         )
     elif word == "slower":
-        findings.append(
-            Finding("Nothing that was read explains it: both catalogs, settings and plans are alike.", "doubt")
-        )
+        findings.append(Finding(fmt.line(row.get("unexplained") or "Nothing that was read explains it.", 600), "doubt"))
     plans = _plans(row)
     change = fmt.line(row.get("plan_change") or "", 300)
     return Section(

@@ -1,21 +1,25 @@
 """Answers of statements: what two servers must return alike, and in what they differ.
 
 Rows are compared as a bag: PostgreSQL promises no order without ORDER BY. Where ORDER BY names columns of the answer,
-their sequence is compared, too; rows with equal keys may change places. Floating-point values may differ in their last
-digits, because the order of additions is not promised either.
+their sequence is compared, too; rows with equal keys may change places. Where LIMIT or OFFSET cuts the answer, the cut
+may lie among rows with equal keys, and of those only the keys are compared; of DISTINCT ON, too. Floating-point values
+may differ in their last digits, because the order of additions is not promised either.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Values = tuple[bytes | None, ...]
 KEPT = 20_000
 """Number of rows up to which the rows themselves are kept; of longer answers, sums of hashes are compared."""
 _FLOATS = (700, 701)
+_FRACTION = 1 << 64
 _TOLERANCE = 1e-9
 _COARSE_TOLERANCE = 1e-5
 Difference = Literal["", "error", "rows", "columns", "values", "order"]
@@ -31,6 +35,8 @@ class Answer:
         types: OIDs of their types.
         bag: Sum of the hashes of all rows, modulo 2**64.
         kept: The rows, in their order; empty if there are more than `KEPT`.
+        exact: The bag without floating-point values, where the rows are not kept; 0 if there are none.
+        sums: Weighted sum and sum of the magnitudes of each floating-point column, where the rows are not kept.
         sqlstate: SQLSTATE of the error; empty if there was none.
         message: The server's message for it.
     """
@@ -42,40 +48,127 @@ class Answer:
     kept: tuple[Values, ...] = field(default=(), repr=False)
     sqlstate: str = ""
     message: str = ""
+    exact: int = 0
+    sums: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Determined:
+    """What of its answer a statement determines.
+
+    Attributes:
+        keys: Places of the columns by which it orders its rows.
+        cuts_begin: True if OFFSET leaves out rows before the answer.
+        cuts_end: True if LIMIT leaves out rows after it.
+        keys_only: True if only the keys are determined, as of DISTINCT ON.
+    """
+
+    keys: tuple[int, ...] = ()
+    cuts_begin: bool = False
+    cuts_end: bool = False
+    keys_only: bool = False
 
 
 def answer_of(rows: Sequence[Values], columns: Sequence[str], types: Sequence[int], changed: int | None) -> Answer:
     """Return the answer with these rows; `changed` is the number of rows that the command tag names."""
     bag = sum(hash(row) for row in rows) % (1 << 64)
     count = changed if changed is not None else len(rows)
-    return Answer(count, tuple(columns), tuple(types), bag, tuple(rows) if len(rows) <= KEPT else ())
+    floats = [at for at, kind in enumerate(types) if kind in _FLOATS]
+    if len(rows) <= KEPT or not floats:
+        return Answer(count, tuple(columns), tuple(types), bag, tuple(rows) if len(rows) <= KEPT else ())
+    exact, sums = _sums(rows, floats)
+    return Answer(count, tuple(columns), tuple(types), bag, exact=exact, sums=sums)
 
 
-def difference(old: Answer, new: Answer, keys: Sequence[int] = ()) -> Difference:
-    """Return in what two answers differ; empty if they are alike.
+def _sums(rows: Sequence[Values], floats: Sequence[int]) -> tuple[int, tuple[tuple[float, float], ...]]:
+    """Return the bag of the exact values, and of each floating-point column its weighted sum and that of magnitudes.
 
-    Args:
-        old: Answer of the old server.
-        new: Answer of the new server.
-        keys: Places of the columns by which the statement orders its rows.
+    The weights come from the exact values of the row, so that values which change places change the sum.
     """
+    exact = 0
+    terms: list[list[float]] = [[] for _ in floats]
+    for row in rows:
+        numbers = {at: value for at in floats if (value := _finite(row[at])) is not None}
+        hashed = hash(tuple(b"" if at in numbers else value for at, value in enumerate(row))) % _FRACTION
+        exact = (exact + hashed) % _FRACTION
+        for own, at in zip(terms, floats, strict=True):
+            own.append(numbers.get(at, 0.0) * (0.5 + hashed / _FRACTION))
+    return exact, tuple((math.fsum(own), math.fsum(map(abs, own))) for own in terms)
+
+
+def _finite(value: bytes | None) -> float | None:
+    number = float(value) if value is not None else math.nan
+    return number if math.isfinite(number) else None
+
+
+def difference(old: Answer, new: Answer, by: Determined = Determined()) -> Difference:
+    """Return in what two answers differ; empty if they are alike, as far as the statement determines them."""
     if old.sqlstate or new.sqlstate:
         return "" if old.sqlstate == new.sqlstate else "error"
     if old.rows != new.rows or len(old.columns) != len(new.columns):
         return "rows" if old.rows != new.rows else "columns"
-    if old.bag != new.bag and not _alike(old, new):
+    is_ordered = not (by.keys and old.kept and new.kept) or _same_order(old, new, by.keys)
+    if by.cuts_begin or by.cuts_end or by.keys_only:
+        has_values = not (old.kept and new.kept) or _same_determined(old, new, by, is_ordered=is_ordered)
+    else:
+        has_values = old.bag == new.bag or _alike(old, new)
+    if not has_values:
         return "values"
-    is_ordered = not (keys and old.kept and new.kept) or _same_order(old, new, keys)
     return "" if is_ordered else "order"
+
+
+def _same_determined(old: Answer, new: Answer, by: Determined, *, is_ordered: bool) -> bool:
+    """Return True if two answers, of which only parts are determined, have the same keys and the same such rows."""
+    if not is_ordered:
+        return _same_keys(old, new, by.keys)
+    return by.keys_only or _same_inside(old, new, by)
+
+
+def _same_keys(old: Answer, new: Answer, keys: Sequence[int]) -> bool:
+    """Return True if both answers have the same keys, in whatever order."""
+    usable = _usable(old, keys)
+    return Counter(_picked(old, usable)) == Counter(_picked(new, usable))
+
+
+def _same_inside(old: Answer, new: Answer, by: Determined) -> bool:
+    """Return True if the rows are alike whose keys are not those of the cuts: the first row's and the last row's."""
+    usable = _usable(old, by.keys)
+    keys = _picked(old, usable)
+    cut = {keys[0]} if by.cuts_begin else set()
+    cut |= {keys[-1]} if by.cuts_end else set()
+    inside = [
+        replace(one, kept=tuple(row for row, key in zip(one.kept, _picked(one, usable), strict=True) if key not in cut))
+        for one in (old, new)
+    ]
+    a, b = (Counter(one.kept) for one in inside)
+    return a == b or _alike(*inside)
+
+
+def _usable(answer: Answer, keys: Sequence[int]) -> list[int]:
+    """Return the keys up to the first floating-point one: those after it only decide among rows that it has equal."""
+    known = [at for at in keys if at < len(answer.columns)]
+    return list(itertools.takewhile(lambda at: answer.types[at] not in _FLOATS, known))
+
+
+def _picked(answer: Answer, places: Sequence[int]) -> list[Values]:
+    return [tuple(row[at] for at in places) for row in answer.kept]
 
 
 def _alike(old: Answer, new: Answer) -> bool:
     """Return True if the rows differ in nothing but the last digits of floating-point values."""
     floats = [at for at, kind in enumerate(old.types) if kind in _FLOATS]
+    if old.sums and new.sums and old.types == new.types:
+        pairs = zip(floats, old.sums, new.sums, strict=True)
+        return old.exact == new.exact and all(_same_sum(a, b, old.types[at]) for at, a, b in pairs)
     if not floats or not old.kept or not new.kept:
         return False
-    pairs = zip(_sorted(old.kept, floats), _sorted(new.kept, floats), strict=True)
-    return all(_equal(a, b, old.types) for a, b in pairs)
+    rows = zip(_sorted(old.kept, floats), _sorted(new.kept, floats), strict=True)
+    return all(_equal(a, b, old.types) for a, b in rows)
+
+
+def _same_sum(old: tuple[float, float], new: tuple[float, float], kind: int) -> bool:
+    tolerance = _TOLERANCE if kind == 701 else _COARSE_TOLERANCE
+    return abs(old[0] - new[0]) <= tolerance * max(old[1], new[1])
 
 
 def _sorted(rows: Sequence[Values], floats: Sequence[int]) -> list[Values]:
@@ -105,5 +198,5 @@ def _equal(a: Values, b: Values, types: Sequence[int]) -> bool:
 
 
 def _same_order(old: Answer, new: Answer, keys: Sequence[int]) -> bool:
-    usable = [at for at in keys if at < len(old.columns) and old.types[at] not in _FLOATS]
-    return [[row[at] for at in usable] for row in old.kept] == [[row[at] for at in usable] for row in new.kept]
+    usable = _usable(old, keys)
+    return _picked(old, usable) == _picked(new, usable)

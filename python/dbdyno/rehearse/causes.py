@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 from dbdyno.rehearse.catalog import Catalog, Relation
 from dbdyno.rehearse.decision import Decision
+from dbdyno.rehearse.names import USUAL, named, words_of
 from dbdyno.rehearse.rehearsed import Rehearsed, Trial
-from dbdyno.rehearse.settings import settable, shown
+from dbdyno.rehearse.settings import differing, settable, shown
 from dbdyno.snapshot.plans.explain import Explained, UnreadPlanError, of_values
-from dbdyno.snapshot.plans.tree import changed, identity, walk
+from dbdyno.snapshot.plans.tree import Node, changed, identity, walk
 
 TRIED = (
     "work_mem",
@@ -58,6 +59,8 @@ TRIED = (
 )
 """Settings that change plans or execution and that a session may set; they are tried one by one, in this order."""
 _BLOATED = 1.5
+_OTHER_ROWS = 1.1
+"""Ratio from which on two estimates of a table's rows say that the rows are others: ANALYZE reads a sample."""
 _RESTORED = 0.5
 
 
@@ -73,11 +76,12 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """What causes are looked for in: both catalogs, and both plans as they were executed."""
+    """What causes are looked for in: both catalogs, both plans as they were executed, and the session's search path."""
 
     old: Catalog
     new: Catalog
     plans: tuple[Explained | None, Explained | None] = (None, None)
+    path: tuple[str, ...] = USUAL
 
 
 def read_plan(text: str) -> Explained | None:
@@ -117,7 +121,7 @@ def cause_of_failure(text: str, trial: Trial, grounds: Grounds) -> Cause:
         )
     if state == "23505" and (behind := _sequence_behind(text, grounds)):
         return Cause("sequence", f"a sequence is behind its column: {behind}", "set it with setval after the copy")
-    if function := _differing(text, grounds.old.functions, grounds.new.functions):
+    if function := _differing(text, grounds, "functions"):
         return Cause(
             "function", f"function {function} is another one: {message}", "compare its definition on both sides"
         )
@@ -130,15 +134,11 @@ def cause_of_answer(text: str, trial: Trial, grounds: Grounds) -> Cause:
     """Return why a statement answers differently on the new side."""
     if trial.difference == "order" and (said := _collation(text, grounds)):
         return Cause("collation", f"rows come in another order: {said}", "create the copy with the old collation")
-    for kind, old, new in (
-        ("view", grounds.old.views, grounds.new.views),
-        ("function", grounds.old.functions, grounds.new.functions),
-    ):
-        if name := _differing(text, old, new):
-            return Cause(kind, f"{kind} {name} is another one", "compare its definition on both sides")
-    for name in _words(text):
-        old_rows, new_rows = (side.relations.get(name) for side in (grounds.old, grounds.new))
-        if old_rows and new_rows and round(old_rows.rows) != round(new_rows.rows):
+    if definition := next(_definitions(text, grounds), None):
+        return definition
+    for name in named(text, grounds.old.relations, grounds.path):
+        old_rows, new_rows = grounds.old.relations.get(name), grounds.new.relations.get(name)
+        if old_rows and new_rows and _are_others(old_rows.rows, new_rows.rows):
             counts = f"about {old_rows.rows:,.0f} on the old side, {new_rows.rows:,.0f} on the new"
             words = f"table {name} has other rows: {counts}"
             return Cause("data", words, "copy both sides from one snapshot")
@@ -146,7 +146,13 @@ def cause_of_answer(text: str, trial: Trial, grounds: Grounds) -> Cause:
         return Cause("collation", said, "create the copy with the old collation")
     what = {"rows": "another number of rows", "columns": "other columns", "order": "another order"}
     found = what.get(trial.difference, "other values")
-    return Cause("answer", f"{found}, and no definition differs: the data does", "compare the rows on both sides")
+    unread = [f"{name} of the {side} side" for side in ("old", "new") for name in getattr(grounds, side).unread]
+    known = (
+        f"no definition that could be read differs (not read: {', '.join(unread)})"
+        if unread
+        else "no definition differs"
+    )
+    return Cause("answer", f"{found}, and {known}: the data may", "compare the rows on both sides")
 
 
 def cause_of_slowness(
@@ -168,17 +174,39 @@ def cause_of_slowness(
     )
 
 
+def unexplained(trial: Trial, grounds: Grounds) -> str:
+    """Return what is known of a slower statement that nothing explains, and what could not be read."""
+    plans = [read_plan(text) if text else None for text in trial.plans]
+    unknown = [f"its plan on the {side} side" for side, plan in zip(("old", "new"), plans, strict=True) if plan is None]
+    said = []
+    if not unknown:
+        said.append("the plans differ" if plan_change(trial) else "the plans are alike")
+    count = sum(1 for _ in differing(grounds.old, grounds.new))
+    tried = "none that was tried takes half of the difference back"
+    said.append(f"{count} settings differ, and {tried}" if count else "the settings are alike")
+    unknown += _unread(grounds)
+    if unknown:
+        said.append(f"not known: {', '.join(unknown)}")
+    return f"Nothing that was read explains it: {'; '.join(said)}."
+
+
+def _unread(grounds: Grounds) -> Iterator[str]:
+    for side, catalog in (("old", grounds.old), ("new", grounds.new)):
+        yield from (f"{name} of the {side} side" for name in catalog.unread)
+
+
 def _direct(text: str, grounds: Grounds) -> Iterator[Cause]:
-    for kind, old, new in (
-        ("function", grounds.old.functions, grounds.new.functions),
-        ("view", grounds.old.views, grounds.new.views),
-    ):
-        if name := _differing(text, old, new):
-            yield Cause(kind, f"{kind} {name} is another one", "compare its definition on both sides")
+    yield from _definitions(text, grounds)
     for name in _indexes(grounds.plans[0]):
         if name not in grounds.new.indexes and name in grounds.old.indexes:
             definition = grounds.old.indexes[name]
             yield Cause("index", f"index {name} does not exist on the new side", f"create it: {definition}")
+
+
+def _definitions(text: str, grounds: Grounds) -> Iterator[Cause]:
+    for kind in ("view", "function"):
+        if name := _differing(text, grounds, f"{kind}s"):
+            yield Cause(kind, f"{kind} {name} is another one", "compare its definition on both sides")
 
 
 def _by_setting(decision: Decision, grounds: Grounds, with_setting: Callable[[str, str], float | None]) -> Cause | None:
@@ -220,7 +248,7 @@ def _by_plan_choice(decision: Decision, with_setting: Callable[[str, str], float
 def _structural(grounds: Grounds) -> Iterator[Cause]:
     tables = sorted({*_tables(grounds.plans[0]), *_tables(grounds.plans[1])})
     for name, definition in grounds.old.statistics.items():
-        if name not in grounds.new.statistics and any(_is_of(definition, table) for table in tables):
+        if name not in grounds.new.statistics and grounds.old.statistics_tables.get(name) in tables:
             yield Cause(
                 "statistics", f"the extended statistics {name} are missing", f"create them, then analyze: {definition}"
             )
@@ -246,30 +274,42 @@ def _structural(grounds: Grounds) -> Iterator[Cause]:
 
 
 def _of_table(table: str, old: Relation, new: Relation) -> Iterator[Cause]:
-    if new.analyzed_columns < old.analyzed_columns:
+    analyzed = old.analyzed_columns, new.analyzed_columns
+    if analyzed[0] is not None and analyzed[1] is not None and analyzed[1] < analyzed[0]:
         yield Cause("statistics", f"table {table} has no statistics of all columns", f"analyze {table}")
-    if new.disk_pages > _BLOATED * max(old.disk_pages, 1) and new.rows < _BLOATED * max(old.rows, 1):
+    is_known = old.rows >= 0 and new.rows >= 0
+    if is_known and new.disk_pages > _BLOATED * max(old.disk_pages, 1) and new.rows < _BLOATED * max(old.rows, 1):
         words = f"table {table} is bloated: {new.disk_pages:,} pages for the same rows, {old.disk_pages:,} before"
         yield Cause("bloat", words, f"vacuum full {table} (it locks the table), or copy it anew")
 
 
-def _differing(text: str, old: Mapping[str, str], new: Mapping[str, str]) -> str:
-    """Return the first name in the text whose definition is not the same on both sides; empty if there is none."""
-    for name in _words(text):
-        if name in old and old[name] != new.get(name):
-            return name
+def _are_others(old: float, new: float) -> bool:
+    """Return True if two estimates of a table's rows say that the rows are others; -1 is an unknown number."""
+    return old >= 0 and new >= 0 and max(old, new) > _OTHER_ROWS * max(min(old, new), 1)
+
+
+def _differing(text: str, grounds: Grounds, kind: str) -> str:
+    """Return the first view or function that a text names whose definition is not the same; empty if there is none."""
+    old: Mapping[str, str] = getattr(grounds.old, kind)
+    new: Mapping[str, str] = getattr(grounds.new, kind)
+    is_same_version = grounds.old.major == grounds.new.major
+    first = named(text, old, grounds.path)
     # A view or function may be reached through another one.
-    for name in _words(text):
-        inner = [one for one in _words(old.get(name, "")) if one != name and one in old and old[one] != new.get(one)]
-        if inner:
-            return inner[0]
+    inner = [name for outer in first for name in named(old[outer], old, grounds.path) if name != outer]
+    for name in (*first, *inner):
+        if name not in new or not _are_same(old[name], new[name], is_same_version=is_same_version):
+            return name
     return ""
 
 
-def _words(text: str) -> list[str]:
-    return list(
-        dict.fromkeys(word.lower() for word in re.findall(r"[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z_][\w$]*)?", text))
-    )
+def _are_same(old: str, new: str, *, is_same_version: bool) -> bool:
+    """Return True if two definitions are the same; what a server writes itself, other versions write differently."""
+    from dbdyno.move.database.compare import bare_text
+
+    is_verbatim = old.startswith("CREATE ") and not re.search(r"\bBEGIN ATOMIC\b|\bRETURN \(", old)
+    if old == new or is_same_version or is_verbatim:
+        return old == new
+    return bare_text(old) == bare_text(new)
 
 
 def _reserved(text: str, message: str, grounds: Grounds) -> str:
@@ -277,36 +317,55 @@ def _reserved(text: str, message: str, grounds: Grounds) -> str:
     added = grounds.new.keywords - grounds.old.keywords
     if near and near[1].lower() in added:
         return near[1].lower()
-    return next((word for word in _words(text) if word in added), "")
+    return next((word for word in words_of(text) if word in added), "")
 
 
 def _sequence_behind(text: str, grounds: Grounds) -> str:
-    tables = set(_words(text))
-    for column, said in grounds.new.sequences.items():
-        if column.rpartition(".")[0] in tables and column not in grounds.old.sequences:
-            return said
-    return ""
+    behind = {
+        column.rpartition(".")[0]: column for column in grounds.new.sequences if column not in grounds.old.sequences
+    }
+    return next((grounds.new.sequences[behind[table]] for table in named(text, behind, grounds.path)), "")
 
 
 def _collation(text: str, grounds: Grounds) -> str:
-    words = set(_words(text))
-    for column, kind in grounds.old.columns.items():
+    words = set(words_of(text))
+    old, new = grounds.old, grounds.new
+    tables = set(named(text, {column.rpartition(".")[0] for column in old.columns}, grounds.path))
+    for column, kind in old.columns.items():
         table, _, name = column.rpartition(".")
-        found = grounds.new.columns.get(column)
-        if table in words and name in words and found is not None and found != kind:
+        if table not in tables or name not in words:
+            continue
+        found = new.columns.get(column)
+        if found is not None and found != kind:
             return f"column {column} is {found} and was {kind}"
-    if grounds.old.collation != grounds.new.collation:
-        return f"the database's collation is {grounds.new.collation} and was {grounds.old.collation}"
+        collation = kind.partition(" collate ")[2]
+        if collation and (versions := _versions(collation, grounds)):
+            return f"collation {collation} of column {column} has version {versions[1]} and had {versions[0]}"
+    if old.collation != new.collation:
+        return f"the database's collation is {new.collation} and was {old.collation}"
+    if versions := _versions("", grounds):
+        return f"the database's collation {new.collation} has version {versions[1]} and had {versions[0]}"
     return ""
 
 
+def _versions(collation: str, grounds: Grounds) -> tuple[str, str] | None:
+    """Return both versions of a collation if both are known and not the same."""
+    old, new = (side.collation_versions.get(collation) for side in (grounds.old, grounds.new))
+    return (old, new) if old is not None and new is not None and old != new else None
+
+
 def _indexes(plan: Explained | None) -> Sequence[str]:
-    return [node.index for _, node in walk(plan.plan) if node.index] if plan is not None else []
+    return list(_below(plan.plan, "")) if plan is not None else []
+
+
+def _below(node: Node, schema: str) -> Iterator[str]:
+    """Yield the indexes of a plan with the schema of their table; a bitmap's index scan is below the table's node."""
+    schema = node.schema if node.relation else schema
+    if node.index:
+        yield f"{schema}.{node.index}" if schema else node.index
+    for child in node.children:
+        yield from _below(child, schema)
 
 
 def _tables(plan: Explained | None) -> set[str]:
-    return {node.relation for _, node in walk(plan.plan) if node.relation} if plan is not None else set()
-
-
-def _is_of(definition: str, table: str) -> bool:
-    return re.search(rf'\bFROM\s+(?:[\w"]+\.)?"?{re.escape(table)}"?\s*$', definition, re.I) is not None
+    return {node.named for _, node in walk(plan.plan) if node.relation} if plan is not None else set()

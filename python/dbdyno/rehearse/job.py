@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dbdyno.base.json_types import JsonObject
@@ -20,6 +20,7 @@ from dbdyno.rehearse.distance import level_distance
 from dbdyno.rehearse.evidence import write_evidence
 from dbdyno.rehearse.generic_plans import plan_choice
 from dbdyno.rehearse.model import model_of
+from dbdyno.rehearse.names import search_path
 from dbdyno.rehearse.rehearsal import Budget, confirm, rehearse, unsuited
 from dbdyno.rehearse.rehearsed import CUSTOM_PLANS, Rehearsed
 from dbdyno.rehearse.replay.summary import outcome_of
@@ -43,11 +44,13 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     """
     sides = old, new
     player = open_player(request.replay, sides, budget.show, budget.stop) if request.replay else None
-    catalogs = read_catalog(old.server), read_catalog(new.server)
+    catalogs = read_catalog(old.server, old.settings), read_catalog(new.server, new.settings)
     volatile = tuple({*catalogs[0].volatile, *catalogs[1].volatile})
     load = replace(load, statements=[replace(one, left_out=unsuited(one, volatile)) for one in load.statements])
     apart = level_distance(old, new)
-    load = replace(load, notes=(*load.notes, *old.notes, *new.notes, *([apart] if apart else [])))
+    load = replace(
+        load, notes=(*load.notes, *old.notes, *new.notes, *_unread(catalogs), *([apart] if apart else []))
+    )
     run = new_run(
         request.out,
         request.title,
@@ -87,6 +90,12 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     return run, model
 
 
+def _unread(catalogs: tuple[Catalog, Catalog]) -> Iterator[str]:
+    for side, one in zip(("old", "new"), catalogs, strict=True):
+        if one.unread:
+            yield f"Could not be read on the {side} side, so that no cause is found there: {', '.join(one.unread)}."
+
+
 def _name(new: Side, catalogs: tuple[Catalog, Catalog], change: Sequence[str]) -> str:
     if change:
         return f"With {'; '.join(change)}" if len(change) == 1 else f"With {len(change)} changes"
@@ -121,8 +130,10 @@ def _explained(
 
 
 def _cause(one: Decision, new: Side, catalogs: tuple[Catalog, Catalog]) -> Cause | None:
-    text = one.item.statement.text
-    grounds = Grounds(*catalogs)
+    statement = one.item.statement
+    text = statement.text
+    path = search_path(statement.settings, catalogs[0].settings.get("search_path", ""), statement.user)
+    grounds = Grounds(*catalogs, path=path)
     if (failed := one.item.fails) is not None:
         return found_causes.cause_of_failure(text, failed, grounds)
     if (differing := one.item.differs) is not None:
@@ -131,20 +142,20 @@ def _cause(one: Decision, new: Side, catalogs: tuple[Catalog, Catalog]) -> Cause
         return None
     trial = one.item.trials[worst(one.item)]
     plans = tuple(read_plan(plan) if plan else None for plan in trial.plans)
-    grounds = Grounds(*catalogs, (plans[0], plans[1]))
+    grounds = replace(grounds, plans=(plans[0], plans[1]))
     return found_causes.cause_of_slowness(one, grounds, lambda name, value: _with_setting(one, new, name, value))
 
 
 def _execute_plans(item: Rehearsed, old: Side, new: Side) -> None:
-    """Replace the plans of the statement's worst trial by executed ones."""
+    """Replace the plans of the statement's worst trial by executed ones; a side that refuses keeps the plan it has."""
     at = worst(item)
     trial = item.trials[at]
-    try:
-        with old.transaction(item.statement), new.transaction(item.statement):
-            plans = tuple(_executed_plan(item, side, trial.parameters) for side in (old, new))
-    except FailedError:
-        return
-    if trial.parameters.is_prepared:
+    executed: dict[int, str] = {}
+    for place, side in enumerate((old, new)):
+        with contextlib.suppress(FailedError), side.transaction(item.statement):
+            executed[place] = _executed_plan(item, side, trial.parameters)
+    plans = [executed.get(place, plan) for place, plan in enumerate(trial.plans)]
+    if trial.parameters.is_prepared and len(executed) == 2:
         custom = [tuple(one.plans[side] for one in item.trials) for side in (0, 1)]
         item.choices = (plan_choice(plans[0], custom[0]), plan_choice(plans[1], custom[1]))
     item.trials[at] = replace(trial, plans=(plans[0], plans[1]))

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.evidence.run import Run
 from dbdyno.rehearse.catalog import Catalog
-from dbdyno.rehearse.causes import Cause, plan_change, worst
+from dbdyno.rehearse.causes import Cause, Grounds, plan_change, unexplained, worst
 from dbdyno.rehearse.decision import Decision, Total
 from dbdyno.rehearse.first_execution import first_execution
 from dbdyno.rehearse.plan_lines import jit_ns, lines
@@ -37,6 +37,10 @@ def model_of(
     """Return the model of the page."""
     spent = sum(one.item.statement.total_ns for one in decisions) or 1
     rows = [_row(one, causes.get(one.item.statement.number), spent, request.threshold) for one in decisions]
+    grounds = Grounds(*catalogs)
+    for row, one in zip(rows, decisions, strict=True):
+        if one.word == "slower" and row["cause"] is None:
+            row["unexplained"] = unexplained(one.item.trials[worst(one.item)], grounds)
     return {
         "schema": SCHEMA,
         "kind": "rehearsal",

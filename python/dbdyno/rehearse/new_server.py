@@ -61,8 +61,14 @@ RENAMED = {"force_parallel_mode": "debug_parallel_query"}
 """Settings that a later version has under another name: `force_parallel_mode` since PostgreSQL 16."""
 _SET = """select name, setting || coalesce(' ' || unit, '') from pg_settings
 where source in ('configuration file', 'command line', 'database', 'user', 'database user') and name = any(%s)"""
-_KIND = """select pg_encoding_to_char(encoding), datcollate, datctype, pg_database_size(oid) from pg_database
-where datname = current_database()"""
+_KIND = """select pg_encoding_to_char(encoding), datcollate, datctype, pg_database_size(oid),
+to_jsonb(d) ->> 'datlocprovider', coalesce(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale')
+from pg_database d where datname = current_database()"""
+_PROVIDERS = {
+    "i": sql.SQL(" locale_provider icu icu_locale {}"),
+    "b": sql.SQL(" locale_provider builtin builtin_locale {}"),
+}
+"""Options of CREATE DATABASE for a provider of collations other than the system, and its locale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +130,20 @@ def copied_server(
     """
     name = old.libpq_parameters()["dbname"]
     with contextlib.closing(old.connect()) as conn:
-        encoding, collate, ctype, size = conn.execute(_KIND).fetchone() or ("UTF8", "C", "C", 0)
+        row = conn.execute(_KIND).fetchone() or ("UTF8", "C", "C", 0, None, None)
+    encoding, collate, ctype, size, provider, locale = row
     _refuse_small_disk(int(size))
     carried = carried_settings(old, binaries)
     show(f"starting PostgreSQL {binaries.version}")
     with EmbeddedPostgres(binaries=binaries, settings=dict(carried.settings)) as engine:
         server = Postgres.on(engine)
         made = sql.SQL("create database {} template template0 encoding {} lc_collate {} lc_ctype {}")
+        more = _PROVIDERS[provider].format(sql.Literal(locale)) if provider in _PROVIDERS and locale else sql.SQL("")
         if name != "postgres":
             with contextlib.closing(server.connect(statement_timeout_ms=0)) as conn:
                 try:
-                    conn.execute(made.format(sql.Identifier(name), *map(sql.Literal, (encoding, collate, ctype))))
+                    names = (encoding, collate, ctype)
+                    conn.execute(made.format(sql.Identifier(name), *map(sql.Literal, names)) + more)
                 except (errors.WrongObjectType, errors.InvalidParameterValue) as error:
                     raise TargetError(
                         f"the new server cannot have the database's locale {collate}: {error}",

@@ -1,17 +1,20 @@
-"""Columns of an answer by which a statement orders its rows, and statements whose answer is not determined.
+"""What of its answer a statement determines: the order, the rows among equals that a LIMIT cuts, or nothing at all.
 
->>> ordered_by("select id, name from t order by name, id", ("id", "name"))
-[1, 0]
+>>> determined("select id, name from t order by name, id limit 3", ("id", "name"))
+Determined(keys=(1, 0), cuts_begin=False, cuts_end=True, keys_only=False)
 >>> undetermined("select * from t limit 10")
 'LIMIT without ORDER BY'
+>>> undetermined("select array_agg(id) from t")
+'array_agg without ORDER BY'
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dbdyno.rehearse.answer import Determined
 from dbdyno.rehearse.sql_tree import parsed
 
 _CHANGING = re.compile(
@@ -20,6 +23,42 @@ _CHANGING = re.compile(
     r"|\b(current_timestamp|current_time|localtimestamp|localtime|current_date)\b",
     re.I,
 )
+_SERVERS_OWN = re.compile(
+    r"\b(version|inet_server_(?:addr|port)|inet_client_port|pg_postmaster_start_time|pg_conf_load_time"
+    r"|pg_(?:relation|table|indexes|total_relation|database|tablespace|column)_size|pg_current_wal_\w+|txid_\w+"
+    r"|pg_current_snapshot|current_database)\s*\(",
+    re.I,
+)
+_SYSTEM_COLUMNS = ("ctid", "xmin", "xmax", "cmin", "cmax", "tableoid")
+_IN_SEQUENCE = {
+    "array_agg",
+    "json_agg",
+    "json_arrayagg",
+    "json_object_agg",
+    "json_objectagg",
+    "jsonb_agg",
+    "string_agg",
+    "xmlagg",
+}
+"""Aggregates whose result depends on the order of their rows."""
+_BY_PLACE = {"row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"}
+"""Window functions that tell rows with equal keys apart."""
+
+
+def determined(text: str, columns: Sequence[str]) -> Determined:
+    """Return what of its answer a statement determines that is not `undetermined`."""
+    from sqlglot import expressions as exp
+
+    tree = parsed(text)
+    if tree is None:
+        return Determined()
+    chosen, has_order = tree.args.get("distinct"), tree.args.get("order") is not None
+    return Determined(
+        tuple(ordered_by(text, columns)),
+        has_order and tree.args.get("offset") is not None,
+        has_order and tree.args.get("limit") is not None,
+        isinstance(chosen, exp.Distinct) and chosen.args.get("on") is not None,
+    )
 
 
 def ordered_by(text: str, columns: Sequence[str]) -> list[int]:
@@ -42,10 +81,63 @@ def undetermined(text: str) -> str:
     """Return why two executions may answer differently by right; empty if they may not."""
     if found := _CHANGING.search(text):
         return f"{(found[1] or found[2]).lower()}, whose value changes"
+    if found := _SERVERS_OWN.search(text):
+        return f"{found[1].lower()}, which each server answers for itself"
     tree = parsed(text)
-    if tree is not None and tree.args.get("limit") is not None and tree.args.get("order") is None:
-        return "LIMIT without ORDER BY"
-    return ""
+    if tree is None:
+        return ""
+    for cut in ("limit", "offset"):
+        if tree.args.get(cut) is not None and tree.args.get("order") is None:
+            return f"{cut.upper()} without ORDER BY"
+    return next(_inside(tree), "")
+
+
+def _inside(tree: Any) -> Iterator[str]:
+    """Yield why something below the root of a tree is not determined."""
+    from sqlglot import expressions as exp
+
+    for cut in tree.find_all(exp.Limit, exp.Fetch, exp.Offset):
+        if cut.parent is not tree and cut.find_ancestor(exp.Exists) is None:
+            yield "LIMIT in a subquery: it may cut among rows with equal keys"
+    for chosen in tree.find_all(exp.Distinct):
+        if chosen.args.get("on") is not None and chosen.parent is not tree:
+            yield "DISTINCT ON in a subquery: it may choose among rows with equal keys"
+    for call in tree.find_all(exp.Func):
+        name = _name(call)
+        if name in _IN_SEQUENCE and call.find(exp.Order) is None:
+            yield f"{name} without ORDER BY"
+        if name in _BY_PLACE:
+            yield f"{name}, which tells rows with equal keys apart"
+    for array in tree.find_all(exp.Array):
+        if any(isinstance(one, exp.Query) and one.args.get("order") is None for one in array.expressions):
+            yield "array without ORDER BY"
+    yield from _of_the_server(tree)
+
+
+def _of_the_server(tree: Any) -> Iterator[str]:
+    """Yield what a tree reads that is each server's own."""
+    from sqlglot import expressions as exp
+
+    if tree.find(exp.TableSample) is not None:
+        yield "TABLESAMPLE, which reads other rows each time"
+    for table in tree.find_all(exp.Table):
+        if table.db.lower() == "information_schema" or table.name.lower().startswith("pg_"):
+            yield f"{table.name.lower()}, which describes the server"
+    for column in tree.find_all(exp.Column):
+        if column.name.lower() in _SYSTEM_COLUMNS:
+            yield f"{column.name.lower()}, which is where a server keeps a row"
+
+
+_NAMES = {"GroupConcat": "string_agg", "JSONArrayAgg": "json_agg", "JSONObjectAgg": "json_object_agg"}
+
+
+def _name(call: Any) -> str:
+    """Return the name of a function as PostgreSQL has it, for those that this module knows."""
+    from sqlglot import expressions as exp
+
+    if isinstance(call, exp.Anonymous):
+        return str(call.name).lower()
+    return _NAMES.get(type(call).__name__, str(call.sql_name()).lower())
 
 
 def _place(key: Any, tree: Any, columns: Sequence[str]) -> int | None:

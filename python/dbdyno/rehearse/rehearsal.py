@@ -19,7 +19,7 @@ from dbdyno.rehearse.allocation import Allocation
 from dbdyno.rehearse.answer import Answer, Difference, difference
 from dbdyno.rehearse.blocks import is_quick, new_processes, run_block
 from dbdyno.rehearse.effects import reason_left_out
-from dbdyno.rehearse.order import ordered_by, undetermined
+from dbdyno.rehearse.order import determined, undetermined
 from dbdyno.rehearse.rehearsed import FAILS_ON_OLD, INNER_NS, LEAST_BLOCKS, Rehearsed, Trial
 from dbdyno.rehearse.side import FailedError, Side
 from dbdyno.rehearse.statement import Parameters, Statement
@@ -116,7 +116,7 @@ def _several(statement: Statement) -> str:
 
 def _take_answers(item: Rehearsed, old: Side, new: Side) -> None:
     statement = item.statement
-    item.undetermined = statement.uncompared or undetermined(statement.text)
+    uncompared = statement.uncompared or undetermined(statement.text)
     for parameters in statement.samples:
         try:
             with old.transaction(statement), new.transaction(statement):
@@ -124,10 +124,8 @@ def _take_answers(item: Rehearsed, old: Side, new: Side) -> None:
                 was = old.answer(parameters)
                 found = new.answer(parameters)
                 elapsed = time.perf_counter_ns() - begun
-                if not item.undetermined and difference(was, found) and not was.sqlstate:
-                    again = old.answer(parameters)
-                    if difference(was, again):
-                        item.undetermined = "the old server itself answers differently the second time"
+                if not item.undetermined and _differs(item, was, found) not in ("", "error"):
+                    item.undetermined = uncompared or _changing(item, parameters, ((old, was), (new, found)))
                 plans = (_plan(old, parameters, statement), _plan(new, parameters, statement))
         except FailedError as error:
             item.reason = f"a setting of its session is not accepted: {error}"
@@ -139,10 +137,18 @@ def _take_answers(item: Rehearsed, old: Side, new: Side) -> None:
         item.reason = f"{FAILS_ON_OLD}: {item.trials[0].old.message}"
 
 
+def _changing(item: Rehearsed, parameters: Parameters, answers: Iterable[tuple[Side, Answer]]) -> str:
+    """Return which server answers differently the second time; empty if none does."""
+    for side, first in answers:
+        if _differs(item, first, side.answer(parameters)):
+            return f"the {side.name} server itself answers differently the second time"
+    return ""
+
+
 def _differs(item: Rehearsed, was: Answer, found: Answer) -> Difference:
     if item.undetermined and not (was.sqlstate or found.sqlstate):
         return ""
-    return difference(was, found, ordered_by(item.statement.text, was.columns))
+    return difference(was, found, determined(item.statement.text, was.columns))
 
 
 def _plan(side: Side, parameters: Parameters, statement: Statement) -> str:

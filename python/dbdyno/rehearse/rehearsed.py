@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dbdyno.rehearse.answer import Answer, Difference
@@ -39,6 +40,20 @@ class Trial:
     elapsed_ns: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Times of an execution by block on both sides [ns], and the number of the pair of server processes by block."""
+
+    old_ns: Sequence[float]
+    new_ns: Sequence[float]
+    processes: Sequence[int]
+
+    @property
+    def apart(self) -> list[float]:
+        """Return the differences of the sides by block [ns]."""
+        return [new - old for old, new in zip(self.old_ns, self.new_ns, strict=True)]
+
+
 @dataclass
 class Rehearsed:
     """A statement with everything that was measured.
@@ -46,7 +61,7 @@ class Rehearsed:
     Attributes:
         statement: The statement.
         trials: One per set of values.
-        undetermined: Why its answer may differ by right; empty if it may not.
+        undetermined: Why its answers, which differ, may do so by right; empty if they are alike or may not.
         old_ns: Time of an execution on the old side by block [ns].
         new_ns: The same on the new side.
         first_blocks: Number of blocks before the confirming ones.
@@ -82,6 +97,12 @@ class Rehearsed:
         good = [one.parameters for one in self.trials if not one.old.sqlstate and not one.new.sqlstate]
         count = min(len(good), self.sets_most)
         return [good[(2 * at + 1) * len(good) // (2 * count)] for at in range(count)]
+
+    @property
+    def deciding(self) -> Blocks:
+        """Return the blocks that decide: the confirming ones if there are enough, else all."""
+        start = self.first_blocks if len(self.old_ns) - self.first_blocks >= LEAST_BLOCKS else 0
+        return Blocks(self.old_ns[start:], self.new_ns[start:], self.processes[start:])
 
     @property
     def fails(self) -> Trial | None:

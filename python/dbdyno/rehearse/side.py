@@ -26,8 +26,8 @@ NAME = "dbdyno rehearse"
 LOCK_TIMEOUT_MS = 5_000
 _GONE = (b"57P", b"08")
 """Classes of SQLSTATE with which a server ends a session."""
-_EXPLAIN = "explain (format json, verbose, settings"
-_RUN = ", analyze, buffers, wal"
+_SETTINGS_SINCE, _WAL_SINCE = 120_000, 130_000
+"""Versions since which EXPLAIN has these options."""
 
 
 class FailedError(Exception):
@@ -164,7 +164,7 @@ class Side:
         Raises:
             FailedError: The server refused it.
         """
-        text = f"{_EXPLAIN}{_RUN if run else ''}) {parameters.text.rstrip().rstrip(';')}"
+        text = f"{self._explain(run=run)} {parameters.text.rstrip().rstrip(';')}"
         return self._asked(replace(parameters, text=text))
 
     def explain_prepared(self, parameters: Parameters, *, run: bool = False) -> str:
@@ -175,8 +175,11 @@ class Side:
         """
         name = self._prepare(parameters)
         values = self._literals(name, parameters)
-        text = b"%s%s) execute %s%s" % (_EXPLAIN.encode(), _RUN.encode() if run else b"", name, values)
+        text = b"%s execute %s%s" % (self._explain(run=run).encode(), name, values)
         return self._asked(Parameters(text.decode("utf-8", "surrogateescape"), is_simple=True))
+
+    def _explain(self, *, run: bool) -> str:
+        return explain_command(self._connection.info.server_version, run=run)
 
     def _asked(self, question: Parameters) -> str:
         pgconn = self._connection.pgconn
@@ -261,6 +264,18 @@ class Side:
                 where=self.server.safe_dsn,
                 next_step="look in the server's log for why it ended the session",
             ) from None
+
+
+def explain_command(version: int, *, run: bool) -> str:
+    """Return EXPLAIN with the options that a server of this version has.
+
+    >>> explain_command(120_000, run=True), explain_command(110_000, run=False)
+    ('explain (format json, verbose, settings, analyze, buffers)', 'explain (format json, verbose)')
+    """
+    options = ["format json", "verbose", *(["settings"] if version >= _SETTINGS_SINCE else [])]
+    if run:
+        options += ["analyze", "buffers", *(["wal"] if version >= _WAL_SINCE else [])]
+    return f"explain ({', '.join(options)})"
 
 
 def _formats(parameters: Parameters) -> list[int] | None:

@@ -12,6 +12,8 @@ from dbdyno.rehearse.rehearsed import FAILS_ON_OLD
 
 LEAST_JUDGED = 0.5
 """Share of database time that must be judged; below it the verdict on the total is withheld."""
+UNCLEAR_MOST = 0.2
+"""Share of database time that unclear statements may have; above it nobody can say that there is no regression."""
 _MATERIAL = 0.02
 
 
@@ -36,7 +38,7 @@ def judge(
 ) -> Verdict:
     """Return the verdict; `new` names the new side, such as `17`."""
     count = len([one for one in decisions if one.word != "not rehearsed"])
-    fails, differs, slower = (_of(decisions, word) for word in ("fails", "differs", "slower"))
+    fails, differs, slower, unclear = (_of(decisions, word) for word in ("fails", "differs", "slower", "unclear"))
     failing = [one for one in decisions if one.item.reason.startswith(FAILS_ON_OLD)]
     if failing and len(failing) == len([one for one in decisions if one.item.statement.samples]):
         return Verdict("no verdict", *_WORDS["no verdict"], _all_fail(failing), (), _ALL_FAIL_NEXT)
@@ -49,18 +51,38 @@ def judge(
     if differs:
         parts.append(f"{len(differs)} answer{'s' if len(differs) == 1 else ''} differently")
     if not (slower or fails or differs) and whole.judged >= LEAST_JUDGED:
-        parts.append(
-            f"none of {count} statements is slower by more than {100 * threshold:.0f} %, fails or answers differently"
-        )
-    decision = "fails" if fails else "differs" if differs else "slower" if slower else _by_total(whole)
+        parts += _quiet(count, len(unclear), threshold)
+    decision = "fails" if fails else "differs" if differs else "slower" if slower else ""
+    decision = decision or _by_total(whole, _share(unclear, decisions), threshold)
     word, tone = _WORDS[decision]
-    first = [*fails, *differs, *slower]
-    return Verdict(decision, word, tone, "; ".join(parts), tuple(_grounds(whole, decisions)), _next(first, causes))
+    step = _next([*fails, *differs, *slower], causes) or (_UNCLEAR_NEXT if decision == "no verdict" and unclear else "")
+    return Verdict(decision, word, tone, "; ".join(parts), tuple(_grounds(whole, decisions)), step)
 
 
 _ALL_FAIL_NEXT = (
     "check that OLD is a copy of the database that the load comes from, with its tables and its role's rights"
 )
+
+
+_UNCLEAR_NEXT = "give more time (--for), or rehearse while nothing else uses the machine"
+
+
+def _quiet(count: int, unclear: int, threshold: float) -> list[str]:
+    """Return what is said of statements where none is worse: how many are decided, and how many are unclear."""
+    decided = count - unclear
+    parts = []
+    if decided:
+        which = f"the {decided} statements that are decided" if unclear else f"{decided} statements"
+        parts.append(f"none of {which} is slower by more than {100 * threshold:.0f} %, fails or answers differently")
+    if unclear:
+        parts.append(f"{unclear} of {count} statements {'is' if unclear == 1 else 'are'} unclear")
+    return parts
+
+
+def _share(some: Sequence[Decision], decisions: Sequence[Decision]) -> float:
+    """Return the share of the load's database time that some statements have."""
+    whole = sum(one.item.statement.total_ns for one in decisions)
+    return sum(one.item.statement.total_ns for one in some) / whole if whole else float(bool(some))
 
 
 def _all_fail(failing: Sequence[Decision]) -> str:
@@ -92,12 +114,15 @@ _WORDS = {
 }
 
 
-def _by_total(whole: Total) -> str:
+def _by_total(whole: Total, unclear: float, threshold: float) -> str:
+    """Return the decision where no statement is worse; `unclear` is the share of time of the unclear statements."""
     if whole.judged < LEAST_JUDGED or math.isnan(whole.ratio):
         return "no verdict"
     if whole.low > 1 + _MATERIAL:
         return "worse"
-    return "better" if whole.high < 1 - _MATERIAL else "same"
+    if whole.high < 1 - _MATERIAL:
+        return "better"
+    return "same" if whole.high < 1 + threshold and unclear <= UNCLEAR_MOST else "no verdict"
 
 
 def _total(whole: Total, new: str) -> str:

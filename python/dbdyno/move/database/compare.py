@@ -141,7 +141,7 @@ def differing_schemas(
         same_version: True if both servers have the same major version. Servers of different versions write the same
             expression with or without parentheses, blanks and names before a dot: these then make no difference.
     """
-    form = str if same_version else _bare
+    form = str if same_version else bare_text
     here, there = _by_name(source, lacking, form), _by_name(target, lacking, form)
     found = [f"{name} is missing" for name in here if name not in there]
     found += [f"{name} is not in the source" for name in there if name not in here]
@@ -152,7 +152,7 @@ def differing_schemas(
     return found
 
 
-def _bare(text: str) -> str:
+def bare_text(text: str) -> str:
     """Return a statement as one line per line, without what servers of different versions write differently."""
     lines = (_BLANK.sub("", _BEFORE_DOT.sub("", line)).lower() for line in text.splitlines())
     return "\n".join(line for line in lines if line)

@@ -1,0 +1,84 @@
+"""Objects that a statement names, as keys of the catalog: with their schema unless it is public, in their own case.
+
+>>> named('select "Total"(o.amount) from app.orders o join lines on true', {"app.orders": 1, "lines": 2, "Total": 3})
+['Total', 'app.orders', 'lines']
+>>> named("select * from orders", {"app.orders": 1, "other.orders": 2}, ("app", "public"))
+['app.orders']
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+USUAL = ("public",)
+_PART = r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)'
+_NAME = re.compile(rf"{_PART}(?:\s*\.\s*{_PART})?")
+_PARTS = re.compile(_PART)
+_PATH = re.compile(r"\s*set\s+(?:session\s+|local\s+)?search_path\s*(?:=|\bto\b)(.*)", re.I | re.S)
+
+
+def named(text: str, known: Iterable[str], path: Sequence[str] = USUAL) -> list[str]:
+    """Return the keys of the objects that a text names, each once.
+
+    Args:
+        text: A statement or a definition.
+        known: Keys of all objects: `orders`, `app.orders`.
+        path: Schemas in which a name without schema is looked for, in their order. A name that none of them has is
+            that of the only object with it, if there is only one.
+    """
+    keys = set(known)
+    bare: dict[str, list[str]] = {}
+    for key in keys:
+        bare.setdefault(key.rpartition(".")[2], []).append(key)
+    return list(dict.fromkeys(_found(text, keys, bare, path)))
+
+
+def words_of(text: str) -> list[str]:
+    """Return the identifiers of a text, each once; those without quotes in lower case."""
+    return list(dict.fromkeys(_folded(part) for part in _PARTS.findall(text)))
+
+
+def search_path(settings: Iterable[str], default: str, user: str = "") -> tuple[str, ...]:
+    """Return the schemas of a session's search path.
+
+    Args:
+        settings: Statements that changed settings of the session.
+        default: Value of search_path before them.
+        user: Role of the session; empty if unknown.
+    """
+    chosen = default
+    for setting in settings:
+        if found := _PATH.match(setting):
+            chosen = found[1].replace("'", '"')
+    names = [user if part in ('"$user"', "$user") else _folded(part) for part in _listed(chosen)]
+    return tuple(name for name in names if name) or USUAL
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.strip().rstrip(";").split(",")]
+
+
+def _found(text: str, keys: set[str], bare: dict[str, list[str]], path: Sequence[str]) -> Iterator[str]:
+    for match in _NAME.findall(text):
+        first, *rest = (_folded(part) for part in _PARTS.findall(match))
+        if rest and (key := _key(first, rest[0])) in keys:
+            yield key
+            continue
+        if not rest or first not in path:
+            yield from _without_schema(first, keys, bare, path)
+
+
+def _without_schema(name: str, keys: set[str], bare: dict[str, list[str]], path: Sequence[str]) -> Iterator[str]:
+    in_path = [key for schema in path if (key := _key(schema, name)) in keys]
+    candidates = in_path[:1] or bare.get(name, [])
+    if len(candidates) == 1:
+        yield candidates[0]
+
+
+def _key(schema: str, name: str) -> str:
+    return name if schema == "public" else f"{schema}.{name}"
+
+
+def _folded(part: str) -> str:
+    return part[1:-1].replace('""', '"') if part.startswith('"') else part.lower()
