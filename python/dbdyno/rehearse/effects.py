@@ -68,6 +68,12 @@ _OUTSIDE = [
     "pg_replication_slot_advance",
 ]
 """Functions whose effects a rollback does not undo."""
+_SKIPPED = re.compile(
+    r"(?:[eE]'(?:[^'\\]|''|\\.)*+'|'(?:[^']|'')*+'|(\$(?:[^\W\d]\w*)?\$).*?\1|\"(?:[^\"]|\"\")*+\")"
+    r"|--[^\n]*|/\*.*?\*/",
+    re.S,
+)
+"""Literals, quoted names and comments."""
 _CALLED = re.compile(r"(?<![\w$])([a-z_][a-z0-9_$]*+)\s*+\(", re.I)
 
 
@@ -90,6 +96,15 @@ def reason_left_out(text: str, others: Iterable[str] = ()) -> str | None:
         return "it sleeps, which is no database time"
     effect = sorted(called & {*_OUTSIDE, *others})
     return f"it calls {effect[0]}, whose effect is not rolled back" if effect else None
+
+
+def has_several(text: str) -> bool:
+    """Return True if a text has several statements; a semicolon in a literal, a name or a comment divides none.
+
+    >>> has_several("select ';' -- ;"), has_several("select 1; commit")
+    (False, True)
+    """
+    return sum(bool(part.strip()) for part in _SKIPPED.sub(" ", text).split(";")) > 1
 
 
 def first_word(text: str) -> str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from dbdyno.rehearse.allocation import Allocation
 from dbdyno.rehearse.answer import Answer, Difference, difference
 from dbdyno.rehearse.blocks import new_processes, run_block
-from dbdyno.rehearse.effects import reason_left_out
+from dbdyno.rehearse.effects import has_several, reason_left_out
 from dbdyno.rehearse.order import ordered_by, undetermined
 from dbdyno.rehearse.rehearsed import FAILS_ON_OLD, INNER_NS, LEAST_BLOCKS, Rehearsed, Trial
 from dbdyno.rehearse.side import FailedError, Side
@@ -108,8 +108,7 @@ def unsuited(statement: Statement, volatile: Sequence[str]) -> str:
 
 
 def _several(statement: Statement) -> str:
-    text = statement.samples[0].text.rstrip().rstrip(";")
-    if statement.samples[0].is_simple and ";" in text and ";" in statement.text.rstrip().rstrip(";"):
+    if any(one.is_simple and has_several(one.text) for one in statement.samples):
         return "several statements in one message"
     return ""
 

@@ -1,7 +1,8 @@
 """One side of a rehearsal: a server on which statements are executed, and every transaction is rolled back.
 
 Statements are sent by the extended protocol with the captured values, in the captured formats, and so never become part
-of a text. A simple query is sent as it was captured. Results stay bytes.
+of a text. Simple queries are sent so, too, because the server then refuses several commands in one message: a COMMIT
+behind an INSERT would make it stay. Results stay bytes.
 """
 
 from __future__ import annotations
@@ -125,6 +126,7 @@ class Side:
             self._send(pgconn, parameters)
         results = self._connection.wait(generators.execute(pgconn))
         elapsed = time.perf_counter_ns() - begun
+        self._refuse_ended_transaction()
         if undo:
             self._undo()
         self._refuse(results, parameters.text)
@@ -135,6 +137,7 @@ class Side:
         pgconn = self._connection.pgconn
         self._send(pgconn, parameters)
         results = self._connection.wait(generators.execute(pgconn))
+        self._refuse_ended_transaction()
         try:
             self._refuse(results, parameters.text)
         except FailedError as error:
@@ -168,6 +171,7 @@ class Side:
         pgconn = self._connection.pgconn
         self._send(pgconn, question)
         results = self._connection.wait(generators.execute(pgconn))
+        self._refuse_ended_transaction()
         self._undo()
         self._refuse(results, question.text)
         plan = b"\n".join(results[-1].get_value(at, 0) or b"" for at in range(results[-1].ntuples)).decode()
@@ -201,23 +205,33 @@ class Side:
         return b"(%s)" % b", ".join(b"null" if one is None else escaping.escape_literal(one) for one in values)
 
     def _send(self, pgconn: Any, parameters: Parameters) -> None:
-        text = parameters.text.encode("utf-8", "surrogateescape")
-        if parameters.is_simple:
-            pgconn.send_query(text)
-            return
         pgconn.send_query_params(
-            text,
+            parameters.text.encode("utf-8", "surrogateescape"),
             list(parameters.values),
             param_types=_padded(parameters.types, len(parameters.values)),
             param_formats=_formats(parameters),
         )
+
+    def _refuse_ended_transaction(self) -> None:
+        """Raise an error if what was executed ended the transaction: nothing that follows could be undone.
+
+        Raises:
+            TargetError: The session is in no transaction.
+        """
+        status = self._connection.pgconn.transaction_status
+        if status == pq.TransactionStatus.IDLE:
+            raise TargetError(
+                f"a statement ended its transaction on the {self.name} server, and its changes may be committed",
+                where=self.server.safe_dsn,
+                next_step="restore the copy, and report the statement: a rehearsal must leave it out",
+            )
 
     def _undo(self) -> None:
         self._command("rollback to rehearsed")
 
     def _command(self, text: str) -> None:
         pgconn = self._connection.pgconn
-        pgconn.send_query(text.encode("utf-8", "surrogateescape"))
+        pgconn.send_query_params(text.encode("utf-8", "surrogateescape"), None)
         self._refuse(self._connection.wait(generators.execute(pgconn)), text)
 
     def _refuse(self, results: Sequence[Any], sent: str) -> None:
