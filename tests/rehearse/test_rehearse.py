@@ -21,7 +21,7 @@ from command_line import dbdyno
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.rehearse.effects import reason_left_out
+from dbdyno.rehearse.effects import Outside, reason_left_out
 from dbdyno.rehearse.order import undetermined
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, proxying
 from skipped import skip_for
@@ -277,13 +277,18 @@ def test_what_cannot_be_rehearsed_is_an_error_with_a_reason(
         ("begin", "begin does no work of its own"),
         ("create table t ()", "a definition cannot be rehearsed: its effect is outside of the transaction"),
         ("select setval('s', 1)", "it calls setval, whose effect is not rolled back"),
+        ("select \"setval\"/**/\n('s', 1)", "it calls setval, whose effect is not rolled back"),
+        ("select dblink_open('c', 'x')", "it calls dblink_open, whose effect is not rolled back"),
+        ("select pg_stat_reset_shared('io')", "it calls pg_stat_reset_shared, whose effect is not rolled back"),
+        ('select U&"s\\0065tval"(1)', "it has names with Unicode escapes, which are not looked up"),
+        ("select setval from t where a in (1)", None),
         ("select pg_sleep(1)", "it sleeps, which is no database time"),
         ("select mail('x')", "it calls mail, whose effect is not rolled back"),
         ("", "an empty statement cannot be rehearsed: its effect is outside of the transaction"),
     ],
 )
 def test_what_a_rollback_does_not_undo_is_left_out(text: str, reason: str | None) -> None:
-    assert reason_left_out(text, ["mail"]) == reason
+    assert reason_left_out(text, Outside(functions={"mail": "mail"})) == reason
 
 
 def test_answers_that_may_differ_by_right_are_not_compared() -> None:

@@ -34,7 +34,6 @@ class Catalog:
         statistics: Definition of each extended statistics object, by name.
         targets: Statistics target of each column that has one of its own, by `table.column`.
         functions: Definition of each function of the users, by name.
-        volatile: Names of volatile functions in untrusted languages.
         views: Definition of each view.
         settings: Values of the server's settings for this role and database.
         extensions: Versions of the extensions.
@@ -53,7 +52,6 @@ class Catalog:
     statistics: Mapping[str, str] = field(default_factory=dict)
     targets: Mapping[str, str] = field(default_factory=dict)
     functions: Mapping[str, str] = field(default_factory=dict)
-    volatile: tuple[str, ...] = ()
     views: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     extensions: Mapping[str, str] = field(default_factory=dict)
@@ -98,11 +96,6 @@ _QUERIES: dict[str, LiteralString] = {
         " and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid"
         " and d.deptype = 'e') group by 1"
     ),
-    "volatile": (
-        "select distinct p.proname from pg_proc p join pg_language l on l.oid = p.prolang"
-        f" join pg_namespace n on n.oid = p.pronamespace where p.provolatile = 'v' and {_OURS}"
-        " and (not l.lanpltrusted) and l.lanname not in ('internal', 'sql', 'plpgsql')"
-    ),
     "views": (
         f"select {_NAME}, pg_get_viewdef(c.oid) from pg_class c join pg_namespace n on n.oid = c.relnamespace"
         f" where c.relkind in ('v', 'm') and {_OURS}"
@@ -146,7 +139,6 @@ def read_catalog(server: Postgres) -> Catalog:
         version,
         relations={str(row[0]): Relation(*row[1:]) for row in rows["relations"]},
         index_tables={str(row[0]): str(row[2]) for row in rows["indexes"]},
-        volatile=tuple(str(row[0]) for row in rows["volatile"]),
         collation=str(collation[0][0]) if collation else "",
         sequences=sequences,
         keywords=frozenset(str(row[0]) for row in rows["keywords"]),

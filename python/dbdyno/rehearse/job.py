@@ -19,6 +19,7 @@ from dbdyno.rehearse.decision import Decision, decide, looks_slower, total
 from dbdyno.rehearse.evidence import write_evidence
 from dbdyno.rehearse.generic_plans import plan_choice
 from dbdyno.rehearse.model import model_of
+from dbdyno.rehearse.outside import read_outside
 from dbdyno.rehearse.rehearsal import Budget, confirm, rehearse, unsuited
 from dbdyno.rehearse.rehearsed import CUSTOM_PLANS, Rehearsed
 from dbdyno.rehearse.replay.summary import outcome_of
@@ -43,8 +44,8 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     sides = old, new
     player = open_player(request.replay, sides, budget.show, budget.stop) if request.replay else None
     catalogs = read_catalog(old.server), read_catalog(new.server)
-    volatile = tuple({*catalogs[0].volatile, *catalogs[1].volatile})
-    load = replace(load, statements=[replace(one, left_out=unsuited(one, volatile)) for one in load.statements])
+    outside = read_outside(old.server, new.server)
+    load = replace(load, statements=[replace(one, left_out=unsuited(one, outside)) for one in load.statements])
     load = replace(load, notes=(*load.notes, *old.notes, *new.notes))
     run = new_run(
         request.out,

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from dbdyno.rehearse.allocation import Allocation
 from dbdyno.rehearse.answer import Answer, Difference, difference
 from dbdyno.rehearse.blocks import new_processes, run_block
-from dbdyno.rehearse.effects import has_several, reason_left_out
+from dbdyno.rehearse.effects import Outside, has_several, reason_left_out
 from dbdyno.rehearse.order import ordered_by, undetermined
 from dbdyno.rehearse.rehearsed import FAILS_ON_OLD, INNER_NS, LEAST_BLOCKS, Rehearsed, Trial
 from dbdyno.rehearse.side import FailedError, Side
@@ -98,13 +98,13 @@ def confirm(items: Iterable[Rehearsed], old: Side, new: Side, budget: Budget, di
             run_block(item, old, new, dice, new_processes(old, new), is_first=True)
 
 
-def unsuited(statement: Statement, volatile: Sequence[str]) -> str:
+def unsuited(statement: Statement, outside: Outside) -> str:
     """Return why a statement is not rehearsed; empty if it is."""
     if statement.left_out:
         return statement.left_out
     if not statement.samples:
         return "none of its executions was captured with all values"
-    return reason_left_out(statement.samples[0].text, volatile) or _several(statement)
+    return reason_left_out(statement.samples[0].text, outside) or _several(statement)
 
 
 def _several(statement: Statement) -> str:
