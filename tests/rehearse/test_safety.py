@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 from rehearsal_help import database
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
+from dbdyno.bench.postgres.session import StopAsked
+from dbdyno.rehearse.changes import refuse_change
 from dbdyno.rehearse.effects import NOTHING, Outside, reason_left_out
 from dbdyno.rehearse.outside import read_outside
 from dbdyno.rehearse.rehearsal import unsuited
 from dbdyno.rehearse.side import Side
+from dbdyno.rehearse.sides import with_change
 from dbdyno.rehearse.statement import Parameters, Statement
 
 SCHEMA = "create table t (a int primary key, b text); insert into t values (1, 'one')"
@@ -137,3 +147,110 @@ def test_an_effect_outside_is_found_behind_functions_triggers_and_views(
     reaching: Outside, text: str, reason: str | None
 ) -> None:
     assert reason_left_out(text, reaching) == reason
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "alter system set work_mem = '1GB'",
+        "/* a */ ALTER /* b */ SYSTEM RESET ALL",
+        "alter role postgres set work_mem = '1GB'",
+        "create user someone",
+        "drop database other",
+        "grant one to another",
+        "grant connect on database safe to public",
+        "comment on role postgres is 'x'",
+        "reassign owned by one to another",
+        "do $$ begin execute 'alter role postgres set work_mem = 1'; end $$",
+    ],
+)
+def test_a_change_of_more_than_the_copy_is_refused_before_anything_is_executed(change: str) -> None:
+    with pytest.raises(TargetError, match="changes the whole server") as refused, changed("host=nowhere", change):
+        pass
+    assert "set NAME = VALUE" in refused.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("set local work_mem = '1MB'", "ends with the transaction"),
+        ("/* c */ set transaction isolation level serializable", "ends with the transaction"),
+        ("select set_config('work_mem', '1MB', false)", "changes nothing that the rehearsal executes"),
+        ("reset work_mem", "changes nothing that the rehearsal executes"),
+        ("-- nothing", "is no statement"),
+    ],
+)
+def test_a_change_without_effect_is_refused(change: str, says: str) -> None:
+    with pytest.raises(TargetError, match=says), changed("host=nowhere", change):
+        pass
+
+
+def test_one_change_is_one_statement(engine: EmbeddedPostgres) -> None:
+    for change in ("set work_mem = '1MB'; create index made on t (a)", "drop index if exists one; drop table t"):
+        with pytest.raises(TargetError, match="multiple commands") as refused, changed(where(engine), change):
+            pass
+        assert refused.value.next_step == "give each statement a --change of its own"
+    with psycopg.connect(where(engine)) as connection:
+        assert connection.execute("select count(*) from pg_indexes where indexname = 'made'").fetchone() == (0,)
+        assert connection.execute("select count(*) from pg_database where datname ~ 'dbdyno'").fetchone() == (0,)
+
+
+def test_a_setting_behind_a_comment_holds_for_the_new_side(engine: EmbeddedPostgres) -> None:
+    asked = statement("show work_mem")
+    with changed(where(engine), "/* less */ set session work_mem = '321kB'") as sides:
+        with sides[0].transaction(asked), sides[1].transaction(asked):
+            assert sides[1].answer(asked.samples[0]).kept == ((b"321kB",),)
+            assert sides[0].answer(asked.samples[0]).kept != ((b"321kB",),)
+
+
+def test_a_setting_that_the_server_does_not_know_is_an_error_before_anything_is_measured(
+    engine: EmbeddedPostgres,
+) -> None:
+    with pytest.raises(TargetError, match="unrecognized configuration parameter"), changed(where(engine), "set x = 1"):
+        pass
+
+
+@pytest.mark.parametrize("change", ["create user mapping for public server s", "create index on grants (role)"])
+def test_a_change_within_the_database_is_not_refused(change: str) -> None:
+    refuse_change(change)
+
+
+def test_a_stop_while_a_change_is_made_is_no_error_of_the_change(engine: EmbeddedPostgres) -> None:
+    with pytest.raises(StopAsked), with_change(where(engine), ["select pg_sleep(30)"], lambda _: None, Asked(20)):
+        pass
+
+
+def test_an_interrupt_while_a_side_is_made_ends_the_command(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "dbdyno", "rehearse", where(engine), "--change", "select pg_sleep(60)"]
+    with subprocess.Popen([*command, "--load", "statements"], stderr=subprocess.PIPE, text=True) as running:
+        asked = "select count(*) from pg_stat_activity where query ~ 'pg_sleep' and pid <> pg_backend_pid()"
+        with psycopg.connect(**engine.conninfo(), autocommit=True) as connection:
+            while connection.execute(asked).fetchone() == (0,) and running.poll() is None:
+                time.sleep(0.1)
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=20)
+    assert running.returncode == 130, errors
+    assert "correct the change" not in errors
+    with psycopg.connect(where(engine)) as connection:
+        assert connection.execute("select count(*) from pg_database where datname ~ 'dbdyno'").fetchone() == (0,)
+
+
+class Asked:
+    """A stop that is asked for at the n-th look."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    def __call__(self) -> bool:
+        self.looks -= 1
+        return self.looks < 0
+
+
+def where(engine: EmbeddedPostgres) -> str:
+    """Connection string of the database."""
+    return make_conninfo("", **{**engine.conninfo(), "dbname": "safe"})
+
+
+def changed(dsn: str, *changes: str) -> AbstractContextManager[tuple[Side, Side]]:
+    """Both sides of a rehearsal of changes."""
+    return with_change(dsn, changes, lambda _: None, lambda: False)

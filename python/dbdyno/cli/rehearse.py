@@ -159,7 +159,9 @@ def command(
     with Stopping() as stopping:
         show = _show if sys.stderr.isatty() else _quiet
         budget = Budget(seconds, show, stopping.is_asked)
+        stopping.on_ask = _interrupt
         with _sides(old, new, changes, (programs, upgrade), show, stopping.is_asked, masked) as (before, after):
+            stopping.on_ask = None
             for side in (before, after):
                 side.timeout_ms, side.stop, side.private = limit_ms, stopping.is_asked, privacy
             given = load_of(options, before.server)
@@ -263,6 +265,15 @@ def _exit(model: Mapping[str, Any], fail_on: tuple[str, ...]) -> int:
     found |= {"slower"} if model["verdict"]["decision"] == "slower" else set()
     failed = any(_DECISIONS[name] in found for name in fail_on)
     return int(failed or model["verdict"]["decision"] == "no verdict")
+
+
+def _interrupt() -> None:
+    """End the making of a side at once; a rehearsal under way ends by itself, so that what was measured is kept.
+
+    Raises:
+        KeyboardInterrupt: Always.
+    """
+    raise KeyboardInterrupt
 
 
 def _show(words: str) -> None:

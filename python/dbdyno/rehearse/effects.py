@@ -169,6 +169,15 @@ def has_several(text: str) -> bool:
     return sum(bool(part.strip()) for part in _SKIPPED.sub(" ", text).split(";")) > 1
 
 
+def without_comments(text: str) -> str:
+    """Return a text with a blank in place of each comment.
+
+    >>> without_comments("select '--' /* all */ from t -- here")
+    "select '--'   from t  "
+    """
+    return _SKIPPED.sub(lambda found: " " if found[0].startswith(("--", "/*")) else found[0], text)
+
+
 def first_word(text: str) -> str:
     """Return the first word of a statement in lower case, behind comments and parentheses."""
     rest = text
