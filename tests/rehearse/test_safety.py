@@ -197,10 +197,13 @@ def test_one_change_is_one_statement(engine: EmbeddedPostgres) -> None:
 
 def test_a_setting_behind_a_comment_holds_for_the_new_side(engine: EmbeddedPostgres) -> None:
     asked = statement("show work_mem")
-    with changed(where(engine), "/* less */ set session work_mem = '321kB'") as sides:
-        with sides[0].transaction(asked), sides[1].transaction(asked):
-            assert sides[1].answer(asked.samples[0]).kept == ((b"321kB",),)
-            assert sides[0].answer(asked.samples[0]).kept != ((b"321kB",),)
+    with (
+        changed(where(engine), "/* less */ set session work_mem = '321kB'") as (old, new),
+        old.transaction(asked),
+        new.transaction(asked),
+    ):
+        assert new.answer(asked.samples[0]).kept == ((b"321kB",),)
+        assert old.answer(asked.samples[0]).kept != ((b"321kB",),)
 
 
 def test_a_setting_that_the_server_does_not_know_is_an_error_before_anything_is_measured(
@@ -233,6 +236,33 @@ def test_an_interrupt_while_a_side_is_made_ends_the_command(engine: EmbeddedPost
     assert "correct the change" not in errors
     with psycopg.connect(where(engine)) as connection:
         assert connection.execute("select count(*) from pg_database where datname ~ 'dbdyno'").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("sqlstate", ["08001", "57P01"])
+def test_an_error_of_a_connection_elsewhere_does_not_end_the_session(side: Side, sqlstate: str) -> None:
+    body = f"begin raise exception 'far' using errcode = '{sqlstate}'; end"
+    sent = statement(
+        "select pg_temp.far()", settings=(f"create function pg_temp.far() returns int language plpgsql as $${body}$$",)
+    )
+    with side.transaction(sent):
+        assert side.answer(sent.samples[0]).sqlstate == sqlstate
+        assert side.answer(Parameters("select 1")).sqlstate == ""
+
+
+def test_a_session_that_the_server_ends_is_lost(side: Side) -> None:
+    sent = statement("select pg_terminate_backend(pg_backend_pid())")
+    with pytest.raises(TargetError, match="closed the connection"), side.transaction(sent):
+        side.answer(sent.samples[0])
+
+
+@pytest.mark.parametrize("setting", ['set "statement_timeout" = 0', "set statement_timeout = 0"])
+def test_no_setting_of_the_load_or_the_change_lifts_the_limits(engine: EmbeddedPostgres, setting: str) -> None:
+    sent = statement("select pg_sleep(20)", settings=(setting, "set lock_timeout = 0"))
+    side = Side("new", Postgres.on(engine).in_database("safe"), timeout_ms=150, settings=(setting,))
+    with side.transaction(sent):
+        assert side.answer(sent.samples[0]).sqlstate == "57014"
+        assert side.answer(Parameters("show lock_timeout")).kept == ((b"5s",),)
+    side.close()
 
 
 class Asked:

@@ -25,8 +25,8 @@ from dbdyno.rehearse.statement import Parameters, Statement
 
 NAME = "dbdyno rehearse"
 LOCK_TIMEOUT_MS = 5_000
-_GONE = (b"57P", b"08")
-"""Classes of SQLSTATE with which a server ends a session."""
+_ENDING = (b"FATAL", b"PANIC")
+"""Severities of errors that end a session."""
 _EXPLAIN = "explain (format json, verbose, settings"
 _RUN = ", analyze, buffers, wal"
 
@@ -103,6 +103,7 @@ class Side:
             try:
                 for setting in (*statement.settings, *self.settings, *more):
                     self._command(setting)
+                self._limit()
                 self._command("savepoint rehearsed")
                 yield
             finally:
@@ -212,6 +213,13 @@ class Side:
             param_formats=_formats(parameters),
         )
 
+    def _limit(self) -> None:
+        """Set the limits of this transaction's statements, whatever the settings before it have set."""
+        values = {"statement_timeout": self.timeout_ms, "lock_timeout": LOCK_TIMEOUT_MS}
+        values |= {"idle_in_transaction_session_timeout": 0}
+        called = (f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in values.items())
+        self._command(f"select {', '.join(called)}")
+
     def _refuse_ended_transaction(self) -> None:
         """Raise an error if what was executed ended the transaction: nothing that follows could be undone.
 
@@ -281,7 +289,7 @@ def _refuse(results: Sequence[Any]) -> None:
             state = result.error_field(pq.DiagnosticField.SQLSTATE) or b"XX000"
             said = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message or b""
             words = said.decode("utf-8", "replace")
-            if state.startswith(_GONE):
+            if result.error_field(pq.DiagnosticField.SEVERITY_NONLOCALIZED) in _ENDING:
                 raise psycopg.OperationalError(words)
             source = result.error_field(pq.DiagnosticField.SOURCE_FUNCTION) or b""
             raise FailedError(state.decode(), words, is_raised=source == b"exec_stmt_raise")
