@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -19,10 +20,13 @@ from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.postgres.session import StopAsked
+from dbdyno.rehearse.answer import Answer
+from dbdyno.rehearse.blocks import run_block
 from dbdyno.rehearse.changes import refuse_change
-from dbdyno.rehearse.effects import NOTHING, Outside, reason_left_out
+from dbdyno.rehearse.effects import NOTHING, Outside, may_change, reason_left_out
 from dbdyno.rehearse.outside import read_outside
 from dbdyno.rehearse.rehearsal import unsuited
+from dbdyno.rehearse.rehearsed import Rehearsed, Trial
 from dbdyno.rehearse.side import Side
 from dbdyno.rehearse.sides import with_change
 from dbdyno.rehearse.statement import Parameters, Statement
@@ -263,6 +267,42 @@ def test_no_setting_of_the_load_or_the_change_lifts_the_limits(engine: EmbeddedP
         assert side.answer(sent.samples[0]).sqlstate == "57014"
         assert side.answer(Parameters("show lock_timeout")).kept == ((b"5s",),)
     side.close()
+
+
+def test_a_statement_that_fails_half_way_in_a_block_is_not_executed_again(engine: EmbeddedPostgres) -> None:
+    text = "select a / greatest($1, 0) from t"
+    sets = tuple(Parameters(text, (value,)) for value in (b"1", b"2"))
+    one = Statement(1, text, 1, 1, samples=sets)
+    same = Answer(1)
+    item = Rehearsed(one, trials=[Trial(sent, same, same, "") for sent in (sets[0], Parameters(text, (b"0",)))])
+    with two_sides(engine) as (old, new):
+        run_block(item, old, new, random.Random(1), 0, is_first=True)
+        assert "it failed while it was timed" in item.reason
+        run_block(item, old, new, random.Random(1), 0, is_first=True)
+    assert (item.inner, item.old_ns) == ([], [])
+
+
+@pytest.mark.parametrize("text", ["select a from t for update", "select taken()"])
+def test_what_locks_rows_is_undone_before_the_other_side_executes_it(engine: EmbeddedPostgres, text: str) -> None:
+    make = "create or replace function taken() returns int language sql as 'select a from t for no key update'"
+    with psycopg.connect(where(engine), autocommit=True) as connection:
+        connection.execute(make)
+    one, same = statement(text), Answer(1)
+    volatile = read_outside(Postgres.on(engine).in_database("safe")).volatile
+    item = Rehearsed(one, trials=[Trial(one.samples[0], same, same, "")], undo=may_change(text, volatile))
+    with two_sides(engine) as (old, new):
+        run_block(item, old, new, random.Random(1), 0, is_first=True)
+    assert item.reason == ""
+    assert not may_change("select a from t where taken = 1", volatile)
+
+
+@contextmanager
+def two_sides(engine: EmbeddedPostgres) -> Iterator[tuple[Side, Side]]:
+    """Two sides that execute in the same database, as servers of their own."""
+    sides = [Side(name, Postgres.on(engine).in_database("safe")) for name in ("old", "new")]
+    yield sides[0], sides[1]
+    for side in sides:
+        side.close()
 
 
 class Asked:

@@ -51,6 +51,8 @@ _SKIPPED = re.compile(
     re.S,
 )
 """Literals, quoted names and comments."""
+_CHANGING = re.compile(r"pg_(try_)?advisory_xact_lock\w*|lo_\w+|lowrite|nextval|set_config|txid_current|pg_notify")
+"""Functions of the server that change or lock something until the transaction ends."""
 _NAME = r"(?:\"((?:[^\"]|\"\")*+)\"|(?<![\w$])([^\W\d][\w$]*+))"
 _NAMED = re.compile(_NAME)
 _CALLED = re.compile(_NAME + r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+\(", re.S)
@@ -156,7 +158,9 @@ def may_change(text: str, volatile: Collection[str]) -> bool:
     (False, True)
     """
     words = words_of(text)
-    changes = words.writes or not words.called.isdisjoint(volatile)
+    changes = (
+        words.writes or any(_CHANGING.fullmatch(name) for name in words.called) or not words.called.isdisjoint(volatile)
+    )
     return changes or first_word(text) != "select" or _LOCKS.search(text) is not None
 
 

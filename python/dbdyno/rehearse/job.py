@@ -16,6 +16,7 @@ from dbdyno.rehearse import causes as found_causes
 from dbdyno.rehearse.catalog import Catalog, read_catalog
 from dbdyno.rehearse.causes import Cause, Grounds, read_plan, worst
 from dbdyno.rehearse.decision import Decision, decide, looks_slower, total
+from dbdyno.rehearse.effects import Outside, may_change
 from dbdyno.rehearse.evidence import write_evidence
 from dbdyno.rehearse.generic_plans import plan_choice
 from dbdyno.rehearse.model import model_of
@@ -26,7 +27,7 @@ from dbdyno.rehearse.replay.summary import outcome_of
 from dbdyno.rehearse.replay.turns import open_player, replay_both
 from dbdyno.rehearse.request import Request
 from dbdyno.rehearse.side import FailedError, Side
-from dbdyno.rehearse.statement import Load, Parameters
+from dbdyno.rehearse.statement import Load, Parameters, Statement
 from dbdyno.rehearse.verdict import judge, with_replay
 
 _PLANS_MOST = 60
@@ -58,7 +59,7 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
         },
     )
     dice = random.Random(request.seed)
-    items = [Rehearsed(one, reason=one.left_out) for one in load.statements]
+    items = [Rehearsed(one, reason=one.left_out, undo=_may_change(one, outside)) for one in load.statements]
     causes: dict[int, Cause] = {}
     try:
         with contextlib.suppress(StopAsked):
@@ -84,6 +85,10 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     )
     write_json(run.path / "analysis.json", model)
     return run, model
+
+
+def _may_change(statement: Statement, outside: Outside) -> bool:
+    return any(may_change(one.text, outside.volatile) for one in statement.samples)
 
 
 def _name(new: Side, catalogs: tuple[Catalog, Catalog], change: Sequence[str]) -> str:
