@@ -29,7 +29,7 @@ class Catalog:
     Attributes:
         version: Number of the server's version, such as 150004.
         relations: Tables and materialised views.
-        indexes: Definition of each valid index, with the name of the table removed from none.
+        indexes: Definition of each valid index.
         index_tables: Table of each index.
         statistics: Definition of each extended statistics object, by name.
         targets: Statistics target of each column that has one of its own, by `table.column`.
@@ -40,9 +40,8 @@ class Catalog:
         available: Versions of the extensions that the server would create.
         collation: Collation of the database and its version.
         columns: Type and collation of each column, by `table.column`.
-        sequences: For each column with a sequence: its next value, and the largest value of the column.
+        sequences: For each column that its sequence has fallen behind: where both are, in words.
         keywords: Words that cannot be used as a name without quotes.
-        users: Settings of roles, by role.
     """
 
     version: int
@@ -114,11 +113,13 @@ _QUERIES: dict[str, LiteralString] = {
 }
 _SEQUENCES: LiteralString = (
     "select quote_ident(n.nspname) || '.' || quote_ident(c.relname), quote_ident(a.attname), c.relname || '.' ||"
-    " a.attname, s.oid::regclass::text, coalesce(pg_sequence_last_value(s.oid), 0)::text"
-    " from pg_depend d join pg_class s on s.oid = d.objid and s.relkind = 'S'"
+    " a.attname, s.oid::regclass::text, coalesce(pg_sequence_last_value(s.oid),"
+    " q.seqstart::numeric - q.seqincrement), q.seqincrement < 0 from pg_sequence q"
+    " join pg_depend d on d.objid = q.seqrelid join pg_class s on s.oid = d.objid and s.relkind = 'S'"
     " join pg_class c on c.oid = d.refobjid join pg_attribute a on a.attrelid = c.oid and a.attnum = d.refobjsubid"
     " join pg_namespace n on n.oid = c.relnamespace where d.deptype in ('a', 'i')"
     " and d.classid = 'pg_class'::regclass and d.refclassid = 'pg_class'::regclass"
+    " and a.atttypid in ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)"
 )
 _COLLATION: LiteralString = "select datcollate || ' ' || datctype from pg_database where datname = current_database()"
 
@@ -157,18 +158,20 @@ def _rows(conn: Any, sql: LiteralString) -> list[tuple[Any, ...]]:
 
 
 def _sequences(conn: Any) -> dict[str, str]:
-    """Return the sequences that are behind their column: next value and largest value, by `table.column`."""
+    """Return in words the sequences that are behind their column of whole numbers, by `table.column`."""
     from psycopg import sql
 
     found = {}
-    for table, column, name, sequence, last in _rows(conn, _SEQUENCES):
+    for table, column, name, sequence, last, is_descending in _rows(conn, _SEQUENCES):
         # Both names come quoted from the server's quote_ident.
-        asked = sql.SQL("select max({})::text from {}").format(sql.SQL(column), sql.SQL(table))
+        furthest = sql.SQL("min" if is_descending else "max")
+        asked = sql.SQL("select {}({}) from {}").format(furthest, sql.SQL(column), sql.SQL(table))
         try:
             row = conn.execute(asked).fetchone()
         except psycopg.Error:
             continue
-        largest = row[0] if row else None
-        if largest is not None and int(largest) > int(last):
-            found[str(name)] = f"{sequence} is at {last}, the largest {column} is {largest}"
+        value = row[0] if row else None
+        if value is not None and (value < last if is_descending else value > last):
+            word = "smallest" if is_descending else "largest"
+            found[str(name)] = f"{sequence} is at {last}, the {word} {column} is {value}"
     return found

@@ -35,6 +35,7 @@ number of statements that share them otherwise."""
 _BLOCK_SHARE, _FIRST_SHARE = 0.02, 0.3
 """Shares of the time: the most for one block, and for the first blocks of all statements together."""
 _TIMED_OUT = "57014"
+_FAILS_ON_OLD_ALONE = "it fails on the old server, and not on the new one"
 
 
 @dataclass
@@ -135,7 +136,8 @@ def _take_answers(item: Rehearsed, old: Side, new: Side) -> None:
         if _TIMED_OUT in (was.sqlstate, found.sqlstate):
             break
     if all(one.old.sqlstate for one in item.trials):
-        item.reason = f"{FAILS_ON_OLD}: {item.trials[0].old.message}"
+        is_both = all(one.new.sqlstate for one in item.trials)
+        item.reason = f"{FAILS_ON_OLD if is_both else _FAILS_ON_OLD_ALONE}: {item.trials[0].old.message}"
 
 
 def _differs(item: Rehearsed, was: Answer, found: Answer) -> Difference:
