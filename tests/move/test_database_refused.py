@@ -13,6 +13,7 @@ from psycopg.conninfo import make_conninfo
 from command_line import dbdyno
 from dbdyno.base.errors import MoveError
 from dbdyno.move.database.archive import read
+from dbdyno.move.database.finishing import bare_tables
 from dbdyno.move.database.programs import find_programs
 from standby import Standby, open_to_standbys
 
@@ -53,6 +54,16 @@ def test_an_extension_in_the_target_is_no_obstacle(databases: Databases) -> None
     for dsn in (databases.source, databases.target):
         databases.run(dsn, "create extension citext")
     assert databases.move().returncode == 0
+
+
+def test_a_role_that_is_no_superuser_finds_the_tables_to_analyse(databases: Databases) -> None:
+    made = "create table {0} (i int); insert into {0} values (1); alter table {0} owner to pg_monitor"
+    for name in ("analysed", "bare"):
+        databases.run(databases.target, *made.format(name).split("; "))
+    databases.run(databases.target, "analyze analysed")
+    with psycopg.connect(databases.target) as conn:
+        conn.execute("set role pg_monitor")
+        assert bare_tables(conn) == [("public", "bare")]
 
 
 def test_a_target_that_others_use(databases: Databases) -> None:

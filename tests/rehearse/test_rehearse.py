@@ -22,7 +22,7 @@ from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.rehearse.catalog import Catalog
-from dbdyno.rehearse.effects import reason_left_out
+from dbdyno.rehearse.effects import Outside, reason_left_out
 from dbdyno.rehearse.order import undetermined
 from dbdyno.rehearse.settings import differing
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, proxying
@@ -276,6 +276,9 @@ def test_a_target_without_the_tables_says_what_lacks(engine: EmbeddedPostgres, c
         (("OLD", "--new", "bindir=/nowhere", "--load", "statements"), "does not hold a PostgreSQL server"),
         (("OLD", "--new", "newest", "--load", "statements"), "expected bindir=FOLDER or version=17"),
         (("OLD", "NEW", "--load", "statements", "--threshold", "much"), "expected a share"),
+        (("OLD", "NEW", "--load", "statements", "--threshold", "5"), "for 5 percent write 5%"),
+        (("OLD", "NEW", "--load", "statements", "--timeout", "500us"), "expected a time from 1ms to 596h"),
+        (("OLD", "NEW", "--load", "statements", "--timeout", "600h"), "expected a time from 1ms to 596h"),
         (("OLD", "--change", "creat index", "--load", "nothing"), "syntax error"),
         (("OLD", "--change", "set jit = off", "--load", "nothing"), "is not a run folder"),
         (("OLD", "--change", "set jit = off", "--load", "statements"), "pg_stat_statements"),
@@ -296,13 +299,18 @@ def test_what_cannot_be_rehearsed_is_an_error_with_a_reason(
         ("begin", "begin does no work of its own"),
         ("create table t ()", "a definition cannot be rehearsed: its effect is outside of the transaction"),
         ("select setval('s', 1)", "it calls setval, whose effect is not rolled back"),
+        ("select \"setval\"/**/\n('s', 1)", "it calls setval, whose effect is not rolled back"),
+        ("select dblink_open('c', 'x')", "it calls dblink_open, whose effect is not rolled back"),
+        ("select pg_stat_reset_shared('io')", "it calls pg_stat_reset_shared, whose effect is not rolled back"),
+        ('select U&"s\\0065tval"(1)', "it has names with Unicode escapes, which are not looked up"),
+        ("select setval from t where a in (1)", None),
         ("select pg_sleep(1)", "it sleeps, which is no database time"),
         ("select mail('x')", "it calls mail, whose effect is not rolled back"),
         ("", "an empty statement cannot be rehearsed: its effect is outside of the transaction"),
     ],
 )
 def test_what_a_rollback_does_not_undo_is_left_out(text: str, reason: str | None) -> None:
-    assert reason_left_out(text, ["mail"]) == reason
+    assert reason_left_out(text, Outside(functions={"mail": "mail"})) == reason
 
 
 def test_answers_that_may_differ_by_right_are_not_compared() -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dbdyno.rehearse.request import ReplayRequest
     from dbdyno.rehearse.side import Side
 
+_LIMIT_MOST_MS = 2**31 - 1
 FAILING = ("regression", "failure", "answer")
 _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
 
@@ -154,16 +155,18 @@ def command(
         raise click.UsageError("--mask is for the copy that --new makes, without --upgrade and --replay")
     share, masked = _share(threshold), read_masks(masks)
     options = LoadOptions(load, sets, store, key_file, privacy, logs, masked, line_prefix, zone_of(timezone))
-    seconds, limit_ms = length_ns(length, "--for") / 1e9, length_ns(timeout, "--timeout") // 1_000_000
+    seconds, limit_ms = length_ns(length, "--for") / 1e9, _limit_ms(timeout)
     played = _replay(load, replay, speeds)
     seed = secrets.randbelow(10**9) if seed is None else seed
     with Stopping() as stopping:
         show = _show if sys.stderr.isatty() else _quiet
         budget = Budget(seconds, show, stopping.is_asked)
+        stopping.on_ask = _interrupt
         with (
             _sides(old, new, changes, (programs, upgrade), show, stopping.is_asked, masked) as (before, after),
             _messages(played, key_file) as played,
         ):
+            stopping.on_ask = None
             for side in (before, after):
                 side.timeout_ms, side.stop, side.private = limit_ms, stopping.is_asked, privacy
             given = load_of(options, before.server)
@@ -252,13 +255,26 @@ def _place(side: Side) -> str:
 
 
 def _share(text: str) -> float:
+    """Return a slowdown as a share; above 99 % it needs its sign, because 5 is rather 5 % than 500 %."""
+    number, is_percent = text.strip().removesuffix("%"), text.strip().endswith("%")
     try:
-        share = float(text.strip().removesuffix("%")) / (100 if text.strip().endswith("%") else 1)
+        share = float(number) / (100 if is_percent else 1)
     except ValueError:
         share = 0.0
-    if not 0 < share < 10:
-        raise click.UsageError(f"--threshold {text}: expected a share such as 10% or 0.1")
+    if not 0 < share < (10 if is_percent else 1):
+        meant = f"; for {number} percent write {number}%" if share >= 1 and not is_percent else ""
+        raise click.UsageError(f"--threshold {text}: expected a share such as 10% or 0.1{meant}")
     return share
+
+
+def _limit_ms(text: str) -> int:
+    """Return the limit of an execution [ms], in the range of PostgreSQL's statement_timeout, where 0 would be none."""
+    from dbdyno.trace.units import length_ns
+
+    limit_ms = length_ns(text, "--timeout") // 1_000_000
+    if not 1 <= limit_ms <= _LIMIT_MOST_MS:
+        raise click.UsageError(f"--timeout {text}: expected a time from 1ms to 596h")
+    return limit_ms
 
 
 def _output(folder: Path, model: Mapping[str, Any], form: str | None, output: Path | None) -> None:
@@ -280,6 +296,15 @@ def _exit(model: Mapping[str, Any], fail_on: tuple[str, ...]) -> int:
     found |= {"slower"} if model["verdict"]["decision"] == "slower" else set()
     failed = any(_DECISIONS[name] in found for name in fail_on)
     return int(failed or model["verdict"]["decision"] == "no verdict")
+
+
+def _interrupt() -> None:
+    """End the making of a side at once; a rehearsal under way ends by itself, so that what was measured is kept.
+
+    Raises:
+        KeyboardInterrupt: Always.
+    """
+    raise KeyboardInterrupt
 
 
 def _show(words: str) -> None:

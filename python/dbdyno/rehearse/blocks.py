@@ -12,7 +12,6 @@ import statistics
 from collections.abc import Iterable
 from itertools import count
 
-from dbdyno.rehearse.effects import first_word
 from dbdyno.rehearse.rehearsed import CUSTOM_PLANS, Rehearsed
 from dbdyno.rehearse.side import FailedError, Side
 from dbdyno.rehearse.statement import Parameters
@@ -43,17 +42,21 @@ def run_block(
         processes: Number of the pair of server processes.
         is_first: True if these processes have executed no statement yet.
         keep: False for a block that only warms up.
+
+    A statement that failed before is not executed again.
     """
+    if item.reason:
+        return
     begun: dict[str, float] = {}
-    writes = first_word(item.statement.text) != "select"
+    undo = item.undo or old.server is new.server
     places = [old, new]
     dice.shuffle(places)
     try:
         with old.transaction(item.statement), new.transaction(item.statement):
             for side in places:
-                times = [side.execute(parameters, undo=writes) for parameters in _warming(item)]
+                times = [side.execute(parameters, undo=undo) for parameters in _warming(item)]
                 begun[side.name] = float(times[0])
-            spent = _timed(item, places, dice, writes=writes)
+            spent = _timed(item, places, dice, undo=undo)
     except FailedError as error:
         item.reason = f"it failed while it was timed: {error}"
         return
@@ -79,19 +82,19 @@ def _warming(item: Rehearsed) -> Iterable[Parameters]:
     return [timed[at % len(timed)] for at in range(executions)]
 
 
-def _timed(item: Rehearsed, sides: list[Side], dice: random.Random, *, writes: bool) -> dict[str, float]:
+def _timed(item: Rehearsed, sides: list[Side], dice: random.Random, *, undo: bool) -> dict[str, float]:
     """Return by side the sum over the sets of values of the median time of an execution [ns]."""
-    first = not item.inner
+    inner, repeats = item.inner, list[int]()
     spent = {side.name: 0.0 for side in sides}
     for place, parameters in enumerate(item.timed):
         dice.shuffle(sides)
         found: dict[str, list[int]] = {side.name: [] for side in sides}
-        for _ in range(1 if first else item.inner[place]):
+        for _ in range(inner[place] if inner else 1):
             for side in sides:
-                found[side.name].append(side.execute(parameters, undo=writes))
-        if first:
-            least = min(*(min(times) for times in found.values()))
-            item.inner.append(max(1, min(INNER_MOST, round(item.inner_ns / max(least, 1)))))
+                found[side.name].append(side.execute(parameters, undo=undo))
+        least = min(min(times) for times in found.values())
+        repeats.append(max(1, min(INNER_MOST, round(item.inner_ns / max(least, 1)))))
         for name, times in found.items():
             spent[name] += statistics.median(times)
+    item.inner = inner or repeats
     return spent

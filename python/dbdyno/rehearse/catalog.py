@@ -38,7 +38,6 @@ class Catalog:
         statistics_tables: Table of each extended statistics object.
         targets: Statistics target of each column that has one of its own, by `table.column`.
         functions: Definition of each function of the users, by name.
-        volatile: Names of volatile functions in untrusted languages.
         views: Definition of each view.
         settings: Values of the server's settings for this role and database.
         extensions: Versions of the extensions.
@@ -46,7 +45,7 @@ class Catalog:
         collation: Collation of the database, with its provider and locale where they are not the system's.
         collation_versions: Version of each collation that a column has, as its library says; of the database's by ''.
         columns: Type and collation of each column, by `table.column`.
-        sequences: For each column with a sequence: its next value, and the largest value of the column.
+        sequences: For each column that its sequence has fallen behind: where both are, in words.
         keywords: Words that cannot be used as a name without quotes.
         unread: What could not be read, in words.
     """
@@ -58,7 +57,6 @@ class Catalog:
     statistics_tables: Mapping[str, str] = field(default_factory=dict)
     targets: Mapping[str, str] = field(default_factory=dict)
     functions: Mapping[str, str] = field(default_factory=dict)
-    volatile: tuple[str, ...] = ()
     views: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     extensions: Mapping[str, str] = field(default_factory=dict)
@@ -111,11 +109,6 @@ _QUERIES: dict[str, LiteralString] = {
         " and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid"
         " and d.deptype = 'e') group by 1"
     ),
-    "volatile": (
-        "select distinct p.proname from pg_proc p join pg_language l on l.oid = p.prolang"
-        f" join pg_namespace n on n.oid = p.pronamespace where p.provolatile = 'v' and {_OURS}"
-        " and (not l.lanpltrusted) and l.lanname not in ('internal', 'sql', 'plpgsql')"
-    ),
     "views": (
         f"select {_NAME}, pg_get_viewdef(c.oid) from pg_class c join pg_namespace n on n.oid = c.relnamespace"
         f" where c.relkind in ('v', 'm') and {_OURS}"
@@ -139,11 +132,13 @@ _QUERIES: dict[str, LiteralString] = {
 }
 _SEQUENCES: LiteralString = (
     "select quote_ident(n.nspname) || '.' || quote_ident(c.relname), quote_ident(a.attname),"
-    f" {_NAME} || '.' || a.attname, s.oid::regclass::text, coalesce(pg_sequence_last_value(s.oid), 0)::text"
-    " from pg_depend d join pg_class s on s.oid = d.objid and s.relkind = 'S'"
+    f" {_NAME} || '.' || a.attname, s.oid::regclass::text, coalesce(pg_sequence_last_value(s.oid),"
+    " q.seqstart::numeric - q.seqincrement), q.seqincrement < 0 from pg_sequence q"
+    " join pg_depend d on d.objid = q.seqrelid join pg_class s on s.oid = d.objid and s.relkind = 'S'"
     " join pg_class c on c.oid = d.refobjid join pg_attribute a on a.attrelid = c.oid and a.attnum = d.refobjsubid"
     " join pg_namespace n on n.oid = c.relnamespace where d.deptype in ('a', 'i')"
     " and d.classid = 'pg_class'::regclass and d.refclassid = 'pg_class'::regclass"
+    " and a.atttypid in ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)"
 )
 _COLLATION: LiteralString = (
     "select datcollate || ' ' || datctype || case to_jsonb(d) ->> 'datlocprovider' when 'i' then ', provider icu'"
@@ -163,7 +158,6 @@ _UNREAD = {
     "relations": "sizes and statistics of tables",
     "statistics": "extended statistics",
     "targets": "statistics targets",
-    "volatile": "functions in untrusted languages",
     "available": "extensions that could be created",
     "versions": "versions of collations",
 }
@@ -200,7 +194,6 @@ def read_catalog(server: Postgres, settings: Sequence[str] = ()) -> Catalog:
         version,
         relations={str(row[0]): Relation(*row[1:]) for row in rows["relations"]},
         statistics_tables={str(row[0]): str(row[2]) for row in rows["statistics"]},
-        volatile=tuple(str(row[0]) for row in rows["volatile"]),
         collation=str(collation[0][0]) if collation else "",
         collation_versions={str(name): str(found) for name, found in versions if found is not None},
         sequences=sequences,
@@ -220,18 +213,20 @@ def _rows(conn: Any, name: str, sql: LiteralString, unread: list[str]) -> list[t
 
 
 def _sequences(conn: Any, unread: list[str]) -> dict[str, str]:
-    """Return the sequences that are behind their column: next value and largest value, by `table.column`."""
+    """Return in words the sequences that are behind their column of whole numbers, by `table.column`."""
     from psycopg import sql
 
     found = {}
-    for table, column, name, sequence, last in _rows(conn, "sequences", _SEQUENCES, unread):
+    for table, column, name, sequence, last, is_descending in _rows(conn, "sequences", _SEQUENCES, unread):
         # Both names come quoted from the server's quote_ident.
-        asked = sql.SQL("select max({})::text from {}").format(sql.SQL(column), sql.SQL(table))
+        furthest = sql.SQL("min" if is_descending else "max")
+        asked = sql.SQL("select {}({}) from {}").format(furthest, sql.SQL(column), sql.SQL(table))
         try:
             row = conn.execute(asked).fetchone()
         except psycopg.Error:
             continue
-        largest = row[0] if row else None
-        if largest is not None and int(largest) > int(last):
-            found[str(name)] = f"{sequence} is at {last}, the largest {column} is {largest}"
+        value = row[0] if row else None
+        if value is not None and (value < last if is_descending else value > last):
+            word = "smallest" if is_descending else "largest"
+            found[str(name)] = f"{sequence} is at {last}, the {word} {column} is {value}"
     return found

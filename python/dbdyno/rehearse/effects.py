@@ -9,7 +9,8 @@ True
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 _REHEARSED = ("select", "with", "insert", "update", "delete", "merge", "values", "table")
 _CONTROL = [
@@ -36,60 +37,149 @@ _CONTROL = [
     "execute",
 ]
 _COMMENT = re.compile(r"\s*(?:--[^\n]*\n|/\*.*?\*/)", re.S)
-_OUTSIDE = [
-    "setval",
-    "dblink",
-    "dblink_exec",
-    "dblink_connect",
-    "dblink_send_query",
-    "pg_notify",
-    "lo_export",
-    "lo_import",
-    "pg_terminate_backend",
-    "pg_cancel_backend",
-    "pg_reload_conf",
-    "pg_rotate_logfile",
-    "pg_switch_wal",
-    "pg_create_restore_point",
-    "pg_advisory_lock",
-    "pg_advisory_lock_shared",
-    "pg_try_advisory_lock",
-    "pg_try_advisory_lock_shared",
-    "pg_advisory_unlock",
-    "pg_advisory_unlock_all",
-    "pg_file_write",
-    "pg_stat_reset",
-    "pg_stat_statements_reset",
-    "pg_promote",
-    "pg_create_physical_replication_slot",
-    "pg_create_logical_replication_slot",
-    "pg_drop_replication_slot",
-    "pg_logical_slot_get_changes",
-    "pg_replication_slot_advance",
-]
-"""Functions whose effects a rollback does not undo."""
-_CALLED = re.compile(r"(?<![\w$])([a-z_][a-z0-9_$]*+)\s*+\(", re.I)
+_OUTSIDE = re.compile(
+    r"setval|dblink\w*|lo_export|lo_import|pg_file_\w+|pg_(terminate|cancel)_backend|pg_reload_conf|pg_rotate_logfile\w*"
+    r"|pg_switch_(wal|xlog)|pg_create_restore_point|pg_(start|stop)_backup|pg_backup_(start|stop)|pg_promote"
+    r"|pg_(wal|xlog)_replay_\w+|pg_(try_)?advisory_(un)?lock(_shared|_all)?|pg_stat_reset\w*|pg_stat_statements_reset"
+    r"|pg_(create|copy|drop|sync)_\w*slots?|pg_replication_slot_advance|pg_replication_origin_\w+"
+    r"|pg_logical_slot_\w+|pg_logical_emit_message|pg_log_\w+"
+)
+"""Functions of the server and of its own extensions whose effects a rollback does not undo."""
+_SKIPPED = re.compile(
+    r"(?:[eE]'(?:[^'\\]|''|\\.)*+'|'(?:[^']|'')*+'|(\$(?:[^\W\d]\w*)?\$).*?\1|\"(?:[^\"]|\"\")*+\")"
+    r"|--[^\n]*|/\*.*?\*/",
+    re.S,
+)
+"""Literals, quoted names and comments."""
+_CHANGING = re.compile(r"pg_(try_)?advisory_xact_lock\w*|lo_\w+|lowrite|nextval|set_config|txid_current|pg_notify")
+"""Functions of the server that change or lock something until the transaction ends."""
+_NAME = r"(?:\"((?:[^\"]|\"\")*+)\"|(?<![\w$])([^\W\d][\w$]*+))"
+_NAMED = re.compile(_NAME)
+_CALLED = re.compile(_NAME + r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+\(", re.S)
+_ESCAPED = re.compile(r"(?<![\w$])u&\"", re.I)
+_WRITES = re.compile(r"(?<!\bfor )(?<!\bkey )\b(insert|update|delete|merge|truncate|copy)\b", re.I)
+_LOCKS = re.compile(r"\bfor\s+(no\s+key\s+update|update|key\s+share|share)\b", re.I)
 
 
-def reason_left_out(text: str, others: Iterable[str] = ()) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Names in a text, in lower case.
+
+    Attributes:
+        called: Names before a parenthesis: functions, types with a length and words of SQL.
+        named: All names and words, also those in literals and comments.
+        writes: True if one of the words writes to tables.
+    """
+
+    called: frozenset[str]
+    named: frozenset[str]
+    writes: bool
+
+
+def words_of(text: str) -> Words:
+    """Return the names in a text.
+
+    >>> sorted(words_of('select "Max" /* of */ (a), pg_catalog.abs(b)').called)
+    ['abs', 'max']
+    """
+    called = frozenset((quoted or plain).lower() for quoted, plain in _CALLED.findall(text))
+    names = frozenset((quoted or plain).lower() for quoted, plain in _NAMED.findall(text))
+    return Words(called, names, _WRITES.search(text) is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What of a database has effects that a rollback does not undo; names are in lower case and without schema.
+
+    Attributes:
+        functions: Functions, with what they reach in the end: a function, or a foreign table.
+        read: Tables and views for which that holds as soon as they are read.
+        written: Tables and views for which it holds when they are written to, by a trigger for example.
+        volatile: Names of all functions that may change data.
+    """
+
+    functions: Mapping[str, str] = field(default_factory=dict)
+    read: Mapping[str, str] = field(default_factory=dict)
+    written: Mapping[str, str] = field(default_factory=dict)
+    volatile: frozenset[str] = frozenset()
+
+    def reached(self, words: Words) -> tuple[str, str, str] | None:
+        """Return the verb, the name and what it reaches, if a statement or the body of a function has such an effect.
+
+        >>> Outside(written={"orders": "dblink_exec"}).reached(words_of("update orders set paid = true"))
+        ('uses', 'orders', 'dblink_exec')
+        """
+        for name in sorted(words.called):
+            if name in self.functions or _OUTSIDE.fullmatch(name):
+                return "calls", name, self.functions.get(name, name)
+        for tables in (self.read, self.written if words.writes else {}):
+            if found := words.named & tables.keys():
+                return "uses", min(found), tables[min(found)]
+        return None
+
+
+NOTHING = Outside()
+
+
+def reason_left_out(text: str, outside: Outside = NOTHING) -> str | None:
     """Return why a statement is left out, or None if it is rehearsed.
 
     Args:
         text: The statement.
-        others: Names of further functions whose effects a rollback does not undo.
+        outside: What of the database has effects that a rollback does not undo.
     """
     first = first_word(text)
     if first in _CONTROL:
         return f"{first} does no work of its own"
     if first not in _REHEARSED:
-        words = "a definition" if first in ("create", "alter", "drop", "grant", "revoke", "comment") else first
-        what = words or "an empty statement"
+        kind = "a definition" if first in ("create", "alter", "drop", "grant", "revoke", "comment") else first
+        what = kind or "an empty statement"
         return f"{what} cannot be rehearsed: its effect is outside of the transaction"
-    called = {name.lower() for name in _CALLED.findall(text)}
-    if "pg_sleep" in called:
+    words = words_of(text)
+    if "pg_sleep" in words.called:
         return "it sleeps, which is no database time"
-    effect = sorted(called & {*_OUTSIDE, *others})
-    return f"it calls {effect[0]}, whose effect is not rolled back" if effect else None
+    if _ESCAPED.search(text):
+        return "it has names with Unicode escapes, which are not looked up"
+    if (found := outside.reached(words)) is None:
+        return None
+    verb, name, root = found
+    what = root if root == f"{FOREIGN} {name}" else f"{name}{'' if root == name else f', which reaches {root}'}"
+    why = "whose rows are on another server" if root.startswith(FOREIGN) else "whose effect is not rolled back"
+    return f"it {verb} {what}, {why}"
+
+
+FOREIGN = "the foreign table"
+
+
+def may_change(text: str, volatile: Collection[str]) -> bool:
+    """Return True if a statement may change or lock rows, so that what it did must be undone after each execution.
+
+    >>> may_change("select a from t", ()), may_change("select a from t for update", ())
+    (False, True)
+    """
+    words = words_of(text)
+    changes = (
+        words.writes or any(_CHANGING.fullmatch(name) for name in words.called) or not words.called.isdisjoint(volatile)
+    )
+    return changes or first_word(text) != "select" or _LOCKS.search(text) is not None
+
+
+def has_several(text: str) -> bool:
+    """Return True if a text has several statements; a semicolon in a literal, a name or a comment divides none.
+
+    >>> has_several("select ';' -- ;"), has_several("select 1; commit")
+    (False, True)
+    """
+    return sum(bool(part.strip()) for part in _SKIPPED.sub(" ", text).split(";")) > 1
+
+
+def without_comments(text: str) -> str:
+    """Return a text with a blank in place of each comment.
+
+    >>> without_comments("select '--' /* all */ from t -- here")
+    "select '--'   from t  "
+    """
+    return _SKIPPED.sub(lambda found: " " if found[0].startswith(("--", "/*")) else found[0], text)
 
 
 def first_word(text: str) -> str:

@@ -17,17 +17,19 @@ from dbdyno.rehearse.catalog import Catalog, read_catalog
 from dbdyno.rehearse.causes import Cause, Grounds, read_plan, worst
 from dbdyno.rehearse.decision import Decision, decide, looks_slower, total
 from dbdyno.rehearse.distance import level_distance
+from dbdyno.rehearse.effects import Outside, may_change
 from dbdyno.rehearse.evidence import write_evidence
 from dbdyno.rehearse.generic_plans import plan_choice
 from dbdyno.rehearse.model import model_of
 from dbdyno.rehearse.names import search_path
+from dbdyno.rehearse.outside import read_outside
 from dbdyno.rehearse.rehearsal import Budget, confirm, rehearse, unsuited
 from dbdyno.rehearse.rehearsed import CUSTOM_PLANS, Rehearsed
 from dbdyno.rehearse.replay.summary import outcome_of
 from dbdyno.rehearse.replay.turns import open_player, replay_both
 from dbdyno.rehearse.request import Request
 from dbdyno.rehearse.side import FailedError, Side
-from dbdyno.rehearse.statement import Load, Parameters
+from dbdyno.rehearse.statement import Load, Parameters, Statement
 from dbdyno.rehearse.verdict import judge, with_replay
 
 _PLANS_MOST = 60
@@ -45,12 +47,10 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     sides = old, new
     player = open_player(request.replay, sides, budget.show, budget.stop) if request.replay else None
     catalogs = read_catalog(old.server, old.settings), read_catalog(new.server, new.settings)
-    volatile = tuple({*catalogs[0].volatile, *catalogs[1].volatile})
-    load = replace(load, statements=[replace(one, left_out=unsuited(one, volatile)) for one in load.statements])
+    outside = read_outside(old.server, new.server)
+    load = replace(load, statements=[replace(one, left_out=unsuited(one, outside)) for one in load.statements])
     apart = level_distance(old, new)
-    load = replace(
-        load, notes=(*load.notes, *old.notes, *new.notes, *_unread(catalogs), *([apart] if apart else []))
-    )
+    load = replace(load, notes=(*load.notes, *old.notes, *new.notes, *_unread(catalogs), *([apart] if apart else [])))
     run = new_run(
         request.out,
         request.title,
@@ -62,7 +62,7 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
         },
     )
     dice = random.Random(request.seed)
-    items = [Rehearsed(one, reason=one.left_out) for one in load.statements]
+    items = [Rehearsed(one, reason=one.left_out, undo=_may_change(one, outside)) for one in load.statements]
     causes: dict[int, Cause] = {}
     try:
         with contextlib.suppress(StopAsked):
@@ -94,6 +94,10 @@ def _unread(catalogs: tuple[Catalog, Catalog]) -> Iterator[str]:
     for side, one in zip(("old", "new"), catalogs, strict=True):
         if one.unread:
             yield f"Could not be read on the {side} side, so that no cause is found there: {', '.join(one.unread)}."
+
+
+def _may_change(statement: Statement, outside: Outside) -> bool:
+    return any(may_change(one.text, outside.volatile) for one in statement.samples)
 
 
 def _name(new: Side, catalogs: tuple[Catalog, Catalog], change: Sequence[str]) -> str:

@@ -42,6 +42,7 @@ CARRIED = (
     "jit_optimize_above_cost",
     "parallel_leader_participation",
     "force_parallel_mode",
+    "debug_parallel_query",
     "timezone",
     "datestyle",
     "intervalstyle",
@@ -57,8 +58,12 @@ CARRIED = (
     "db_user_namespace",
 )
 """Settings that a new server takes over if the old one has them from its files or its command line."""
-RENAMED = {"force_parallel_mode": "debug_parallel_query"}
-"""Settings that a later version has under another name: `force_parallel_mode` since PostgreSQL 16."""
+RENAMED = {"force_parallel_mode": ("debug_parallel_query", 16)}
+"""Settings that a later version has under another name, with the major version since which it does.
+
+`postgres --describe-config` lists neither name, as they are for developers.
+"""
+_UNLISTED = {name for earlier, (later, _) in RENAMED.items() for name in (earlier, later)}
 _SET = """select name, setting || coalesce(' ' || unit, '') from pg_settings
 where source in ('configuration file', 'command line', 'database', 'user', 'database user') and name = any(%s)"""
 _KIND = """select pg_encoding_to_char(encoding), datcollate, datctype, pg_database_size(oid),
@@ -109,13 +114,25 @@ def carried_settings(old: Postgres, binaries: Binaries) -> Carried:
     known = _known_settings(binaries)
     settings, gone = {}, []
     for name, value in rows:
-        own = name if name in known else RENAMED.get(name, name)
-        if own in known:
+        own = _name_in(binaries.major, str(name))
+        if own in known or own in _UNLISTED:
             settings[own] = settable(str(value))
         else:
             gone.append(str(name))
     settings["search_path"] = search_path(old)  # here the role is another one, and "$user" another schema
     return Carried(settings, tuple(gone))
+
+
+def _name_in(major: int, name: str) -> str:
+    """Return the name that a setting has in a version.
+
+    >>> _name_in(15, "force_parallel_mode"), _name_in(17, "force_parallel_mode"), _name_in(15, "debug_parallel_query")
+    ('force_parallel_mode', 'debug_parallel_query', 'force_parallel_mode')
+    """
+    for earlier, (later, since) in RENAMED.items():
+        if name in (earlier, later):
+            return later if major >= since else earlier
+    return name
 
 
 @contextlib.contextmanager

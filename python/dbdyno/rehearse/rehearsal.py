@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from dbdyno.rehearse.allocation import Allocation
 from dbdyno.rehearse.answer import Answer, Difference, difference
 from dbdyno.rehearse.blocks import is_quick, new_processes, run_block
-from dbdyno.rehearse.effects import reason_left_out
+from dbdyno.rehearse.effects import Outside, has_several, reason_left_out
 from dbdyno.rehearse.order import determined, undetermined
 from dbdyno.rehearse.rehearsed import FAILS_ON_OLD, INNER_NS, LEAST_BLOCKS, Rehearsed, Trial
 from dbdyno.rehearse.side import FailedError, Side
@@ -35,6 +35,7 @@ number of statements that share them otherwise."""
 _BLOCK_SHARE, _FIRST_SHARE = 0.02, 0.3
 """Shares of the time: the most for one block, and for the first blocks of all statements together."""
 _TIMED_OUT = "57014"
+_FAILS_ON_OLD_ALONE = "it fails on the old server, and not on the new one"
 
 
 @dataclass
@@ -98,18 +99,17 @@ def confirm(items: Iterable[Rehearsed], old: Side, new: Side, budget: Budget, di
             run_block(item, old, new, dice, new_processes(old, new), is_first=True)
 
 
-def unsuited(statement: Statement, volatile: Sequence[str]) -> str:
+def unsuited(statement: Statement, outside: Outside) -> str:
     """Return why a statement is not rehearsed; empty if it is."""
     if statement.left_out:
         return statement.left_out
     if not statement.samples:
         return "none of its executions was captured with all values"
-    return reason_left_out(statement.samples[0].text, volatile) or _several(statement)
+    return reason_left_out(statement.samples[0].text, outside) or _several(statement)
 
 
 def _several(statement: Statement) -> str:
-    text = statement.samples[0].text.rstrip().rstrip(";")
-    if statement.samples[0].is_simple and ";" in text and ";" in statement.text.rstrip().rstrip(";"):
+    if any(one.is_simple and has_several(one.text) for one in statement.samples):
         return "several statements in one message"
     return ""
 
@@ -134,7 +134,8 @@ def _take_answers(item: Rehearsed, old: Side, new: Side) -> None:
         if _TIMED_OUT in (was.sqlstate, found.sqlstate):
             break
     if all(one.old.sqlstate for one in item.trials):
-        item.reason = f"{FAILS_ON_OLD}: {item.trials[0].old.message}"
+        is_both = all(one.new.sqlstate for one in item.trials)
+        item.reason = f"{FAILS_ON_OLD if is_both else _FAILS_ON_OLD_ALONE}: {item.trials[0].old.message}"
 
 
 def _changing(item: Rehearsed, parameters: Parameters, answers: Iterable[tuple[Side, Answer]]) -> str:

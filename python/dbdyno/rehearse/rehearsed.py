@@ -73,6 +73,7 @@ class Rehearsed:
             other.
         old_first_ns: Time of the first execution in a new server process of the old side [ns].
         new_first_ns: The same on the new side.
+        undo: True to undo each execution at once, because it may change or lock rows; else a block's end undoes all.
         choices: Kinds of plans that both sides execute, if it is a prepared statement that moved.
     """
 
@@ -89,6 +90,7 @@ class Rehearsed:
     processes: list[int] = field(default_factory=list)
     old_first_ns: list[float] = field(default_factory=list)
     new_first_ns: list[float] = field(default_factory=list)
+    undo: bool = True
     choices: tuple[PlanChoice, PlanChoice] | None = None
 
     @property

@@ -1,7 +1,8 @@
 """One side of a rehearsal: a server on which statements are executed, and every transaction is rolled back.
 
 Statements are sent by the extended protocol with the captured values, in the captured formats, and so never become part
-of a text. A simple query is sent as it was captured. Results stay bytes.
+of a text. Simple queries are sent so, too, because the server then refuses several commands in one message: a COMMIT
+behind an INSERT would make it stay. Results stay bytes.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from dbdyno.rehearse.statement import Parameters, Statement
 
 NAME = "dbdyno rehearse"
 LOCK_TIMEOUT_MS = 5_000
-_GONE = (b"57P", b"08")
-"""Classes of SQLSTATE with which a server ends a session."""
+_ENDING = (b"FATAL", b"PANIC")
+"""Severities of errors that end a session."""
 _SETTINGS_SINCE, _WAL_SINCE = 120_000, 130_000
 """Versions since which EXPLAIN has these options."""
 
@@ -104,6 +105,7 @@ class Side:
             try:
                 for setting in (*statement.settings, *self.settings, *more):
                     self._command(setting)
+                self._limit()
                 self._command("savepoint rehearsed")
                 yield
             finally:
@@ -139,6 +141,7 @@ class Side:
             self._send(pgconn, parameters)
         results = self._connection.wait(generators.execute(pgconn))
         elapsed = max(time.perf_counter_ns() - begun - self.farther_ns, 0)
+        self._refuse_ended_transaction()
         if undo:
             self._undo()
         self._refuse(results, parameters.text)
@@ -149,6 +152,7 @@ class Side:
         pgconn = self._connection.pgconn
         self._send(pgconn, parameters)
         results = self._connection.wait(generators.execute(pgconn))
+        self._refuse_ended_transaction()
         try:
             self._refuse(results, parameters.text)
         except FailedError as error:
@@ -185,6 +189,7 @@ class Side:
         pgconn = self._connection.pgconn
         self._send(pgconn, question)
         results = self._connection.wait(generators.execute(pgconn))
+        self._refuse_ended_transaction()
         self._undo()
         self._refuse(results, question.text)
         plan = b"\n".join(results[-1].get_value(at, 0) or b"" for at in range(results[-1].ntuples)).decode()
@@ -218,23 +223,40 @@ class Side:
         return b"(%s)" % b", ".join(b"null" if one is None else escaping.escape_literal(one) for one in values)
 
     def _send(self, pgconn: Any, parameters: Parameters) -> None:
-        text = parameters.text.encode("utf-8", "surrogateescape")
-        if parameters.is_simple:
-            pgconn.send_query(text)
-            return
         pgconn.send_query_params(
-            text,
+            parameters.text.encode("utf-8", "surrogateescape"),
             list(parameters.values),
             param_types=_padded(parameters.types, len(parameters.values)),
             param_formats=_formats(parameters),
         )
+
+    def _limit(self) -> None:
+        """Set the limits of this transaction's statements, whatever the settings before it have set."""
+        values = {"statement_timeout": self.timeout_ms, "lock_timeout": LOCK_TIMEOUT_MS}
+        values |= {"idle_in_transaction_session_timeout": 0}
+        called = (f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in values.items())
+        self._command(f"select {', '.join(called)}")
+
+    def _refuse_ended_transaction(self) -> None:
+        """Raise an error if what was executed ended the transaction: nothing that follows could be undone.
+
+        Raises:
+            TargetError: The session is in no transaction.
+        """
+        status = self._connection.pgconn.transaction_status
+        if status == pq.TransactionStatus.IDLE:
+            raise TargetError(
+                f"a statement ended its transaction on the {self.name} server, and its changes may be committed",
+                where=self.server.safe_dsn,
+                next_step="restore the copy, and report the statement: a rehearsal must leave it out",
+            )
 
     def _undo(self) -> None:
         self._command("rollback to rehearsed")
 
     def _command(self, text: str) -> None:
         pgconn = self._connection.pgconn
-        pgconn.send_query(text.encode("utf-8", "surrogateescape"))
+        pgconn.send_query_params(text.encode("utf-8", "surrogateescape"), None)
         self._refuse(self._connection.wait(generators.execute(pgconn)), text)
 
     def _refuse(self, results: Sequence[Any], sent: str) -> None:
@@ -292,7 +314,7 @@ def _refuse(results: Sequence[Any]) -> None:
             state = result.error_field(pq.DiagnosticField.SQLSTATE) or b"XX000"
             said = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message or b""
             words = said.decode("utf-8", "replace")
-            if state.startswith(_GONE):
+            if result.error_field(pq.DiagnosticField.SEVERITY_NONLOCALIZED) in _ENDING:
                 raise psycopg.OperationalError(words)
             source = result.error_field(pq.DiagnosticField.SOURCE_FUNCTION) or b""
             raise FailedError(state.decode(), words, is_raised=source == b"exec_stmt_raise")

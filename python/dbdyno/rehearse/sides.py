@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -13,12 +13,14 @@ from psycopg import sql
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.postgres.server import Postgres
+from dbdyno.bench.postgres.session import StopAsked
 from dbdyno.move.database.masks import Mask
+from dbdyno.rehearse.changes import is_setting, refuse_change
 from dbdyno.rehearse.database_settings import database_settings
+from dbdyno.rehearse.effects import has_several
 from dbdyno.rehearse.safety import refuse_production
 from dbdyno.rehearse.side import Side
 
-_SETTING = re.compile(r"\s*set\s+(?!local\b|transaction\b)", re.I)
 Show = Callable[[str], None]
 
 
@@ -104,12 +106,18 @@ def with_change(dsn: str, changes: Sequence[str], show: Show, stop: Callable[[],
     (CREATE DATABASE ... TEMPLATE), which is dropped at the end, whatever ends the rehearsal.
 
     Raises:
-        TargetError: The server does not answer, looks like production, or refuses the copy or the change.
+        TargetError: The server does not answer, looks like production, or refuses the copy or the change; or a change
+            reaches beyond the copy.
+        StopAsked: The user asked to stop.
     """
+    for change in changes:
+        refuse_change(change)
+    settings = tuple(change for change in changes if is_setting(change))
     server = Postgres.open(dsn)
     refuse_production(server)
-    if all(_SETTING.match(change) for change in changes):
-        with _closing(Side("old", server), Side("new", server, settings=tuple(changes))) as sides:
+    if len(settings) == len(changes):
+        _try_settings(server, settings, stop)
+        with _closing(Side("old", server), Side("new", server, settings=settings)) as sides:
             yield sides
         return
     name = f"dbdyno_rehearse_{secrets.token_hex(4)}"
@@ -119,11 +127,12 @@ def with_change(dsn: str, changes: Sequence[str], show: Show, stop: Callable[[],
             server, sql.SQL("create database {} template {}").format(*map(sql.Identifier, (name, _own(server)))), stop
         )
         copy = server.in_database(name)
-        settings = (*database_settings(server), *(change for change in changes if _SETTING.match(change)))
         for change in changes:
             if change not in settings:
                 show(f"changing the copy: {change}")
                 _command(copy, change, stop)
+        settings = (*database_settings(server), *settings)
+        _try_settings(copy, settings, stop)
         with _closing(Side("old", server), Side("new", copy, settings=settings)) as sides:
             yield sides
 
@@ -152,14 +161,42 @@ def _command(server: Postgres, command: str | sql.Composed, stop: Callable[[], b
 
     Raises:
         TargetError: The server refuses it.
+        StopAsked: The user asked to stop.
     """
     with contextlib.closing(server.connect(statement_timeout_ms=0, stop=stop)) as conn:
-        try:
-            conn.execute(command.encode() if isinstance(command, str) else command)
-        except psycopg.Error as error:
-            step = "end the sessions that use the database" if isinstance(error, psycopg.errors.ObjectInUse) else ""
-            raise TargetError(
-                f"{command if isinstance(command, str) else command.as_string(conn)}: {str(error).splitlines()[0]}",
-                where=server.safe_dsn,
-                next_step=step or "correct the change, or make the new side manually and name both servers",
-            ) from None
+        _execute(server, conn, command)
+
+
+def _try_settings(server: Postgres, settings: Sequence[str], stop: Callable[[], bool]) -> None:
+    """Execute settings in a transaction that is rolled back, before anything is measured with them.
+
+    Raises:
+        TargetError: The server refuses one.
+    """
+    with contextlib.closing(server.connect(stop=stop)) as conn, conn.transaction(force_rollback=True):
+        for setting in settings:
+            _execute(server, conn, setting)
+
+
+def _execute(server: Postgres, conn: psycopg.Connection[Any], command: str | sql.Composed) -> None:
+    """Execute one statement; binary results are asked for, because several statements are then refused.
+
+    Raises:
+        TargetError: The server refuses it.
+        StopAsked: The user asked to stop.
+    """
+    try:
+        conn.execute(command.encode() if isinstance(command, str) else command, binary=True)
+    except StopAsked:
+        raise
+    except psycopg.Error as error:
+        step = "correct the change, or make the new side manually and name both servers"
+        if isinstance(error, psycopg.errors.ObjectInUse):
+            step = "end the sessions that use the database"
+        elif isinstance(command, str) and has_several(command):
+            step = "give each statement a --change of its own"
+        raise TargetError(
+            f"{command if isinstance(command, str) else command.as_string(conn)}: {str(error).splitlines()[0]}",
+            where=server.safe_dsn,
+            next_step=step,
+        ) from None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from dbdyno.rehearse.sql_tree import number_of, parameters, parsed
@@ -46,14 +47,12 @@ class ColumnStatistics:
         common: Most common values.
         frequencies: Their shares of all rows.
         bounds: Bounds of the histogram of all other values.
-        null_share: Share of rows without a value.
         is_unique: True if a unique index has this column alone.
     """
 
     common: tuple[str, ...] = ()
     frequencies: tuple[float, ...] = ()
     bounds: tuple[str, ...] = ()
-    null_share: float = 0.0
     is_unique: bool = False
 
     def at(self, share: float) -> str | None:
@@ -132,20 +131,34 @@ def value_of(kind: int, share: float, statistics: ColumnStatistics | None, *, is
 _ARRAYS = (1005, 1007, 1009, 1015, 1016, 1021, 1022, 1115, 1182, 1185, 1231, 2951)
 
 
+_LARGEST = {20: 2**63 - 1, 21: 2**15 - 1, 23: 2**31 - 1}
+"""Largest values of the whole numbers, by the OID of the type; numeric has none here."""
+
+
 def _new_value(kind: int, share: float, statistics: ColumnStatistics) -> str:
-    if kind in (20, 21, 23, 1700):
-        numbers = [int(float(value)) for value in (*statistics.bounds, *statistics.common) if _is_number(value)]
-        return str(max(numbers, default=0) * 2 + 1_000_000 + int(share * 1_000_000))
+    if kind in _LARGEST or kind == 1700:
+        return str(_new_number(_LARGEST.get(kind), share, statistics))
     made = uuid.uuid5(uuid.NAMESPACE_OID, f"dbdyno {share}")
     return str(made) if kind == 2950 else made.hex
 
 
-def _is_number(text: str) -> bool:
+def _new_number(largest: int | None, share: float, statistics: ColumnStatistics) -> int:
+    """Return a number that a unique column hardly has: far above its own, else just above or below them."""
+    values = [_number(text) for text in (*statistics.bounds, *statistics.common)]
+    numbers = [int(value) for value in values if value.is_finite()]
+    low, high = min(numbers, default=0), max(numbers, default=0)
+    far, near = max(high, 0) * 2 + 1_000_000 + int(share * 1_000_000), 1 + int(share * 1_000)
+    if largest is None or far <= largest:
+        return far
+    return high + near if high + near <= largest else max(low - near, -largest)
+
+
+def _number(text: str) -> Decimal:
+    """Return a number of the statistics; NaN if it is none."""
     try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+        return Decimal(text)
+    except InvalidOperation:
+        return Decimal("nan")
 
 
 def _compared(one: Any) -> tuple[str, str] | None:

@@ -35,7 +35,7 @@ group by s.query order by 3 desc
 """
 _STATISTICS = """
 select s.tablename::text, s.attname::text, s.most_common_vals::text::text[], s.most_common_freqs::float8[],
-  s.histogram_bounds::text::text[], s.null_frac::float8, exists (select from pg_index i where i.indrelid = c.oid
+  s.histogram_bounds::text::text[], exists (select from pg_index i where i.indrelid = c.oid
   and i.indisunique and i.indnkeyatts = 1 and i.indkey[0] = a.attnum)
 from pg_stats s join pg_namespace n on n.nspname = s.schemaname
 join pg_class c on c.relname = s.tablename and c.relnamespace = n.oid
@@ -100,9 +100,9 @@ def sendable(text: str) -> str:
 def column_statistics(conn: Any) -> Columns:
     """Return the statistics of all columns that this role may read."""
     found: dict[str, dict[str, ColumnStatistics]] = {}
-    for table, column, common, frequencies, bounds, null_share, is_unique in conn.execute(_STATISTICS).fetchall():
+    for table, column, common, frequencies, bounds, is_unique in conn.execute(_STATISTICS).fetchall():
         found.setdefault(table, {})[column] = ColumnStatistics(
-            tuple(common or ()), tuple(frequencies or ()), tuple(bounds or ()), float(null_share or 0), bool(is_unique)
+            tuple(common or ()), tuple(frequencies or ()), tuple(bounds or ()), bool(is_unique)
         )
     return found
 
