@@ -7,6 +7,7 @@ import random
 import statistics
 
 import pytest
+from scipy import stats
 
 from dbdyno.rehearse.allocation import Allocation
 from dbdyno.rehearse.answer import Answer
@@ -37,13 +38,15 @@ NEW = [101.0, 99.0, 104.0, 96.0, 100.0, 102.0]
 def test_statements_in_processes_of_their_own_are_independent() -> None:
     items = [item(at, [100.0] * 6, NEW, list(range(6 * at, 6 * at + 6))) for at in range(4)]
     one = 10 * statistics.stdev(NEW) / math.sqrt(6)
-    assert half_width(items) == pytest.approx(1.96 * one * math.sqrt(4))
+    t = stats.t.ppf(0.975, 4 * 5)
+    assert half_width(items) == pytest.approx(t * one * math.sqrt(4))
 
 
 def test_statements_that_share_processes_vary_together() -> None:
     items = [item(at, [100.0] * 6, NEW, list(range(6))) for at in range(4)]
     one = 10 * statistics.stdev(NEW) / math.sqrt(6)
-    assert half_width(items) == pytest.approx(1.96 * one * 4), "as if they were one statement with four times the calls"
+    t = stats.t.ppf(0.975, 5)
+    assert half_width(items) == pytest.approx(t * one * 4), "as if they were one statement with four times the calls"
 
 
 def test_the_interval_covers_the_truth_where_twelve_statements_share_processes() -> None:

@@ -75,12 +75,16 @@ def test_the_difference_of_the_round_trips_is_taken_off(engine: EmbeddedPostgres
 
 
 def test_sides_that_are_equally_far_keep_their_times(engine: EmbeddedPostgres) -> None:
-    sides = [side(name, engine, engine.port) for name in ("old", "new")]
-    for one in sides:
-        one.ping()
-    for one in sides:
-        one.ping = lambda: time.sleep(0.0005)  # type: ignore[method-assign]
-    assert level_distance(*sides) == ""
-    assert [one.farther_ns for one in sides] == [0, 0]
-    for one in sides:
-        one.close()
+    with relay(engine.port, 0.0) as one, relay(engine.port, 0.0) as other:
+        old, new = side("old", engine, one), side("new", engine, other)
+        with contextlib.closing(old), contextlib.closing(new):
+            assert level_distance(old, new) == ""
+            assert (old.farther_ns, new.farther_ns) == (0, 0)
+
+
+def test_two_databases_of_one_server_are_not_measured(
+    engine: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Side, "ping", lambda _: pytest.fail("the way is the same"))
+    old, new = (side(name, engine, engine.port) for name in ("old", "new"))
+    assert level_distance(old, new) == ""

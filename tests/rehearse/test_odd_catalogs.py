@@ -41,8 +41,8 @@ def engine() -> Iterator[EmbeddedPostgres]:
 def test_sequences_of_texts_and_descending_ones_are_judged_by_their_direction(engine: EmbeddedPostgres) -> None:
     found = read_catalog(Postgres.on(engine).in_database("odd")).sequences
     assert found == {
-        "fallen.id": "far is at 0, the smallest id is -9",
-        "risen.id": "risen_id_seq is at 0, the largest id is 7",
+        "fallen.id": "public.far is at 0, the smallest id is -9",
+        "risen.id": "public.risen_id_seq is at 0, the largest id is 7",
     }
 
 

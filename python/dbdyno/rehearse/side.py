@@ -25,6 +25,8 @@ from dbdyno.rehearse.statement import Parameters, Statement
 
 NAME = "dbdyno rehearse"
 LOCK_TIMEOUT_MS = 5_000
+_LEAST_NS = 1_000
+"""Time of an execution [ns] that is left at least where the way to a farther server is taken off."""
 _ENDING = (b"FATAL", b"PANIC")
 """Severities of errors that end a session."""
 _SETTINGS_SINCE, _WAL_SINCE = 120_000, 130_000
@@ -140,7 +142,7 @@ class Side:
         else:
             self._send(pgconn, parameters)
         results = self._connection.wait(generators.execute(pgconn))
-        elapsed = max(time.perf_counter_ns() - begun - self.farther_ns, 0)
+        elapsed = max(time.perf_counter_ns() - begun - self.farther_ns, _LEAST_NS)
         self._refuse_ended_transaction()
         if undo:
             self._undo()
