@@ -136,7 +136,7 @@ def test_measured_rate_and_latency_say_how_much_waits_above_the_limit(tmp_path: 
         ("[demand]\njobs=1\nio_kb=8\n[lun]\ncount=8\nqueue_limit=1\n[stripe]\nstripe_kb=8\nluns=9", ["there are 8"]),
         ("[demand]\njobs=1\nio_kb=8\n[lun]\ncount=8\nqueue_limit=1\n[host]\nos='vms'", ["line 8", '"solaris"']),
         ("title = 3", ["title"]),
-        ("[", ["no TOML"]),
+        ("[", ["not valid TOML"]),
     ],
 )
 def test_a_description_that_is_wrong_is_refused_with_its_place(tmp_path: Path, text: str, says: list[str]) -> None:

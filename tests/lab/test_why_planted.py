@@ -83,7 +83,7 @@ def test_work_that_slices_do_not_tell_apart_is_counted_in_turns(tmp_path: Path) 
     case = Case("a hidden index", "arms", ("plan",), "", about="orders_cust")
     for switch, step in (("slices", 'switch = "turns" under [schedule] counts it'), ("turns", 'turn = "3s" under')):
         why = why_of_plan(replace(case, plan=PREDICATE.format(switch=switch, turn="400ms")), tmp_path)
-        assert why["causes"][0]["sentence"] == "CPU of the server's sessions; work was not counted"
+        assert "CPU of the server's sessions; work was not counted" in [one["sentence"] for one in why["causes"]]
         assert step in why["notes"][-1]
     counted = why_of_plan(replace(case, plan=PREDICATE.format(switch="turns", turn="1500ms")), tmp_path)
     assert hit(case, counted), counted

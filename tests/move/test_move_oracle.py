@@ -50,7 +50,7 @@ def test_every_piece_is_a_statement_of_oracles_at_one_scn_by_rowid() -> None:
     )
     for text in (source.SCN_SQL, source.TABLE_SQL, source.COLUMNS_SQL, source.EXTENTS_SQL):
         assert sqlglot.parse_one(text, dialect="oracle").find(exp.Select)
-    with pytest.raises(MoveError, match="is not a name"):
+    with pytest.raises(MoveError, match="is not an Oracle name"):
         select_sql("S", 'T" where 1=1 --', COLUMNS, 1, None)
 
 

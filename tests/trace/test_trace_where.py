@@ -51,7 +51,7 @@ def test_what_a_table_lacks_is_unknown_there(traces: Traces):
 @pytest.mark.parametrize(
     ("where", "place", "words"),
     [
-        ("evnt = 'x'", 0, "no name"),
+        ("evnt = 'x'", 0, "is not a name"),
         ("event == ", 9, "value"),
         ("event is 'x'", 6, "one of ="),
         ("elapsed_us > much", 13, "number"),
