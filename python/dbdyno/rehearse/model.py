@@ -9,7 +9,8 @@ from dataclasses import asdict
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.evidence.run import Run
 from dbdyno.rehearse.catalog import Catalog
-from dbdyno.rehearse.causes import Cause, Grounds, plan_change, unexplained, worst
+from dbdyno.rehearse.cause import Cause, Grounds
+from dbdyno.rehearse.causes import plan_change, unexplained, worst
 from dbdyno.rehearse.decision import Decision, Total
 from dbdyno.rehearse.first_execution import first_execution
 from dbdyno.rehearse.plan_lines import jit_ns, lines

@@ -25,8 +25,8 @@ from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.job import move_database
 from dbdyno.move.database.masks import Mask
 from dbdyno.move.reading.run import JobOptions, new_id
-from dbdyno.rehearse.causes import TRIED
 from dbdyno.rehearse.database_settings import search_path
+from dbdyno.rehearse.setting_trials import TRIED
 from dbdyno.rehearse.settings import settable
 
 CARRIED = (

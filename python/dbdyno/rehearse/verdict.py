@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dbdyno.rehearse.causes import Cause
+from dbdyno.rehearse.cause import Cause
 from dbdyno.rehearse.decision import Decision, Total
 from dbdyno.rehearse.rehearsed import FAILS_ON_OLD
 
