@@ -121,6 +121,7 @@ def _row(one: Decision, cause: Cause | None, spent: int, threshold: float) -> Js
         row["plan_change"] = plan_change(trial)
         row["jit_ns"] = jit_ns(trial.plans[1])
         row["plans"] = {"old": lines(*trial.plans), "new": lines(*trial.plans[::-1])}
+        row["difference"] = trial.difference
         row["rows"] = {"old": trial.old.rows, "new": trial.new.rows}
         row["error"] = {"sqlstate": trial.new.sqlstate, "message": trial.new.message} if trial.new.sqlstate else None
     return row
