@@ -9,7 +9,8 @@ import pytest
 
 from dbdyno.rehearse.answer import Answer
 from dbdyno.rehearse.catalog import Catalog, Relation
-from dbdyno.rehearse.causes import Cause, Grounds, cause_of_answer, cause_of_slowness, read_plan, unexplained
+from dbdyno.rehearse.cause import Cause, Grounds
+from dbdyno.rehearse.causes import cause_of_answer, cause_of_slowness, read_plan, unexplained
 from dbdyno.rehearse.decision import Decision
 from dbdyno.rehearse.names import named, search_path
 from dbdyno.rehearse.rehearsed import Rehearsed, Trial
@@ -42,7 +43,7 @@ def slow(text: str, old: Catalog, new: Catalog, plans: tuple[str, str] = ("", ""
     decision = Decision(Rehearsed(Statement(1, text, calls=1, total_ns=1)), "slower", 2.0, 1.9, 2.1, 1e6, 2e6)
     read = [read_plan(one) if one else None for one in plans]
     grounds = Grounds(old, new, (read[0], read[1]), search_path((), path or "public"))
-    return cause_of_slowness(decision, grounds, lambda name, value: None)
+    return cause_of_slowness(decision, grounds, lambda name, value, rounds: None)
 
 
 def other_answer(text: str, old: Catalog, new: Catalog, kind: str = "values") -> Cause:

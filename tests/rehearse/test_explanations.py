@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import random
+import statistics
 from collections.abc import Callable, Iterator
 from typing import cast
 
@@ -10,7 +13,12 @@ import pytest
 
 from dbdyno.rehearse import job
 from dbdyno.rehearse.answer import Answer
+from dbdyno.rehearse.catalog import Catalog
+from dbdyno.rehearse.cause import NO_TIME, Cause
+from dbdyno.rehearse.decision import Decision
+from dbdyno.rehearse.rehearsal import Budget, confirm
 from dbdyno.rehearse.rehearsed import Rehearsed, Trial
+from dbdyno.rehearse.setting_trials import TRIED
 from dbdyno.rehearse.side import FailedError, Side, explain_command
 from dbdyno.rehearse.statement import Parameters, Statement
 
@@ -62,3 +70,85 @@ def test_a_side_that_refuses_explain_does_not_take_the_other_sides_plan_away() -
     item = statement()
     job._execute_plans(item, *sides(Told("old"), Told("new", "[3]")))
     assert item.trials[0].plans == ("[1]", "[3]")
+
+
+def noisy(dice: random.Random, faster_with: str = "", by: float = 1.0) -> Callable[[tuple[str, ...]], int]:
+    """Times of about 2 ms, scattered by 20 %, and by a factor less in a transaction with a setting."""
+
+    def time_ns(more: tuple[str, ...]) -> int:
+        factor = by if faster_with and any(faster_with in one for one in more) else 1.0
+        return round(2e6 * factor * math.exp(dice.gauss(0, 0.2)))
+
+    return time_ns
+
+
+def slower(item: Rehearsed, old_ns: float = 1.7e6, new_ns: float = 2e6) -> Decision:
+    return Decision(item, "slower", new_ns / old_ns, 1.1, 1.3, old_ns, new_ns, new_ns - old_ns)
+
+
+NAMES = TRIED[:20]
+OLD = Catalog(150000, settings=dict.fromkeys(NAMES, "1"))
+NEW = Catalog(150000, settings=dict.fromkeys(NAMES, "2"))
+
+
+def cause_with(new: Told, is_over: Callable[[], bool] = lambda: False) -> Cause | None:
+    return job._cause(slower(statement()), cast(Side, new), (OLD, NEW), is_over)
+
+
+def test_no_setting_of_many_is_the_cause_by_chance() -> None:
+    found = [cause_with(Told("new", time_ns=noisy(random.Random(seed)))) for seed in range(40)]
+    assert sum(one is not None for one in found) <= 2, "of 40 statements, each with 20 settings tried"
+
+
+def test_the_setting_that_takes_the_difference_back_is_the_cause() -> None:
+    for seed in range(10):
+        cause = cause_with(Told("new", time_ns=noisy(random.Random(seed), "set local jit =", 0.5)))
+        assert cause is not None and cause.sentence == "jit is 2 and was 1"
+
+
+def test_a_trial_alternates_the_changed_setting_with_the_unchanged_one() -> None:
+    drift = iter(range(10**6))
+    new = Told("new", time_ns=lambda more: 1_000_000 + 20_000 * next(drift))
+    tried = job._try_setting(statement(), cast(Side, new), lambda: False, "jit", "off", 6)
+    assert tried is not None
+    unchanged, changed = map(statistics.fmean, tried)
+    assert changed / unchanged == pytest.approx(1, abs=0.02), "what drifts meanwhile is no effect of the setting"
+
+
+def test_trials_end_with_the_time_and_say_so() -> None:
+    new = Told("new")
+    cause = cause_with(new, is_over=lambda: new.executions > 30)
+    assert cause == NO_TIME
+    assert new.executions < 60, "not all of 20 settings"
+
+
+def test_causes_end_with_the_time_the_heaviest_statement_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("dbdyno.rehearse.rehearsal.time.monotonic", lambda: now[0])
+    budget = Budget(100, begun=0.0)
+
+    def time_ns(more: tuple[str, ...]) -> int:
+        now[0] += 1.0
+        return 2_000_000
+
+    now[0] = 99.0
+    decisions = [slower(statement(number), 1e6, 2e6 * number) for number in (1, 2, 3)]
+    new = Told("new", "[3]", time_ns)
+    found = job._explained(decisions, *sides(Told("old", "[1]"), new), (OLD, NEW), budget)
+    assert found == {1: NO_TIME, 2: NO_TIME, 3: NO_TIME}
+    assert [one.item.trials[0].plans for one in decisions] == [("[1]", "[2]"), ("[1]", "[2]"), ("[1]", "[3]")]
+    assert now[0] < 160
+
+
+def test_confirming_blocks_end_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, ran = [0.0], []
+    monkeypatch.setattr("dbdyno.rehearse.rehearsal.time.monotonic", lambda: now[0])
+
+    def run_block(item: Rehearsed, *_: object, **__: object) -> None:
+        now[0] += 1.0
+        ran.append(item.statement.number)
+
+    monkeypatch.setattr("dbdyno.rehearse.rehearsal.run_block", run_block)
+    items = [statement(number) for number in range(1, 61)]
+    confirm(items, *sides(Told("old"), Told("new")), Budget(100, begun=0.0), random.Random(1))
+    assert len(ran) <= 102, "not 60 statements of 8 blocks each"

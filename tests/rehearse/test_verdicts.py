@@ -46,3 +46,10 @@ def test_no_regression_needs_a_total_that_is_certainly_not_slower_by_the_thresho
     for high, decision in ((1.08, "same"), (1.3, "no verdict")):
         bounded = replace(whole, ratio=1.0, low=0.99, high=high)
         assert judge([one], bounded, {}, "PostgreSQL 17", THRESHOLD).decision == decision
+
+
+def test_the_headline_counts_answers_that_were_not_compared() -> None:
+    items = [measured(number, QUIET) for number in range(1, 4)]
+    assert "not compared" not in judged(items).headline
+    items[0].undetermined = "LIMIT without ORDER BY"
+    assert judged(items).headline.endswith("; 1 answer not compared")

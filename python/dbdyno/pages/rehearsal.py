@@ -47,6 +47,7 @@ def page(model: Analysis) -> Page:
         replay_section(model),
         *(_moved(model, statements, word) for word in ("slower", "fails", "differs", "faster")),
         _first_executions(statements),
+        _uncompared(statements),
         _settings(model),
         _extensions(model),
         _left_out(model),
@@ -72,6 +73,7 @@ def _budget(model: Analysis, statements: Sequence[Entry]) -> Section:
         ratio,
     )
     shown = (Column("verdict", "", kind="verdict"), Column("what", "statement", "code", narrowest=24), *shown)
+    shown = (*shown, *columns("values:text"))
     order = sorted(statements, key=lambda row: -abs(fmt.number(row.get("added_ns")) or 0.0))
     reach = _reach(statements)
     band = fmt.number(model.get("threshold")) or 0.1
@@ -111,12 +113,22 @@ def _row(row: Entry, reach: float, band: float) -> Row:
         "old": row.get("old_ns"),
         "new": row.get("new_ns"),
         "added": row.get("added_ns"),
+        "values": _values(row),
     }
     ratio = fmt.number(row.get("ratio"))
     if ratio is not None:
         low, high = fmt.number(row.get("low")), fmt.number(row.get("high"))
         cells["ratio"] = Strip(ratio, low, high, reach, band, _TONES.get(word, "even"))
     return Row(cells)
+
+
+_ORIGINS = {"captured": "captured", "data": "from the data", "type": "by type", "none": "no parameters"}
+
+
+def _values(row: Entry) -> str:
+    """Return how many sets of values a statement was executed with, and where they come from."""
+    sets, origin = row.get("sets"), _ORIGINS.get(str(row.get("origin")))
+    return (origin if row.get("origin") == "none" else f"{sets} {origin}") if sets and origin else ""
 
 
 def _reach(statements: Sequence[Entry]) -> float:
@@ -174,6 +186,9 @@ def _part(row: Entry, word: str) -> Section:
     )
 
 
+_DIFFERENCES = {"order": "the same rows in another order", "columns": "another number of columns"}
+
+
 def _lead(row: Entry, word: str) -> str:
     if word == "fails":
         error = reading.dig(row, "error") or {}
@@ -181,7 +196,9 @@ def _lead(row: Entry, word: str) -> str:
     if word == "differs":
         rows = reading.dig(row, "rows") or {}
         old, new = rows.get("old"), rows.get("new")
-        return f"{fmt.count(new)} rows instead of {fmt.count(old)}" if old != new else "the same number of other rows"
+        if old != new:
+            return f"{fmt.count(new)} rows instead of {fmt.count(old)}"
+        return _DIFFERENCES.get(str(row.get("difference")), "the same number of other rows")
     ratio, low, high = (fmt.number(row.get(key)) for key in ("ratio", "low", "high"))
     if ratio is None or low is None or high is None:
         return word
@@ -228,6 +245,16 @@ def _first_executions(statements: Sequence[Entry]) -> Section | None:
     return Section("first", f"First executions that differ from later ones ({len(rows)})", about, tables=(table,))
 
 
+def _uncompared(statements: Sequence[Entry]) -> Section | None:
+    """Return the section of statements whose answers differ in what they leave open, and so were not compared."""
+    rows = [row for row in statements if row.get("answers")]
+    if not rows:
+        return None
+    table = common.table("", columns("text:code:statement calls:count answers:text:answers"), rows, most=12)
+    about = "Their answers differ, but may do so by right."
+    return Section("uncompared", f"Answers not compared ({len(rows)})", about, tables=(table,))
+
+
 def _settings(model: Analysis) -> Section | None:
     rows = reading.entries(model, "settings")
     if not rows:
@@ -263,6 +290,6 @@ def _left_out(model: Analysis) -> Section | None:
 
 def _flat(model: Analysis) -> Iterator[TableRow]:
     times = ("ratio", "low", "high", "old_ns", "new_ns", "added_ns")
-    names = ("number", "text", "calls", "share", "decision", *times, "blocks")
+    names = ("number", "text", "calls", "share", "decision", *times, "blocks", "sets", "origin", "answers")
     for row in (*reading.entries(model, "statements"), *reading.entries(model, "left_out")):
         yield {name: row.get(name) for name in names} | {"cause": reading.dig(row, "cause", "sentence")}

@@ -1,87 +1,27 @@
 """Why a statement fails, answers differently or is slower on the new side.
 
-Settings are tried: the statement is executed on the new side once more with the old side's value, and a setting is the
-cause if that takes back at least half of the difference. Everything else is read from both catalogs and both plans,
-and is named only if the statement reaches it: its plan has the table, or its text the function or view.
+Settings are tried (`setting_trials`). Everything else is read from both catalogs and both plans, and is named only if
+the statement reaches it: its plan has the table, or its text the function or view.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
-from dbdyno.rehearse.catalog import Catalog, Relation
+from dbdyno.rehearse.catalog import Relation
+from dbdyno.rehearse.cause import NO_TIME, Cause, Grounds
 from dbdyno.rehearse.decision import Decision
-from dbdyno.rehearse.names import USUAL, named, words_of
+from dbdyno.rehearse.names import named, words_of
 from dbdyno.rehearse.rehearsed import Rehearsed, Trial
-from dbdyno.rehearse.settings import differing, settable, shown
+from dbdyno.rehearse.setting_trials import OutOfTimeError, Try, by_plan_choice, by_setting
+from dbdyno.rehearse.settings import differing
 from dbdyno.snapshot.plans.explain import Explained, UnreadPlanError, of_values
 from dbdyno.snapshot.plans.tree import Node, changed, identity, walk
 
-TRIED = (
-    "work_mem",
-    "hash_mem_multiplier",
-    "jit",
-    "max_parallel_workers_per_gather",
-    "random_page_cost",
-    "seq_page_cost",
-    "cpu_tuple_cost",
-    "cpu_index_tuple_cost",
-    "cpu_operator_cost",
-    "effective_cache_size",
-    "effective_io_concurrency",
-    "from_collapse_limit",
-    "join_collapse_limit",
-    "geqo",
-    "plan_cache_mode",
-    "constraint_exclusion",
-    "parallel_setup_cost",
-    "parallel_tuple_cost",
-    "min_parallel_table_scan_size",
-    "jit_above_cost",
-    "enable_bitmapscan",
-    "enable_hashagg",
-    "enable_hashjoin",
-    "enable_incremental_sort",
-    "enable_indexonlyscan",
-    "enable_indexscan",
-    "enable_material",
-    "enable_memoize",
-    "enable_mergejoin",
-    "enable_nestloop",
-    "enable_parallel_hash",
-    "enable_partition_pruning",
-    "enable_partitionwise_join",
-    "enable_seqscan",
-    "enable_sort",
-    "enable_tidscan",
-)
-"""Settings that change plans or execution and that a session may set; they are tried one by one, in this order."""
 _BLOATED = 1.5
 _OTHER_ROWS = 1.1
 """Ratio from which on two estimates of a table's rows say that the rows are others: ANALYZE reads a sample."""
-_RESTORED = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """A cause: a code, the sentence about it, the next step, and what was observed for it."""
-
-    code: str
-    sentence: str
-    next: str = ""
-    observed: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Grounds:
-    """What causes are looked for in: both catalogs, both plans as they were executed, and the session's search path."""
-
-    old: Catalog
-    new: Catalog
-    plans: tuple[Explained | None, Explained | None] = (None, None)
-    path: tuple[str, ...] = USUAL
 
 
 def read_plan(text: str) -> Explained | None:
@@ -155,23 +95,17 @@ def cause_of_answer(text: str, trial: Trial, grounds: Grounds) -> Cause:
     return Cause("answer", f"{found}, and {known}: the data may", "compare the rows on both sides")
 
 
-def cause_of_slowness(
-    decision: Decision, grounds: Grounds, with_setting: Callable[[str, str], float | None]
-) -> Cause | None:
-    """Return why a statement is slower on the new side, or None if nothing explains it.
-
-    `with_setting` returns the time on the new side with a setting changed [ns], or None if it cannot be set.
-    """
+def cause_of_slowness(decision: Decision, grounds: Grounds, try_setting: Try) -> Cause | None:
+    """Return why a statement is slower on the new side, or None if nothing explains it."""
     text = decision.item.statement.text
-    return (
-        next(
-            (one for one in _direct(text, grounds)),
-            None,
-        )
-        or _by_setting(decision, grounds, with_setting)
-        or _by_plan_choice(decision, with_setting)
-        or next(iter(_structural(grounds)), None)
-    )
+    if direct := next(_direct(text, grounds), None):
+        return direct
+    structural = next(_structural(grounds), None)
+    try:
+        found = by_setting(decision, grounds, try_setting) or by_plan_choice(decision, try_setting)
+    except OutOfTimeError:
+        return structural or NO_TIME
+    return found or structural
 
 
 def unexplained(trial: Trial, grounds: Grounds) -> str:
@@ -207,42 +141,6 @@ def _definitions(text: str, grounds: Grounds) -> Iterator[Cause]:
     for kind in ("view", "function"):
         if name := _differing(text, grounds, f"{kind}s"):
             yield Cause(kind, f"{kind} {name} is another one", "compare its definition on both sides")
-
-
-def _by_setting(decision: Decision, grounds: Grounds, with_setting: Callable[[str, str], float | None]) -> Cause | None:
-    excess = decision.new_ns - decision.old_ns
-    best: tuple[float, Cause] | None = None
-    for name in TRIED:
-        was, now = grounds.old.settings.get(name), grounds.new.settings.get(name)
-        if was is None or now is None or was == now:
-            continue
-        found = with_setting(name, settable(was))
-        if found is None or excess <= 0:
-            continue
-        restored = (decision.new_ns - found) / excess
-        if restored >= _RESTORED and (best is None or restored > best[0]):
-            back = f"with the old value the difference goes back by {100 * min(restored, 1):.0f} %"
-            words = f"{name} is {shown(now)} and was {shown(was)}"
-            best = (restored, Cause("setting", words, f"set {name} = '{shown(was)}' on the new side", back))
-    return best[1] if best else None
-
-
-def _by_plan_choice(decision: Decision, with_setting: Callable[[str, str], float | None]) -> Cause | None:
-    """Return a generic plan on one side as the cause if the new side without it, or with it, is as fast as the old."""
-    choices = decision.item.choices
-    if choices is None or not (choices[0].is_generic or choices[1].is_generic):
-        return None
-    mode = "force_custom_plan" if choices[1].is_generic else "force_generic_plan"
-    found = with_setting("plan_cache_mode", mode)
-    excess = decision.new_ns - decision.old_ns
-    if found is None or excess <= 0 or (restored := (decision.new_ns - found) / excess) < _RESTORED:
-        return None
-    return Cause(
-        "generic plan",
-        f"prepared, it executes {choices[1].words} on the new side; on the old side {choices[0].words}",
-        f"set plan_cache_mode = {mode} for the sessions that execute it, or have the driver not prepare it",
-        f"with {mode} the difference goes back by {100 * min(restored, 1):.0f} %",
-    )
 
 
 def _structural(grounds: Grounds) -> Iterator[Cause]:

@@ -157,12 +157,12 @@ def _measured(item: Rehearsed, threshold: float) -> Decision:
     )
 
 
-def interval(old: Sequence[float], new: Sequence[float]) -> tuple[float, float, float]:
-    """Return the ratio of the times of blocks, new by old, with its 95 % interval."""
+def interval(old: Sequence[float], new: Sequence[float], level: float = LEVEL) -> tuple[float, float, float]:
+    """Return the ratio of the times of blocks, new by old, with its interval, by default of 95 %."""
     from scipy import special
 
     mean, error, freedom = _log_ratio(old, new)
-    half = float(special.stdtrit(freedom, 0.5 + LEVEL / 2)) * error
+    half = float(special.stdtrit(freedom, 0.5 + level / 2)) * error
     return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
 
 

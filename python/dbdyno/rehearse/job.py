@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import random
-from collections.abc import Iterator, Sequence
+import statistics
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from dbdyno.base.json_types import JsonObject
@@ -14,7 +16,8 @@ from dbdyno.evidence.query import REHEARSAL
 from dbdyno.evidence.run import Run, new_run
 from dbdyno.rehearse import causes as found_causes
 from dbdyno.rehearse.catalog import Catalog, read_catalog
-from dbdyno.rehearse.causes import Cause, Grounds, read_plan, worst
+from dbdyno.rehearse.cause import NO_TIME, Cause, Grounds
+from dbdyno.rehearse.causes import read_plan, worst
 from dbdyno.rehearse.decision import Decision, decide, looks_slower, total
 from dbdyno.rehearse.distance import level_distance
 from dbdyno.rehearse.effects import Outside, may_change
@@ -28,10 +31,15 @@ from dbdyno.rehearse.rehearsed import CUSTOM_PLANS, Rehearsed
 from dbdyno.rehearse.replay.summary import outcome_of
 from dbdyno.rehearse.replay.turns import open_player, replay_both
 from dbdyno.rehearse.request import Request
+from dbdyno.rehearse.setting_trials import OutOfTimeError, Tried
 from dbdyno.rehearse.side import FailedError, Side
 from dbdyno.rehearse.statement import Load, Parameters, Statement
 from dbdyno.rehearse.verdict import judge, with_replay
 
+_FIRST_CAUSE, _FIRST_CAUSE_S = 0.5, 20
+"""What the search for the first cause may take beyond the time: a share of the time, and at least so many seconds."""
+_SHORT_NS = 5_000_000
+"""Time below which a trial of a setting executes each set of values three times [ns]."""
 _PLANS_MOST = 60
 """Number of statements whose plans are executed to find the cause."""
 
@@ -75,6 +83,9 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     finally:
         write_evidence(run.path, items)
     decisions = decide(items, request.threshold)
+    if count := sum(cause is NO_TIME for cause in causes.values()):
+        note = f"For {count} slower statements there was no time to look for the cause: give more time (--for)."
+        load = replace(load, notes=(*load.notes, note))
     whole = total(decisions)
     name = _name(new, catalogs, request.change)
     verdict = judge(decisions, whole, causes, name, request.threshold)
@@ -115,25 +126,34 @@ def _explained(
     catalogs: tuple[Catalog, Catalog],
     budget: Budget,
 ) -> dict[int, Cause]:
-    """Execute the plans of what moved, and return the cause of each statement that became worse, by its number."""
+    """Execute the plans of what moved, and return the cause of each statement that became worse, by its number.
+
+    Slower statements come before faster ones, the heaviest first. That one may take half of the time more, at least
+    20 s; for those that come after the end of the time, that is their cause.
+    """
     causes: dict[int, Cause] = {}
-    order = sorted(range(len(decisions)), key=lambda at: -abs(decisions[at].added_ns))
+    order = sorted(decisions, key=lambda one: (one.word == "faster", -abs(one.added_ns)))
+    more = max(_FIRST_CAUSE, _FIRST_CAUSE_S / budget.seconds)
     run = 0
-    for at in order:
-        one = decisions[at]
-        if budget.stop() or one.word not in ("fails", "differs", "slower", "faster"):
-            continue
-        if one.word in ("slower", "faster") and run < _PLANS_MOST:
-            budget.show(f"plans of statement {one.item.statement.number}")
-            run += 1
-            _execute_plans(one.item, old, new)
-        cause = _cause(one, new, catalogs)
-        if cause is not None:
-            causes[one.item.statement.number] = cause
+    for one in (one for one in order if one.word in ("fails", "differs", "slower", "faster")):
+        number = one.item.statement.number
+        is_over = functools.partial(budget.is_over, 1.0 + more if run == 0 else 1.0)
+        if budget.stop():
+            break
+        if one.word in ("slower", "faster"):
+            if is_over():
+                causes |= {number: NO_TIME} if one.word == "slower" else {}
+                continue
+            if run < _PLANS_MOST:
+                budget.show(f"plans of statement {number}")
+                run += 1
+                _execute_plans(one.item, old, new)
+        if (cause := _cause(one, new, catalogs, is_over)) is not None:
+            causes[number] = cause
     return causes
 
 
-def _cause(one: Decision, new: Side, catalogs: tuple[Catalog, Catalog]) -> Cause | None:
+def _cause(one: Decision, new: Side, catalogs: tuple[Catalog, Catalog], is_over: Callable[[], bool]) -> Cause | None:
     statement = one.item.statement
     text = statement.text
     path = search_path(statement.settings, catalogs[0].settings.get("search_path", ""), statement.user)
@@ -147,7 +167,7 @@ def _cause(one: Decision, new: Side, catalogs: tuple[Catalog, Catalog]) -> Cause
     trial = one.item.trials[worst(one.item)]
     plans = tuple(read_plan(plan) if plan else None for plan in trial.plans)
     grounds = replace(grounds, plans=(plans[0], plans[1]))
-    return found_causes.cause_of_slowness(one, grounds, lambda name, value: _with_setting(one, new, name, value))
+    return found_causes.cause_of_slowness(one, grounds, functools.partial(_try_setting, one.item, new, is_over))
 
 
 def _execute_plans(item: Rehearsed, old: Side, new: Side) -> None:
@@ -179,24 +199,41 @@ def _pass_custom_plans(item: Rehearsed, side: Side) -> None:
         side.execute(item.timed[at % len(item.timed)])
 
 
-def _with_setting(one: Decision, new: Side, name: str, value: str) -> float | None:
-    """Return the time on the new side with a setting changed [ns], or None if it cannot be set."""
-    item = one.item
-    is_prepared = bool(item.timed) and item.timed[0].is_prepared
+def _try_setting(
+    item: Rehearsed, new: Side, is_over: Callable[[], bool], name: str, value: str, rounds: int
+) -> Tried | None:
+    """Return the times on the new side without and with a setting changed [ns], or None if it cannot be set.
+
+    Raises:
+        OutOfTimeError: The time is over.
+    """
+    found: tuple[list[float], list[float]] = ([], [])
+    ways: list[tuple[tuple[str, ...], list[float]]] = [((), found[0]), ((_set_local(name, value),), found[1])]
+    for _ in range(rounds):
+        for more, times in ways:
+            if is_over():
+                raise OutOfTimeError
+            try:
+                times.append(_mean_ns(item, new, more))
+            except FailedError:
+                return None
+        ways.reverse()  # Neither way is always the second one.
+    return found
+
+
+def _mean_ns(item: Rehearsed, new: Side, settings: tuple[str, ...]) -> float:
+    """Return the mean time on the new side over the sets of values, each executed several times if it is short [ns]."""
+    is_prepared = item.timed[0].is_prepared
     if is_prepared:
         new.close()  # A generic plan that this session has would outlive the change of a setting.
-    try:
-        with new.transaction(item.statement, _set_local(name, value)):
-            if is_prepared:
-                _pass_custom_plans(item, new)
-            times = [_least(new, parameters) for parameters in item.timed]
-    except FailedError:
-        return None
-    return sum(times) / len(times) if times else None
-
-
-def _least(side: Side, parameters: Parameters) -> float:
-    return float(min(side.execute(parameters) for _ in range(3)))
+    with new.transaction(item.statement, *settings):
+        first_ns = new.execute(item.timed[0])
+        if is_prepared:
+            _pass_custom_plans(item, new)
+        repeats = 3 if first_ns < _SHORT_NS else 1
+        return statistics.fmean(
+            statistics.median(new.execute(parameters) for _ in range(repeats)) for parameters in item.timed
+        )
 
 
 def _set_local(name: str, value: str) -> str:

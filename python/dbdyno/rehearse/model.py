@@ -9,7 +9,8 @@ from dataclasses import asdict
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.evidence.run import Run
 from dbdyno.rehearse.catalog import Catalog
-from dbdyno.rehearse.causes import Cause, Grounds, plan_change, unexplained, worst
+from dbdyno.rehearse.cause import Cause, Grounds
+from dbdyno.rehearse.causes import plan_change, unexplained, worst
 from dbdyno.rehearse.decision import Decision, Total
 from dbdyno.rehearse.first_execution import first_execution
 from dbdyno.rehearse.plan_lines import jit_ns, lines
@@ -120,6 +121,7 @@ def _row(one: Decision, cause: Cause | None, spent: int, threshold: float) -> Js
         row["plan_change"] = plan_change(trial)
         row["jit_ns"] = jit_ns(trial.plans[1])
         row["plans"] = {"old": lines(*trial.plans), "new": lines(*trial.plans[::-1])}
+        row["difference"] = trial.difference
         row["rows"] = {"old": trial.old.rows, "new": trial.new.rows}
         row["error"] = {"sqlstate": trial.new.sqlstate, "message": trial.new.message} if trial.new.sqlstate else None
     return row

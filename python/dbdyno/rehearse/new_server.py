@@ -12,7 +12,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from psycopg import errors, sql
@@ -25,8 +25,8 @@ from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.job import move_database
 from dbdyno.move.database.masks import Mask
 from dbdyno.move.reading.run import JobOptions, new_id
-from dbdyno.rehearse.causes import TRIED
 from dbdyno.rehearse.database_settings import search_path
+from dbdyno.rehearse.setting_trials import TRIED
 from dbdyno.rehearse.settings import settable
 
 CARRIED = (
@@ -78,10 +78,11 @@ _PROVIDERS = {
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """Settings for the new server, and the names of those that it does not have."""
+    """Settings for the new server, the names of those that it does not have, and what the copy's move reported."""
 
     settings: Mapping[str, str]
     gone: tuple[str, ...]
+    moved: tuple[str, ...] = ()
 
 
 def named_binaries(text: str) -> Binaries:
@@ -169,7 +170,7 @@ def copied_server(
         own = server.in_database(name)
         with tempfile.TemporaryDirectory(prefix="dbdyno-rehearse-") as folder:
             job = Path(folder) / "job"
-            move_database(
+            moved = move_database(
                 old,
                 own,
                 lambda: job,
@@ -181,7 +182,8 @@ def copied_server(
                 level="counts",
                 masks=masks,
             )
-        yield own, carried
+        said = (*(f"The copy differs: {one}" for one in moved.differs), *moved.notes)
+        yield own, replace(carried, moved=tuple(f"{one.rstrip('.')}." for one in said))
 
 
 def _known_settings(binaries: Binaries) -> set[str]:

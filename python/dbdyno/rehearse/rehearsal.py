@@ -28,7 +28,9 @@ FIRST_BLOCKS = 6
 """Number of blocks that each statement gets while there is time."""
 CONFIRMING, CONFIRMING_MOST = 8, 40
 """Least and largest number of fresh blocks for a statement that looks slower; more than the least if there is time."""
-_ANSWERS_SHARE, _CONFIRM_SHARE = 0.45, 0.3
+_ANSWERS_SHARE, _MEASURED_SHARE, _CONFIRMED_SHARE = 0.45, 0.7, 0.85
+"""Shares of the time after which answers, first looks and confirming blocks beyond the least number end; the rest of it
+is for causes, and for the least number of confirming blocks where there are many."""
 _BEGIN_S, _SINGLE_SHARE, _SHARING = 0.02, 0.5, 12
 """Time that new processes of both sides cost [s], the share of the time up to which each block has its own, and the
 number of statements that share them otherwise."""
@@ -89,11 +91,11 @@ def rehearse(
 
 
 def confirm(items: Iterable[Rehearsed], old: Side, new: Side, budget: Budget, dice: random.Random) -> None:
-    """Measure statements that look slower in fresh blocks, so that these alone decide."""
-    chosen = [item for item in items if not item.reason]
+    """Measure statements that look slower in fresh blocks, so that these alone decide; the heaviest first."""
+    chosen = sorted((item for item in items if not item.reason), key=lambda item: -item.statement.total_ns)
     for number in range(CONFIRMING_MOST):
         for at, item in enumerate(chosen, 1):
-            if budget.stop() or (number >= CONFIRMING and budget.is_over()):
+            if budget.is_over(_CONFIRMED_SHARE if number >= CONFIRMING else 1.0):
                 return
             budget.show(f"confirming {at} of {len(chosen)}, block {number + 1}")
             run_block(item, old, new, dice, new_processes(old, new), is_first=True)
@@ -167,7 +169,7 @@ def _measure(
         mean_ns = sum(one.elapsed_ns for one in item.trials) / len(item.trials)
         item.sets_most = max(1, int(block_ns / max(mean_ns, 1)))
         item.inner_ns = min(INNER_NS, block_ns / 2 / len(item.timed))
-    share = 1.0 - _CONFIRM_SHARE * (1.0 - _ANSWERS_SHARE)
+    share = _MEASURED_SHARE
     sharing = _sharing(len(items), block_ns, budget)
     for number in range(FIRST_BLOCKS + 1):
         dice.shuffle(items)

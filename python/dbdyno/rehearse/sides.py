@@ -59,7 +59,9 @@ def with_new_server(dsn: str, new: str, show: Show, masks: Sequence[Mask] = ()) 
     refuse_production(server)
     with (
         copied_server(server, binaries, show, masks) as (copy, carried),
-        _closing(Side("old", server, notes=_notes(carried.settings, carried.gone)), Side("new", copy)) as sides,
+        _closing(
+            Side("old", server, notes=_notes(carried.settings, carried.gone)), Side("new", copy, notes=carried.moved)
+        ) as sides,
     ):
         yield sides
 

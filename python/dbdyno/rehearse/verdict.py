@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dbdyno.rehearse.causes import Cause
+from dbdyno.rehearse.cause import Cause
 from dbdyno.rehearse.decision import Decision, Total
 from dbdyno.rehearse.rehearsed import FAILS_ON_OLD
 
@@ -52,6 +52,8 @@ def judge(
         parts.append(f"{len(differs)} answer{'s' if len(differs) == 1 else ''} differently")
     if not (slower or fails or differs) and whole.judged >= LEAST_JUDGED:
         parts += _quiet(count, len(unclear), threshold)
+    if uncompared := len([one for one in decisions if one.word != "not rehearsed" and one.item.undetermined]):
+        parts.append(f"{uncompared} answer{'' if uncompared == 1 else 's'} not compared")
     decision = "fails" if fails else "differs" if differs else "slower" if slower else ""
     decision = decision or _by_total(whole, _share(unclear, decisions), threshold)
     word, tone = _WORDS[decision]

@@ -1,0 +1,128 @@
+"""Settings as a cause: a slower statement is tried on the new side with the old side's value.
+
+It is executed with the new side's own value and the old one's, alternately. What takes back a good part of the
+difference in two rounds is tried in six fresh ones, and is the cause if these take back at least half of it and their
+99 % interval is below no change as a whole.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+
+from dbdyno.rehearse.cause import Cause, Grounds
+from dbdyno.rehearse.decision import Decision, interval
+from dbdyno.rehearse.settings import settable, shown
+
+TRIED = (
+    "work_mem",
+    "hash_mem_multiplier",
+    "jit",
+    "max_parallel_workers_per_gather",
+    "random_page_cost",
+    "seq_page_cost",
+    "cpu_tuple_cost",
+    "cpu_index_tuple_cost",
+    "cpu_operator_cost",
+    "effective_cache_size",
+    "effective_io_concurrency",
+    "from_collapse_limit",
+    "join_collapse_limit",
+    "geqo",
+    "plan_cache_mode",
+    "constraint_exclusion",
+    "parallel_setup_cost",
+    "parallel_tuple_cost",
+    "min_parallel_table_scan_size",
+    "jit_above_cost",
+    "enable_bitmapscan",
+    "enable_hashagg",
+    "enable_hashjoin",
+    "enable_incremental_sort",
+    "enable_indexonlyscan",
+    "enable_indexscan",
+    "enable_material",
+    "enable_memoize",
+    "enable_mergejoin",
+    "enable_nestloop",
+    "enable_parallel_hash",
+    "enable_partition_pruning",
+    "enable_partitionwise_join",
+    "enable_seqscan",
+    "enable_sort",
+    "enable_tidscan",
+)
+"""Settings that change plans or execution and that a session may set; they are tried one by one, in this order."""
+_RESTORED = 0.5
+_SCREENED, _CONFIRMED, _CANDIDATES = 2, 6, 3
+"""Rounds of a first trial and of a confirming one, and the number of settings that get the latter."""
+_LEVEL = 0.99
+"""Level of the interval of a confirming trial; up to three settings get one."""
+_SCREENED_SHARE = 0.3
+"""Share of the difference that a first trial must take back."""
+Tried = tuple[Sequence[float], Sequence[float]]
+"""Times of the new side by round, without a change and with it [ns]."""
+Try = Callable[[str, str, int], Tried | None]
+"""Trial of a setting: its name, its value and the number of rounds; None if it cannot be set.
+
+Raises `OutOfTimeError` if there is no time for it.
+"""
+
+
+class OutOfTimeError(Exception):
+    """Sign that there is no time left to look for causes."""
+
+
+def by_setting(decision: Decision, grounds: Grounds, try_setting: Try) -> Cause | None:
+    """Return the setting that takes back most of the difference, if it certainly does; None if there is none."""
+    candidates = []
+    for name in TRIED:
+        was, now = grounds.old.settings.get(name), grounds.new.settings.get(name)
+        if was is None or now is None or was == now:
+            continue
+        screened = try_setting(name, settable(was), _SCREENED)
+        if screened is not None and (restored := _restored(decision, screened)) >= _SCREENED_SHARE:
+            candidates.append((restored, name, was, now))
+    for _, name, was, now in sorted(candidates, reverse=True)[:_CANDIDATES]:
+        if (certain := _certainly_restored(decision, try_setting, name, settable(was))) is not None:
+            back = f"with the old value the difference goes back by {100 * min(certain, 1):.0f} %"
+            words = f"{name} is {shown(now)} and was {shown(was)}"
+            return Cause("setting", words, f"set {name} = '{shown(was)}' on the new side", back)
+    return None
+
+
+def by_plan_choice(decision: Decision, try_setting: Try) -> Cause | None:
+    """Return a generic plan on one side as the cause if the new side without it, or with it, is as fast as the old."""
+    choices = decision.item.choices
+    if choices is None or not (choices[0].is_generic or choices[1].is_generic):
+        return None
+    mode = "force_custom_plan" if choices[1].is_generic else "force_generic_plan"
+    restored = _certainly_restored(decision, try_setting, "plan_cache_mode", mode)
+    if restored is None:
+        return None
+    return Cause(
+        "generic plan",
+        f"prepared, it executes {choices[1].words} on the new side; on the old side {choices[0].words}",
+        f"set plan_cache_mode = {mode} for the sessions that execute it, or have the driver not prepare it",
+        f"with {mode} the difference goes back by {100 * min(restored, 1):.0f} %",
+    )
+
+
+def _certainly_restored(decision: Decision, try_setting: Try, name: str, value: str) -> float | None:
+    """Return the share of the difference that a setting takes back; None if it is too little, or not certain."""
+    tried = try_setting(name, value, _CONFIRMED)
+    if tried is None or (restored := _restored(decision, tried)) < _RESTORED:
+        return None
+    unchanged, changed_times = tried
+    _, _, high = interval(unchanged, changed_times, _LEVEL)
+    return restored if high < 1 else None
+
+
+def _restored(decision: Decision, tried: Tried) -> float:
+    """Return the share of a statement's difference that a setting takes back, by the ratio of its times."""
+    excess = 1 - decision.old_ns / decision.new_ns
+    if excess <= 0:
+        return 0.0
+    logs = [math.log(changed_ns / unchanged_ns) for unchanged_ns, changed_ns in zip(*tried, strict=True)]
+    return (1 - math.exp(statistics.fmean(logs))) / excess
