@@ -97,6 +97,9 @@ create function indirect() returns int language plpgsql as 'begin perform moved(
 create function sent() returns trigger language plpgsql as 'begin perform indirect(); return new; end';
 create function notes() returns trigger language plpgsql as $$begin perform pg_notify('c', 'x'); return new; end$$;
 create function looped(int) returns int language plpgsql as 'begin return indirect(); end';
+create function "of Two words"(int) returns int language sql as 'select indirect()';
+create table "Two words' own" (a int); create trigger sends after delete on "Two words' own" for each row
+  execute function sent();
 create function added(int, int) returns int language sql as 'select indirect()';
 create function filed() returns int language plpgsql as $$begin copy plain to program 'cat'; return 1; end$$;
 create function deletes() returns int language plpgsql as 'begin delete from plain; return 1; end';
@@ -129,6 +132,10 @@ def reaching(engine: EmbeddedPostgres) -> Outside:
             "select filed()",
             "it calls filed, which reaches a file or a program by COPY, whose effect is not rolled back",
         ),
+        ('select "of Two words" (1)', f"it calls words, {SETVAL}"),
+        ('delete from "Two words\' own"', f"it uses words, {SETVAL}"),
+        ("select '\"', indirect(), '\"' from plain", f"it calls indirect, {SETVAL}"),
+        ("select '--' || indirect/* a */ ()", f"it calls indirect, {SETVAL}"),
         ("select deletes()", f"it calls deletes, {SETVAL}"),
         ("insert into audited values (1)", f"it uses audited, {SETVAL}"),
         ("with x as (update shown set b = 1 returning 1) select * from x", f"it uses shown, {SETVAL}"),

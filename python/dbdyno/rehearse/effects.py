@@ -53,9 +53,9 @@ _SKIPPED = re.compile(
 """Literals, quoted names and comments."""
 _CHANGING = re.compile(r"pg_(try_)?advisory_xact_lock\w*|lo_\w+|lowrite|nextval|set_config|txid_current|pg_notify")
 """Functions of the server that change or lock something until the transaction ends."""
-_NAME = r"(?:\"((?:[^\"]|\"\")*+)\"|(?<![\w$])([^\W\d][\w$]*+))"
-_NAMED = re.compile(_NAME)
-_CALLED = re.compile(_NAME + r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+\(", re.S)
+_NAMED = re.compile(r"(?<![\w$])[\w$]++")
+_CALLED = re.compile(r"(?<![\w$])([\w$]++)\"?\s*+(?:\(|/\*|--)")
+"""A word before a parenthesis or a comment; quotes are not paired, since one in a literal would hide what follows."""
 _ESCAPED = re.compile(r"(?<![\w$])u&\"", re.I)
 _WRITES = re.compile(r"(?<!\bfor )(?<!\bkey )\b(insert|update|delete|merge|truncate|copy)\b", re.I)
 _LOCKS = re.compile(r"\bfor\s+(no\s+key\s+update|update|key\s+share|share)\b", re.I)
@@ -63,11 +63,11 @@ _LOCKS = re.compile(r"\bfor\s+(no\s+key\s+update|update|key\s+share|share)\b", r
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Names in a text, in lower case.
+    """Words of a text, in lower case.
 
     Attributes:
-        called: Names before a parenthesis: functions, types with a length and words of SQL.
-        named: All names and words, also those in literals and comments.
+        called: Words before a parenthesis: functions, types with a length and words of SQL.
+        named: All words, also those in literals and comments.
         writes: True if one of the words writes to tables.
     """
 
@@ -77,19 +77,18 @@ class Words:
 
 
 def words_of(text: str) -> Words:
-    """Return the names in a text.
+    """Return the words of a text.
 
     >>> sorted(words_of('select "Max" /* of */ (a), pg_catalog.abs(b)').called)
     ['abs', 'max']
     """
-    called = frozenset((quoted or plain).lower() for quoted, plain in _CALLED.findall(text))
-    names = frozenset((quoted or plain).lower() for quoted, plain in _NAMED.findall(text))
-    return Words(called, names, _WRITES.search(text) is not None)
+    called = frozenset(word.lower() for word in _CALLED.findall(text))
+    return Words(called, frozenset(word.lower() for word in _NAMED.findall(text)), _WRITES.search(text) is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What of a database has effects that a rollback does not undo; names are in lower case and without schema.
+    """What of a database has effects that a rollback does not undo; a name stands here by one of its words.
 
     Attributes:
         functions: Functions, with what they reach in the end: a function, or a foreign table.
@@ -116,6 +115,24 @@ class Outside:
             if found := words.named & tables.keys():
                 return "uses", min(found), tables[min(found)]
         return None
+
+
+def word_called(name: str) -> str:
+    """Return the word of a function's name that is before the parenthesis of a call, in lower case."""
+    return _words(name)[-1]
+
+
+def word_named(name: str) -> str:
+    """Return the longest word of a table's name, in lower case: every text that names the table has it.
+
+    >>> word_named("All orders")
+    'orders'
+    """
+    return max(_words(name), key=len)
+
+
+def _words(name: str) -> list[str]:
+    return [str(word).lower() for word in _NAMED.findall(name)] or [name.lower()]
 
 
 NOTHING = Outside()

@@ -17,7 +17,7 @@ import psycopg
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.rehearse.effects import FOREIGN, Outside, Words, words_of
+from dbdyno.rehearse.effects import FOREIGN, Outside, Words, word_called, word_named, words_of
 
 _HARMLESS = [
     "citext",
@@ -115,18 +115,18 @@ class _Found:
 
 def _read(found: _Found, conn: psycopg.Connection[Any]) -> None:
     for name, body, is_outside, is_volatile in conn.execute(_FUNCTIONS, [_HARMLESS]):
-        lower = str(name).lower()
+        word = word_called(name)
         if is_volatile:
-            found.volatile.add(lower)
+            found.volatile.add(word)
         if is_outside:
-            found.functions[lower] = lower
+            found.functions[word] = word
         elif _COPIES.search(body):
-            found.functions[lower] = "a file or a program by COPY"
-        found.pending.append((lower, found.functions, words_of(body)))
+            found.functions[word] = "a file or a program by COPY"
+        found.pending.append((word, found.functions, words_of(body)))
     for name, is_write, executed in conn.execute(_EXECUTED):
-        found.pending.append((str(name).lower(), found.written if is_write else found.read, words_of(executed)))
+        found.pending.append((word_named(name), found.written if is_write else found.read, words_of(executed)))
     for (name,) in conn.execute(_FOREIGN):
-        found.read[str(name).lower()] = f"{FOREIGN} {str(name).lower()}"
+        found.read[word_named(name)] = f"{FOREIGN} {word_named(name)}"
 
 
 def _is_added(found: Outside, name: str, names: dict[str, str], executed: Words) -> bool:
