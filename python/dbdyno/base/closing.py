@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Self
 
 
-class Closing:
+class Closing(ABC):
     """Context manager that calls `close` on exit."""
 
+    @abstractmethod
     def close(self) -> None:
         """Release what the object holds."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self

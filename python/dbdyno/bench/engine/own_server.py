@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
@@ -28,7 +28,7 @@ from dbdyno.bench.undo import ServerUndo, server_processes, stop_server
 LOG_LINES = 8
 
 
-class OwnServer(Closing, ABC):
+class OwnServer(Closing):
     """A server as a context manager; subclasses create its data and start its program."""
 
     signals: Sequence[tuple[signal.Signals, float]] = ((signal.SIGTERM, 60.0),)
