@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from dbdyno.stats.description import describe
+from dbdyno.stats.distributions import chi2_log10_p, f_log10_p, normal_log10_p
 from dbdyno.stats.group_tests import compare_groups, from_summary
 from dbdyno.stats.regression import lm
 from dbdyno.stats.scalability import usl
-from dbdyno.stats.tails import chi2_log10_p, f_log10_p, normal_log10_p
 
 #: R's data set mtcars: miles per gallon, weight, horse power, cylinders, transmission.
 MPG = [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dbdyno.stats import Moments, kolmogorov_smirnov, mann_whitney, quantile, welch
-from dbdyno.stats.tails import kolmogorov_log10_p, normal_log10_p, t_log10_p
+from dbdyno.stats.distributions import kolmogorov_log10_p, normal_log10_p, t_log10_p
 
 #: Miles per gallon of R's data set mtcars, by transmission.
 AUTOMATIC = np.array(

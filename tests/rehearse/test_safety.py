@@ -161,6 +161,30 @@ def test_an_effect_outside_is_found_behind_functions_triggers_and_views(
 
 
 @pytest.mark.parametrize(
+    ("allowed", "text"),
+    [
+        ("indirect", "select indirect()"),
+        ("indirect", "select looped(1)"),
+        ("setval", "insert into audited values (1)"),
+        ("prices", "select 1 from priced"),
+        ("Prices", 'select * from "Prices"'),
+        ("audited", "insert into audited values (1)"),
+    ],
+)
+def test_what_the_user_allows_is_rehearsed(
+    engine: EmbeddedPostgres, reaching: Outside, allowed: str, text: str
+) -> None:
+    assert reason_left_out(text, reaching) is not None
+    server = Postgres.on(engine).in_database("reaching")
+    assert reason_left_out(text, read_outside(server, allowed=[allowed, "setval"])) is None
+
+
+def test_a_name_to_allow_that_does_not_exist_is_an_error(engine: EmbeddedPostgres, reaching: Outside) -> None:
+    with pytest.raises(TargetError, match="--allow indirekt: there is neither such a function"):
+        read_outside(Postgres.on(engine).in_database("reaching"), allowed=["indirekt"])
+
+
+@pytest.mark.parametrize(
     "change",
     [
         "alter system set work_mem = '1GB'",

@@ -8,6 +8,7 @@
 
 mod catalogue;
 mod device;
+mod distributions;
 mod errors;
 mod evidence;
 mod flash;
@@ -34,6 +35,11 @@ mod _core {
     #[pymodule_export]
     use crate::device::{DeviceMount, device_alone_ns, device_texts};
     #[pymodule_export]
+    use crate::distributions::{
+        binomial_cdf, binomial_sf, chi2_log10_p, f_log10_p, kolmogorov_log10_p, normal_cdf, normal_log10_p,
+        normal_quantile, prob_r, prob_r_log10, t_cdf, t_log10_p, t_quantile,
+    };
+    #[pymodule_export]
     use crate::evidence::{write_calls, write_metrics, write_waits};
     #[pymodule_export]
     use crate::flash::FlashProbe;
@@ -54,7 +60,7 @@ mod _core {
     #[pymodule_export]
     use crate::record::{Recorder, read_cost, trap_cost_ns, watch_cost_ns, without_literals};
     #[pymodule_export]
-    use crate::stats::{prob_r, prob_r_log10, spearman_orders, stats_arrays, stats_fit, stats_pairs, stats_parquet};
+    use crate::stats::{spearman_orders, stats_arrays, stats_fit, stats_pairs, stats_parquet};
     #[pymodule_export]
     use crate::summary::{latencies, summarise};
     #[pymodule_export]

@@ -12,7 +12,6 @@ use dyno_stats::describe::{self, Description, Piece, Request};
 use dyno_stats::fit::{Fit, FitError, least_squares};
 use dyno_stats::keys::Ordered;
 use dyno_stats::signed::bounds_of;
-use dyno_stats::student::correlation_ln_p;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -358,18 +357,6 @@ pub(crate) fn stats_pairs<'py>(
         })
     });
     made(py, &found)
-}
-
-/// Return log10 of the two-sided p of a correlation r over n pairs; None where it is not defined.
-#[pyfunction]
-pub(crate) fn prob_r_log10(r: f64, n: u64) -> Option<f64> {
-    correlation_ln_p(r, n).map(|ln_p| ln_p / std::f64::consts::LN_10)
-}
-
-/// Return the two-sided p of a correlation r over n pairs; None where it is not defined.
-#[pyfunction]
-pub(crate) fn prob_r(r: f64, n: i64) -> Option<f64> {
-    correlation_ln_p(r, u64::try_from(n).ok()?).map(f64::exp)
 }
 
 /// Return how many of the n! orders of n pairs give each half sum of squared rank differences; n is at most 9.

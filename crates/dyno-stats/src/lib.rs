@@ -20,7 +20,7 @@
 //! | [`signed`] | log buckets of any floats, relative error to 1/256 | to the bucket |
 //! | [`comoments`] | moments of pairs, Pearson's r | to rounding |
 //! | [`agreement`] | Spearman's rho, Kendall's tau, their exact distribution | yes |
-//! | [`student`] | p of Student's t and of a correlation, as a logarithm | about 13 digits |
+//! | [`distributions`] | tails as logarithms, and quantiles, of t, F, chi squared, normal, binomial, Kolmogorov | about 13 digits |
 //! | [`fit`] | linear least squares by QR, with [`dd`], twice a double's digits | to rounding |
 //! | [`describe`] | all of that for groups of a column: one request, one description | yes |
 //!
@@ -42,6 +42,7 @@ pub mod bootstrap;
 pub mod comoments;
 pub mod dd;
 pub mod describe;
+pub mod distributions;
 pub mod fit;
 pub mod groups;
 pub mod histogram;
@@ -52,5 +53,5 @@ pub mod quantiles;
 pub mod ranks;
 pub mod rng;
 pub mod signed;
-pub mod student;
+mod special;
 pub mod welch;

@@ -76,6 +76,13 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     metavar="N,...|max",
     help="Replay at these speeds, too, until a side falls behind: 2,4 or 2,4,max. Implies --replay all.",
 )
+@click.option(
+    "--allow",
+    "allowed",
+    multiple=True,
+    metavar="NAME",
+    help="Rehearse what uses this function or table, though a rollback does not undo its effect. Repeatable.",
+)
 @click.option("--threshold", default="10%", show_default=True, help="Slowdown from which on a statement counts.")
 @click.option(
     "--sets", default=5, show_default=True, type=click.IntRange(1, 20), help="Number of value sets per statement."
@@ -114,6 +121,7 @@ def command(
     length: str,
     replay: str | None,
     speeds: str | None,
+    allowed: tuple[str, ...],
     threshold: str,
     sets: int,
     timeout: str,
@@ -170,7 +178,7 @@ def command(
             for side in (before, after):
                 side.timeout_ms, side.stop, side.private = limit_ms, stopping.is_asked, privacy
             given = load_of(options, before.server)
-            request = Request(_title(before, after, changes), share, seed, out, changes, played)
+            request = Request(_title(before, after, changes), share, seed, out, changes, played, allowed)
             budget.start()
             try:
                 run, model = carry_out(given, before, after, request, budget)

@@ -16,6 +16,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, TypedDict, cast
 
+from dbdyno.stats.distributions import t_cdfs, t_quantiles
+
 SCHEMA = 1
 ROUNDS_LEAST = 4
 SIBLINGS_LEAST = 3
@@ -108,7 +110,6 @@ def _by_size(one: Finding) -> tuple[bool, float, str, str]:
 def findings(series: Series, *, threshold: float = THRESHOLD) -> list[Finding]:
     """Test every sibling that has enough rounds; q is over all of them."""
     import numpy as np
-    from scipy import special
 
     from dbdyno.stats import benjamini_hochberg
 
@@ -125,9 +126,9 @@ def findings(series: Series, *, threshold: float = THRESHOLD) -> list[Finding]:
         return []
     means, errors = (np.array([one[at] for one in tested]) for at in (5, 6))
     freedom = np.array([one[4] - 1 for one in tested])
-    halves = special.stdtrit(freedom, 0.975) * errors
+    halves = t_quantiles(freedom, 0.975) * errors
     with np.errstate(divide="ignore", invalid="ignore"):
-        ps = 2 * special.stdtr(freedom, -np.abs(means) / errors)
+        ps = 2 * t_cdfs(freedom, -np.abs(means) / errors)
     ps = np.where(errors > 0, ps, np.where(means == 0, 1.0, 0.0))
     qs = benjamini_hochberg([float(p) for p in ps])
     border = math.log1p(threshold)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dbdyno.rehearse.rehearsed import LEAST_BLOCKS, Rehearsed
+from dbdyno.stats.distributions import t_cdf, t_quantile
 
 Word = Literal["slower", "faster", "same", "unclear", "fails", "differs", "not rehearsed"]
 LEVEL = 0.95
@@ -119,8 +120,6 @@ def _total_half(judged: Sequence[Decision]) -> float:
     where V is the variance of what a statement adds, and n the number of its blocks. Where no statements share
     processes that is Welch and Satterthwaite's sum of V^2 / (n-1); where all share them it is n-1.
     """
-    from scipy import special
-
     sums: dict[int, float] = {}
     variances: dict[int, float] = {}
     whole = 0.0
@@ -138,7 +137,7 @@ def _total_half(judged: Sequence[Decision]) -> float:
         return 0.0
     freedom = whole**2 / sum(value**2 for value in variances.values())
     error = math.sqrt(sum(value**2 for value in sums.values()))
-    return float(special.stdtrit(freedom, 0.5 + LEVEL / 2)) * error
+    return t_quantile(freedom, 0.5 + LEVEL / 2) * error
 
 
 def _measured(item: Rehearsed, threshold: float) -> Decision:
@@ -159,10 +158,8 @@ def _measured(item: Rehearsed, threshold: float) -> Decision:
 
 def interval(old: Sequence[float], new: Sequence[float], level: float = LEVEL) -> tuple[float, float, float]:
     """Return the ratio of the times of blocks, new by old, with its interval, by default of 95 %."""
-    from scipy import special
-
     mean, error, freedom = _log_ratio(old, new)
-    half = float(special.stdtrit(freedom, 0.5 + level / 2)) * error
+    half = t_quantile(freedom, 0.5 + level / 2) * error
     return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
 
 
@@ -192,6 +189,4 @@ def _log_ratio(old: Sequence[float], new: Sequence[float]) -> tuple[float, float
 
 
 def _p_above(mean: float, error: float, freedom: int, limit: float) -> float:
-    from scipy import special
-
-    return float(special.stdtr(freedom, -(mean - limit) / error))
+    return t_cdf(freedom, -(mean - limit) / error)

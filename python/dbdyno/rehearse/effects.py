@@ -95,12 +95,14 @@ class Outside:
         read: Tables and views for which that holds as soon as they are read.
         written: Tables and views for which it holds when they are written to, by a trigger for example.
         volatile: Names of all functions that may change data.
+        allowed: Functions and tables that the user allows in spite of that.
     """
 
     functions: Mapping[str, str] = field(default_factory=dict)
     read: Mapping[str, str] = field(default_factory=dict)
     written: Mapping[str, str] = field(default_factory=dict)
     volatile: frozenset[str] = frozenset()
+    allowed: frozenset[str] = frozenset()
 
     def reached(self, words: Words) -> tuple[str, str, str] | None:
         """Return the verb, the name and what it reaches, if a statement or the body of a function has such an effect.
@@ -108,13 +110,18 @@ class Outside:
         >>> Outside(written={"orders": "dblink_exec"}).reached(words_of("update orders set paid = true"))
         ('uses', 'orders', 'dblink_exec')
         """
-        for name in sorted(words.called):
+        for name in sorted(words.called - self.allowed):
             if name in self.functions or _OUTSIDE.fullmatch(name):
                 return "calls", name, self.functions.get(name, name)
         for tables in (self.read, self.written if words.writes else {}):
-            if found := words.named & tables.keys():
+            if found := (words.named & tables.keys()) - self.allowed:
                 return "uses", min(found), tables[min(found)]
         return None
+
+
+def is_outside(name: str) -> bool:
+    """Return True for a function of the server or of its own extensions whose effect a rollback does not undo."""
+    return _OUTSIDE.fullmatch(name) is not None
 
 
 def word_called(name: str) -> str:

@@ -55,7 +55,7 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     sides = old, new
     player = open_player(request.replay, sides, budget.show, budget.stop) if request.replay else None
     catalogs = read_catalog(old.server, old.settings), read_catalog(new.server, new.settings)
-    outside = read_outside(old.server, new.server)
+    outside = read_outside(old.server, new.server, allowed=request.allowed)
     load = replace(load, statements=[replace(one, left_out=unsuited(one, outside)) for one in load.statements])
     apart = level_distance(old, new)
     load = replace(load, notes=(*load.notes, *old.notes, *new.notes, *_unread(catalogs), *([apart] if apart else [])))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, LiteralString
 
@@ -17,7 +18,7 @@ import psycopg
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.rehearse.effects import FOREIGN, Outside, Words, word_called, word_named, words_of
+from dbdyno.rehearse.effects import FOREIGN, Outside, Words, is_outside, word_called, word_named, words_of
 
 _HARMLESS = [
     "citext",
@@ -79,11 +80,16 @@ _FOREIGN: LiteralString = "select relname from pg_class where relkind = 'f'"
 _COPIES = re.compile(r"\bcopy\b[^;]*\b(?:to|from)\s+(?:program\b|e?')", re.I)
 
 
-def read_outside(*servers: Postgres) -> Outside:
+def read_outside(*servers: Postgres, allowed: Collection[str] = ()) -> Outside:
     """Return what of these servers' databases has effects that a rollback does not undo.
 
+    Args:
+        servers: The databases.
+        allowed: Functions and tables that the user allows in spite of that, without their schema.
+
     Raises:
-        TargetError: A server does not answer, or does not show its functions.
+        TargetError: A server does not answer, or does not show its functions; or none has a function or table of an
+            allowed name.
     """
     found = _Found()
     for server in servers:
@@ -96,7 +102,15 @@ def read_outside(*servers: Postgres) -> Outside:
                     where=server.safe_dsn,
                     next_step="mend that: what cannot be rolled back is found there",
                 ) from None
-    outside = Outside(found.functions, found.read, found.written, frozenset(found.volatile))
+    names = frozenset(word_named(name) for name in allowed)
+    known = {name for name, _, _ in found.pending} | found.functions.keys() | found.read.keys()
+    if strange := sorted(name for name in names - known if not is_outside(name)):
+        raise TargetError(
+            f"--allow {strange[0]}: there is neither such a function nor a table that executes one",
+            where=servers[0].safe_dsn,
+            next_step="name it as the page does that lists what was not rehearsed",
+        )
+    outside = Outside(found.functions, found.read, found.written, frozenset(found.volatile), names)
     while sum(_is_added(outside, *one) for one in found.pending):
         pass
     return outside
@@ -114,11 +128,11 @@ class _Found:
 
 
 def _read(found: _Found, conn: psycopg.Connection[Any]) -> None:
-    for name, body, is_outside, is_volatile in conn.execute(_FUNCTIONS, [_HARMLESS]):
+    for name, body, reaches_out, is_volatile in conn.execute(_FUNCTIONS, [_HARMLESS]):
         word = word_called(name)
         if is_volatile:
             found.volatile.add(word)
-        if is_outside:
+        if reaches_out:
             found.functions[word] = word
         elif _COPIES.search(body):
             found.functions[word] = "a file or a program by COPY"

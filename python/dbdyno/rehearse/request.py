@@ -34,6 +34,7 @@ class Request:
         out: Folder for the run.
         change: Changes that make the new side, for the page.
         replay: How the capture is replayed afterwards; None if it is not.
+        allowed: Functions and tables that are used although a rollback does not undo what they do.
     """
 
     title: str
@@ -42,3 +43,4 @@ class Request:
     out: Path
     change: tuple[str, ...] = ()
     replay: ReplayRequest | None = None
+    allowed: tuple[str, ...] = ()

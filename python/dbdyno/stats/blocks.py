@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from dbdyno.base.errors import StatsError
 from dbdyno.stats import least_blocks, power
 from dbdyno.stats.comparison import BlockComparison, ComparisonRow, Decision
+from dbdyno.stats.distributions import t_cdf, t_quantile
 from dbdyno.stats.metrics import Metric
 from dbdyno.stats.samples import autocorrelation
 from dbdyno.stats.wording import describe, is_within
@@ -105,8 +106,6 @@ class _Estimate:
 
 def _estimate(log_ratios: Floats, level: float, randomised: bool) -> _Estimate:
     """Estimate the mean log ratio by Student's t, with the effective number of blocks as the sample size."""
-    from scipy import special
-
     n = log_ratios.size
     if n < 2:
         mean = float(log_ratios[0]) if n else math.nan
@@ -119,7 +118,7 @@ def _estimate(log_ratios: Floats, level: float, randomised: bool) -> _Estimate:
         sd *= math.sqrt((n - 1) / max(n - f, 1.0))
     error = sd * math.sqrt(f / n)
     df = max(n / f - 1, 1.0)
-    half = float(special.stdtrit(df, 0.5 + level / 2)) * error
+    half = t_quantile(df, 0.5 + level / 2) * error
     return _Estimate(mean, sd, error, half, _p(mean, error, df), n / f, depends)
 
 
@@ -257,13 +256,11 @@ def _exp(log_ratio: float) -> float:
 
 def _p(mean: float, error: float, df: float) -> float:
     """Return the two-sided p of the mean log ratio; 1 (equal) or 0 (different) if the blocks do not vary at all."""
-    from scipy import special
-
     if math.isnan(mean) or math.isnan(error):
         return math.nan
     if error <= 0.0:
         return 1.0 if mean == 0.0 else 0.0
-    return min(2.0 * float(special.stdtr(df, -abs(mean) / error)), 1.0)
+    return min(2.0 * t_cdf(df, -abs(mean) / error), 1.0)
 
 
 def _studentised(

@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike
 
 from dbdyno.base.errors import StatsError
 from dbdyno.stats.arrays import Floats
+from dbdyno.stats.distributions import t_quantile
 from dbdyno.stats.level_chances import answer, chances_steady
 from dbdyno.stats.level_models import SIDE_LEAST, clean, evidence
 
@@ -261,21 +262,17 @@ def _begun(part: Floats, at: int, level: float, rho: float, rng: np.random.Gener
 def _change(
     logs: Floats, borders: tuple[int, int, int], level: float, p: float, rho: float, rng: np.random.Generator
 ) -> Change:
-    from scipy import special
-
     before, at, after = borders
     one, two, fewer = logs[before:at], logs[at:after], (1 + rho) / (1 - rho)
     mean = float(two.mean() - one.mean())
     a, b = (fewer * float(side.var(ddof=1)) / side.size for side in (one, two))
     df = (a + b) ** 2 / (a**2 / (one.size - 1) + b**2 / (two.size - 1)) if a + b > 0 else 1.0
-    half = float(special.stdtrit(max(df / fewer, 1.0), 0.5 + level / 2)) * math.sqrt(a + b)
+    half = t_quantile(max(df / fewer, 1.0), 0.5 + level / 2) * math.sqrt(a + b)
     first, last = _begun(logs[before:after], at - before, level, rho, rng)
     return Change(at, math.exp(mean), math.exp(mean - half), math.exp(mean + half), p, before + first, before + last)
 
 
 def _drift(logs: Floats, at: int | None, level: float, p: float, rng: np.random.Generator) -> Drift:
-    from scipy import special
-
     n, cleaned = logs.size, clean(logs[None, :])[0]
     line = np.arange(n) - (n - 1) / 2
     slope = float(cleaned @ line / (line @ line))
@@ -283,7 +280,7 @@ def _drift(logs: Floats, at: int | None, level: float, p: float, rng: np.random.
     rho = _likeness(rest, [0, n])
     fewer = (1 + rho) / (1 - rho)
     error = math.sqrt(fewer * float(rest @ rest) / (n - 2) / float(line @ line))
-    half = float(special.stdtrit(max((n - 2) / fewer, 1.0), 0.5 + level / 2)) * error
+    half = t_quantile(max((n - 2) / fewer, 1.0), 0.5 + level / 2) * error
     low, middle, high = (math.exp((slope + by) * (n - 1)) for by in (-half, 0.0, half))
     step = None
     if at is not None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdyno.base.errors import StatsError
-from dbdyno.stats import tails
+from dbdyno.stats.distributions import kolmogorov_log10_p, normal_log10_p, t_log10_p, t_quantile
 from dbdyno.stats.samples import Counts, Moments, Sample, counts_of, moments
 from dbdyno.stats.wording import duration
 
@@ -72,8 +72,6 @@ def welch(base: Moments | NDArray[Any], other: Moments | NDArray[Any], *, level:
         StatsError: An arm has fewer than two values, neither arm varies, or values are infinite or too large to be
             squared.
     """
-    from scipy import special
-
     a = base if isinstance(base, Moments) else moments(base)
     b = other if isinstance(other, Moments) else moments(other)
     if min(a.count, b.count) < 2:
@@ -90,14 +88,14 @@ def welch(base: Moments | NDArray[Any], other: Moments | NDArray[Any], *, level:
     df = squared**2 / (per_a**2 / (a.count - 1) + per_b**2 / (b.count - 1))
     error = math.sqrt(squared)
     difference = b.mean - a.mean
-    half = float(special.stdtrit(df, 0.5 + level / 2)) * error
+    half = t_quantile(df, 0.5 + level / 2) * error
     t = difference / error
     pooled = math.sqrt((a.sd**2 + b.sd**2) / 2)
     return ClassicalTest(
         test="Welch t",
         statistic=t,
         df=df,
-        log10_p=tails.t_log10_p(t, df),
+        log10_p=t_log10_p(t, df),
         effect=f"mean difference {duration(difference)} (Cohen's d {difference / pooled:.3f})",
         effect_value=difference,
         low=difference - half,
@@ -159,7 +157,7 @@ def mann_whitney_of(doubled: int, n: int, m: int, tie_term: float, *, continuity
         total = n + m
         variance = n * m / 12 * ((total + 1) - tie_term / (total * (total - 1)))
         apart = max(abs(u - n * m / 2) - (0.5 if continuity else 0.0), 0.0)
-        log10_p = tails.normal_log10_p(apart / math.sqrt(variance)) if variance > 0 else 0.0
+        log10_p = normal_log10_p(apart / math.sqrt(variance)) if variance > 0 else 0.0
     return ClassicalTest(
         test="Mann-Whitney U",
         statistic=u,
@@ -225,7 +223,7 @@ def kolmogorov_smirnov_of(largest: int, n: int, m: int, tied: NDArray[np.int64] 
     if tied is not None and n * m <= _KS_EXACT_PAIRS:
         log10_p = _ks_exact(tied, n, m, largest)
     else:
-        log10_p = tails.kolmogorov_log10_p(d, n, m)
+        log10_p = kolmogorov_log10_p(d, n, m)
     return ClassicalTest(
         test="Kolmogorov-Smirnov D",
         statistic=d,

@@ -13,8 +13,8 @@ from typing import Any
 
 from dbdyno import _core
 from dbdyno.base.errors import StatsError
-from dbdyno.stats import tails
 from dbdyno.stats.arrays import complete
+from dbdyno.stats.distributions import normal_cdf, normal_log10_p, normal_quantile
 
 NOTE = "assumes independent pairs"
 #: R's limits on the number of pairs: exact p of Spearman; Edgeworth series for Spearman; exact p of Kendall.
@@ -92,13 +92,11 @@ def fisher_interval(r: float, n: int, level: float = 0.95) -> tuple[float, float
 
     The interval is tanh of atanh r +- z / sqrt(n - 3) (Fisher 1921).
     """
-    from scipy import special
-
     if n <= 3:
         return math.nan, math.nan
     if abs(r) == 1.0:
         return r, r
-    half = float(special.ndtri(0.5 + level / 2)) / math.sqrt(n - 3)
+    half = normal_quantile(0.5 + level / 2) / math.sqrt(n - 3)
     return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
 
 
@@ -190,8 +188,6 @@ def _spearman_edgeworth(s: float, n: int) -> float:
 
     As in R, the lower tail is P(S < s + 2) and the upper P(S >= s), because S is even.
     """
-    from scipy import special
-
     upper = s > (n**3 - n) / 6
     at = s if upper else s + 2
     b = 1.0 / n
@@ -200,7 +196,7 @@ def _spearman_edgeworth(s: float, n: int) -> float:
     inner = 0.0879 + 0.0151 * b - y * (0.0072 - 0.0831 * b + y * b * (0.0131 - 4.6e-4 * y))
     middle = -0.0758 + b * (0.1033 + 0.3932 * b) - y * b * inner
     series = x * b * (0.2274 + b * (0.2531 + 0.1745 * b) + y * middle) * math.exp(-y / 2)
-    tail = float(special.ndtr(-x)) + series if upper else float(special.ndtr(x)) - series
+    tail = normal_cdf(-x) + series if upper else normal_cdf(x) - series
     return min(2 * min(max(tail, 0.0), 1.0), 1.0)
 
 
@@ -212,7 +208,7 @@ def _kendall(found: Mapping[str, Any], n: int, level: float) -> Correlation:
         log10_p = _kendall_exact(concordant, n)
         return Correlation("Kendall tau", tau, n, "T", float(concordant), None, log10_p, "exact", level=level)
     z = score / math.sqrt(_kendall_variance(n, ties_x, ties_y))
-    return Correlation("Kendall tau", tau, n, "z", z, None, tails.normal_log10_p(z), "normal", level=level)
+    return Correlation("Kendall tau", tau, n, "z", z, None, normal_log10_p(z), "normal", level=level)
 
 
 def _kendall_exact(concordant: int, n: int) -> float:

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dbdyno.base.errors import StatsError
 from dbdyno.base.notebook import facts_table
+from dbdyno.stats.distributions import t_quantile
 from dbdyno.stats.shapes import PERIOD_STEP, PHASES, SHAPES, Fit, Floats, Search, around, places_for
 from dbdyno.stats.wording import duration, percent, size
 
@@ -362,8 +363,6 @@ def _against(gains: _Gains, saw: Fit, x: Floats, y: Floats) -> list[str]:
 
 def _bins(binned: _Binned, y: Floats) -> tuple[Bin, ...]:
     """Return the bins for drawing; the interval is Student's t on the logarithms of the blocks' medians."""
-    from scipy import special
-
     blocks, block_of = np.unique(binned.block, return_inverse=True)
     cell = binned.bin_of * blocks.size + block_of
     medians = _group_medians(cell.astype(np.intp), binned.time, y.size * blocks.size)
@@ -373,7 +372,7 @@ def _bins(binned: _Binned, y: Floats) -> tuple[Bin, ...]:
         known = row[~np.isnan(row)]
         half = math.nan
         if known.size > 1:
-            half = float(special.stdtrit(known.size - 1, 0.975) * known.std(ddof=1))
+            half = t_quantile(known.size - 1, 0.975) * known.std(ddof=1)
             half /= math.sqrt(known.size)
         made.append(
             Bin(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dbdyno.stats.distributions import t_quantile
 from dbdyno.stats.gates import Gate
 from dbdyno.stats.regression import lm
 from dbdyno.stats.samples import autocorrelation
@@ -66,17 +67,13 @@ class Trend:
 
     def span(self, level: float) -> tuple[float, float]:
         """Return the lowest and highest end of the intervals of the line at the two ends of the run."""
-        from scipy import special
-
-        reach = float(special.stdtrit(self.blocks - 2, 0.5 + level / 2)) * self.end_error
+        reach = t_quantile(self.blocks - 2, 0.5 + level / 2) * self.end_error
         half = abs(self.change) / 2 + reach
         return self.mean - half, self.mean + half
 
 
 def trend(logs: ArrayLike, at_s: ArrayLike) -> Trend | None:
     """Return the regression line of logs over time [s]; None below five known blocks or if all have the same time."""
-    from scipy import special
-
     y, x = np.asarray(logs, dtype=np.float64), np.asarray(at_s, dtype=np.float64)
     good = np.isfinite(y) & np.isfinite(x)
     y, x = y[good], x[good]
@@ -84,7 +81,7 @@ def trend(logs: ArrayLike, at_s: ArrayLike) -> Trend | None:
         return None
     fit, length, df = lm(y, x), float(np.ptp(x)), float(y.size - 2)
     line = fit["x1"]
-    reach = float(special.stdtrit(df, 0.5 + _LEVEL / 2) + special.stdtrit(df, 0.8))
+    reach = t_quantile(df, 0.5 + _LEVEL / 2) + t_quantile(df, 0.8)
     p = line.p if line.error > 0 else float(line.estimate == 0)
     end_error = math.hypot(fit.residual_error / math.sqrt(y.size), line.error * length / 2)
     return Trend(y.size, float(y.mean()), line.estimate * length, reach * line.error * length, p, end_error)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dbdyno.base.errors import StatsError
-from dbdyno.stats import tails
 from dbdyno.stats.blocks import compare_blocks
 from dbdyno.stats.classical import (
     INFINITE,
@@ -24,6 +23,7 @@ from dbdyno.stats.classical import (
     welch,
 )
 from dbdyno.stats.description import BlockValue, Described, Group
+from dbdyno.stats.distributions import chi2_log10_p, f_log10_p
 from dbdyno.stats.samples import Moments
 from dbdyno.stats.unpaired import compare_unpaired
 from dbdyno.stats.wording import percent
@@ -134,7 +134,7 @@ def one_way(groups: Sequence[Group]) -> ClassicalTest:
         test="one-way F",
         statistic=f,
         df=float(k - 1),
-        log10_p=tails.f_log10_p(f, k - 1, n - k),
+        log10_p=f_log10_p(f, k - 1, n - k),
         effect=f"{100 * share:.3g} % of the squared deviations lie between the groups",
         effect_value=share,
         note=f"{NOTE} of equal spread; {n - k} degrees of freedom within",
@@ -167,7 +167,7 @@ def welch_anova(groups: Sequence[Group]) -> ClassicalTest:
         test="Welch F",
         statistic=f,
         df=float(k - 1),
-        log10_p=tails.f_log10_p(f, k - 1, within),
+        log10_p=f_log10_p(f, k - 1, within),
         effect=f"{within:.6g} degrees of freedom within",
         effect_value=within,
         note=NOTE,
@@ -197,7 +197,7 @@ def kruskal_wallis(described: Described) -> ClassicalTest:
         test="Kruskal-Wallis H",
         statistic=h,
         df=float(len(groups) - 1),
-        log10_p=tails.chi2_log10_p(h, len(groups) - 1),
+        log10_p=chi2_log10_p(h, len(groups) - 1),
         effect=f"epsilon squared {h / (n - 1):.3g}",
         effect_value=h / (n - 1),
         note=NOTE,

@@ -18,6 +18,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdyno.stats.distributions import t_quantile
+
 Array = NDArray[np.float64]
 
 
@@ -45,9 +47,7 @@ def jackknife(figure: Callable[[NDArray[np.bool_]], Array | float], blocks: int)
 
 def half_width(error: Array, blocks: int, level: float) -> Array:
     """Return half the width of the interval at `level`; NaN with fewer than two blocks."""
-    from scipy import special
-
     if blocks < 2:
         return np.full_like(np.asarray(error, dtype=float), np.nan)
-    half: Array = special.stdtrit(blocks - 1, 0.5 + level / 2) * np.asarray(error, dtype=float)
+    half: Array = t_quantile(blocks - 1, 0.5 + level / 2) * np.asarray(error, dtype=float)
     return half

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 
 from dbdyno.base.errors import StatsError
 from dbdyno.stats.arrays import Floats
+from dbdyno.stats.distributions import t_quantile
 from dbdyno.stats.scalability import usl
 
 LEVELS_LEAST = 4
@@ -182,10 +183,8 @@ def _jackknifed(fit: _Fit, x: Floats, logs: Floats, reach: float) -> dict[str, E
 
 
 def _law_of_fit(law: str, fit: _Fit, x: Floats, logs: Floats, level: float) -> Law:
-    from scipy import special
-
     n = logs.shape[0]
-    reach = float(special.stdtrit(n - 1, 0.5 + level / 2))
+    reach = t_quantile(n - 1, 0.5 + level / 2)
     parameters = _jackknifed(fit, x, logs, reach)
     on_bound = [name for name in ("s", "k") if law == "usl" and parameters[name].value == 0]
     if on_bound:

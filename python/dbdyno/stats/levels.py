@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dbdyno.base.errors import StatsError
 from dbdyno.stats.arrays import Floats
+from dbdyno.stats.distributions import t_quantile
 from dbdyno.stats.gates_in_time import trend
 from dbdyno.stats.means import mean_interval
 
@@ -82,15 +83,13 @@ class Levels:
         It does so in four of five runs if the levels differ by as much as observed. The result is None if they differ
         by less than the threshold, and at most `BLOCKS_MOST`.
         """
-        from scipy import special
-
         from dbdyno.stats.power import BLOCKS_MOST, blocks_needed
 
         beyond = float(self.mean[at, other]) - math.log1p(self.threshold)
         if beyond <= 0:
             return None
         level = 1.0 - (1.0 - self.level) / self.pairs
-        reach = float(special.stdtrit(self.blocks - 1, 0.5 + level / 2))
+        reach = t_quantile(self.blocks - 1, 0.5 + level / 2)
         spread = float(self.high[at, other] - self.mean[at, other]) / reach * math.sqrt(self.blocks)
         return blocks_needed(spread, math.expm1(beyond), level=level) or BLOCKS_MOST
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from dbdyno.stats.distributions import t_quantile
+
 
 def mean_interval(values: Iterable[float], level: float) -> tuple[float, float, float]:
     """Return the mean and the low and high end of Student's t interval; values that are not finite are left out.
 
-    All three are NaN without a value; both ends are NaN with one value. Only `scipy.special` is loaded, because
-    `scipy.stats` would double the start-up time of a report.
+    All three are NaN without a value; both ends are NaN with one value.
     """
-    from scipy import special
-
     known = [float(value) for value in values if math.isfinite(value)]
     if not known:
         return math.nan, math.nan, math.nan
@@ -22,5 +21,5 @@ def mean_interval(values: Iterable[float], level: float) -> tuple[float, float, 
     if n < 2:
         return mean, math.nan, math.nan
     error = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / (n - 1) / n)
-    half = float(special.stdtrit(n - 1, 0.5 + level / 2)) * error
+    half = t_quantile(n - 1, 0.5 + level / 2) * error
     return mean, mean - half, mean + half

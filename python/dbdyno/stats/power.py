@@ -14,6 +14,8 @@ from functools import cache, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdyno.stats.distributions import t_quantile
+
 #: Largest number of blocks that is reported; beyond it the result is None.
 BLOCKS_MOST = 100_000
 DEFAULT_POWER = 0.8
@@ -56,7 +58,7 @@ def power_of(blocks: float, sd_log: float, effect: float, *, level: float = 0.95
         return 1.0
     df = blocks - 1
     away = math.log1p(effect) * math.sqrt(blocks) / sd_log
-    critical = float(special.stdtrit(df, 0.5 + level / 2))
+    critical = t_quantile(df, 0.5 + level / 2)
     # The noncentral t is a normal divided by an estimated spread. Averaging over that spread stays accurate where the
     # library's series does not.
     weights, spread = _rule()[1], _spreads(df)
@@ -77,12 +79,10 @@ def smallest_visible(
         level: Confidence level of the test.
         power: Probability of showing the difference.
     """
-    from scipy import special
-
     if blocks <= 1 or math.isnan(standard_error):
         return math.nan
     df = blocks - 1
-    reach = float(special.stdtrit(df, 0.5 + level / 2) + special.stdtrit(df, power))
+    reach = t_quantile(df, 0.5 + level / 2) + t_quantile(df, power)
     try:
         return math.expm1(reach * standard_error)
     except OverflowError:

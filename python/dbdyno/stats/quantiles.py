@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from dbdyno.base.errors import StatsError
+from dbdyno.stats.distributions import binomial_cdf, binomial_sf
 from dbdyno.stats.samples import Counts, Sample, counts_of
 
 #: Smallest number of values that must be expected beyond a quantile for it to be reported.
@@ -83,14 +84,12 @@ def quantile_interval(sample: Sample, q: float, level: float = 0.95) -> Quantile
             f"no interval for quantile {q} at level {level}",
             next_step="both must be greater than 0 and less than 1",
         )
-    from scipy import special
-
     value = quantile(sample, q)
     count = sample.total if isinstance(sample, Counts) else len(sample)
     low, high = interval_ranks(count, q, level)
     has_low, has_high = low >= 1, high <= count
-    missed = (float(special.bdtr(low - 1, count, q)) if has_low else 0.0) + (
-        float(special.bdtrc(high - 1, count, q)) if has_high else 0.0
+    missed = (binomial_cdf(low - 1, count, q) if has_low else 0.0) + (
+        binomial_sf(high - 1, count, q) if has_high else 0.0
     )
     return QuantileInterval(
         q=q,
@@ -110,10 +109,8 @@ def interval_ranks(count: int, q: float, level: float) -> tuple[int, int]:
     They are the largest r with P(B < r) and the smallest s with P(B >= s) at most (1 - level) / 2, with B
     binomial(count, q). If there is no such rank, they are 0 and `count` + 1.
     """
-    from scipy import special
-
     tail = (1.0 - level) / 2.0
     ranks = range(1, count + 1)
-    low = bisect_left(ranks, True, key=lambda rank: bool(special.bdtr(rank - 1, count, q) > tail))
-    high = bisect_left(ranks, True, key=lambda rank: bool(special.bdtrc(rank - 1, count, q) <= tail))
+    low = bisect_left(ranks, True, key=lambda rank: bool(binomial_cdf(rank - 1, count, q) > tail))
+    high = bisect_left(ranks, True, key=lambda rank: bool(binomial_sf(rank - 1, count, q) <= tail))
     return low, high + 1

@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dbdyno.base.errors import StatsError
 from dbdyno.stats.blocks import independence
+from dbdyno.stats.distributions import t_cdf, t_quantile
 
 ROUNDS_LEAST = 6
 """Smallest number of rounds from which the autocorrelation of neighbouring rounds can be estimated."""
@@ -68,12 +69,10 @@ class Ratio:
 
     def interval(self, level: float = 0.95) -> tuple[float, float] | None:
         """Return the interval of the ratio, computed on the log scale; None if there is none."""
-        from scipy import special
-
         df = self.effective - 1
         if math.isnan(self.error) or df < 1:
             return None
-        half = min(float(special.stdtrit(df, 0.5 + level / 2)) * self.error, 700.0)
+        half = min(t_quantile(df, 0.5 + level / 2) * self.error, 700.0)
         return self.value * math.exp(-half), self.value * math.exp(half)
 
 
@@ -145,8 +144,6 @@ def ratio_of(above: ArrayLike, below: ArrayLike, *, events: bool = False, share:
 
 def compare_ratios(base: Ratio, other: Ratio, *, level: float = 0.95) -> RatioComparison:
     """Compare ratio `other` with `base`; p is NaN if a side has fewer than `ROUNDS_LEAST` rounds."""
-    from scipy import special
-
     larger = _larger(base.by_round, other.by_round)
     nothing = (math.nan, math.nan, math.nan)
     enough = min(base.rounds, other.rounds) >= ROUNDS_LEAST
@@ -165,8 +162,8 @@ def compare_ratios(base: Ratio, other: Ratio, *, level: float = 0.95) -> RatioCo
         p = _of_difference(base, other)
         return RatioComparison(base, other, ratio, math.nan, math.nan, p, larger)
     log = math.log(ratio)
-    half = min(float(special.stdtrit(df, 0.5 + level / 2)) * error, 700.0)
-    p = 2.0 * float(special.stdtr(df, -abs(log) / error)) if error > 0 else float(log == 0)
+    half = min(t_quantile(df, 0.5 + level / 2) * error, 700.0)
+    p = 2.0 * t_cdf(df, -abs(log) / error) if error > 0 else float(log == 0)
     return RatioComparison(base, other, ratio, math.exp(log - half), math.exp(log + half), min(p, 1.0), larger)
 
 
@@ -190,12 +187,10 @@ def _of_difference(base: Ratio, other: Ratio) -> float:
     It is used if a single round contributes a side's sum: a steady rate compared with one that almost ceased still
     differs. A single read has no spread and says nothing about the next.
     """
-    from scipy import special
-
     error = math.hypot(base.error * base.value, other.error * other.value)
     if error <= 0:
         return math.nan
-    return 2.0 * float(special.stdtr(1, -abs(other.value - base.value) / error))
+    return 2.0 * t_cdf(1, -abs(other.value - base.value) / error)
 
 
 def _one_sided(base: Ratio, other: Ratio) -> float:

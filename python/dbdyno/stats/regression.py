@@ -16,8 +16,8 @@ import numpy as np
 
 from dbdyno import _core
 from dbdyno.base.json_types import JsonObject
-from dbdyno.stats import tails
 from dbdyno.stats.arrays import Floats, complete
+from dbdyno.stats.distributions import f_log10_p, t_log10_p, t_quantile
 
 NOTE = "assumes independent rows"
 INTERCEPT = "(Intercept)"
@@ -93,8 +93,6 @@ def lm(
     Raises:
         StatsError: There are fewer rows than coefficients, or a column is a linear combination of others.
     """
-    from scipy import special
-
     target, *columns = complete(y, *xs)
     found, residual_bytes = _core.stats_fit(target, columns, intercept, degree)
     given = list(names or [f"x{at + 1}" for at in range(len(columns))])
@@ -104,7 +102,7 @@ def lm(
         given.insert(0, INTERCEPT)
     n, p = int(found["n"]), len(given)
     df = n - p
-    reach = float(special.stdtrit(df, 0.5 + level / 2)) if df > 0 else math.nan
+    reach = t_quantile(df, 0.5 + level / 2) if df > 0 else math.nan
     coefficients = tuple(
         _coefficient(name, estimate, math.nan if error is None else error, df, reach)
         for name, estimate, error in zip(given, found["coefficients"], found["errors"], strict=True)
@@ -130,7 +128,7 @@ def _coefficient(name: str, estimate: float, error: float, df: int, reach: float
     if math.isnan(error):
         t = math.nan
     half = reach * error
-    return Coefficient(name, estimate, error, t, tails.t_log10_p(t, df), estimate - half, estimate + half)
+    return Coefficient(name, estimate, error, t, t_log10_p(t, df), estimate - half, estimate + half)
 
 
 def _whole(rss: float, explained: float, df: int, terms: int, total: int) -> JsonObject:
@@ -147,5 +145,5 @@ def _whole(rss: float, explained: float, df: int, terms: int, total: int) -> Jso
         "adjusted_r2": adjusted,
         "f": f,
         "f_df": (terms, df),
-        "f_log10_p": tails.f_log10_p(f, terms, df) if terms > 0 and df > 0 else math.nan,
+        "f_log10_p": f_log10_p(f, terms, df) if terms > 0 and df > 0 else math.nan,
     }

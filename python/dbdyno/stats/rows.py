@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dbdyno.base.errors import StatsError
 from dbdyno.stats.blocks import BOOTSTRAP_BLOCKS_MIN
 from dbdyno.stats.classical import mann_whitney_of
+from dbdyno.stats.distributions import t_cdfs, t_quantiles
 from dbdyno.stats.quantiles import interval_ranks
 
 Floats = NDArray[np.float64]
@@ -91,8 +92,6 @@ def ratios(a: Floats, b: Floats, *, level: float = 0.95) -> Ratios:
     Raises:
         StatsError: An array does not have two dimensions with at least two values in each row.
     """
-    from scipy import special
-
     _refuse(a, 2)
     _refuse(b, 2)
     one, other = _side(np.log(a)), _side(np.log(b))
@@ -102,9 +101,9 @@ def ratios(a: Floats, b: Floats, *, level: float = 0.95) -> Ratios:
     below = sum(side.error2**2 / np.maximum(side.effective - 1, 1.0) for side in (one, other))
     with np.errstate(divide="ignore", invalid="ignore"):
         df = np.where(error2 > 0, np.maximum(error2**2 / below, 1.0), a.shape[1] + b.shape[1] - 2.0)
-        p = np.minimum(2.0 * special.stdtr(df, -np.abs(difference) / error), 1.0)
+        p = np.minimum(2.0 * t_cdfs(df, -np.abs(difference) / error), 1.0)
     p = np.where(error > 0, p, np.where(difference == 0.0, 1.0, 0.0))
-    half = special.stdtrit(df, 0.5 + level / 2) * error
+    half = t_quantiles(df, 0.5 + level / 2) * error
     return Ratios(_exp(difference), _exp(difference - half), _exp(difference + half), p)
 
 

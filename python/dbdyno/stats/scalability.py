@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dbdyno.base.errors import StatsError
 from dbdyno.stats.arrays import Floats, complete
+from dbdyno.stats.distributions import t_quantile
 
 NOTE = "assumes independent rows"
 
@@ -91,7 +92,7 @@ def usl(load: Any, throughput: Any, *, level: float = 0.95) -> UslFit:
     Raises:
         StatsError: There are fewer than four rows or three different loads, or values are not above 0.
     """
-    from scipy import optimize, special
+    from scipy import optimize
 
     n, x = complete(load, throughput)
     if n.size < 4 or np.unique(n).size < 3:
@@ -117,7 +118,7 @@ def usl(load: Any, throughput: Any, *, level: float = 0.95) -> UslFit:
     df = n.size - 3
     rss = float(residuals @ residuals)
     error = math.sqrt(rss / df) if df > 0 else math.nan
-    reach = float(special.stdtrit(df, 0.5 + level / 2)) if df > 0 else math.nan
+    reach = t_quantile(df, 0.5 + level / 2) if df > 0 else math.nan
     covariance = _covariance(at, n) * error**2
     parameters = [
         _parameter(name, float(value), math.sqrt(variance), reach)

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from dbdyno.stats import least_blocks, power
 from dbdyno.stats.blocks import decide_one, independence
 from dbdyno.stats.comparison import BlockComparison
+from dbdyno.stats.distributions import t_cdf, t_quantile
 
 Floats = NDArray[np.float64]
 RATIO_LEAST = 1e-3
@@ -77,14 +78,12 @@ def compare_totals(
     would carry as much information. Below `least_blocks.blocks_least` blocks a verdict is provisional. If nothing was
     repeated on one side, or a total is not above 0, the interval is NaN and the decision is "unclear".
     """
-    from scipy import special
-
     a, b = _total(base), _total(other)
     known = min(a.value, b.value) > 0 and min(a.df, b.df) > 0
     totals = (a.value * scales[0], b.value * scales[1])
     variances = (a.variance * scales[0] ** 2, b.variance * scales[1] ** 2)
     df = _df(variances, (a.df, b.df)) if known else math.nan
-    reach = float(special.stdtrit(df, 0.5 + level / 2)) if known else math.nan
+    reach = t_quantile(df, 0.5 + level / 2) if known else math.nan
     ratio = totals[1] / totals[0] if known else math.nan
     low, high = fieller(totals, variances, reach) if known else (math.nan, math.nan)
     error = math.sqrt(sum(v / t**2 for v, t in zip(variances, totals, strict=True))) if known else math.nan
@@ -166,8 +165,6 @@ def _total(strata: Sequence[Stratum]) -> _Total:
 
 
 def _p(away: float, error: float, df: float) -> float:
-    from scipy import special
-
     if error <= 0.0:
         return 1.0 if away == 0.0 else 0.0
-    return min(2.0 * float(special.stdtr(df, -abs(away) / error)), 1.0)
+    return min(2.0 * t_cdf(df, -abs(away) / error), 1.0)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdyno.base.errors import StatsError
+from dbdyno.stats.distributions import t_cdf, t_quantile
 
 Floats = NDArray[np.float64]
 LARGEST_R = 0.8
@@ -42,8 +43,6 @@ def difference(a: Floats, b: Floats, *, level: float = 0.95) -> Difference:
     Raises:
         StatsError: A side has fewer than two values.
     """
-    from scipy import special
-
     if min(a.size, b.size) < 2:
         raise StatsError(f"{a.size} and {b.size} values", next_step="give at least two on each side")
     squares = [float(side.var(ddof=1)) / side.size for side in (a, b)]
@@ -56,8 +55,8 @@ def difference(a: Floats, b: Floats, *, level: float = 0.95) -> Difference:
     lost = (count - 2) / max(count - 2 * widened, 1.0)
     error = math.sqrt(error2 * widened * max(lost, 1.0))
     freedom = max(welch / widened, LEAST_FREEDOM)
-    half = float(special.stdtrit(freedom, 0.5 + level / 2)) * error
-    p = min(2.0 * float(special.stdtr(freedom, -abs(value) / error)), 1.0)
+    half = t_quantile(freedom, 0.5 + level / 2) * error
+    p = min(2.0 * t_cdf(freedom, -abs(value) / error), 1.0)
     return Difference(value, value - half, value + half, p, error, freedom)
 
 

@@ -21,6 +21,7 @@ from dbdyno.base.errors import StatsError
 from dbdyno.stats import least_blocks, power
 from dbdyno.stats.blocks import decide_one, independence
 from dbdyno.stats.comparison import BlockComparison
+from dbdyno.stats.distributions import t_cdf, t_quantile
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +62,12 @@ def compare_unpaired(
     Raises:
         StatsError: `level` is not between 0.5 and 1, or `threshold` is not above 0.
     """
-    from scipy import special
-
     _refuse(level, threshold)
     a, b = _side(base, in_order, sd_least), _side(other, in_order, sd_least)
     difference = b.mean - a.mean
     error = math.sqrt(a.error2 + b.error2)
     df = _welch_df(a, b)
-    half = float(special.stdtrit(df, 0.5 + level / 2)) * error if df > 0 else math.nan
+    half = t_quantile(df, 0.5 + level / 2) * error if df > 0 else math.nan
     spread = math.sqrt(a.sd**2 + b.sd**2)
     inflation = max(a.inflation, b.inflation)
     tell = power.blocks_to_tell(spread, df + 1, threshold, level=level, inflation=inflation)
@@ -158,13 +157,11 @@ def _welch_df(a: _Side, b: _Side) -> float:
 
 
 def _p(difference: float, error: float, df: float) -> float:
-    from scipy import special
-
     if math.isnan(difference) or math.isnan(error):
         return math.nan
     if error <= 0.0:
         return 1.0 if difference == 0.0 else 0.0
-    return min(2.0 * float(special.stdtr(df, -abs(difference) / error)), 1.0)
+    return min(2.0 * t_cdf(df, -abs(difference) / error), 1.0)
 
 
 def _known(number: float) -> float:

@@ -220,8 +220,8 @@ def histogram_rows(found: Described, table: bool) -> list[Row]:
 
 
 def _from_summary(operands: tuple[str, ...], level: float, output: Output) -> None:
+    from dbdyno.stats.distributions import normal_log10_p
     from dbdyno.stats.group_tests import from_summary
-    from dbdyno.stats.tails import normal_log10_p
 
     if len(operands) != 2:
         raise click.UsageError("--from-summary takes two operands: n,mean,sd n,mean,sd")

@@ -80,10 +80,10 @@ def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, floa
     mean = math.fsum(known) / n
     if n == 1:
         return mean, mean, mean
-    from scipy.special import stdtrit
+    from dbdyno.stats.distributions import t_quantile
 
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / (n - 1))
-    half = float(stdtrit(n - 1, (1 + level) / 2)) * deviation / math.sqrt(n)
+    half = float(t_quantile(n - 1, (1 + level) / 2)) * deviation / math.sqrt(n)
     return mean, mean - half, mean + half
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.move.nouns import counted
 from dbdyno.rehearse.replay.turns import Replays, Turn, kept_at, words_of
+from dbdyno.stats.distributions import t_quantile
 from dbdyno.trace.proxy.replay import FASTEST
 
 _SIDES = ("old", "new")
@@ -102,8 +103,6 @@ def _falls_behind_at(turns: Sequence[Turn], side: str, speeds: Sequence[float]) 
 
 def _ratio(turns: Sequence[Turn]) -> JsonObject | None:
     """Return the mean time of a transaction at the capture's own speed, new by old, with its interval over turns."""
-    from scipy import special
-
     means = {
         side: [
             statistics.fmean(one.elapsed_ns)
@@ -116,7 +115,7 @@ def _ratio(turns: Sequence[Turn]) -> JsonObject | None:
     if len(logs) < _LEAST_PAIRS:
         return None
     mean, error = statistics.fmean(logs), max(statistics.stdev(logs), 0.005) / math.sqrt(len(logs))
-    half = float(special.stdtrit(len(logs) - 1, 0.975)) * error
+    half = t_quantile(len(logs) - 1, 0.975) * error
     return {"ratio": math.exp(mean), "low": math.exp(mean - half), "high": math.exp(mean + half), "turns": len(logs)}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbdyno.stats.distributions import t_cdf, t_quantile
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 
 if TYPE_CHECKING:
@@ -63,7 +64,6 @@ def of_arms(measures: Measures, latencies: Latencies, most: int, level: float) -
 def _over_blocks(base: ArmMeasures, other: ArmMeasures, threshold: float, level: float) -> dict[str, object]:
     """Return the mean difference of the shares beyond the threshold, block by block, with Student's t."""
     import numpy as np
-    from scipy import special
 
     apart = _shares(other, threshold) - _shares(base, threshold)
     apart = apart[np.isfinite(apart)]
@@ -72,8 +72,8 @@ def _over_blocks(base: ArmMeasures, other: ArmMeasures, threshold: float, level:
     if not error > 0:
         return {"difference": None, "low": None, "high": None, "p": None}
     mean = float(apart.mean())
-    half = float(special.stdtrit(n - 1, 0.5 + level / 2)) * error
-    p = min(2 * float(special.stdtr(n - 1, -abs(mean) / error)), 1.0)
+    half = t_quantile(n - 1, 0.5 + level / 2) * error
+    p = min(2 * t_cdf(n - 1, -abs(mean) / error), 1.0)
     return {"difference": mean, "low": mean - half, "high": mean + half, "p": p}
 
 

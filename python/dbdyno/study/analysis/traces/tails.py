@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from dbdyno.stats.distributions import t_cdf, t_quantile
 from dbdyno.study.analysis.contract.parts import Beyond, FarQuantile
 from dbdyno.trace.source import Traces
 
@@ -67,7 +68,6 @@ def compare_tails(sets: tuple[Traces, Traces], values: tuple[Array, Array], leve
 def _over_blocks(sets: tuple[Traces, Traces], threshold: float, level: float) -> Beyond:
     """Return the difference of the shares beyond the threshold over blocks, other minus base."""
     import numpy as np
-    from scipy import special
 
     shares = []
     for traces in sets:
@@ -85,6 +85,6 @@ def _over_blocks(sets: tuple[Traces, Traces], threshold: float, level: float) ->
         return nothing
     df = max(sum(parts) ** 2 / sum(p**2 / (s.size - 1) for p, s in zip(parts, shares, strict=True)), 1)
     difference = float(shares[1].mean() - shares[0].mean())
-    half = float(special.stdtrit(df, 0.5 + level / 2)) * error
-    p = min(2 * float(special.stdtr(df, -abs(difference) / error)), 1.0)
+    half = t_quantile(df, 0.5 + level / 2) * error
+    p = min(2 * t_cdf(df, -abs(difference) / error), 1.0)
     return {"difference": difference, "low": difference - half, "high": difference + half, "p": p}
