@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.stats.distributions import t_quantile
+from dbdyno.stats.distributions import t_quantiles
 from dbdyno.study.analysis.contract.parts import (
     BlockRatios,
     Heat,
@@ -123,7 +123,7 @@ def _band(
     n = np.sum(np.isfinite(logs), axis=0)
     if logs.shape[0] < 3 or np.any(n < 3):
         return [None] * len(grid), [None] * len(grid)
-    half = t_quantile(n - 1, 0.5 + level / 2) * np.nanstd(logs, axis=0, ddof=1) / np.sqrt(n)
+    half = t_quantiles(n - 1, 0.5 + level / 2) * np.nanstd(logs, axis=0, ddof=1) / np.sqrt(n)
     wide = np.interp(grid, BLOCK_GRID, half)
     inside = (np.asarray(grid) >= BLOCK_GRID[0]) & (np.asarray(grid) <= BLOCK_GRID[-1])
     low = [float(v) if ok else None for v, ok in zip(np.exp(centre - wide), inside, strict=True)]
