@@ -58,7 +58,8 @@ class Variant:
     """A study on a bench of another kind than an engine or a model.
 
     Attributes:
-        factors: Its factors there with their defaults.
+        factors: Its factors there with their defaults. One with the default of the study's own factor has its values
+            for --quick and --full, too.
         make: Function that makes its plan from options, whether it is quick, and the target.
     """
 
@@ -98,7 +99,12 @@ class Study:
         variant = self.variants.get(kind.name)
         if variant is None and not kind.has_plans:
             raise no_plan(kind, self.name)
-        known = dict(variant.factors) if variant else {f.name: f.given(quick, full) for f in self.factors}
+        known = {f.name: f.given(quick, full) for f in self.factors}
+        if variant:
+            usual = {f.name: f.default for f in self.factors}
+            known = {
+                name: known[name] if usual.get(name) == value else value for name, value in variant.factors.items()
+            }
         own = {name: value for name, value in options.items() if name in known}
         others = {name: value for name, value in options.items() if name not in known}
         if others and not kind.takes_parameters:
