@@ -28,6 +28,7 @@ pub mod journal;
 pub mod mount;
 mod names;
 mod nodes;
+pub mod replay;
 mod requests;
 mod status;
 mod undo;

@@ -3,8 +3,10 @@
 use dyno_device::DeviceError;
 use dyno_device::devices::{Model, built_in};
 use dyno_device::mount::{Mount, MountSpec};
+use dyno_device::replay::{Recorded, replay};
 use dyno_model::device::Request;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::errors::raise;
 use crate::model::refused;
@@ -38,6 +40,44 @@ pub(crate) fn device_alone_ns(
     let request = if reads { Request::read(0, bytes) } else { Request::write(0, bytes) };
     let model = Model::new(toml, &settings, 0).map_err(|error| refused(py, &error))?;
     py.detach(|| model.alone_ns(request)).map_err(|error| failed(py, &error))
+}
+
+/// Return how long each of the recorded requests takes on the device in virtual time, as little-endian u64 [ns].
+///
+/// `arrived_ns` (not falling), `offsets` and `sizes` are little-endian u64, `reads` one byte each, all of one length.
+///
+/// Raises:
+///     ModelError: The description or a setting is invalid.
+///     DeviceError: The columns have different lengths, or the device does not complete the requests.
+#[pyfunction]
+#[pyo3(signature = (toml, settings, columns, seed))]
+pub(crate) fn device_replay<'py>(
+    py: Python<'py>,
+    toml: &str,
+    settings: Vec<(String, String)>,
+    columns: (Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>),
+    seed: u64,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let model = Model::new(toml, &settings, seed).map_err(|error| refused(py, &error))?;
+    let (arrived_ns, reads, offsets, sizes) = columns;
+    let [arrived_ns, offsets, sizes] = [arrived_ns, offsets, sizes].map(|bytes| numbers(&bytes));
+    if [reads.len(), offsets.len(), sizes.len()] != [arrived_ns.len(); 3] {
+        return Err(raise(py, "DeviceError", "the columns of the requests differ in length"));
+    }
+    let requests: Vec<_> = (0..reads.len())
+        .map(|at| {
+            let (offset, bytes) = (offsets[at], sizes[at].max(1));
+            let request = if reads[at] != 0 { Request::read(offset, bytes) } else { Request::write(offset, bytes) };
+            Recorded { arrived_ns: arrived_ns[at], request }
+        })
+        .collect();
+    let found = py.detach(|| replay(&model, &requests)).map_err(|error| failed(py, &error))?;
+    let bytes: Vec<u8> = found.into_iter().flat_map(u64::to_le_bytes).collect();
+    Ok(PyBytes::new(py, &bytes))
+}
+
+fn numbers(bytes: &[u8]) -> Vec<u64> {
+    bytes.chunks_exact(8).map(|eight| u64::from_le_bytes(eight.try_into().unwrap_or_default())).collect()
 }
 
 /// A folder mounted on a modelled device.

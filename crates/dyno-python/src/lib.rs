@@ -33,7 +33,7 @@ mod _core {
     #[pymodule_export]
     use crate::catalogue::{wait_class, wait_classes, wait_events};
     #[pymodule_export]
-    use crate::device::{DeviceMount, device_alone_ns, device_texts};
+    use crate::device::{DeviceMount, device_alone_ns, device_replay, device_texts};
     #[pymodule_export]
     use crate::distributions::{
         binomial_cdf, binomial_sf, chi2_log10_p, f_log10_p, kolmogorov_log10_p, normal_cdf, normal_log10_p,

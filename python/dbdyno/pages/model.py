@@ -1,4 +1,4 @@
-"""Builder of pages about models: a machine, the claims that the model is checked against, the fit of a device."""
+"""Builder of pages about models: a machine, the claims that the model is checked against, the fit of latencies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from dbdyno.base.json_types import TableRow
 from dbdyno.page import Cell, Head, Page, Row, Section, Table, Tone
-from dbdyno.pages import common, reading
+from dbdyno.pages import common, device, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, data, table
 from dbdyno.pages.reading import Analysis
@@ -34,8 +34,14 @@ TONES: dict[str, Tone] = {"holds": "good", "does not hold": "bad", "cannot tell"
 
 
 def page(model: Analysis) -> Page:
-    """Return the page that the model asks for: `machine`, `claims` or `calibration`."""
-    make = {"machine": _machine, "claims": _claims, "calibration": _calibration}[str(model.get("page"))]
+    """Return the page that the model asks for."""
+    make = {
+        "machine": _machine,
+        "claims": _claims,
+        "calibration": _calibration,
+        "device_fit": device.fit,
+        "replay": device.replay,
+    }[str(model.get("page"))]
     return make(model)
 
 

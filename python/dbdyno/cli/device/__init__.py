@@ -13,6 +13,7 @@ ROWS = {
     "show": ("dbdyno.cli.device.show", "A device: every parameter with its source."),
     "mount": ("dbdyno.cli.device.mount", "Mount a folder whose I/O takes the device's time."),
     "status": ("dbdyno.cli.device.status", "Requests of a mounted folder, their times and how late they were."),
+    "fit": ("dbdyno.cli.device.fit", "Fit a device to what fio or a block trace measured."),
     "cut": ("dbdyno.cli.device.cut", "Cut the power under an engine, again and again; every commit must be there."),
     "unmount": ("dbdyno.cli.device.unmount", "Unmount a folder; its data stay in the folder below."),
 }

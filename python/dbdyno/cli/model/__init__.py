@@ -13,6 +13,7 @@ ROWS = {
     "show": ("dbdyno.cli.model.show", "A machine: its parts drawn, every parameter explained."),
     "new": ("dbdyno.cli.model.new", "Write a machine file to start from."),
     "check": ("dbdyno.cli.model.check", "Check a machine file."),
+    "replay": ("dbdyno.cli.model.replay", "Replay a block trace on a modelled device."),
     "calibrate": ("dbdyno.cli.model.calibrate", "Fit a device to measured latencies."),
     "cells": ("dbdyno_rig.command", "Modelled storage cells that answer over SSH."),
     "trace": ("dbdyno.cli.model.trace", "Write a modelled run as Oracle trace files."),

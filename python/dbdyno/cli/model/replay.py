@@ -1,0 +1,52 @@
+"""`dbdyno model replay`: a block trace on a modelled device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.output import seed_option
+from dbdyno.cli.pages import page_options, show_page
+
+
+@click.command("replay")
+@click.argument("trace", metavar="TRACE", type=click.Path(path_type=Path))
+@click.option("--device", "name", required=True, metavar="NAME|FILE", help="The device (`dbdyno device list`).")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a parameter; may be repeated.")
+@click.option(
+    "--speed", default=1.0, show_default=True, type=click.FloatRange(1e-6), help="Let requests arrive faster."
+)
+@seed_option
+@page_options
+def command(
+    trace: Path,
+    name: str,
+    settings: tuple[str, ...],
+    speed: float,
+    seed: int | None,
+    form: str | None,
+    output: Path | None,
+) -> None:
+    """Replay the reads and writes of TRACE on a modelled device, in virtual time.
+
+    TRACE is an iolog or a latency log of fio, the text of blkparse, or a CSV of MSR Cambridge's form. Requests
+    arrive when they did there, whether those before them are complete or not. Where the trace has response
+    times, the page compares them.
+
+    \b
+    dbdyno model replay blkparse.txt --device gp3
+    dbdyno model replay io.log --device ./mine.toml --speed 2
+    dbdyno model replay blkparse.txt --device nvme-2024 --set channels=4 --format json
+    """
+    from dbdyno.device.block_trace import read_block_trace
+    from dbdyno.device.catalogue import device_of, settings_of
+    from dbdyno.device.replay import replay_page, replayed_ns
+
+    device = device_of(name)
+    changed = settings_of(device, settings)
+    read = read_block_trace(trace).faster(speed)
+    found = replayed_ns(read, device.machine.toml, changed, seed or 0)
+    shown = device.name + (f", {', '.join(settings)}" if settings else "")
+    title = f"{trace.name} on {shown}" + (f", at {speed:g} times its speed" if speed != 1 else "")
+    show_page(replay_page(read, found, device=device.name, title=title), form, output)

@@ -1,0 +1,105 @@
+"""Reader of fio's JSON: throughput and completion times of each job's reads and writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdyno.base.errors import DeviceError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FioJob:
+    """Reads or writes of a job.
+
+    Attributes:
+        name: The job's name.
+        operation: `read` or `write`.
+        depth: Requests that it keeps under way: its depth times its number of processes.
+        requests: How many there were.
+        iops: I/Os per second.
+        mean_us: Mean of the completion times [us].
+        table: Probabilities from 0 to 1, and quantiles of the completion times [us].
+    """
+
+    name: str
+    operation: str
+    depth: int
+    requests: int
+    iops: float
+    mean_us: float
+    table: tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def is_fio_json(path: Path) -> bool:
+    """Return True if a file begins as a JSON object, which of the files that fit a device only fio's do."""
+    try:
+        with path.open("rb") as file:
+            return file.read(64).lstrip()[:1] == b"{"
+    except OSError:
+        return False
+
+
+def read_fio_json(path: Path) -> list[FioJob]:
+    """Return reads and writes of all jobs in a file that fio wrote with `--output-format=json` or `json+`.
+
+    Raises:
+        DeviceError: The file cannot be read, or is not fio's JSON.
+    """
+    try:
+        given = json.loads(path.read_text(encoding="utf-8"))
+        shared = given.get("global options") or {}
+        return [job for entry in given["jobs"] for job in _jobs(entry, shared)]
+    except OSError as error:
+        raise DeviceError(f"cannot be read: {error.strerror}", where=str(path)) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DeviceError(
+            f"is not fio's JSON: {type(error).__name__}: {error}",
+            where=str(path),
+            next_step="write it by fio --output-format=json+ --output=FILE",
+        ) from None
+
+
+def _jobs(entry: Mapping[str, Any], shared: Mapping[str, Any]) -> Iterator[FioJob]:
+    options = {**shared, **(entry.get("job options") or {})}
+    depth = int(options.get("iodepth", 1)) * int(options.get("numjobs", 1))
+    for operation in ("read", "write"):
+        part = entry[operation]
+        if not part["total_ios"]:
+            continue
+        times = part.get("clat_ns") or part["lat_ns"]
+        yield FioJob(
+            str(entry["jobname"]),
+            operation,
+            depth,
+            int(part["total_ios"]),
+            float(part["iops"]),
+            float(times["mean"]) / 1e3,
+            _table(times),
+        )
+
+
+def _table(times: Mapping[str, Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return quantiles from the bins of json+, else from the percentiles that were asked for."""
+    if bins := times.get("bins"):
+        values = np.array(sorted((float(ns), float(count)) for ns, count in bins.items()))
+        probabilities = np.cumsum(values[:, 1]) / values[:, 1].sum()
+        us = values[:, 0] / 1e3
+    else:
+        points = sorted((float(p) / 100, float(ns)) for p, ns in times["percentile"].items())
+        probabilities = np.array([p for p, _ in points])
+        us = np.array([ns for _, ns in points]) / 1e3
+    inner = (probabilities > 0) & (probabilities < 1)
+    ends = float(times["min"]) / 1e3, float(times["max"]) / 1e3
+    # Bins and percentiles are rounded up: no quantile is above the largest time.
+    inside = np.clip(us[inner], *ends)
+    return (
+        np.concatenate([[0.0], probabilities[inner], [1.0]]),
+        np.concatenate([[ends[0]], inside, [ends[1]]]),
+    )

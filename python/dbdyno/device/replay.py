@@ -1,0 +1,164 @@
+"""Replay of a block trace on a device, in virtual time, and how far its times are from the trace's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdyno.device.block_trace import BlockTrace, columns
+from dbdyno.model.describe import SCHEMA
+
+SHOWN = (0.5, 0.9, 0.99, 0.999)
+"""Quantiles that are compared."""
+_BEHIND = 10.0
+"""Ratio of the last tenth's median to the first tenth's from which on a device does not keep up."""
+
+
+class Compared(TypedDict):
+    """A figure of reads or writes on the device beside the trace's own; times are in microseconds."""
+
+    operation: str
+    figure: str
+    modelled_us: float
+    measured_us: float | None
+    error: float | None
+
+
+class ReplayPage(TypedDict):
+    """Model of the page about a replay."""
+
+    schema: int
+    kind: str
+    page: str
+    title: str
+    device: str
+    form: str
+    requests: int
+    seconds: float
+    outstanding: int
+    gap: float | None
+    rows: list[Compared]
+    sentences: list[str]
+
+
+def replayed_ns(trace: BlockTrace, toml: str, settings: Sequence[tuple[str, str]], seed: int = 0) -> NDArray[np.int64]:
+    """Return how long each request of the trace takes on a device that is idle at first [ns].
+
+    Where 10,000 requests are under way the device does not keep up, and there are times for the requests until then.
+
+    Raises:
+        ModelError: The device or a setting is not valid.
+        DeviceError: The device does not complete the requests.
+    """
+    from dbdyno import _core
+
+    found = _core.device_replay(toml, list(settings), columns(trace), seed)
+    return np.frombuffer(found, dtype="<u8").astype(np.int64)
+
+
+def replay_page(trace: BlockTrace, found: NDArray[np.int64], *, device: str, title: str) -> ReplayPage:
+    """Return the page about a replay.
+
+    Args:
+        trace: What was replayed.
+        found: How long each request took on the device [ns]; shorter than the trace where it did not keep up.
+        device: Name of the device.
+        title: Title of the page.
+    """
+    whole, trace = trace, trace.part(0, len(found))
+    rows = compared(trace.is_read, found, trace.response_ns)
+    gap = None if trace.response_ns is None else largest_gap(found, trace.response_ns)
+    most = outstanding(trace.arrived_ns, trace.arrived_ns + found)
+    return {
+        "schema": SCHEMA,
+        "kind": "model",
+        "page": "replay",
+        "title": title,
+        "device": device,
+        "form": trace.form,
+        "requests": len(trace),
+        "seconds": float(trace.arrived_ns[-1]) / 1e9,
+        "outstanding": most,
+        "gap": gap,
+        "rows": rows,
+        "sentences": [*_sentences(whole, found, rows, device, most), *trace.notes],
+    }
+
+
+def compared(
+    is_read: NDArray[np.bool_], found: NDArray[np.int64], measured: NDArray[np.int64] | None
+) -> list[Compared]:
+    """Return mean and quantiles of reads and of writes, beside those that were measured."""
+    rows: list[Compared] = []
+    for operation, chosen in (("read", is_read), ("write", ~is_read)):
+        if not chosen.any():
+            continue
+        own = _figures(found[chosen])
+        other = None if measured is None else _figures(measured[chosen])
+        for name, value in own.items():
+            beside = other[name] if other else None
+            rows.append(
+                {
+                    "operation": operation,
+                    "figure": name,
+                    "modelled_us": value,
+                    "measured_us": beside,
+                    "error": value / beside - 1 if beside else None,
+                }
+            )
+    return rows
+
+
+def _figures(values: NDArray[np.int64]) -> dict[str, float]:
+    quantiles = np.quantile(values, SHOWN) / 1e3
+    found = {"mean": float(values.mean()) / 1e3}
+    return found | {f"p{q * 100:g}": float(value) for q, value in zip(SHOWN, quantiles, strict=True)}
+
+
+def largest_gap(one: NDArray[Any], other: NDArray[Any]) -> float:
+    """Return the largest gap between the distribution functions of two samples (Kolmogorov and Smirnov), 0 to 1."""
+    one, other = np.sort(one), np.sort(other)
+    points = np.concatenate([one, other])
+    below = [np.searchsorted(side, points, side="right") / len(side) for side in (one, other)]
+    return float(np.abs(below[0] - below[1]).max())
+
+
+def outstanding(begins: NDArray[np.int64], ends: NDArray[np.int64]) -> int:
+    """Return the largest number of requests that are under way at once."""
+    steps = np.concatenate([np.ones(len(begins), dtype=np.int64), -np.ones(len(ends), dtype=np.int64)])
+    # At one instant what ends comes before what begins.
+    order = np.lexsort((steps, np.concatenate([begins, ends])))
+    return int(np.cumsum(steps[order]).max(initial=0))
+
+
+def _sentences(trace: BlockTrace, found: NDArray[np.int64], rows: list[Compared], device: str, most: int) -> list[str]:
+    said = []
+    if len(found) < len(trace):
+        said.append(
+            f"{device} does not keep up: {trace.arrived_ns[len(found)] / 1e9:.3g} s after the begin {most:,} requests "
+            f"are under way. The {len(trace) - len(found):,} after them are left out; --speed below 1 slows the trace "
+            "down."
+        )
+    tenth = max(len(found) // 10, 1)
+    first, last = float(np.median(found[:tenth])), float(np.median(found[-tenth:]))
+    if not said and len(found) >= 1000 and last > _BEHIND * first and most > len(found) // 20:
+        said.append(
+            f"{device} does not keep up: requests wait longer and longer, and {most:,} are under way at once. The "
+            "times below say how long the trace is, not how slow the device."
+        )
+    means = {row["operation"]: row for row in rows if row["figure"] == "mean"}
+    for operation, row in means.items():
+        text = f"A {operation} takes {_time(row['modelled_us'])} on {device} in the mean"
+        if row["measured_us"] is not None and row["error"] is not None:
+            text += f", {_time(row['measured_us'])} in the trace"
+        said.append(text + ".")
+    if trace.response_ns is None:
+        said.append("The trace has no response times: there is nothing to compare the device with.")
+    return said
+
+
+def _time(us: float) -> str:
+    return f"{us:.3g} us" if us < 1e3 else f"{us / 1e3:.3g} ms" if us < 1e6 else f"{us / 1e6:.3g} s"

@@ -1,0 +1,226 @@
+"""Block traces and fio's JSON: read, replayed on devices, and devices fitted to them; known devices are found again."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from command_line import dbdyno
+from dbdyno.base.errors import DeviceError
+from dbdyno.device.block_trace import BlockTrace, read_block_trace
+from dbdyno.device.catalogue import device_of
+from dbdyno.device.fio import read_fio_json
+from dbdyno.device.fit import fit_jobs, fit_trace
+from dbdyno.device.replay import largest_gap, outstanding, replayed_ns
+
+BLKPARSE = """\
+  8,0    3        1     0.000000000   697  Q   W 223490 + 8 [kjournald]
+  8,0    3        2     0.000010000   697  D   W 223490 + 8 [kjournald]
+  8,0    1        3     0.000510000     0  C   W 223490 + 8 [0]
+  8,0    3        4     0.001000000   700  D  RA 8 + 16 [postgres]
+  8,0    3        5     0.001100000   700  D  FN [postgres]
+  8,0    1        6     0.001300000     0  C  RA 8 + 16 [0]
+  8,0    3        7     0.002000000   700  D   R 99 + 8 [postgres]
+CPU3 (8,0):
+ Reads Queued:           2,       12KiB
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "trace.txt"
+    path.write_text(text)
+    return path
+
+
+def test_blkparse_has_what_was_issued_and_completed(tmp_path: Path) -> None:
+    trace = read_block_trace(written(tmp_path, BLKPARSE))
+    assert trace.form == "blkparse"
+    assert trace.arrived_ns.tolist() == [0, 990_000]
+    assert trace.is_read.tolist() == [False, True]
+    assert trace.offset_bytes.tolist() == [223490 * 512, 8 * 512]
+    assert trace.size_bytes.tolist() == [4096, 8192]
+    assert trace.response_ns is not None
+    assert trace.response_ns.tolist() == [500_000, 300_000]
+    assert trace.notes == ("1 requests never end in the trace; they are left out.",)
+
+
+def test_an_iolog_has_its_waits_in_version_2_and_its_times_in_version_3(tmp_path: Path) -> None:
+    two = "fio version 2 iolog\nf add\nf open\nf write 0 512\nf wait 250\nf read 4096 8192\nf datasync 0 0\nf close\n"
+    three = (
+        "fio version 3 iolog\n1 f add\n2 f open\n9 f write 0 512\n259 f read 4096 8192\n300 f datasync\n400 f close\n"
+    )
+    for text in (two, three):
+        trace = read_block_trace(written(tmp_path, text))
+        assert trace.form == "fio iolog"
+        assert trace.arrived_ns.tolist() == [0, 250_000]
+        assert trace.size_bytes.tolist() == [512, 8192]
+        assert trace.response_ns is None
+        assert trace.notes == ("1 flushes and discards have no time on these devices; they are left out.",)
+
+
+def test_msr_has_units_of_100_ns(tmp_path: Path) -> None:
+    text = "128166372003061629,hm,1,Read,383496192,32768,113736\n128166372016382155,hm,1,Write,2822144000,65536,1634\n"
+    for head in ("", "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n"):
+        trace = read_block_trace(written(tmp_path, head + text))
+        assert trace.arrived_ns.tolist() == [0, 1_332_052_600]
+        assert trace.response_ns is not None
+        assert trace.response_ns.tolist() == [11_373_600, 163_400]
+
+
+def test_a_latency_log_says_that_its_arrivals_are_coarse(tmp_path: Path) -> None:
+    trace = read_block_trace(written(tmp_path, "5, 1000000, 0, 4096, 0, 0\n9, 2000000, 1, 512, 8192, 0\n"))
+    assert trace.arrived_ns.tolist() == [0, 3_000_000]
+    assert trace.offset_bytes.tolist() == [0, 8192]
+    assert trace.notes == ("Arrivals are known to the millisecond only: which requests overlapped is not.",)
+
+
+def test_a_cut_last_line_is_told_and_another_bad_line_is_an_error(tmp_path: Path) -> None:
+    lines = [f"{128166372003061629 + at},hm,1,Read,0,4096,100\n" for at in range(60)]
+    cut = read_block_trace(written(tmp_path, "".join(lines) + "1281663720"))
+    assert (len(cut), cut.notes) == (60, ("Line 61, the last one, is cut off; it is left out.",))
+    for at in (3, 50):
+        bad = [*lines[:at], "128166372003061629,hm,1,Erase,0,4096,100\n", *lines[at:]]
+        with pytest.raises(DeviceError, match="a line that cannot be read: '128166372003061629,hm,1,Erase") as raised:
+            read_block_trace(written(tmp_path, "".join(bad)))
+        assert str(raised.value.where).endswith(f"trace.txt:{at + 1}")
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["128166372003061629,hm,1,Read,-1,4096,1", "1281663720030616,hm,1,Read,0,0,1", f"{10**30},hm,1,Read,{2**64},1,1"],
+)
+def test_numbers_that_no_request_has_are_refused(tmp_path: Path, row: str) -> None:
+    with pytest.raises(DeviceError):
+        read_block_trace(written(tmp_path, row + "\n"))
+
+
+@pytest.mark.parametrize("text", ["", "hello\n", '{"jobs": []}', "fio version 3 iolog\n1 f add\n", "\x00\xff\n" * 90])
+def test_what_is_no_trace_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(DeviceError):
+        read_block_trace(written(tmp_path, text))
+
+
+def test_damaged_traces_are_read_or_refused_but_never_break(tmp_path: Path) -> None:
+    seed = random.randrange(10**9)
+    print("seed", seed)
+    dice = random.Random(seed)
+    good = [BLKPARSE, "fio version 3 iolog\n1 f add\n9 f write 0 512\n259 f read 4096 8192\n"]
+    for _ in range(300):
+        text = list(dice.choice(good))
+        for _ in range(dice.randint(1, 6)):
+            text[dice.randrange(len(text))] = dice.choice("0 9+,.\nRWDC-x\x00é")
+        try:
+            trace = read_block_trace(written(tmp_path, "".join(text)))
+            assert len(trace) > 0
+        except DeviceError as error:
+            assert error.message
+
+
+def made(us: float, servers: int, *, sigma: float = 0.4) -> str:
+    times = f'{{ kind = "lognormal", median_us = {us}, sigma = {sigma} }}'
+    return (
+        f'title = "known"\n[devices.d]\nkind = "empirical"\ncapacity_gb = 10.0\nservers = {servers}\n'
+        f'regimes = [{{ read = {times}, write = {times} }}]\n[storage]\nredo = "d"\ndata = "d"\n'
+    )
+
+
+def traced(toml: str, *, us_between: float, count: int = 20_000, seed: int = 5) -> BlockTrace:
+    """A trace of requests at random instants on a known device, with its responses."""
+    rng = np.random.default_rng(seed)
+    arrived = np.cumsum(rng.exponential(us_between * 1e3, count)).astype(np.int64)
+    offsets, sizes = rng.integers(0, 10**9, count), np.full(count, 4096)
+    trace = BlockTrace("MSR CSV", arrived - arrived[0], rng.random(count) < 0.7, offsets, sizes, None)
+    found = replayed_ns(trace, toml, (), seed=1)
+    return BlockTrace("MSR CSV", trace.arrived_ns, trace.is_read, offsets, sizes, found)
+
+
+@pytest.mark.parametrize(("servers", "us_between"), [(1, 250.0), (4, 60.0), (16, 14.0)])
+def test_a_known_device_is_found_again(tmp_path: Path, servers: int, us_between: float) -> None:
+    page = fit_trace(traced(made(100.0, servers), us_between=us_between), name="d", title="t", capacity_gb=10.0, seed=2)
+    assert page["servers"] == servers
+    for row in page["rows"]:
+        if row["figure"] in ("p50", "p90"):
+            assert row["error"] == pytest.approx(0, abs=0.1), row
+    assert page["gap"] is not None
+    assert page["gap"] < 0.1
+
+
+def test_too_few_requests_or_none_with_times_are_refused() -> None:
+    few = traced(made(100.0, 1), us_between=200.0, count=300)
+    with pytest.raises(DeviceError, match="300 requests are too few"):
+        fit_trace(few, name="d", title="t", capacity_gb=1.0)
+    with pytest.raises(DeviceError, match="has no response times"):
+        fit_trace(few.faster(2.0), name="d", title="t", capacity_gb=1.0)
+
+
+def fio_json(jobs: list[tuple[str, int, float, float]]) -> str:
+    """JSON as fio writes it: name, depth, reads a second and mean [us]."""
+
+    def part(iops: float, us: float) -> dict[str, object]:
+        percentile = {f"{p:.6f}": us * 1e3 * (0.5 + p / 100) for p in (1, 50, 99)}
+        times = {"min": us * 400, "max": us * 2000, "mean": us * 1e3, "percentile": percentile}
+        return {"total_ios": round(iops * 10), "iops": iops, "clat_ns": times}
+
+    entries = [
+        {"jobname": name, "job options": {"iodepth": str(depth)}, "read": part(iops, us), "write": {"total_ios": 0}}
+        for name, depth, iops, us in jobs
+    ]
+    return json.dumps({"fio version": "fio-3.33", "jobs": entries})
+
+
+def test_servers_follow_from_throughput_times_service_time(tmp_path: Path) -> None:
+    path = written(tmp_path, fio_json([("d1", 1, 10_000, 100.0), ("d4", 4, 39_000, 102.0), ("d32", 32, 80_000, 400.0)]))
+    page = fit_jobs(read_fio_json(path), name="d", title="t", capacity_gb=1.0)
+    assert page["servers"] == 8
+    assert {row["job"]: round(row["modelled_iops"]) for row in page["jobs"]} == {
+        "d1": 10_000,
+        "d4": 40_000,
+        "d32": 80_000,
+    }
+    assert "the one that is farthest off is d4 (read): +3%" in " ".join(page["sentences"])
+
+
+def test_a_fit_to_one_depth_says_what_was_not_measured(tmp_path: Path) -> None:
+    path = written(tmp_path, fio_json([("d1", 1, 10_000, 100.0)]))
+    sentences = " ".join(fit_jobs(read_fio_json(path), name="d", title="t", capacity_gb=1.0)["sentences"])
+    assert "how many requests the device serves at once was not measured" in sentences
+    assert "nothing is left that tells how far it is off" in sentences
+
+
+@pytest.mark.parametrize("text", ["{", '{"jobs": 3}', '{"jobs": [{}]}', '{"a": 1}'])
+def test_json_that_is_not_of_fio_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(DeviceError, match="is not fio's JSON"):
+        read_fio_json(written(tmp_path, text))
+
+
+def test_figures_of_samples() -> None:
+    assert largest_gap(np.array([1, 2, 3, 4]), np.array([3, 4, 5, 6])) == pytest.approx(0.5)
+    assert outstanding(np.array([0, 1, 5]), np.array([5, 3, 9])) == 2
+
+
+def test_fit_mount_and_replay_as_a_user_would(tmp_path: Path) -> None:
+    if shutil.which("fio") is None:
+        pytest.skip("fio is not installed; make setup-test")
+    job = ["--filename", str(tmp_path / "file"), "--size=8m", "--bs=4k", "--runtime=1", "--time_based", "--rw=randread"]
+    output = ["--output-format=json+", f"--output={tmp_path / 'fio.json'}", f"--write_iolog={tmp_path / 'io.log'}"]
+    subprocess.run(["fio", "--name=d1", *job, *output], check=True, capture_output=True, timeout=60)
+    fitted = dbdyno("device", "fit", tmp_path / "fio.json", "-o", tmp_path / "mine.toml")
+    assert fitted.returncode == 0, fitted.stderr
+    assert device_of(str(tmp_path / "mine.toml")).machine.title == "fitted to fio.json"
+    words = ("model", "replay", tmp_path / "io.log", "--device", tmp_path / "mine.toml", "--json")
+    replayed = dbdyno(*words)
+    assert replayed.returncode == 0, replayed.stderr
+    page = json.loads(replayed.stdout)
+    assert page["requests"] > 100
+    assert page["seconds"] == pytest.approx(1.0, abs=0.3)
+    html = dbdyno(
+        "model", "replay", tmp_path / "io.log", "--device", "gp3", "--set", "iops=100", "-o", tmp_path / "a.html"
+    )
+    assert html.returncode == 0, html.stderr
+    assert "gp3 does not keep up" in (tmp_path / "a.html").read_text()
