@@ -2,7 +2,7 @@
 
 Its service times are those of requests that had the device to themselves: the job of the smallest depth, or the
 requests of a trace that found it idle. How many it serves at once follows from throughput times service time (the
-utilisation law) or from replays of the trace's first half. How far it is off is told by what was not used for it: the
+utilisation law) or from replays of the trace's first half. How far it is off is measured on what was not used for it: the
 other jobs, or the trace's second half.
 """
 
@@ -28,7 +28,7 @@ _POINTS = np.concatenate(
 
 
 class FittedJob(TypedDict):
-    """A job of fio beside the device: I/Os per second at its depth, measured and foretold by the utilisation law."""
+    """A job of fio beside the device: I/Os per second at its depth, as measured and by the utilisation law."""
 
     job: str
     operation: str

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dbdyno.base.limits import Number
 from dbdyno.cli.output import seed_option
 from dbdyno.cli.pages import page_options, show_page
 
@@ -17,7 +18,7 @@ from dbdyno.cli.pages import page_options, show_page
     "--capacity-gb",
     default=100.0,
     show_default=True,
-    type=click.FloatRange(0.001, 1e6),
+    type=Number(0.001, 1e6),
     help="The device's capacity, which is not measured.",
 )
 @seed_option
