@@ -2,8 +2,8 @@
 
 Its service times are those of requests that had the device to themselves: the job of the smallest depth, or the
 requests of a trace that found it idle. How many it serves at once follows from throughput times service time (the
-utilisation law) or from replays of the trace's first half. How far it is off is measured on what was not used for it: the
-other jobs, or the trace's second half.
+utilisation law) or from replays of the trace's first half. How far it is off is measured on what was not used for it:
+the other jobs, or the trace's second half.
 """
 
 from __future__ import annotations
