@@ -1,4 +1,4 @@
-"""Compares `dbdyno move --database` from server to server with pg_dump and pg_restore, and with pgcopydb.
+"""Compares the command `move --database` from server to server with pg_dump and pg_restore, and with pgcopydb.
 
     python benches/move_database.py [--mb 2000] [--rounds 3] [--workers 2] [--skew 0.5]
 

@@ -81,7 +81,7 @@ RULES = (
         title="A connection for a transaction or two",
         reads=(Database,),
         condition="there were 1,000 new sessions or more, at least one a second and at least one for every five "
-                  "commits",
+        "commits",
         expects="the time of process starts and logins",
         risk="a pooler in transaction mode keeps no session state between transactions",
         source="PostgreSQL documentation, pg_stat_database (2025)",

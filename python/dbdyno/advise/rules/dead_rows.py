@@ -95,7 +95,7 @@ RULE = Rule(
     title="Tables full of dead rows",
     reads=(Setting, Table),
     condition="the table is scanned and has at least 10,000 dead rows, 20 % of its rows and twice autovacuum's "
-              "threshold",
+    "threshold",
     expects="pages of dead rows that scans read",
     risk="vacuum reads and writes the table; the file does not become smaller, but its space is reused",
     source="PostgreSQL documentation, Routine Vacuuming (2025)",

@@ -49,7 +49,7 @@ RULE = Rule(
     title="Rows fetched a few at a time",
     reads=(Traced, TracedStatement),
     condition="there are 20 fetches or more of 20 rows or fewer, an execution has twice as many rows, and 100 rows at "
-              "a time would save round trips of 1 % of the time",
+    "a time would save round trips of 1 % of the time",
     expects="round trips",
     risk="the client needs memory for a hundred rows, and the first rows arrive a little later",
     source="Oracle JDBC Developer's Guide, Row Fetch Size (2025)",

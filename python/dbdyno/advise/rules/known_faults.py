@@ -117,7 +117,7 @@ RULES = (
         title="Known faults of this version and these settings",
         reads=(Server,),
         condition="a known fault affects the version, and its condition holds (a setting, an index method, a standby, "
-                  "a counter)",
+        "a counter)",
         expects="the cost of the fault, if the load is affected",
         risk="an update needs a restart",
         source="release notes, named with each row (2021 to 2026)",

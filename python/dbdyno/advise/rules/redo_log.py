@@ -60,7 +60,7 @@ RULE = Rule(
     title="A redo log that is nearly full",
     reads=(Setting, Status),
     condition="the age of the checkpoint is 70 % of what the log allows, the log was filled twice or more, and at the "
-              "mean rate it is full within an hour",
+    "mean rate it is full within an hour",
     expects="writes of pages, and stalls for them",
     risk="recovery after a crash reads up to the whole log",
     source="MariaDB documentation, InnoDB Redo Log (2025)",

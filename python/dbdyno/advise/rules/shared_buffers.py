@@ -76,7 +76,7 @@ RULE = Rule(
     title="Blocks that are read again because shared_buffers is small",
     reads=(Setting, Database),
     condition="reads take 10 % of active time or more, and blocks read again (from version 16: evicted in normal "
-              "context) are at least as many as shared_buffers holds",
+    "context) are at least as many as shared_buffers holds",
     expects="the time of the reads that a larger cache avoids; nothing if the working set does not fit into it either",
     risk="the page cache loses the memory; large scans use a separate ring and gain nothing; it needs a restart",
     source="PostgreSQL documentation, Resource Consumption and pg_stat_io (2025)",

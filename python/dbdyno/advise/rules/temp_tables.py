@@ -70,7 +70,7 @@ RULE = Rule(
     title="Statements with temporary tables on disk",
     reads=(Setting, Status, Digest, FileIo),
     condition="a statement created 10 or more temporary tables on disk, and files of Aria took 1 % of the time of "
-              "statements",
+    "statements",
     expects="the time of these files; what stays in the page cache is cheap and gains little",
     risk="tmp_memory_table_size applies to each temporary table of each session",
     source="MariaDB documentation, Internal Temporary Tables and Performance Schema (2025)",

@@ -69,7 +69,7 @@ RULE = Rule(
     title="Indexes that nobody scans",
     reads=(Database, Table, Index),
     condition="the index has no scan and 1 MB or more, and is neither unique nor used by a constraint or as replica "
-              "identity; its table had 1,000 rows written and 100 scans",
+    "identity; its table had 1,000 rows written and 100 scans",
     expects="the cost of its entries in every write",
     risk="standbys count their own scans, so check them too; the planner uses statistics of an expression index",
     source="PostgreSQL documentation, Examining Index Usage (2025)",

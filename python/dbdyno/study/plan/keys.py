@@ -196,7 +196,9 @@ SCHEDULE = (
         low=0,
         high=HOUR_S,
     ),
-    Key("switch", "str", "auto: slices if the arms allow it, otherwise turns", None, choices=("auto", "slices", "turns")),
+    Key(
+        "switch", "str", "auto: slices if the arms allow it, otherwise turns", None, choices=("auto", "slices", "turns")
+    ),
     Key(
         "seed",
         "int",
@@ -277,8 +279,12 @@ VERDICT = (
         low=1,
         high=1_000_000,
     ),
-    Key("equal_work", "bool", "with factors: demand that all levels touch the same number of rows per transaction, as "
-                              "arms must in any case", None),
+    Key(
+        "equal_work",
+        "bool",
+        "with factors: demand that all levels touch the same number of rows per transaction, as arms must in any case",
+        None,
+    ),
 )
 
 ARM = (
@@ -286,7 +292,9 @@ ARM = (
     Key("description", "str", "a description in words", None),
     Key("settings", "settings", "server settings of this arm; on a model its parameters", '{work_mem = "1MB"}'),
     Key("parameters", "values", "parameters of the typed workload, instead of those of [workload]", None),
-    Key("against", "str", "the arm that it is compared with (default: the first); its own name for no comparison", None),
+    Key(
+        "against", "str", "the arm that it is compared with (default: the first); its own name for no comparison", None
+    ),
     Key("before_sql", "texts", "SQL before each turn of this arm", None),
     Key("after_sql", "texts", "SQL after each turn, even after an error", None),
     Key("scripts", "scripts", "scripts, instead of the workload's", None),
@@ -305,16 +313,31 @@ ARM = (
     Key("variables", "words", "values for the scripts' :variables, instead of those of [workload]", None),
     Key("cold", "bool", "restart its embedded server before each turn, with none of its data in memory", None),
     Key("command", "str", "command, instead of the workload's", None),
-    Key("warmup_transactions", "int", "on a model: warm-up transactions, instead of those of [schedule]", None, low=0, high=1_000_000_000),
+    Key(
+        "warmup_transactions",
+        "int",
+        "on a model: warm-up transactions, instead of those of [schedule]",
+        None,
+        low=0,
+        high=1_000_000_000,
+    ),
     Key("network", "network", 'network, such as {delay = "5ms"}; missing keys are those of [load]', None),
     Key("server", "server", "a separate server that dbdyno starts, such as another version or build", None),
 )
 
 SERVER = (
     Key("bindir", "str", "folder with initdb and postgres; relative to this plan", '"/opt/pg18/bin"'),
-    Key("workdir", "str", "folder in which its data folder is created and removed, such as one on another disk", '"/mnt/fast"'),
     Key(
-        "settings", "settings", "settings from its start, including those that need a restart", '{shared_buffers = "1GB"}'
+        "workdir",
+        "str",
+        "folder in which its data folder is created and removed, such as one on another disk",
+        '"/mnt/fast"',
+    ),
+    Key(
+        "settings",
+        "settings",
+        "settings from its start, including those that need a restart",
+        '{shared_buffers = "1GB"}',
     ),
     Key("initdb", "texts", "options of initdb", '["--data-checksums"]'),
 )
@@ -324,7 +347,12 @@ SCRIPT = (
     Key("text", "str", "the script itself, instead of file", None),
     Key("name", "str", "its name in reports", None),
     Key("weight", "int", "its weight in the mix", None, low=1, high=1_000_000),
-    Key("expected_errors", "texts", "errors that are outcomes of this script, in addition to those of the workload", None),
+    Key(
+        "expected_errors",
+        "texts",
+        "errors that are outcomes of this script, in addition to those of the workload",
+        None,
+    ),
 )
 
 TABLES: dict[str, tuple[Key, ...]] = {
