@@ -73,12 +73,12 @@ class State:
         place = folder / STATE
         found = read_json(place)
         if not isinstance(found, dict) or found.get("version") != VERSION or not isinstance(found.get("done"), int):
-            raise WideError("is not the state of a load", where=str(place), next_step="begin a load of your own")
+            raise WideError("is not the state of a load", where=str(place), next_step="start a new load")
         if not is_own(found.get("plan"), found.get("seal")):
             raise WideError(
-                "this load was not begun here by this user, and is not executed",
+                "this user did not begin this load here, so it is not executed",
                 where=str(place),
-                next_step="begin a load of your own",
+                next_step="start a new load",
             )
         sure, starts = found.get("sure", 0), found.get("starts")
         return cls(
@@ -199,7 +199,7 @@ def _written(
 def _schema(files: Sequence[Path]) -> Any:
     """Return the common Arrow schema of the files; raise `WideError` if there are none."""
     if not files:
-        raise WideError("the rows are not there", where=ROWS, next_step="begin a load of your own")
+        raise WideError("the rows are not there", where=ROWS, next_step="start a new load")
     pa = arrow()
     from pyarrow import parquet
 

@@ -273,7 +273,7 @@ RULES = (
         "flash_log_outliers",
         "Redo writes that were slow on disk and flash",
         (CellLog,),
-        "there is one",
+        "a redo write was slow on both the disk and the flash",
         "fewer commits with long waits",
         "none: the finding is only a question",
         "no session waited as long at that time",

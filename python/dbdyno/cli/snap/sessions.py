@@ -24,7 +24,7 @@ DIMENSIONS = ("statement", "user", "database", "application", "client", "event",
     "kept",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Only these, such as user=app or class=lock; several times for all of them.",
+    help="Keep only sessions with this value, such as user=app or class=lock; repeat to combine conditions.",
 )
 @click.option("--top", type=Count(), default=20, show_default=True, help="Rows of each table.")
 @store_option

@@ -69,7 +69,11 @@ def begin(address: source.Address, shown: str, request: Request, folder: Path, h
             error.
     """
     if len(request.tables) != 1 or request.patterns or request.query or request.where or request.partition:
-        raise MoveError("an Oracle gives one table as it is", where="--table", next_step="--table OWNER.NAME alone")
+        raise MoveError(
+            "from Oracle, a move takes one table without conditions",
+            where="--table",
+            next_step="--table OWNER.NAME alone",
+        )
     owner, name = source.split_name(request.tables[0], address.user)
     with session(address) as conn, conn.cursor() as cursor:
         try:
