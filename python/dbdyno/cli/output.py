@@ -51,7 +51,7 @@ out_option = click.option(
 seed_option = click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
-    help="Seed of all random choices, including the order of arms; the seed of a run repeats its choices.",
+    help="Seed of all random choices; the seed of a run repeats them.",
 )
 
 key_file_option = click.option(

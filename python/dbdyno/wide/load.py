@@ -329,5 +329,5 @@ class Writer:
         raise WideError(
             f"{made.message}; rows up to the last checkpoint are acknowledged",
             where=made.where,
-            next_step="`dbdyno move resume` goes on from there, once the node is well",
+            next_step="`dbdyno move resume` continues from there when the node works again",
         )

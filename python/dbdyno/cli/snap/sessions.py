@@ -26,7 +26,7 @@ DIMENSIONS = ("statement", "user", "database", "application", "client", "event",
     metavar="NAME=VALUE",
     help="Keep only sessions with this value, such as user=app or class=lock; repeat to combine conditions.",
 )
-@click.option("--top", type=Count(), default=20, show_default=True, help="Rows of each table.")
+@click.option("--top", type=Count(), default=20, show_default=True, help="Number of rows per table.")
 @store_option
 @name_option
 @page_options

@@ -176,7 +176,7 @@ def _read(address: source.Address, sql: str, path: Path, columns: Sequence[Colum
                 os.fsync(written.fileno())
             rows, found = _core.move_read_back(aside)
             if rows != counted:
-                raise MoveError(f"{counted:,} rows came and {rows:,} are in the file", where=path.name)
+                raise MoveError(f"{counted:,} rows were received, but {rows:,} are in the file", where=path.name)
         sync_folder(path.parent)
     except oracledb.Error as error:
         raise failure(error, path.name) from None
