@@ -42,7 +42,7 @@ RULE = Rule(
     reads=(ForeignKey,),
     condition="no valid index of the child begins with the key's columns, and deletes of the parent × pages of the"
     " child is 10,000 or more",
-    expects="reads of deletes × pages of the child; nothing if no parent row is ever deleted",
+    expects="page reads: deletes × pages of the child; nothing if no parent row is ever deleted",
     risk="every write of the child maintains one more index",
     source="PostgreSQL documentation, Constraints (2025)",
     refuted="deletes of the parent take as long with the index",
