@@ -121,9 +121,9 @@ RULE = Rule(
     family="planner",
     title="Plan nodes with another number of rows than estimated",
     reads=(Estimate,),
-    condition="in 5 logged executions and 80 % of those with a plan, a node's rows differ from its estimate by a "
-    "factor of 10, with at least 100 rows estimated or found, while those of the nodes below do not; the "
-    "statement has 1 % of the time",
+    condition="a node finds 10 times more or fewer rows than estimated (at least 100 of either), and the nodes below "
+    "it do not. This is so in 5 logged executions and in 80 % of those with a plan, and the statement has 1 "
+    "% of the time",
     expects="time of statements whose plan depends on the estimate",
     risk="plans change, and some may become worse",
     source="PostgreSQL documentation, Row Estimation Examples, Extended Statistics, auto_explain (2025)",
