@@ -1,4 +1,4 @@
-"""Analysis of 8 million operations in 20 blocks: our summary against DuckDB doing the same.
+"""Compares our summary of 8 million operations in 20 blocks with the same summary by DuckDB.
 
     python benches/analysis.py [--rows 8000000]
 

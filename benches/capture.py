@@ -1,4 +1,4 @@
-"""The cost of keeping every operation, and whether memory stays flat.
+"""Measures the cost of keeping every operation, and checks that memory stays flat.
 
 python benches/capture.py [--rows 50000000]
 """

@@ -1,4 +1,4 @@
-"""`dbdyno cells show` on 50 modelled cells of about 500 metrics, and the reader of listings alone.
+"""Measures `dbdyno cells show` on 50 modelled cells with about 500 metrics each, and the parser of listings alone.
 
     python benches/cells.py [--cells 50] [--late 0.2] [--rounds 3]
 

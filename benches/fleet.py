@@ -1,4 +1,4 @@
-"""A hundred targets watched by one process, one of which never answers: what it costs the others.
+"""Watches a hundred targets with one process, and measures how much one that never answers delays the others.
 
 That one accepts connections, and says nothing.
 

@@ -1,4 +1,5 @@
-"""Time of `dbdyno --help`, and of the help of a command, against a bare interpreter: medians of runs in turn.
+"""Compares `dbdyno --help`, and the help of a command, with the start of a bare interpreter: medians of alternating
+runs.
 
 The first is answered by the native program, the second by Python.
 

@@ -1,4 +1,4 @@
-"""How exact the line is that `network = {delay = ...}` puts between sessions and server, and what it costs by itself.
+"""Measures the accuracy and the own cost of the line that `network = {delay = ...}` puts between sessions and server.
 
     python benches/line.py [--seconds 6]
 

@@ -1,4 +1,4 @@
-"""Captures from logs: seconds and peak memory of `dbdyno trace import --log FILE --out RUN` for a GB of each form.
+"""Measures seconds and peak memory of `dbdyno trace import --log FILE --out RUN` for a GB of each log format.
 
     python benches/logs.py [--megabytes 1000] [--rounds 3] [--transactions 2000]
 

@@ -1,4 +1,5 @@
-"""Speed of the model: a whole study, a flash card, and the kernel beside SimPy (pip install simpy).
+"""Measures the speed of the model: a whole study, a flash card, and the kernel compared with SimPy (pip install
+simpy).
 
 The study is flash-log as its source ran it: 20 sessions, 200,000 commits each, with the flash log
 and without, on a rack of three cells, all evidence written. The kernel runs M/M/1 beside SimPy on

@@ -1,5 +1,6 @@
-"""A table to Parquet, Parquet into a table, a table to another: dbdyno and its peers in turn on one server. The limit
-is COPY BINARY thrown away on the way out, `COPY FROM` of a binary file on the way in.
+"""Moves a table to Parquet, Parquet into a table, and a table to another, with dbdyno and its peers alternately on
+one server. The limit for writing files is COPY BINARY whose output is discarded; for loading, `COPY FROM` of a binary
+file.
 
     python benches/move.py [--rounds 3] [--rows 2000000] [--way out|in|both] [--peers /path/to/python] [--spark ...]
     python benches/move.py --set-up    # Debian's pgloader and PostgreSQL's JDBC driver, into target/bench

@@ -1,4 +1,4 @@
-"""A whole database from server to server: dbdyno's `move --database` beside pg_dump with pg_restore, and pgcopydb.
+"""Compares the command `move --database` from server to server with pg_dump and pg_restore, and with pgcopydb.
 
     python benches/move_database.py [--mb 2000] [--rounds 3] [--workers 2] [--skew 0.5]
 

@@ -1,4 +1,4 @@
-"""sysbench and dbdyno in turn on one MariaDB server: throughput ratio and client CPU per transaction.
+"""Compares sysbench and dbdyno, alternately on one MariaDB server: throughput ratio and client CPU per transaction.
 
     python benches/mysql_parity.py [--pairs 10] [--seconds 3]
 

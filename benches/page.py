@@ -48,11 +48,10 @@ BENCHES = {
 HEAD = """\
 # Performance
 
-Each table is the latest run of its bench. `make bench` runs all of them, adds a line for each figure to
-`benches/results.jsonl`, and makes this page from it (`python benches/page.py`). A ratio is our figure over that of the
-peer or the limit named beside it, measured in the same run: below 1 is better where the figure is a time, above 1
-where it is a rate. In parentheses is its 95 % interval, where the run has pairs. Benches with false rates and power
-measure verdicts, not speed.
+Each table is the latest run of its bench. `make bench` runs all benches, adds a line for each figure to
+`benches/results.jsonl`, and makes this page from it (`python benches/page.py`). A ratio is our figure divided by that
+of the peer or limit beside it, measured in the same run. Below 1 is better for a time, above 1 for a rate. Its 95 %
+interval is in parentheses if the run has pairs. Benches with false rates and power measure verdicts, not speed.
 """
 COLUMNS = ("figure", "unit", "against", "ratio", "aim")
 
@@ -81,8 +80,9 @@ def text_of(lines: list[dict[str, Any]]) -> str:
             continue
         commands = list(dict.fromkeys(row["command"] for row in rows))
         last = rows[-1]
-        where = f"{last['machine']}; load {last['load']:g}; commit {last['commit'] or 'unknown'}; {last['date'][:10]}"
-        parts.append("".join(f"`{one}`: " for one in commands) + where + ".\n")
+        ran = f"at a load of {last['load']:g}, commit {last['commit'] or 'unknown'}, on {last['date'][:10]}"
+        commands_shown = " and ".join(f"`{one}`" for one in commands)
+        parts.append(f"Measured by {commands_shown} on {last['machine']}, {ran}.\n")
         parts.append(_table(rows))
     return "\n".join(parts)
 

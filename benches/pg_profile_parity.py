@@ -1,4 +1,5 @@
-"""The same interval by pg_profile and by dbdyno, in one server, over a load of known counts: figure beside figure.
+"""Compares the report of pg_profile with that of dbdyno, figure by figure, for one interval of a load with known
+counts.
 
     python benches/pg_profile_parity.py --pg-bin /path/to/server/bin
 

@@ -1,4 +1,4 @@
-"""pgbench and dbdyno in turn on one server: throughput ratio and client CPU per transaction.
+"""Compares pgbench and dbdyno, alternately on one server: throughput ratio and client CPU per transaction.
 
     python benches/pgbench_parity.py [--pairs 10] [--seconds 3]
 

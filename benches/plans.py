@@ -1,4 +1,4 @@
-"""What plans from a log cost: reading a log, and what auto_explain costs the server.
+"""Measures the time to read plans from a log, and the cost of auto_explain for the server.
 
     python benches/plans.py [--mb 50] [--rounds 30] [--only read,cost]
 

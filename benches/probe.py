@@ -1,6 +1,6 @@
-"""The redo probe against fio on the same job: one file written all over before, 4 KiB blocks one
-after the other, O_DIRECT, one write at a time, in turn, several rounds; with O_DSYNC, as a log
-does, and without, where the device is fast enough to show the software.
+"""Compares the redo probe with fio on the same job: sequential writes of 4 KiB with O_DIRECT, one at a time, in a
+file that is already filled. Rounds alternate. The job runs with O_DSYNC, as a log does, and without it if the device
+is fast enough to show the cost of the software.
 
 python benches/probe.py [--rounds 7] [--seconds 2] [--folder FOLDER]
 

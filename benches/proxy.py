@@ -1,5 +1,5 @@
-"""What the proxy costs: pgbench directly, through `dbdyno trace proxy`, through pgbouncer, and through a relay that
-passes bytes on unread and never sleeps (relay.c: the least that any proxy costs here), in turns.
+"""Compares pgbench directly, through `dbdyno trace proxy`, through pgbouncer, and through a bare relay, in
+alternating turns. The relay forwards bytes unread and never sleeps, so no proxy can cost less (relay.c).
 
     python benches/proxy.py [--rounds 4] [--seconds 5] [--own-core]
 

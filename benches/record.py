@@ -1,4 +1,4 @@
-"""What exact waits cost: pgbench with and without `dbdyno trace record`, turns in ABBA order.
+"""Measures the cost of exact waits: pgbench with and without `dbdyno trace record`, in turns in ABBA order.
 
     python benches/record.py [--mode sites|watch|read] [--rounds 4] [--seconds 5]
 

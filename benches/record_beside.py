@@ -1,4 +1,4 @@
-"""What sampling misses: the same seconds of pgbench's TPC-B, sampled and exact, side by side.
+"""Compares samples with exact waits of the same seconds of pgbench's TPC-B.
 
     python benches/record_beside.py [--seconds 60] [--hertz 10] [--clients 4]
     python benches/record_beside.py --peer PATH/pg_wait_tracer [--seconds 5] [--rounds 4]

@@ -1,4 +1,5 @@
-"""What looks see of what probes time: `--mode read` and `--mode sites` on one server at once, and pg_stat_wal.
+"""Compares the waits that `--mode read` sees with those that `--mode sites` times on the same server, and with
+pg_stat_wal.
 
     python benches/record_read.py [--seconds 10] [--cost-limit 2]
 

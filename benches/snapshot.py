@@ -1,4 +1,4 @@
-"""What snapshots cost: 10,000 tables, 100 MB of statement texts, sampling at 10 Hz.
+"""Measures the cost of snapshots: 10,000 tables, 100 MB of statement texts, sampling at 10 Hz.
 
     python benches/snapshot.py [--tables 10000] [--pairs 120] [--only objects,statements,sampling]
     python benches/snapshot.py --only long --days 30

@@ -1,4 +1,4 @@
-"""`dbdyno stats test` on 8,000,000 waits as a whole process, against scipy and pandas on the same.
+"""Compares `dbdyno stats test` on 8,000,000 waits, as a whole process, with scipy and pandas on the same waits.
 
     python benches/stats.py [--rows 8000000] [--rounds 3]
 

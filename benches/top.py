@@ -1,4 +1,4 @@
-"""What the live screen costs: `snap top` beside a server of 10,000 statements and 200 sessions.
+"""Measures the cost of the live screen: `snap top` on a server with 10,000 statements and 200 sessions.
 
     python benches/top.py [--statements 10000] [--sessions 200] [--every 2] [--frames 30]
 

@@ -1,4 +1,4 @@
-"""Traces: to Parquet and to a profile, against `wc -l` and a plain reader on the same file.
+"""Converts traces to Parquet and to a profile, compared with `wc -l` and a plain reader on the same file.
 
     python benches/traces.py [--source FILE] [--megabytes 200]
 

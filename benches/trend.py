@@ -1,4 +1,4 @@
-"""How often `dbdyno trend` reports a change where there is none, and how often it finds a step of 10 %.
+"""Measures how often `dbdyno trend` reports a change where there is none, and how often it finds a step of 10 %.
 
     python benches/trend.py [--series 2000] [--runs 40] [--seed 1] [--smoke] [--otava PYTHON]
 

@@ -1,4 +1,5 @@
-"""How often two periods of the same load are called better or worse, and how often a planted change is found.
+"""Measures how often two periods of the same load are called better or worse, and how often a planted change is
+found.
 
     python benches/verdict.py [--pairs 200] [--seed 1] [--real SECONDS] [--smoke]
 

@@ -1,4 +1,4 @@
-"""Rows into a wide table of Cassandra, and questions over one: dbdyno and its peers in turn on one node.
+"""Loads rows into a wide table of Cassandra, and queries one, with dbdyno and its peers alternately on one node.
 
     make setup-wide; .venv/bin/pip install -r requirements-extra.txt -r requirements-clients.txt
     python benches/wide.py [--rounds 2] [--rows 200000] [--part load|read] [--only WORDS]

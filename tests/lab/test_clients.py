@@ -304,7 +304,7 @@ def test_a_study_of_clients_runs_at_a_small_size(tmp_path, dsn, study, options, 
     [
         ("fetch-size", {"delay": "far"}, "'far' is not a duration"),
         ("fetch-size", {"client": "dbdyno"}, "dbdyno's own client takes all rows at once"),
-        ("fetch-size", {"rows": "1,2"}, "the table has one number of rows"),
+        ("fetch-size", {"rows": "1,2"}, "the table can have only one number of rows"),
         ("bind-variables", {"statement_mode": "guessed"}, "is not a level of this factor"),
         ("drivers", {"client": "odbc"}, "is not a level of this factor"),
         ("bind-variables", {"plan_time": "maybe"}, "is not a level of this factor"),

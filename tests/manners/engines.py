@@ -19,8 +19,9 @@ ENGINES = ("postgres", "mariadb", "oracle")
 NAMES = {"postgres": "PostgreSQL", "mariadb": "MariaDB", "oracle": "Oracle"}
 HEAD = """# What each engine answers
 
-Made of the code by `tests/manners/engines.py`; do not edit. A dash: the command refuses this engine and says so.
-Nothing here was run against a real Oracle instance. How to add an engine: [add-an-engine](../how-to/add-an-engine.md).
+Made from the code by `tests/manners/engines.py`; do not edit. A dash means that the command refuses this engine and
+says so. Nothing here was run against a real Oracle instance. [Add an engine](../how-to/add-an-engine.md) shows how to
+add one.
 
 """
 

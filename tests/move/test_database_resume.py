@@ -150,7 +150,7 @@ def test_another_database_is_not_the_jobs(full: Databases) -> None:
     assert "is not empty: table public.filled" in done.stderr
     full.run(target, "drop table filled")
     full.run(full.target, "truncate dbdyno_move.chunk")
-    assert "is another database than the job's" in full.resume("--source", other).stderr
+    assert "is not the database of the job" in full.resume("--source", other).stderr
 
 
 def test_an_archive_that_was_changed_is_not_carried_out(full: Databases) -> None:

@@ -212,7 +212,7 @@ def test_a_plan_that_somebody_else_made_is_not_carried_out(table: Lab) -> None:
     for words in (("resume", table.out, "--source", table.dsn, "--restart"), ("abort", table.out)):
         refused = dbdyno("move", *words)
         assert refused.returncode == 2
-        assert "was not made here by this user" in refused.stderr
+        assert "this user did not make this plan here" in refused.stderr
     manifest["plan"]["chunks"][0]["file"] = "../x.parquet"
     place.write_text(json.dumps(manifest))
     assert "names a file outside of its folder" in dbdyno("move", "verify", table.out).stderr

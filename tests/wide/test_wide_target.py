@@ -179,5 +179,5 @@ def test_a_load_that_somebody_else_planned_is_not_carried_out(tmp_path: Path) ->
     assert State.open(tmp_path).shape == SHAPE
     place = tmp_path / load.STATE
     place.write_text(place.read_text().replace('"orders"', '"accounts"'))
-    with pytest.raises(WideError, match="not begun here by this user"):
+    with pytest.raises(WideError, match="this user did not begin this load here"):
         State.open(tmp_path)

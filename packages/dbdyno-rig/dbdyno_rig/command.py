@@ -27,7 +27,7 @@ SLOW = 0.8
 @click.option(
     "--model", "name", default="exadata-x2", show_default=True, metavar="NAME|FILE", help="Machine with storage cells."
 )
-@click.option("--cells", "count", type=click.IntRange(1, 1000), help="Number of cells (default: as the machine has).")
+@click.option("--cells", "count", type=click.IntRange(1, 1000), help="Number of cells (default: that of the machine).")
 @click.option("--listen", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen at.")
 @click.option(
     "--port",
@@ -46,7 +46,7 @@ SLOW = 0.8
     default=("mixed",),
     show_default=True,
     metavar="NAME|KIND[,KEY=VALUE...]",
-    help="What the database does, for ever: quiet, mixed, or a workload of the model; several at the same time.",
+    help="Continuous load of the database: quiet, mixed, or a workload of the model; several run at the same time.",
 )
 @click.option(
     "--sessions", type=click.IntRange(1, 10_000), help="Sessions of a workload that does not set them (default: 8)."

@@ -43,7 +43,7 @@ def facts_of(manifest: Manifest, title: str) -> Facts:
     servers = list(manifest.targets.values()) if manifest.says("targets") else []
     if not servers or "version_num" not in servers[0]:
         raise AdviceError(
-            "advice on a run is for those on a PostgreSQL server",
+            "advice on a run exists only for runs on PostgreSQL",
             where=title,
             next_step="`dbdyno report` has what this run says of itself",
         )

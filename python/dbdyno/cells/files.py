@@ -43,7 +43,7 @@ def text_of(path: Path) -> str:
         raise CellsError(
             "cannot be unpacked: the file ends too early",
             where=str(path),
-            next_step="was it copied whole?",
+            next_step="copy it again completely",
         ) from error
     except (OSError, ValueError, zlib.error, lzma.LZMAError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -65,9 +65,9 @@ def _read(file: BinaryIO, path: Path) -> bytes:
             )
         if len(data) > max(_SMALL, MOST_TIMES * packed):
             raise CellsError(
-                f"{packed} bytes unpack to more than {MOST_TIMES} times as much: this is no answer of a cell",
+                f"{packed} bytes unpack to more than {MOST_TIMES} times as much, so it is not an answer of a cell",
                 where=str(path),
-                next_step="if it is one all the same, unpack it and give the plain file",
+                next_step="if it is one, unpack it and give the plain file",
             )
     return bytes(data)
 

@@ -119,9 +119,9 @@ class Fleet:
         known = self.access.known_hosts
         if known is not None and not known.is_file():
             raise CellsError(
-                "there is no such file of known hosts",
+                "the file of known hosts does not exist",
                 where=str(known),
-                next_step="`dbdyno cells setup-keys` makes one, showing each key before",
+                next_step="`dbdyno cells setup-keys` makes one, and shows each key before",
             )
         self._room = asyncio.Semaphore(self.access.parallel)
         return self

@@ -40,7 +40,7 @@ CELLS = "cells"
     default="1s",
     show_default=True,
     metavar="TIME",
-    help="Traces: a wait for the client of this length or more is thinking.",
+    help="Traces: a wait for the client of this length or more is think time.",
 )
 @click.option(
     "--threshold",
@@ -200,7 +200,7 @@ def _compare_cells(
 
     if len(runs) != 2 or any(run.manifest.kind != CELLS for run in runs):
         raise CellsError(
-            "a recording of cells is compared with another one",
+            "a recording of cells can be compared only with another recording",
             where=" ".join(names),
             next_step="name two recordings; `dbdyno cells skew` looks inside one",
         )

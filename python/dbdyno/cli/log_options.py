@@ -22,7 +22,9 @@ def logs_option(words: str) -> Callable[[F], F]:
 
 def log_options(function: F) -> F:
     """Add --line-prefix and --timezone, which say how text logs and their times are read."""
-    zone = click.option("--timezone", metavar="NAME", help="log_timezone, where it is not UTC; such as Europe/Berlin.")
+    zone = click.option(
+        "--timezone", metavar="NAME", help="Value of log_timezone if it is not UTC, such as Europe/Berlin."
+    )
     prefix = click.option(
         "--line-prefix", metavar="TEXT", help="log_line_prefix of text logs (default: found from the log)."
     )

@@ -51,7 +51,7 @@ out_option = click.option(
 seed_option = click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
-    help="Seed of everything drawn, the order of arms too; replays a run's.",
+    help="Seed of all random choices; the seed of a run repeats them.",
 )
 
 key_file_option = click.option(

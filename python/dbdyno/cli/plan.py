@@ -33,7 +33,7 @@ def new(file: Path, force: bool) -> None:
 
 @command.command("check")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--target", help="Another engine or model than the plan's.")
+@click.option("--target", help="Engine or model, instead of the plan's.")
 def check(file: Path, target: str | None) -> None:
     """Show what a plan would do on its engine; change nothing."""
     from dbdyno.study.plan.file import read_plan

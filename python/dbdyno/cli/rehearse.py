@@ -37,10 +37,12 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     "--load",
     required=True,
     metavar="CAPTURE|LOGS|snap:FIRST..LAST|statements",
-    help="A capture (trace proxy --binds, trace import --log), server logs, snapshots, or 'statements': what"
-    " pg_stat_statements of OLD holds.",
+    help="A capture (trace proxy --binds, trace import --log), server logs, snapshots, or 'statements' for those in "
+    "pg_stat_statements of OLD.",
 )
-@logs_option("Server logs whose values of auto_explain are preferred to made ones, for --load statements and snap:…")
+@logs_option(
+    "Server logs: values that auto_explain logged are preferred to generated ones, for --load statements and snap:…"
+)
 @log_options
 @store_option
 @key_file_option
@@ -68,13 +70,14 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
 @click.option(
     "--replay",
     metavar="all|TIME",
-    help="Then replay the capture, or its first TIME, with its sessions at once on both sides alternately, in copies.",
+    help="Afterwards replay the capture, or its first TIME, with concurrent sessions, alternately on copies of both "
+    "sides.",
 )
 @click.option(
     "--speed",
     "speeds",
     metavar="N,...|max",
-    help="Replay at these speeds, too, until a side falls behind: 2,4 or 2,4,max. Implies --replay all.",
+    help="Also replay at these speeds until a side falls behind: 2,4 or 2,4,max. Implies --replay all.",
 )
 @click.option(
     "--allow",
@@ -99,7 +102,7 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     "fail_on",
     multiple=True,
     type=click.Choice(FAILING),
-    help="Exit 1 where a statement is slower, fails, or answers differently.",
+    help="Exit 1 if a statement is slower, fails, or answers differently.",
 )
 @seed_option
 @out_option
@@ -131,7 +134,7 @@ def command(
     form: str | None,
     output: Path | None,
 ) -> None:
-    """Execute your own statements on OLD and NEW, and tell which become slower, fail or answer differently.
+    """Execute your own statements on OLD and NEW; report which become slower, fail or answer differently.
 
     OLD and NEW are copies that nobody uses; what looks like production is refused. Each transaction is rolled back.
     Without NEW the new side is OLD with --change, or a server that --new makes. Exit 1 for what --fail-on names, or

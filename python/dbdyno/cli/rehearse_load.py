@@ -83,7 +83,7 @@ def _load(options: LoadOptions, old: Postgres) -> Load:
 
 
 def is_capture(load: str) -> bool:
-    """Return True if `--load` names a capture, which alone has sessions."""
+    """Return True if `--load` names a capture; only captures have sessions."""
     path = Path(load)
     return not load.startswith("snap:") and load != "statements" and not _is_store(path) and not _is_log(path)
 

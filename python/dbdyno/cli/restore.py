@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 )
 @click.option("-y", "--yes", is_flag=True, help="Restore them without asking.")
 def command(name: str | None, every: bool, target: str, folder: Path, dry_run: bool, keep: bool, yes: bool) -> None:
-    """Restore the server settings that RUN changed, where it was killed together with its guardian.
+    """Restore the server settings that RUN changed, if it was killed together with its guardian.
 
     Compares first: a setting that somebody else has changed since is left as it is. Storage cells
     have a command of their own, `dbdyno cells restore`.

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 @seed_option
 @out_option
 @share_option
-@click.option("--quick", is_flag=True, help="A short run: fewer blocks, wider intervals.")
-@click.option("--full", is_flag=True, help="A long run: three times the blocks, of a study also larger data.")
+@click.option("--quick", is_flag=True, help="Run fewer blocks; the intervals are wider.")
+@click.option("--full", is_flag=True, help="Run three times the blocks; a study also uses larger data.")
 @click.option("--aa", is_flag=True, help="Compare one arm with itself: the noise floor.")
 @click.option("--resume", "resume_name", metavar="RUN", help="Finish a run that was cut short.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     "fail_on",
     multiple=True,
     type=click.Choice(NAMES),
-    help="Exit 1 also where an arm is slower, where it cannot tell, or where any gate failed.",
+    help="Also exit 1 if an arm is slower, if the run cannot tell, or if any gate failed.",
 )
 @analysis_options
 @way_options

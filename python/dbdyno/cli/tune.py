@@ -30,7 +30,7 @@ FRESH_LEAST = 6
 @click.option(
     "--blocks",
     type=click.IntRange(4, 100_000),
-    help="Maximum number of blocks in the race (default: as the plan says).",
+    help="Maximum number of blocks in the race (default: that of the plan).",
 )
 @seed_option
 @out_option

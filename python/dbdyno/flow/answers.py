@@ -80,7 +80,7 @@ def answers(
     for engine in engines:
         if engine == "pig":
             if script is None:
-                raise FlowError("Pig needs a script of its own", where="--pig", next_step="name a .pig file")
+                raise FlowError("Pig needs a separate script", where="--pig", next_step="name a .pig file")
             from dbdyno.flow import in_pig
 
             found = in_pig.rows(script)

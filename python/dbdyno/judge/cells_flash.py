@@ -110,7 +110,7 @@ def _by_round(cells: dict[str, list[Step]]) -> list[Step]:
 
 
 def share_of(steps: Sequence[Step]) -> Row:
-    """Return the share of the steps' parts in their wholes, its 95 % interval, and the basis of the interval.
+    """Return the sum of the steps' parts divided by that of their totals, its 95 % interval, and the interval's basis.
 
     The basis is 'rounds', 'writes', or 'burst' if too few rounds contribute the part for any interval. All are None
     without writes.

@@ -1,1 +1,1 @@
-"""Rehearsals: one's own statements on an old server and a new one; which become slower, fail or answer differently."""
+"""Rehearsals: the user's statements on an old and a new server; which become slower, fail or answer differently."""

@@ -93,7 +93,7 @@ def by_setting(decision: Decision, grounds: Grounds, try_setting: Try) -> Cause 
 
 
 def by_plan_choice(decision: Decision, try_setting: Try) -> Cause | None:
-    """Return a generic plan on one side as the cause if the new side without it, or with it, is as fast as the old."""
+    """Return a generic plan as the cause if the new side is as fast as the old when its plan choice is reversed."""
     choices = decision.item.choices
     if choices is None or not (choices[0].is_generic or choices[1].is_generic):
         return None

@@ -75,7 +75,7 @@ def named_upgrade(text: str) -> Upgrade:
         raise TargetError(
             "a server runs on this data folder, or was not shut down (it has a postmaster.pid)",
             where=str(folder),
-            next_step="name a copy on which no server runs: it is used up by the upgrade",
+            next_step="name a copy on which no server runs; the upgrade makes it unusable",
         )
     if spaces:
         raise TargetError(

@@ -70,7 +70,7 @@ _UNCLEAR_NEXT = "give more time (--for), or rehearse while nothing else uses the
 
 
 def _quiet(count: int, unclear: int, threshold: float) -> list[str]:
-    """Return what is said of statements where none is worse: how many are decided, and how many are unclear."""
+    """Return sentences for a rehearsal in which no statement is worse: how many are decided, and how many unclear."""
     decided = count - unclear
     parts = []
     if decided:

@@ -26,7 +26,7 @@ def write_chart(chart: Any, path: Path) -> None:
 
     if path.suffix not in SUFFIXES:
         raise ReportError(
-            f"the suffix of {path} names no form of picture",
+            f"the suffix of {path} is not a known picture format",
             next_step=f"one of {', '.join(SUFFIXES)}",
         )
     chart.background, chart.padding = "white", 16

@@ -229,7 +229,7 @@ def _likeness(logs: Floats, borders: list[int]) -> float:
 
 
 def _orders(part: Floats, rho: float, count: int, rng: np.random.Generator) -> Floats:
-    """Return `count` series with the innovations of an AR(1) process in random order, each put together again."""
+    """Return `count` AR(1) series, each rebuilt from the innovations of `part` in another random order."""
     rest = part - part.mean()
     added = np.concatenate([rest[:1] * math.sqrt(1 - rho**2), rest[1:] - rho * rest[:-1]])
     rows = rng.permuted(np.tile(added, (count, 1)), axis=1)

@@ -19,7 +19,7 @@ DEFAULT = "1d"
 
 @dataclass(frozen=True)
 class Stretch:
-    """Some time of one server, and the snapshots from the last before it to the first after it."""
+    """A stretch of time on one server, with its snapshots: from the last one before it to the first one after it."""
 
     low_us: int
     high_us: int

@@ -73,12 +73,12 @@ class State:
         place = folder / STATE
         found = read_json(place)
         if not isinstance(found, dict) or found.get("version") != VERSION or not isinstance(found.get("done"), int):
-            raise WideError("is not the state of a load", where=str(place), next_step="begin a load of your own")
+            raise WideError("is not the state of a load", where=str(place), next_step="start a new load")
         if not is_own(found.get("plan"), found.get("seal")):
             raise WideError(
-                "this load was not begun here by this user, and is not executed",
+                "this user did not begin this load here, so it is not executed",
                 where=str(place),
-                next_step="begin a load of your own",
+                next_step="start a new load",
             )
         sure, starts = found.get("sure", 0), found.get("starts")
         return cls(
@@ -199,7 +199,7 @@ def _written(
 def _schema(files: Sequence[Path]) -> Any:
     """Return the common Arrow schema of the files; raise `WideError` if there are none."""
     if not files:
-        raise WideError("the rows are not there", where=ROWS, next_step="begin a load of your own")
+        raise WideError("the rows are not there", where=ROWS, next_step="start a new load")
     pa = arrow()
     from pyarrow import parquet
 
@@ -329,5 +329,5 @@ class Writer:
         raise WideError(
             f"{made.message}; rows up to the last checkpoint are acknowledged",
             where=made.where,
-            next_step="`dbdyno move resume` goes on from there, once the node is well",
+            next_step="`dbdyno move resume` continues from there when the node works again",
         )

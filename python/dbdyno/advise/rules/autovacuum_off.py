@@ -38,9 +38,9 @@ RULE = Rule(
     title="autovacuum or track_counts is off",
     reads=(Setting, Table),
     condition="track_counts is off, or autovacuum is off and rows were updated or deleted",
-    expects="fewer dead rows to read, statistics that hold",
-    risk="after a long time without it the first round is heavy: vacuum the largest tables manually first",
+    expects="reads of dead rows, and plans based on old statistics",
+    risk="after a long time without it, the first round is heavy: vacuum the largest tables manually first",
     source="PostgreSQL documentation, Routine Vacuuming (2025)",
-    refuted="a schedule of one's own vacuums every table",
+    refuted="a separate schedule vacuums every table",
     judge=judge,
 )

@@ -81,9 +81,9 @@ RULE = Rule(
     family="vacuum",
     title="Tables with more pages than their rows need (estimated)",
     reads=(Setting, Database, Table, Width),
-    condition="40 % of the pages and 1,000 or more are not needed by the planner's rows and the widths in pg_stats, and"
-    " the table was scanned whole 10 times",
-    expects="shorter scans; nothing for look-ups",
+    condition="the planner's rows and the widths in pg_stats do not need 40 % of the pages and at least 1,000, and "
+    "the table had 10 full scans",
+    expects="time of scans, not of look-ups",
     risk="vacuum full locks the table for as long as it copies it",
     source="PostgreSQL documentation, Database Page Layout and pgstattuple (2025)",
     refuted="pgstattuple_approx finds less free space, or a scan of a copy reads as many pages",

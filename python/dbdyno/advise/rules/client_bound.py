@@ -40,8 +40,8 @@ def judge(facts: Facts) -> Iterator[Advice]:
 RULE = benchmark(
     "client_bound",
     "The client bounds the rate",
-    "sessions in a transaction wait for their client half of its time or more, or the load generator's threads are on a"
-    " processor 80 % of the time",
+    "sessions wait for their client half of a transaction's time or more, or the load generator's threads use a "
+    "processor 80 % of the time",
     "a second client beside this one adds nothing to the rate",
     (Measured,),
     judge,

@@ -94,10 +94,10 @@ RULE = Rule(
     family="vacuum",
     title="Tables full of dead rows",
     reads=(Setting, Table),
-    condition="10,000 dead rows or more, 20 % of the table, twice autovacuum's threshold for it, and the table is"
-    " scanned",
-    expects="the pages that scans read for nothing",
-    risk="vacuum reads and writes the table; the file does not become smaller, its room is used again",
+    condition="the table is scanned and has at least 10,000 dead rows, 20 % of its rows and twice autovacuum's "
+    "threshold",
+    expects="pages of dead rows that scans read",
+    risk="vacuum reads and writes the table; the file does not become smaller, but its space is reused",
     source="PostgreSQL documentation, Routine Vacuuming (2025)",
     refuted="pages read per row returned stay the same after the vacuum",
     judge=judge,

@@ -72,10 +72,12 @@ RULE = Rule(
     family="schema",
     title="Indexes that another one covers",
     reads=(Index,),
-    condition="same table, method, predicate and included columns; same key columns, operator classes, order and"
-    " collation (or the beginning of a longer B-tree's); not unique, no constraint",
+    condition="another index has the same table, method, predicate and included columns, and the same key columns, "
+    "operator classes, order and collation (or begins with them, for a B-tree). The index is not unique and "
+    "supports no constraint",
     expects="the cost of its entries in every write",
-    risk="a much smaller and hotter prefix may be worth its writes; a hint by name in an application",
+    risk="a much smaller and more often used prefix may be worth its writes; a hint in an application may name the "
+    "index",
     source="PostgreSQL documentation, Multicolumn Indexes (2025)",
     refuted="statements become slower without it on a copy",
     judge=judge,

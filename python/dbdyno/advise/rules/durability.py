@@ -39,9 +39,9 @@ RULES = tuple(
         reads=(Setting,),
         condition=f"{name} = off",
         expects="safety, not time",
-        risk="commits take as long as the storage needs",
+        risk="commits wait for the storage",
         source="PostgreSQL documentation, Write Ahead Log (2025)",
-        refuted="the data can be made anew from elsewhere at any time",
+        refuted="the data can be restored from elsewhere at any time",
         judge=_judge(name, loss),
     )
     for name, loss in _SWITCHES

@@ -48,10 +48,10 @@ RULE = Rule(
     family="trace",
     title="Rows fetched a few at a time",
     reads=(Traced, TracedStatement),
-    condition="20 fetches or more of 20 rows or fewer, twice as many rows an execution, and the round trips saved with"
-    " 100 rows at a time are 1 % of the time",
-    expects="fewer round trips",
-    risk="memory of the client for a hundred rows; first rows come a little later",
+    condition="there are 20 fetches or more of 20 rows or fewer, an execution has twice as many rows, and 100 rows at "
+    "a time would save round trips of 1 % of the time",
+    expects="round trips",
+    risk="the client needs memory for a hundred rows, and the first rows arrive a little later",
     source="Oracle JDBC Developer's Guide, Row Fetch Size (2025)",
     refuted="a trace with the larger fetch size takes as long",
     judge=judge,

@@ -43,9 +43,9 @@ RULE = Rule(
     reads=(Setting,),
     condition="innodb_flush_log_at_trx_commit is 0 or 2, or innodb_doublewrite is off",
     expects="safety, not time",
-    risk="commits take as long as the storage needs",
+    risk="commits wait for the storage",
     source="MariaDB documentation, InnoDB System Variables (2025)",
-    refuted="the data can be made anew from elsewhere at any time, or the file system writes pages whole",
+    refuted="the data can be restored from elsewhere at any time, or the file system writes pages atomically",
     judge=judge,
     engines=("mariadb",),
 )

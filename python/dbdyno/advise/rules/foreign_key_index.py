@@ -42,8 +42,8 @@ RULE = Rule(
     reads=(ForeignKey,),
     condition="no valid index of the child begins with the key's columns, and deletes of the parent × pages of the"
     " child is 10,000 or more",
-    expects="deletes × pages of the child; nothing where the parent is never deleted from",
-    risk="one more index to maintain on every write of the child",
+    expects="page reads: deletes × pages of the child; nothing if no parent row is ever deleted",
+    risk="every write of the child maintains one more index",
     source="PostgreSQL documentation, Constraints (2025)",
     refuted="deletes of the parent take as long with the index",
     judge=judge,

@@ -45,8 +45,8 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
 RULE = benchmark(
     "growing_work",
     "Work that grows with the data",
-    "rows read by a transaction in the last third of the blocks are 1.3 times those of the first, and the tables grew"
-    " by 5 %",
+    "a transaction reads 1.3 times as many rows in the last third of the blocks as in the first, and the tables grew "
+    "by 5 %",
     "the last block alone is as fast as the first",
     (Measured,),
     judge,

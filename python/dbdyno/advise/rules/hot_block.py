@@ -42,8 +42,8 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
 RULE = benchmark(
     "hot_block",
     "One hot row or block, or a latch, bounds the rate",
-    "two sessions or more, and locks and latches are 30 % of what was sampled of the base arm or more",
-    "with ten times the keys the rate is the same",
+    "there are two sessions or more, and locks and latches are 30 % or more of the base arm's samples",
+    "the rate is the same with ten times the keys",
     (Measured,),
     judge,
 )

@@ -49,7 +49,7 @@ RULE = Rule(
     reads=(Setting, Load),
     condition="huge pages are off, and shared_buffers / 4 kB × 8 B × sessions is 256 MB or more",
     expects="the memory of the page tables; less time in address translation",
-    risk="with huge_pages = on the server does not start where the kernel has too few of them",
+    risk="with huge_pages = on, the server does not start if the kernel has too few of them",
     source="PostgreSQL documentation, Linux Huge Pages (2025); derived arithmetic",
     refuted="PageTables in /proc/meminfo is small at full load",
     judge=judge,

@@ -43,8 +43,8 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
 RULE = benchmark(
     "lock_step",
     "Clients in lock step",
-    "30 % of the transactions or more, and four times as many as of independent sessions, begin within 2 % of the mean"
-    " transaction time after another session's",
+    "30 % or more of the transactions begin shortly after one of another session (within 2 % of the mean transaction "
+    "time), and four times as many as with independent sessions",
     "an open loop at the same rate has the same latencies",
     (Measured,),
     judge,

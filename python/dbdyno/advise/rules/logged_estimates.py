@@ -119,12 +119,13 @@ def _statistics(one: Estimate, name: str) -> tuple[str, tuple[str, ...]]:
 RULE = Rule(
     name="logged_estimates",
     family="planner",
-    title="Nodes of plans that find other rows than expected",
+    title="Plan nodes with another number of rows than estimated",
     reads=(Estimate,),
-    condition="in 5 logged executions and 80 % of those with a plan, a node finds 10 times more or fewer rows than"
-    " estimated, and 100 on one side, while the nodes below it do not; the statement has 1 % of the time",
-    expects="other plans, where the estimate decides",
-    risk="plans change, and not all to the better",
+    condition="a node finds 10 times more or fewer rows than estimated (at least 100 of either), and the nodes below "
+    "it do not. This is so in 5 logged executions and in 80 % of those with a plan, and the statement has 1 "
+    "% of the time",
+    expects="time of statements whose plan depends on the estimate",
+    risk="plans change, and some may become worse",
     source="PostgreSQL documentation, Row Estimation Examples, Extended Statistics, auto_explain (2025)",
     refuted="after the fix EXPLAIN (ANALYZE) shows the same plan, or the same estimate",
     judge=judge,

@@ -65,12 +65,12 @@ def _advice(
 RULE = Rule(
     name="max_wal_size",
     family="wal",
-    title="Checkpoints asked for by the WAL",
+    title="Checkpoints requested by the amount of WAL",
     reads=(Setting, Checkpoints, Wal),
-    condition="three or more checkpoints were requested, more than came by time, at the distance that max_wal_size"
-    " sets; full-page images are 20 % of the WAL or more",
-    expects="fewer full-page images: less WAL to write, ship and replay",
-    risk="recovery after a crash replays up to the larger distance; the WAL's disk needs the room",
+    condition="three or more checkpoints were requested at the distance that max_wal_size sets, more than came by "
+    "time, and full-page images are 20 % of the WAL or more",
+    expects="full-page images, and so WAL to write, ship and replay",
+    risk="recovery after a crash replays up to the larger distance, and the WAL's disk needs the space",
     source="PostgreSQL source, xlog.c (CheckPointSegments); documentation, WAL Configuration (2025)",
     refuted="WAL per transaction is the same over at least three checkpoints with either value",
     judge=judge,

@@ -139,15 +139,15 @@ def _fix(table: Table, column: Column | None) -> tuple[str, ...]:
 RULE = Rule(
     name="missing_index",
     family="schema",
-    title="Whole scans of large tables for a few rows",
+    title="Full scans of large tables for a few rows",
     reads=(Table, Statement),
-    condition="a statement with a filter reads half of a table of 1,000 pages or more a call, returns 100 rows or"
-    " fewer, has 10 calls and 1 % of statement time (of a table of 100 to 999 pages 10 %); the table was scanned whole"
-    " as often. With aggregates: it compares a column without an index with one value, and a value has 1 % of the rows"
-    " or fewer (pg_stats)",
-    expects="its time, less a look-up",
-    risk="one more index to maintain on every write; rows strewn over the table make an index scan slow",
+    condition="a statement with a filter has 10 calls and 1 % of statement time. Per call it reads half of a table of "
+    "1,000 pages or more (of 100 to 999 pages if it has 10 % of statement time) and returns 100 rows or "
+    "fewer. The table had as many full scans. A statement with aggregates must compare a column without an "
+    "index with one value, and a value must have 1 % of the rows or fewer (pg_stats)",
+    expects="the statement's time, less that of a look-up",
+    risk="every write maintains one more index; rows scattered over the table make an index scan slow",
     source="pg_stat_statements (2025); PostgreSQL documentation, Indexes",
-    refuted="on a copy with the index EXPLAIN (ANALYZE, BUFFERS) reads as many blocks",
+    refuted="EXPLAIN (ANALYZE, BUFFERS) reads as many blocks on a copy with the index",
     judge=judge,
 )

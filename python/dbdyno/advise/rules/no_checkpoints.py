@@ -42,7 +42,7 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
 
 RULE = benchmark(
     "no_checkpoints",
-    "Checkpoints outside of the window",
+    "Checkpoints outside of the measured time",
     "transactions write a tenth of a row or more, and the blocks that count saw fewer than three checkpoints",
     "a run with three checkpoints has the same figures",
     (Measured, Benchmark, Setting),

@@ -39,7 +39,8 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
 RULE = benchmark(
     "no_physical_io",
     "No physical reads",
-    "sessions' processes read from files less than once in 100 transactions, and under 1 % of the time is read waits",
+    "the sessions' processes read from files less than once in 100 transactions, and waits for reads are under 1 % of "
+    "the time",
     "the same run with cold caches has the same figures",
     (Measured,),
     judge,

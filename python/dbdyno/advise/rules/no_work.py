@@ -38,7 +38,7 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
 
 RULE = benchmark(
     "no_work",
-    "A metric that is no throughput",
+    "A rate of transactions that do no work",
     "a transaction reads and writes less than a hundredth of a row of any table",
     "the claim is about round trips or connections",
     (Measured,),

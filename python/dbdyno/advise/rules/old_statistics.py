@@ -59,11 +59,11 @@ def _advice(one: Table, at_us: int) -> Advice:
 RULE = Rule(
     name="old_statistics",
     family="vacuum",
-    title="Statistics of tables that are old",
+    title="Old statistics of tables",
     reads=(Server, Setting, Table),
-    condition="1,000 rows or more, changes of twice the threshold of autoanalyze, and autovacuum is off for it or had"
-    " ten minutes",
-    expects="better plans where estimates were wrong",
+    condition="the table has 1,000 rows or more and twice the changes of autoanalyze's threshold, and autovacuum is "
+    "off for it or had ten minutes",
+    expects="time of statements with wrong estimates",
     risk="plans change",
     source="PostgreSQL documentation, Updating Planner Statistics (2025)",
     refuted="EXPLAIN shows the same plans before and after",

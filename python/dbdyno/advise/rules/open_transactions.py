@@ -136,7 +136,7 @@ def _rule(
         expects=expects,
         risk=risk,
         source="PostgreSQL documentation, pg_stat_activity, Explicit Locking, Routine Vacuuming (2025)",
-        refuted="it is over at the next look",
+        refuted="it is over at the next reading",
         judge=judge,  # type: ignore[arg-type]
         engines=engines,
     )
@@ -146,25 +146,26 @@ RULES = (
     _rule(
         "idle_in_transaction",
         "Sessions idle in a transaction",
-        "idle in transaction, and others wait behind its locks, or it holds a snapshot for a minute or more",
-        "the waits of others; what vacuum could not remove",
-        "ending a session rolls its work back",
+        "a session is idle in a transaction, and others wait for its locks, or it holds a snapshot for a minute or "
+        "more",
+        "the waits of others, and rows that vacuum could not remove",
+        "ending a session rolls back its work",
         (Session, _idle),
         BOTH,
     ),
     _rule(
         "long_transaction",
-        "Transactions that hold vacuum up",
-        "it has a snapshot, and 100,000 transactions began since, or it is open for an hour",
-        "what scans read for nothing",
-        "ending a session rolls its work back",
+        "Transactions that hold back vacuum",
+        "a transaction holds a snapshot since 100,000 transactions ago, or is open for an hour",
+        "dead rows that scans read",
+        "ending a session rolls back its work",
         (Session, _long),
     ),
     _rule(
         "lock_queue",
         "The head of a queue for locks",
-        "sessions waited a second or more together behind one that waits for nobody",
-        "the time they wait",
+        "sessions together waited a second or more for one that waits for nobody",
+        "the time that they wait",
         "cancelling undoes its statement",
         (Session, _queue),
         BOTH,
@@ -172,9 +173,9 @@ RULES = (
     _rule(
         "prepared_transaction",
         "Prepared transactions that nobody ends",
-        "prepared for five minutes, or 100,000 transactions ago",
-        "its locks and its horizon",
-        "the wrong ending breaks what the coordinator promised elsewhere",
+        "a transaction was prepared five minutes or 100,000 transactions ago",
+        "waits for its locks, and rows that vacuum could not remove",
+        "the wrong decision breaks what the coordinator promised elsewhere",
         (Prepared, _prepared),
     ),
 )

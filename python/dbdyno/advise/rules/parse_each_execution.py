@@ -42,9 +42,10 @@ RULE = Rule(
     family="trace",
     title="A parse for each execution",
     reads=(Traced, TracedStatement),
-    condition="20 executions or more, half as many parse calls, and these with their round trips take 1 % of the time",
-    expects="the parse calls and their round trips go",
-    risk="a cursor kept open keeps its plan: with skewed data that may be the wrong one",
+    condition="there are 20 executions or more and half as many parse calls, which with their round trips take 1 % of "
+    "the time",
+    expects="the parse calls and their round trips",
+    risk="an open cursor keeps its plan, which may be the wrong one with skewed data",
     source="Oracle Database Performance Tuning Guide, Cursor Sharing (2025)",
     refuted="a trace with the cursor kept open takes as long",
     judge=judge,

@@ -120,9 +120,9 @@ RULE = Rule(
     family="placement",
     title="Tables and indexes for a fast device",
     reads=(FastDevice, Segment, Setting, Database),
-    condition="blocks were read from outside of shared_buffers, at 0.1 ms a read or longer where reads are timed, and"
-    " some of the tables and indexes that they belong to fit into --fast-gb",
-    expects="the time of these reads, less what the fast device takes for them; blocks where nobody timed reads",
+    condition="blocks were read from outside of shared_buffers (at 0.1 ms a read or longer if reads are timed), and "
+    "some of their tables and indexes fit into --fast-gb",
+    expects="the time of these reads, less that of the fast device; in blocks if reads are not timed",
     risk="set tablespace copies the data under an ACCESS EXCLUSIVE lock; a lost device loses the whole cluster",
     source="Guy Harrison on placing segments by physical reads (2011); PostgreSQL documentation, Tablespaces (2025)",
     refuted="read time per transaction is the same after the move, at the same load and after the warm-up",

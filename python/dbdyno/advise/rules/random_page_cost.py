@@ -60,9 +60,10 @@ RULE = Rule(
     family="planner",
     title="random_page_cost against measured reads",
     reads=(Setting, Io),
-    condition="10,000 timed reads in both contexts, 0.1 ms or more a random read, and the measured ratio differs from"
-    " random_page_cost / seq_page_cost by a factor of two or more",
-    expects="the sum over statements whose plan changes",
+    condition="there are 10,000 timed reads in each of the contexts normal and bulkread,"
+    " a random read takes 0.1 ms or more, and the measured "
+    "ratio differs from random_page_cost / seq_page_cost by a factor of two or more",
+    expects="time of statements whose plan changes",
     risk="plans change; cached pages cost the same either way",
     source="PostgreSQL documentation, pg_stat_io and Planner Cost Constants (2025)",
     refuted="statements take as long under both values",

@@ -59,13 +59,12 @@ RULE = Rule(
     family="wal",
     title="A redo log that is nearly full",
     reads=(Setting, Status),
-    condition="the checkpoint is 70 % of what the log allows behind at the look, the log was filled"
-    " twice or more, and at"
-    " the mean rate it is full within an hour",
-    expects="fewer writes of pages, and no stops for them",
+    condition="the age of the checkpoint is 70 % of what the log allows, the log was filled twice or more, and at the "
+    "mean rate it is full within an hour",
+    expects="writes of pages, and stalls for them",
     risk="recovery after a crash reads up to the whole log",
     source="MariaDB documentation, InnoDB Redo Log (2025)",
-    refuted="pages written per transaction are the same with the longer log, and the age goes to its new end",
+    refuted="pages written per transaction are the same with the longer log, and the age again reaches its limit",
     judge=judge,
     engines=("mariadb",),
 )

@@ -50,8 +50,8 @@ RULE = Rule(
     reads=(Setting, Slot),
     condition="a slot is inactive and holds more than max_wal_size, or its WAL status is unreserved or lost",
     expects="availability",
-    risk="a consumer whose slot is dropped must be built anew",
+    risk="a consumer whose slot is dropped must be created again",
     source="PostgreSQL documentation, Replication Slots and pg_replication_slots (2025)",
-    refuted="the consumer is down for minutes only and the disk has room for its whole outage",
+    refuted="the consumer is down only for minutes, and the disk has space for the whole outage",
     judge=judge,
 )

@@ -75,10 +75,10 @@ RULE = Rule(
     family="memory",
     title="Blocks that are read again because shared_buffers is small",
     reads=(Setting, Database),
-    condition="reads take 10 % of active time or more, and at least as many blocks as shared_buffers holds were read"
-    " again (from version 16: evicted in normal context)",
-    expects="the time of the reads that a larger cache avoids; nothing where the working set does not fit either",
-    risk="memory is taken from the page cache; large scans use a ring of their own and gain nothing; restart",
+    condition="reads take 10 % of active time or more, and blocks read again (from version 16: evicted in normal "
+    "context) are at least as many as shared_buffers holds",
+    expects="the time of the reads that a larger cache avoids; nothing if the working set does not fit into it either",
+    risk="the page cache loses the memory; large scans use a separate ring and gain nothing; it needs a restart",
     source="PostgreSQL documentation, Resource Consumption and pg_stat_io (2025)",
     refuted="read time per transaction is the same with both sizes after the warm-up",
     judge=judge,

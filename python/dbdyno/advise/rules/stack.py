@@ -163,7 +163,7 @@ def _rule(name: str, title: str, condition: str, expects: str, refuted: str) -> 
         reads=(Stack, Layer),
         condition=condition,
         expects=expects,
-        risk="a deeper queue makes single commands slower where what is below is busy; other hosts share the ports",
+        risk="a deeper queue makes single commands slower if the layers below are busy; other hosts share the ports",
         source=_SOURCE,
         refuted=refuted,
         judge=judge,
@@ -174,23 +174,23 @@ RULES = (
     _rule(
         "starved_layer",
         "A layer that holds commands back from the next",
-        "the narrowest limit of all layers is a queue's, commands wait in front of it, and a layer below could have"
-        " more under way",
-        "as many times the rate as the next limit is wider, at most; nothing where the described latency is wrong",
+        "the narrowest limit of all layers is that of a queue, commands wait before it, and a layer below could "
+        "process more at once",
+        "at most the rate times the ratio to the next limit; nothing if the described latency is wrong",
         "the same load with the higher limit completes no more a second",
     ),
     _rule(
         "port_overflow",
-        "More commands than a port takes",
+        "More commands than a port accepts",
         "hosts × LUNs of a port × limit of a LUN exceed the port's limit",
-        "no QUEUE FULL at the peak; nothing while few LUNs are busy",
+        "QUEUE FULL at the peak; nothing while few LUNs are busy",
         "the ports' counters of QUEUE FULL stay at zero at the peak",
     ),
     _rule(
         "measured_queue",
-        "Measured commands under way above a limit",
+        "More measured concurrent commands than a limit admits",
         "measured rate × measured latency exceed the narrowest queue limit by more than 10 %",
-        "the share of latency that is spent above the limit",
-        "latency below the limit is as long as above it",
+        "the share of latency above the limit",
+        "latency is as long below the limit as above it",
     ),
 )

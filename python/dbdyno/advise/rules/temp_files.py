@@ -78,10 +78,11 @@ RULE = Rule(
     family="memory",
     title="Statements that sort or hash on disk",
     reads=(Setting, Statement),
-    condition="a statement wrote 64 MB of temporary files or more; where their I/O was timed: 1 % of statement time",
-    expects="the time of temporary I/O goes; a spill that stays in the page cache is cheap and gains little",
-    risk="work_mem is for each sort and hash, in each parallel worker, times hash_mem_multiplier: set it for the one"
-    " statement or role, not for the server",
+    condition="a statement wrote 64 MB of temporary files or more, which took 1 % of statement time if their I/O was "
+    "timed",
+    expects="the time of temporary I/O; a spill that stays in the page cache is cheap and gains little",
+    risk="work_mem applies to each sort and hash in each parallel worker, times hash_mem_multiplier: set it for the "
+    "statement or role, not for the server",
     source="PostgreSQL documentation, Resource Consumption (2025); pg_stat_statements",
     refuted="the statement takes as long with the larger work_mem",
     judge=judge,

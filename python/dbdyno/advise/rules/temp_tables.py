@@ -67,12 +67,12 @@ def _advice(facts: Facts, one: Digest, aria_ms: float, total: float) -> Advice:
 RULE = Rule(
     name="temp_tables",
     family="memory",
-    title="Statements whose temporary tables go to disk",
+    title="Statements with temporary tables on disk",
     reads=(Setting, Status, Digest, FileIo),
-    condition="a statement made 10 temporary tables on disk or more, and files of Aria took 1 % of the time of"
-    " statements",
-    expects="the time of these files goes; what stays in the page cache is cheap and gains little",
-    risk="tmp_memory_table_size is for each temporary table of each session",
+    condition="a statement created 10 or more temporary tables on disk, and files of Aria took 1 % of the time of "
+    "statements",
+    expects="the time of these files; what stays in the page cache is cheap and gains little",
+    risk="tmp_memory_table_size applies to each temporary table of each session",
     source="MariaDB documentation, Internal Temporary Tables and Performance Schema (2025)",
     refuted="the statement takes as long with the larger setting, or still has tables on disk",
     judge=judge,

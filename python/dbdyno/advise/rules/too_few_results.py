@@ -41,8 +41,8 @@ def judge(facts: Facts) -> Iterator[Advice]:
 
 RULE = benchmark(
     "too_few_results",
-    "Results too few or too equal",
-    "fewer than five blocks that count, or a standard deviation of their rates below 0.05 % of the mean",
+    "Too few blocks, or rates that are too equal",
+    "fewer than five blocks count, or the standard deviation of their rates is below 0.05 % of the mean",
     "a repetition with 20 blocks has the same interval",
     (Measured,),
     judge,

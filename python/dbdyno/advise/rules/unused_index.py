@@ -68,12 +68,12 @@ RULE = Rule(
     family="schema",
     title="Indexes that nobody scans",
     reads=(Database, Table, Index),
-    condition="no scan, 1 MB or more, neither unique nor behind a constraint nor replica identity; its table had 1,000"
-    " rows written and 100 scans",
+    condition="the index has no scan and 1 MB or more, and is neither unique nor used by a constraint or as replica "
+    "identity; its table had 1,000 rows written and 100 scans",
     expects="the cost of its entries in every write",
-    risk="standbys count their own scans: look there as well; statistics of an expression index serve the planner",
+    risk="standbys count their own scans, so check them too; the planner uses statistics of an expression index",
     source="PostgreSQL documentation, Examining Index Usage (2025)",
-    refuted="a scan on any standby, or within 35 days; writes as fast without it on a copy",
+    refuted="a standby scans it, or somebody does within 35 days; or writes are not faster without it on a copy",
     judge=judge,
     engines=BOTH,
 )

@@ -44,7 +44,7 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
 RULE = benchmark(
     "warm_up_counted",
     "Warm-up in the figures",
-    "the first block that counts is 15 % slower than the slowest of all but the first two",
+    "the first block that counts is 15 % slower than the slowest block after the second",
     "the figures without the first two blocks are the same",
     (Measured,),
     judge,

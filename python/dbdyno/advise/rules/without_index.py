@@ -98,14 +98,14 @@ RULE = Rule(
     family="schema",
     title="Statements that read many rows without an index to send a few",
     reads=(Status, Digest),
-    condition="a statement with a filter has 10 calls and 1 % of the time, half of them without an index, 5,000 rows"
-    " examined a call and 1 % of them sent. With aggregates: it compares a column without an index"
-    " with one value, and a value"
-    " has 1 % of the rows or fewer (analyze table ... persistent for columns)",
-    expects="its time, less a look-up",
-    risk="one more index to maintain on every write",
+    condition="a statement with a filter has 10 calls and 1 % of the time, half of the calls without an index. It "
+    "examines 5,000 rows per call and sends 1 % of them. A statement with aggregates must compare a column "
+    "without an index with one value, and a value must have 1 % of the rows or fewer (analyze table ... "
+    "persistent for columns)",
+    expects="the statement's time, less that of a look-up",
+    risk="every write maintains one more index",
     source="MariaDB documentation, Performance Schema, statement digests; Engine-Independent Table Statistics (2025)",
-    refuted="on a copy with the index it examines as many rows",
+    refuted="it examines as many rows on a copy with the index",
     judge=judge,
     engines=("mariadb",),
 )

@@ -66,7 +66,7 @@ def _advice(facts: Facts, database: Database, age: int, what: str, more: tuple[E
 RULE = Rule(
     name="wraparound",
     family="vacuum",
-    title="Distance to the wraparound of transaction ids",
+    title="Transaction ids close to wraparound",
     reads=(Setting, Database),
     condition="the oldest transaction id is twice as old as autovacuum_freeze_max_age or more (multixacts:"
     " autovacuum_multixact_freeze_max_age), or 1.2 billion; the maximum itself only starts a freeze",

@@ -143,11 +143,12 @@ RULE = Rule(
     family="planner",
     title="Statistics that mislead the planner",
     reads=(Table, Column, Statement),
-    condition="a statement compares columns of one table (of 100 pages or more) with one value each and has 10 calls"
-    " and 1 % of statement time; it finds 10 times more rows a call than the statistics say, and than the commonest"
-    " value has, or 10 times fewer; 100 rows or more are on one side",
-    expects="other plans, where the estimate decides",
-    risk="plans change, and not all to the better",
+    condition="a statement compares columns of one table (of 100 pages or more) with one value each, and has 10 calls "
+    "and 1 % of statement time. Per call it finds 10 times fewer rows than the statistics say, or 10 times "
+    "more than the statistics say and than the most common value has. At least 100 rows are estimated or "
+    "found",
+    expects="time of statements whose plan depends on the estimate",
+    risk="plans change, and some may become worse",
     source="PostgreSQL documentation, Row Estimation Examples, Extended Statistics (2025)",
     refuted="after the fix EXPLAIN (ANALYZE) shows the same plans, here and in joins with that table",
     judge=judge,

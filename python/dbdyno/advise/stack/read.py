@@ -134,7 +134,7 @@ class _Reader:
             )
         if stack.has("disk.count") and stack.number("disk.count") < stack.number("disk.per_lun"):
             raise AdviceError(
-                "a LUN is spread over more disks than there are",
+                "a LUN uses more disks than there are in all",
                 where=self.place("disk", "count"),
                 next_step="count is that of all disks",
             )

@@ -40,7 +40,7 @@ def refuse_unfit(plan: Plan, arm: Arm, engine: str = "postgres") -> None:
             next_step="leave latency_limit out",
         )
     if plan.workload.max_tries > 1:
-        raise PlanError("an external client tries a transaction once", where=where, next_step="leave max_tries out")
+        raise PlanError("an external client does not retry transactions", where=where, next_step="leave max_tries out")
 
 
 def refuse_other_engine(arm: Arm, engine: str, where: str) -> None:

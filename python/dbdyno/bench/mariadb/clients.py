@@ -114,7 +114,7 @@ def environment_of(connection: Any, where: str) -> dict[str, str]:
         )
     if connection.get("sslmode") == "verify-full":
         raise PlanError(
-            "an external client is asked to check the server's certificate, and not its name (ssl_verify_identity)",
+            "an external client must check the server's certificate, but not its name (ssl_verify_identity)",
             where=where,
             next_step="use dbdyno's own client, or leave ssl_verify_identity out",
         )

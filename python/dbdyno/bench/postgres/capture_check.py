@@ -83,7 +83,7 @@ def notes(plan: Plan, targets: Sequence[Postgres]) -> tuple[str, ...]:
     for target in targets:
         if target.pooled:
             raise TargetError(
-                "a captured run needs sessions of its own, and there is a pooler in between",
+                "a captured run needs its own server sessions, and there is a pooler in between",
                 where=target.safe_dsn,
                 next_step="connect to the server itself, past the pooler",
             )

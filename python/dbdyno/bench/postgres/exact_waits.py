@@ -228,6 +228,6 @@ def _parent(pid: int) -> int:
         return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
     except (OSError, ValueError, IndexError) as error:
         raise TargetError(
-            "waits are timed or read on the server's machine: its process is not here",
+            "waits can be timed or read only on the server's machine, and the server does not run here",
             next_step="run dbdyno where the server runs, or leave out waits under [watch]",
         ) from error

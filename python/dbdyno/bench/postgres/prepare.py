@@ -205,8 +205,8 @@ def _ready(arm: Arm, target: Postgres, plan: Plan) -> ReadyArm:
         raise TargetError(reason, where=f"arm {arm.name!r} on {target.safe_dsn}", next_step="leave the target out")
     if target.pooled and any(change.how in ("session", "reload") for change in changes):
         raise TargetError(
-            "there is a connection pooler in between: settings of a session would reach other sessions,"
-            " and the lock on those of the server would be anybody's",
+            "there is a connection pooler in between: session settings would reach other sessions, and any session "
+            "could get the lock on server settings",
             where=f"arm {arm.name!r} on {target.safe_dsn}",
             next_step="connect to the server itself, past the pooler",
         )

@@ -29,7 +29,7 @@ _SCHEMES = ("postgresql://", "postgres://")
 @click.option("--only", multiple=True, metavar="RULE", help="Evaluate only this rule or family; repeatable.")
 @click.option("--skip", multiple=True, metavar="RULE", help="Leave this rule or family out; repeatable.")
 @click.option(
-    "--fail-on", type=click.Choice(_LEVELS), help="Exit 1 where a finding has this level or a worse one, for builds."
+    "--fail-on", type=click.Choice(_LEVELS), help="Exit 1 if a finding has this level or a worse one, for builds."
 )
 @click.option(
     "--fast-gb",

@@ -146,7 +146,7 @@ def _refuse(plan: Plan, experiment: Experiment, target: str, where: str) -> None
 
 
 def _ask(plan: Plan, where: str, yes: bool) -> None:
-    """Show what a plan would do that this user's dbdyno did not write in this form, and ask for confirmation."""
+    """Show what a changed or foreign plan would do, and ask for confirmation."""
     from dbdyno.base.dsn import without_secrets
     from dbdyno.bench.kinds import kind_of
     from dbdyno.cli.cells.options import confirm

@@ -47,7 +47,7 @@ def _run_options(function: Any) -> Any:
 @click.option("--shell", is_flag=True, help="COMMAND is for the shell, not for CellCLI.")
 @_run_options
 def command(text: str, shell: bool, **given: Any) -> None:
-    """One COMMAND on every cell: CellCLI's own, or the shell's with --shell.
+    """Run COMMAND on every cell, in CellCLI or, with --shell, in the shell.
 
     What does not begin with list, describe or help asks first. Exit 2 when it failed on any cell.
 

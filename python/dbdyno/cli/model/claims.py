@@ -24,8 +24,8 @@ from dbdyno.cli.pages import page_options, show_page
 @click.option(
     "--most",
     type=Count(2),
-    help="Maximum number of runs of a claim whose verdict depends on the seed (default: eight times). `--most 8` is the"
-    " quick way; rows say which verdicts it leaves open.",
+    help="Maximum number of runs of a claim whose verdict depends on the seed (default: eight times "
+    "--replications). `--most 8` is quick; the rows show which verdicts it leaves open.",
 )
 @click.option(
     "--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random numbers; the default is always the same."

@@ -27,9 +27,9 @@ LOAD = "load.json"
 
 @click.command("resume")
 @shared.job_argument
-@click.option("--source", help="The connection string; a job's folder never says where to connect. Not for files.")
-@click.option("--target", "to", help="The connection string of the target, for a job into a server.")
-@click.option("--restart", is_flag=True, help="Read all again, as of one instant.")
+@click.option("--source", help="Connection string of the source, which the job does not store; not for files.")
+@click.option("--target", "to", help="Connection string of the target, for a job into a server.")
+@click.option("--restart", is_flag=True, help="Read everything again, as of one new instant.")
 @click.option("--as-of-now", is_flag=True, help="Read only the missing chunks, as they are now.")
 @shared.verify_option
 @shared.how_options

@@ -200,6 +200,6 @@ def _schedule(length: int | None, commits: int | None) -> Schedule:
         return Schedule(blocks=blocks, warmup_blocks=1, turn_transactions=-(-commits // blocks), settle_ns=0)
     whole = 10 * 10**9 if length is None else length
     if whole < BLOCKS * 10**6:
-        raise PlanError("is too short to tell anything", where="--for", next_step="give 1s or more")
+        raise PlanError("is too short for a result", where="--for", next_step="give 1s or more")
     blocks = max(BLOCKS, -(-whole // BLOCK_NS_MAX))
     return Schedule(blocks=blocks, warmup_blocks=1, turn_ns=whole // blocks, settle_ns=0)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def command(
     listen: str | None, url: str | None, every: str, once: bool, tables: bool, anywhere: bool, store: Path
 ) -> None:
-    """Give the latest snapshot of each target to a monitoring system.
+    """Export the latest snapshot of each target to a monitoring system.
 
     Reads the store alone (one, or a folder with those of a fleet): it asks no server. Ctrl-C ends it.
 

@@ -49,7 +49,7 @@ from dbdyno.cli.snap.options import store_option
 @log_options
 @click.option("--keep/--no-keep", default=True, help="Keep what was read beside the target's snapshots.")
 @click.option("--redact", is_flag=True, help="Keep no text of any statement.")
-@click.option("--top", type=Count(), default=20, show_default=True, help="Rows of each table.")
+@click.option("--top", type=Count(), default=20, show_default=True, help="Number of rows per table.")
 @store_option
 @click.option("--target", metavar="NAME", help="Target whose log it is, if the store holds several.")
 @page_options

@@ -24,9 +24,9 @@ DIMENSIONS = ("statement", "user", "database", "application", "client", "event",
     "kept",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Only these, such as user=app or class=lock; several times for all of them.",
+    help="Keep only sessions with this value, such as user=app or class=lock; repeat to combine conditions.",
 )
-@click.option("--top", type=Count(), default=20, show_default=True, help="Rows of each table.")
+@click.option("--top", type=Count(), default=20, show_default=True, help="Number of rows per table.")
 @store_option
 @name_option
 @page_options

@@ -15,7 +15,7 @@ from dbdyno.cli.snap.options import name_option, store_option
 @click.argument("statement")
 @click.argument("first")
 @click.argument("last")
-@click.option("--top", type=Count(), default=10, show_default=True, help="Rows of each table.")
+@click.option("--top", type=Count(), default=10, show_default=True, help="Number of rows per table.")
 @store_option
 @name_option
 @page_options

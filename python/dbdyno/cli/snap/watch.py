@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     "rules",
     metavar="RULES.toml",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Rules on each sub-interval's metrics: a command or a webhook; exit 1 where one was broken.",
+    help="File of alert rules on the metrics of each sub-interval, with a command or webhook; exit 1 if a rule was "
+    "broken.",
 )
 @share_option
 @store_option

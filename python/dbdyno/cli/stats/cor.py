@@ -30,7 +30,7 @@ def command(
     kendall: bool,
     level: float,
 ) -> None:
-    """Correlation of -x with -y: Pearson's r with interval and p, Spearman's rho with p.
+    """Correlate -x with -y: Pearson's r with interval and p, Spearman's rho with p.
 
     \b
     dbdyno stats cor statements.csv -x hit_ratio -y elapsed_ms

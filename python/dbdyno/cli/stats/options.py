@@ -36,7 +36,7 @@ level_option = click.option(
     help="Level of the intervals.",
 )
 column_option = click.option(
-    "-y", "-x", "column", metavar="COL", help="Column of values (elapsed_ns where there is one)."
+    "-y", "-x", "column", metavar="COL", help="Column of values (default: elapsed_ns if it exists)."
 )
 engine_option = click.option(
     "--engine",

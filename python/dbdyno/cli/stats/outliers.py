@@ -34,7 +34,7 @@ def command(
     by: str | None,
     longest: int,
 ) -> None:
-    """Values far out: Tukey's fences, six sigma, modified z; and the largest as whole rows.
+    """List outliers by Tukey's fences, six sigma and modified z, and the largest values as whole rows.
 
     Nothing is left out of anything for being here: the tail is a finding, not dirt.
 

@@ -37,7 +37,7 @@ def command(
     longest: int,
     output: Path | None,
 ) -> None:
-    """Draw: points of two columns with their line, or the distribution of one, group over group.
+    """Draw two columns as points with their regression line, or the distribution of one column by group.
 
     \b
     dbdyno stats plot statements.csv -x hit_ratio -y elapsed_ms -o cor.png

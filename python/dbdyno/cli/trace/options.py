@@ -39,14 +39,14 @@ def reading_options(function: F) -> F:
         metavar="TIME",
         expose_value=False,
         callback=_keep_unit,
-        help="Unit of the trace's times, where its header and stamps mislead: 1us, 1.024us (9i), 10ms (8i).",
+        help="Unit of the trace's times, if its header and stamps are wrong: 1us, 1.024us (9i), 10ms (8i).",
     )
     think = click.option(
         "--think-time",
         default="1s",
         show_default=True,
         metavar="TIME",
-        help="A wait for the client of this length or more is the client's thinking.",
+        help="A wait for the client of this length or more is think time.",
     )
     return think(unit(function))
 

@@ -73,7 +73,7 @@ def command(
     server_ca: Path | None,
     spin: str,
 ) -> None:
-    """Pass clients of a PostgreSQL on to it, and time every message.
+    """Forward clients to a PostgreSQL server, and time every message.
 
     Needs no right on the server. Calls, think time, rows, bytes and SQLSTATE of every session, as its clients see them;
     statements without their literals. All commands on traces read the run. At the end sessions are closed.

@@ -40,8 +40,8 @@ _PID_MOST = 1 << 22
 @click.option(
     "--mode",
     type=click.Choice(["sites", "watch", "read"]),
-    help="By probes in the server's code, by watchpoints, which the server's own user may set, or by looks at its"
-    " memory, which cost it nothing. Default: the first of them that is allowed.",
+    help="sites: probes in the server's code; watch: watchpoints, which the server's own user may set; read: reads of "
+    "its memory, at no cost to it. Default: the first that is allowed.",
 )
 @click.option(
     "--out",
@@ -53,9 +53,9 @@ _PID_MOST = 1 << 22
     "--cost-limit",
     type=Number(0, 100),
     metavar="PERCENT",
-    help="Record less, in the end nothing, when probes take more than this share of a backend's time (default: 5); look"
-    " less often when looks take more than this share of the machine (default: 2, or a processor if one of four is"
-    " idle); 0: no limit.",
+    help="Limit in percent; 0: no limit. For probes, the share of a backend's time (default: 5): above it, fewer "
+    "waits are recorded, in the end none. For --mode read, the share of the machine (default: 2, or a processor "
+    "if one of four is idle): above it, the memory is read less often.",
 )
 @click.option("--details", is_flag=True, help="Also record when each bind begins (one more event per call).")
 def command(

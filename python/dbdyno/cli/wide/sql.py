@@ -33,9 +33,9 @@ FORMS = tuple(one for one in FORMATS if one != "arrow")
 )
 @click.option("--master", help="With --engine spark: the cluster, such as spark://host:7077 [local[*]].")
 @click.option(
-    "--explain", is_flag=True, help="Show what was asked of Cassandra, what was read, and what was filtered here."
+    "--explain", is_flag=True, help="Show the queries sent to Cassandra, the rows read, and the rows filtered here."
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be asked; read and write no row.")
+@click.option("--dry-run", is_flag=True, help="Show the queries that would be sent; read and write no row.")
 @click.option(
     "--allow-filtering",
     "filtering",

@@ -214,9 +214,7 @@ def _refuse_other(source: Postgres, ledger: Ledger) -> None:
     with contextlib.closing(source.connect()) as conn:
         if place_of(source, conn).lasting == ledger.plan["server"]:
             return
-    raise MoveError(
-        "is another database than the job's", where=source.safe_dsn, next_step=f"name {ledger.plan['source']}"
-    )
+    raise MoveError("is not the database of the job", where=source.safe_dsn, next_step=f"name {ledger.plan['source']}")
 
 
 def _is_filled(conn: psycopg.Connection[Any], ledger: Ledger) -> bool:

@@ -313,6 +313,6 @@ def take_back(
         found = found_in(conn)
         if found:
             raise MoveError(
-                f"what an earlier attempt made cannot be taken back, for there is more: {', '.join(found[:5])}",
-                next_step="drop the database, create it again, and begin a new job",
+                f"objects of an earlier attempt cannot be removed, because there are others: {', '.join(found[:5])}",
+                next_step="drop the database, create it again, and start a new job",
             )

@@ -56,7 +56,7 @@ class Job:
             raise MoveError(
                 "is not the archive that the job wrote, and is not executed",
                 where=str(place),
-                next_step="drop the target database, create it again, and begin a new job",
+                next_step="drop the target database, create it again, and start a new job",
             )
         return read(place)
 

@@ -133,7 +133,7 @@ class Ledger:
         """
         if not is_own(self.manifest.get("plan"), self.manifest.get("seal")):
             raise MoveError(
-                "this plan was not made here by this user, and is not executed",
+                "this user did not make this plan here, so it is not executed",
                 where=str(self.folder),
                 next_step="`status` and `verify` read it; to move the table, begin a job of your own",
             )

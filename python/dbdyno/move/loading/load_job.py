@@ -107,7 +107,7 @@ def go_on(target: Postgres, ledger: Ledger, how: JobOptions, say: Say, level: st
     with reached_target(target, into) as conn:
         if target.identity(conn) != (plan.into or {})["server"]:
             known = (plan.into or {})["target"]
-            raise MoveError("is another server than the job's", where=target.safe_dsn, next_step=f"name {known}")
+            raise MoveError("is not the server of the job", where=target.safe_dsn, next_step=f"name {known}")
         if is_published(conn, ledger):
             ledger.manifest["status"] = "complete"
             ledger.save()

@@ -192,7 +192,7 @@ def refuse_other_server(target: Target, conn: Any, plan: Plan) -> None:
     """
     asked = plan.into or {}
     if target.identity(conn) != asked["server"]:
-        raise MoveError("is another server than the job's", where=target.safe_dsn, next_step=f"name {asked['target']}")
+        raise MoveError("is not the server of the job", where=target.safe_dsn, next_step=f"name {asked['target']}")
 
 
 @contextlib.contextmanager

@@ -109,7 +109,7 @@ def _finish(
 ) -> None:
     try:
         if target.identity(snapshot.conn) != plan.server:
-            raise MoveError("is another server than the job's", where=target.safe_dsn, next_step=f"name {plan.source}")
+            raise MoveError("is not the server of the job", where=target.safe_dsn, next_step=f"name {plan.source}")
         taken = {"id": snapshot.id, "at": snapshot.taken_at}
         if restart:
             with ledger.held():

@@ -42,7 +42,9 @@ def load_of_capture(folder: Path, database: str, samples: int = SAMPLES, key_fil
     names = {number: who for who, number in groups.items()}
     rows = [row for row in found if row[1] in names or not users]
     if not rows:
-        raise TraceError("has no statement of a client", where=str(folder), next_step="capture while the load runs")
+        raise TraceError(
+            "contains no statement of a client", where=str(folder), next_step="capture while the load runs"
+        )
     statements = [_statement(at, row, names.get(row[1], ("", ""))[0]) for at, row in enumerate(rows, 1)]
     notes = []
     if is_kept and others:

@@ -108,7 +108,7 @@ def limits(text: str) -> dict[int, str]:
 
 
 def value_of(kind: int, share: float, statistics: ColumnStatistics | None, *, is_new: bool) -> tuple[str | None, str]:
-    """Return a value for a parameter, and whether it is from the `data` or made for the `type`.
+    """Return a value for a parameter, and its origin: `data` for a value of the column, `type` for a generated one.
 
     Args:
         kind: OID of the parameter's type.

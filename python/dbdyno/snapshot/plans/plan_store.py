@@ -55,7 +55,7 @@ class KeptLog:
 
 
 def keep(store: Path, target: str, gathered: Gathered, number: int, log: LogFile, *, redact: bool = False) -> str:
-    """Store what was read of the log with number `number` among those gathered, and return a sentence on what was done.
+    """Store the plans of the log with index `number` in `gathered`, and return a sentence on the result.
 
     With `redact`, texts of statements are not stored.
 

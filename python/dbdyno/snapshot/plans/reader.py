@@ -114,7 +114,7 @@ def read(
         raise SnapshotError(
             "the log's times are in a zone that may mean several, or that is not known",
             where=found[0].name,
-            next_step="name what log_timezone is, such as --timezone Europe/Berlin",
+            next_step="give the value of log_timezone, such as --timezone Europe/Berlin",
         )
     return found
 

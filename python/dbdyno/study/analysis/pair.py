@@ -166,7 +166,7 @@ def _comparable(first: Run, second: Run) -> None:
                 next_step="`dbdyno compare RUN` shows each by itself",
             )
     if is_open(first) != is_open(second):
-        raise EvidenceError("one run is an open loop, the other a closed one; they do not compare")
+        raise EvidenceError("one run is an open loop, the other a closed one; they cannot be compared")
     kinds = [operation_of(run) for run in (first, second)]
     if kinds[0] != kinds[1]:
         raise EvidenceError(

@@ -25,7 +25,9 @@ select i as id, i * 0.25::float8 as amount, md5(i::text) as word from generate_s
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     rows = numbers(options["rows"], "rows")
     if len(rows) > 1:
-        raise PlanError("the table has one number of rows", where="--set rows", next_step="run the study twice")
+        raise PlanError(
+            "the table can have only one number of rows", where="--set rows", next_step="run the study twice"
+        )
     factors = {
         "client": refuse_own_client(clients(options["client"])),
         "delay": delays(options["delay"]),

@@ -66,8 +66,8 @@ def _arms(text: str) -> tuple[bool, ...]:
 def _held(text: str) -> bool:
     if text not in ("refuse", "ours"):
         raise PlanError(
-            f"{text!r} is neither of refuse, ours",
+            f"{text!r} is neither refuse nor ours",
             where="--set held",
-            next_step="ours: a flashLog= that the plan holds already is our own, and is put back as it was",
+            next_step="ours means that a flashLog= in the plan is your own; it is restored unchanged",
         )
     return text == "ours"

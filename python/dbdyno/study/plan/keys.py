@@ -33,8 +33,8 @@ TOP = (
     Key(
         "design",
         "str",
-        "which arms factors make: every combination of their levels, or the first levels of all and\n"
-        "each other level alone",
+        "arms that factors make: every combination of their levels, or one arm with all first levels and\n"
+        "further arms that each change one level",
         None,
         choices=("every-combination", "one-at-a-time"),
     ),
@@ -45,9 +45,9 @@ TARGET = (
         "dsn",
         "str",
         "the engine: a libpq URI or key=value string, mariadb://user@host/db, or a model: model:NAME,\n"
-        "model:FILE.toml; without it an embedded PostgreSQL is started, with mariadb an embedded MariaDB.\n"
-        "Passwords are better kept in ~/.pgpass, PGPASSWORD or MYSQL_PWD.\n"
-        '`target = "..."` at the top is short for it',
+        "model:FILE.toml. Without it dbdyno starts an embedded PostgreSQL, with mariadb an embedded MariaDB.\n"
+        "Keep passwords in ~/.pgpass, PGPASSWORD or MYSQL_PWD.\n"
+        '`target = "..."` at the top is a short form',
         None,
     ),
     Key(
@@ -80,14 +80,14 @@ WORKLOAD = (
         "command",
         "str",
         'instead of scripts: a program of this host, such as "zstd -T{threads} -k -f big", with {name} for\n'
-        "a variable; no shell is between",
+        "a variable; no shell runs it",
         None,
     ),
-    Key("prepare", "str", "a command before each, which is not timed", None),
+    Key("prepare", "str", "a command before each operation, which is not timed", None),
     Key(
         "files",
         "words",
-        "files made for the commands and removed at the end, each the value of a variable:\n"
+        "files that are created for the commands and removed at the end; each is the value of a variable:\n"
         '{corpus = "text 16MiB"} or {source = "c-project 24"}',
         None,
     ),
@@ -103,13 +103,13 @@ WORKLOAD = (
         "select i as id, random() * 100 as amount\n"
         'from generate_series(1, 100000) i""", "vacuum analyze orders"]',
     ),
-    Key("teardown", "texts", "SQL at the end, whatever happens", '["drop table orders"]'),
+    Key("teardown", "texts", "SQL at the end, even after an error", '["drop table orders"]'),
     Key(
         "expected_errors",
         "texts",
         "errors that are outcomes like any other: SQLSTATEs, MariaDB's numbers or condition names,\n"
         'such as ["23505", "raise_exception", "ER_DUP_ENTRY"]; they count in latency and throughput,\n'
-        "and in no error gate",
+        "but not in the gate for errors",
         None,
     ),
     Key(
@@ -136,7 +136,7 @@ LOAD = (
         "rate_per_s",
         "float",
         "open loop: arrivals a second over all sessions; latency then counts from the\n"
-        "intended start. Without it each session goes on as soon as it can (closed loop)",
+        "intended start. Without it, each session continues immediately (closed loop)",
         None,
         low=0.001,
         high=RATE_MOST,
@@ -154,7 +154,7 @@ LOAD = (
 
 SCHEDULE = (
     Key("blocks", "int", "blocks that count", "16", low=2, high=100_000),
-    Key("warmup_blocks", "int", "blocks before them, recorded and not counted", "2", low=0, high=10_000),
+    Key("warmup_blocks", "int", "warm-up blocks, recorded but not counted", "2", low=0, high=10_000),
     Key(
         "turn",
         "duration",
@@ -187,20 +187,22 @@ SCHEDULE = (
         low=0,
         high=1_000_000_000,
     ),
-    Key("slice", "duration", "length of a slice where arms alternate in slices", '"250ms"', low=0.001, high=HOUR_S),
+    Key("slice", "duration", "length of a slice, if arms alternate in slices", '"250ms"', low=0.001, high=HOUR_S),
     Key(
         "settle",
         "duration",
-        'load after a switch that is recorded and not counted; "0s" for none',
+        'load after a switch that is recorded but not counted; "0s" for none',
         None,
         low=0,
         high=HOUR_S,
     ),
-    Key("switch", "str", "auto: slices where the arms allow it, else turns", None, choices=("auto", "slices", "turns")),
+    Key(
+        "switch", "str", "auto: slices if the arms allow it, otherwise turns", None, choices=("auto", "slices", "turns")
+    ),
     Key(
         "seed",
         "int",
-        "the order of the arms and the scripts' random numbers follow from it",
+        "seed of the order of the arms and of the scripts' random numbers",
         None,
         low=0,
         high=2**63 - 1,
@@ -208,24 +210,24 @@ SCHEDULE = (
 )
 
 WATCH = (
-    Key("activity_hz", "float", "samples of pg_stat_activity a second; 0 = off", "10", low=0, high=1000),
+    Key("activity_hz", "float", "samples of pg_stat_activity per second; 0 = off", "10", low=0, high=1000),
     Key(
         "waits",
         "str",
-        "sampled: looks at pg_stat_activity; read: thousands of looks a second at the memory of a PostgreSQL on this"
-        " machine, which cost it nothing; exact: every wait of it, timed by probes; auto: read where it may be, else"
-        " sampled",
+        "sampled: samples of pg_stat_activity; read: read from the memory of a PostgreSQL on this machine thousands "
+        "of times a second, at no cost to it; exact: every wait, timed by probes; auto: read if possible, otherwise "
+        "sampled",
         None,
         choices=("auto", "sampled", "read", "exact"),
     ),
-    Key("counters", "bool", "read the engine's and the host's counters at the blocks' borders", None),
+    Key("counters", "bool", "read the counters of the engine and the host at the borders of blocks", None),
     Key("overhead_blocks", "int", "blocks that measure the cost of watching", "2", low=0, high=1_000),
-    Key("statements", "bool", "read pg_stat_statements at the blocks' borders as well: counters per statement", None),
+    Key("statements", "bool", "also read pg_stat_statements at the borders of blocks: counters per statement", None),
     Key(
         "statement_cache",
         "bool",
-        "read at the end of a turn what a session keeps of statements, and in how much memory: an embedded PostgreSQL"
-        " from its log, MariaDB from its performance schema",
+        "at the end of a turn, read how many statements a session keeps and how much memory they use: from the log of "
+        "an embedded PostgreSQL, or the performance schema of MariaDB",
         None,
     ),
 )
@@ -250,7 +252,7 @@ VERDICT = (
     Key(
         "longest",
         "int",
-        "look at so many of the longest of two arms apart from the rest; 0 = no",
+        "compare this number of the longest operations of two arms separately; 0 = no",
         None,
         low=0,
         high=10_000_000,
@@ -258,7 +260,7 @@ VERDICT = (
     Key(
         "accept",
         "texts",
-        'gates that may fail without withholding the verdict, such as ["work"] where the arms are\n'
+        'gates that may fail without withholding the verdict, such as ["work"] if the arms are\n'
         "meant to do different work",
         None,
         choices=WITHHOLDING,
@@ -266,63 +268,91 @@ VERDICT = (
     Key(
         "factor",
         "str",
-        "with factors: the one that the answer is about (default: one of numbers, of these that with most levels)",
+        "with factors: the factor of the answer (default: the factor with numeric levels that has most of them)",
         None,
     ),
     Key(
         "tail_times",
         "float",
-        "the base's longest operation takes so many times its median, or there is no tail to judge and no verdict",
+        "withhold the verdict if the base's longest operation takes fewer times its median: there is no tail to judge",
         None,
         low=1,
         high=1_000_000,
     ),
-    Key("equal_work", "bool", "with factors: all levels touch as many rows a transaction, as arms must anyway", None),
+    Key(
+        "equal_work",
+        "bool",
+        "with factors: demand that all levels touch the same number of rows per transaction, as arms must in any case",
+        None,
+    ),
 )
 
 ARM = (
     Key("name", "str", "", '"base"', required=True),
-    Key("description", "str", "in words", None),
+    Key("description", "str", "a description in words", None),
     Key("settings", "settings", "server settings of this arm; on a model its parameters", '{work_mem = "1MB"}'),
-    Key("parameters", "values", "other parameters of the typed workload", None),
-    Key("against", "str", "the arm it is compared with, if not the first; its own name: none", None),
+    Key("parameters", "values", "parameters of the typed workload, instead of those of [workload]", None),
+    Key(
+        "against", "str", "the arm that it is compared with (default: the first); its own name for no comparison", None
+    ),
     Key("before_sql", "texts", "SQL before each turn of this arm", None),
-    Key("after_sql", "texts", "SQL after each turn, whatever happens", None),
-    Key("scripts", "scripts", "other scripts than the workload's", None),
-    Key("sessions", "int", "another number of sessions", None, low=1, high=10_000),
-    Key("rate_per_s", "float", "another rate", None, low=0.001, high=RATE_MOST),
-    Key("dsn", "str", "another engine", None),
-    Key("protocol", "str", "another protocol", None, choices=("prepared", "extended", "simple")),
-    Key("statement_mode", "str", "protocol in the words of drivers", None, choices=tuple(STATEMENT_MODES)),
+    Key("after_sql", "texts", "SQL after each turn, even after an error", None),
+    Key("scripts", "scripts", "scripts, instead of the workload's", None),
+    Key("sessions", "int", "number of sessions, instead of that of [load]", None, low=1, high=10_000),
+    Key("rate_per_s", "float", "rate, instead of that of [load]", None, low=0.001, high=RATE_MOST),
+    Key("dsn", "str", "engine, instead of that of [target]", None),
+    Key("protocol", "str", "protocol, instead of the workload's", None, choices=("prepared", "extended", "simple")),
+    Key("statement_mode", "str", "the protocol as drivers call it", None, choices=tuple(STATEMENT_MODES)),
     Key(
         "client",
         "client",
-        "the program that runs its load: a built-in one by name, dbdyno for ours, or your own as a list of words",
+        "the program that runs its load: the name of a built-in one, dbdyno for our own, or your program as a list of "
+        "words",
     ),
     Key("fetch_size", "int", "rows that the client takes at a time (default: all)", None, low=1, high=10_000_000),
-    Key("variables", "words", "other values for the scripts' :variables", None),
-    Key("cold", "bool", "its turns begin with its embedded server restarted and nothing of its data in memory", None),
-    Key("command", "str", "another command than the workload's", None),
-    Key("warmup_transactions", "int", "on a model: other warm-up transactions", None, low=0, high=1_000_000_000),
-    Key("network", "network", 'another line, such as {delay = "5ms"}; what it does not say is that of [load]', None),
-    Key("server", "server", "a server of its own that dbdyno starts, such as another version or build", None),
+    Key("variables", "words", "values for the scripts' :variables, instead of those of [workload]", None),
+    Key("cold", "bool", "restart its embedded server before each turn, with none of its data in memory", None),
+    Key("command", "str", "command, instead of the workload's", None),
+    Key(
+        "warmup_transactions",
+        "int",
+        "on a model: warm-up transactions, instead of those of [schedule]",
+        None,
+        low=0,
+        high=1_000_000_000,
+    ),
+    Key("network", "network", 'network, such as {delay = "5ms"}; missing keys are those of [load]', None),
+    Key("server", "server", "a separate server that dbdyno starts, such as another version or build", None),
 )
 
 SERVER = (
     Key("bindir", "str", "folder with initdb and postgres; relative to this plan", '"/opt/pg18/bin"'),
-    Key("workdir", "str", "folder in which its own is made and removed, such as one on another disk", '"/mnt/fast"'),
     Key(
-        "settings", "settings", "settings from its start on, also those that need a restart", '{shared_buffers = "1GB"}'
+        "workdir",
+        "str",
+        "folder in which its data folder is created and removed, such as one on another disk",
+        '"/mnt/fast"',
+    ),
+    Key(
+        "settings",
+        "settings",
+        "settings from its start, including those that need a restart",
+        '{shared_buffers = "1GB"}',
     ),
     Key("initdb", "texts", "options of initdb", '["--data-checksums"]'),
 )
 
 SCRIPT = (
     Key("file", "str", "a script file", None),
-    Key("text", "str", "or the script itself", None),
+    Key("text", "str", "the script itself, instead of file", None),
     Key("name", "str", "its name in reports", None),
-    Key("weight", "int", "its share", None, low=1, high=1_000_000),
-    Key("expected_errors", "texts", "errors that are outcomes of this script, beside those of the workload", None),
+    Key("weight", "int", "its weight in the mix", None, low=1, high=1_000_000),
+    Key(
+        "expected_errors",
+        "texts",
+        "errors that are outcomes of this script, in addition to those of the workload",
+        None,
+    ),
 )
 
 TABLES: dict[str, tuple[Key, ...]] = {
@@ -338,7 +368,7 @@ TABLE_MEANING = {
     "target": "where it runs",
     "workload": "what runs",
     "load": "how many, how fast",
-    "schedule": "how the arms take turns",
+    "schedule": "how the arms alternate",
     "watch": "what is watched beside the load",
     "verdict": "how it is judged",
 }

@@ -23,7 +23,7 @@ KEYS = (
     Key(
         DELAY,
         "duration",
-        'held back each way: with "5ms" a round trip takes 10 ms longer; "0s" measures what the line itself costs',
+        'delay each way: with "5ms" a round trip takes 10 ms longer; "0s" measures the cost of the line itself',
         '"5ms"',
         low=0,
         high=1,
@@ -31,7 +31,7 @@ KEYS = (
     Key(
         RATE,
         "str",
-        "bits a second each way, shared by all sessions of the arm: a number and kbit, Mbit or Gbit,\n"
+        "bits per second each way, shared by all sessions of the arm: a number with kbit, Mbit or Gbit,\n"
         "from 8kbit to 100Gbit",
         '"100Mbit"',
     ),

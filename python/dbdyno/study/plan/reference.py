@@ -23,12 +23,12 @@ LONGEST_EXAMPLE = 70
 _HEAD = """\
 # The keys of a plan
 
-A plan is a TOML file. `dbdyno plan new` writes a commented one that runs as it is,
-`dbdyno plan check plan.toml` says what a plan would do, `dbdyno run plan.toml` does it. This page
-is made from the table that the reader of plans checks against (`python/dbdyno/study/plan/keys.py`),
-and a test holds it against that table.
+A plan is a TOML file. `dbdyno plan new` writes a commented example that runs unchanged,
+`dbdyno plan check plan.toml` shows what a plan would do, and `dbdyno run plan.toml` does it. This page
+is made from the table that the reader of plans uses (`python/dbdyno/study/plan/keys.py`), and a test
+compares the two.
 
-The least that a plan needs is a title, something to run, and an arm:
+A plan needs at least a title, something to run, and an arm:
 
 ```toml
 title = "work_mem"
@@ -45,33 +45,31 @@ name = "64MB"
 settings = {work_mem = "64MB"}
 ```
 
-The first arm is the base that the others are compared with. An unknown key, a wrong type or a
-value out of its limits is an error that names the file and the line; nothing is run then. Every
-number and duration has limits, which stand behind it below; a plan has at most {arms} arms, and at
-most {slices} slices in a block.
+The first arm is the base with which the others are compared. An unknown key, a wrong type or a value
+out of its limits is an error that names the file and the line, and nothing runs. The limits of every
+number and duration follow its description. A plan has at most {arms} arms, and at most {slices} slices
+in a block.
 
 - A duration is a string of a number and a unit, `ns`, `us`, `ms`, `s`, `min` or `h`: `"50ms"`,
   `"1.5s"`, `"2min"`.
 - A setting may be a string, a number or a truth value:
   `{work_mem = "64MB", jit = false, commit_delay = 200}`.
-- `[[factor]]` stands for arms: what differs, with a list of its levels. `sessions`, `rate_per_s`, `protocol`,
-  `statement_mode`, `client` and `fetch_size` are those of an arm, `variables.NAME` is `:NAME` in the scripts,
-  `parameters.NAME` one of a typed workload, `delay` and `network.rate` are the network's, and any other name is a
-  setting: `work_mem = ["4MB", "64MB"]`. With `name` and `levels = [{name = "small", ...}, ...]` a level may be anything
-  that an arm may have. Several factors make every
-  combination of their levels, at most {factors} arms; or see `design`. What the levels say:
-  [how to find the knee](../how-to/find-the-knee.md).
-- File names of scripts are relative to the plan's folder. The scripts' language:
-  [scripts.md](scripts.md).
-- How the arms take turns follows from how they differ: see
+- `[[factor]]` makes arms from the levels of a factor: `work_mem = ["4MB", "64MB"]`. `sessions`, `rate_per_s`,
+  `protocol`, `statement_mode`, `client` and `fetch_size` are keys of an arm. `variables.NAME` is `:NAME` in the
+  scripts, and `parameters.NAME` a parameter of a typed workload. `delay` and `network.rate` are keys of the network.
+  Any other name is a setting. In the long form, `name` and `levels = [{name = "small", ...}, ...]`, a level may have
+  any key of an arm. Several factors make every combination of their levels, at most {factors} arms; or see `design`.
+  [How to find the knee](../how-to/find-the-knee.md) explains the answers.
+- File names of scripts are relative to the plan's folder. [scripts.md](scripts.md) describes their language.
+- The differences between the arms determine how they alternate: see
   [how to test a setting](../how-to/test-a-setting.md).
 """
 
 _MEANING = {
     **keys.TABLE_MEANING,
-    "arm": "one variant; write [[arm]] once for each. What is left out is as in the tables above",
-    "server": "what server = {...} of an arm may say; arms that say the same share one",
-    "network": "what network = {...} of [load] and of an arm may say: what if the application stood further away?",
+    "arm": "one variant; write [[arm]] once for each. Missing keys are as in the tables above",
+    "server": "keys of server = {...} of an arm; arms with the same keys share a server",
+    "network": "keys of network = {...} of [load] and of an arm: a longer distance between application and server",
     "script": "an element of scripts = [...]; a plain string is short for {file = ...}",
 }
 

@@ -30,19 +30,19 @@ KEYS = (
         "plan; each turn replays all of it",
         None,
     ),
-    Key("speed", "str", 'of a replay: max (the default) leaves think times out, "2" halves them', None),
+    Key("speed", "str", 'for a replay: "max" (the default) omits think times, "2" halves them', None),
     Key(
         "order",
         "str",
-        "of a replay: commit sends what ended after a commit then after it now",
+        'for a replay: "commit" sends a statement after the commits that it followed in the capture',
         None,
         choices=("none", "commit"),
     ),
     Key(
         "template",
         "str",
-        "of a replay: the database as it was when the capture began; each turn writes to a copy of it.\n"
-        "With setup in its place one is made; without both, sessions are read-only",
+        "for a replay: the database as it was when the capture began; each turn writes to a copy of it.\n"
+        "setup instead of template creates one; without both, sessions are read-only",
         None,
     ),
 )

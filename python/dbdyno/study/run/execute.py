@@ -144,7 +144,7 @@ def resume(
     plan = plan_to_resume(run)
     if not agreed and orders(run, target):
         raise PlanError(
-            "comes from elsewhere or was changed: its plan was not agreed to",
+            "comes from elsewhere or was changed, and its plan was not confirmed",
             where=run.id,
             next_step="read its manifest.json; `dbdyno run --resume` shows what it would do and asks",
         )

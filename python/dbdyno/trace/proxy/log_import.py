@@ -195,7 +195,7 @@ def _require_statements(report: Report, refused: Sequence[str], database: str | 
         raise TraceError(
             f"the log's times are in several zones ({', '.join(report['zones'])}), whose offsets are not known",
             where=where,
-            next_step="name what log_timezone is, such as --timezone Europe/Berlin",
+            next_step="give the value of log_timezone, such as --timezone Europe/Berlin",
         )
     if not report["executions"]:
         of = f" of database {database!r}" if database else ""

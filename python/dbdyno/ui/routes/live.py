@@ -25,7 +25,7 @@ QUIET_S = 15.0
 
 
 async def events(request: Request) -> Response:
-    """Return the stream of changes: an event `change` with the words `runs` and `stores` as they apply."""
+    """Return the stream of changes: events `change` that name what changed, `runs`, `stores` or both."""
     return StreamingResponse(
         _changes(request, places_of(request)), media_type="text/event-stream", headers={"cache-control": "no-store"}
     )

@@ -362,7 +362,7 @@ def resume(
         )
     with contextlib.closing(connect(target, plan.id)) as conn:
         if target.identity(conn) != plan.server:
-            raise MoveError("is another server than the job's", where=target.safe_dsn, next_step=f"name {plan.source}")
+            raise MoveError("is not the server of the job", where=target.safe_dsn, next_step=f"name {plan.source}")
         if restart or not done:
             fresh = plan_of(target, conn, _original_request(plan), plan.id, how)
             fresh = fresh if plan.into is None else across(fresh, plan.into)

@@ -133,7 +133,9 @@ def refuse_csv(files: Sequence[Path]) -> None:
         MoveError: The first file is a CSV.
     """
     if files[0].suffix == CSV:
-        raise MoveError("a CSV goes into a PostgreSQL only", where=str(files[0]), next_step="give Parquet or Arrow")
+        raise MoveError(
+            "a CSV can be loaded only into PostgreSQL", where=str(files[0]), next_step="give Parquet or Arrow"
+        )
 
 
 @contextlib.contextmanager
@@ -301,7 +303,7 @@ def read_staged(
     done = finished(mover, {number: f"staging table {number}" for number in numbers})
     if sum(int(one["hash"], 16) for one in done) % MODULUS != total:
         raise MoveError(
-            "the staged rows are not those that came; nothing of the table was changed",
+            "the staged rows differ from those received; nothing of the table was changed",
             next_step="report it, with the versions of dbdyno and of the server",
         )
 

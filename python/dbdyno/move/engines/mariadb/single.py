@@ -42,7 +42,7 @@ def write(
     path = None if to == STDOUT else Path(to)
     form = "stream" if path is None else FORMS[path.suffix]
     if form == "csv":
-        raise MoveError("a CSV is written by PostgreSQL alone", where=to, next_step="name x.arrow, or a folder")
+        raise MoveError("only PostgreSQL can write a CSV", where=to, next_step="name x.arrow, or a folder")
     if path is not None and path.exists():
         raise MoveError("already exists", where=to, next_step="name a new file")
     job = new_id()

@@ -69,7 +69,11 @@ def begin(address: source.Address, shown: str, request: Request, folder: Path, h
             error.
     """
     if len(request.tables) != 1 or request.patterns or request.query or request.where or request.partition:
-        raise MoveError("an Oracle gives one table as it is", where="--table", next_step="--table OWNER.NAME alone")
+        raise MoveError(
+            "from Oracle, a move takes one table without conditions",
+            where="--table",
+            next_step="--table OWNER.NAME alone",
+        )
     owner, name = source.split_name(request.tables[0], address.user)
     with session(address) as conn, conn.cursor() as cursor:
         try:
@@ -172,7 +176,7 @@ def _read(address: source.Address, sql: str, path: Path, columns: Sequence[Colum
                 os.fsync(written.fileno())
             rows, found = _core.move_read_back(aside)
             if rows != counted:
-                raise MoveError(f"{counted:,} rows came and {rows:,} are in the file", where=path.name)
+                raise MoveError(f"{counted:,} rows were received, but {rows:,} are in the file", where=path.name)
         sync_folder(path.parent)
     except oracledb.Error as error:
         raise failure(error, path.name) from None

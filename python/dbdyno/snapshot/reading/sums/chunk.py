@@ -188,7 +188,7 @@ class Chunk:
         return None
 
     def _forget(self) -> None:
-        """Delete earlier caches of this hour, except the one that this grew from, which may be in use."""
+        """Delete earlier caches of this hour, except the one that this cache extends, which may be in use."""
         used = {self.folder, self._earlier[0] if self._earlier else None}
         for path in self.home.iterdir():
             if path not in used and not path.name.startswith("."):

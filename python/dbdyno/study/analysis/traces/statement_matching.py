@@ -85,7 +85,7 @@ def _listed(traces: Traces) -> dict[str, _Statement]:
 
 
 def _folded(row: _Statement) -> str:
-    """Return the text by which a statement is matched; without one it is matched with nothing."""
+    """Return the key by which a statement is matched; a statement without a text matches no other."""
     text = row["text"] or row["force_match"]
     return "text " + folded(text) if text else "key " + str(row["statement"])
 
