@@ -112,6 +112,12 @@ def test_what_jmeter_really_wrote_is_sixty_samples_of_three_threads() -> None:
     assert min(arm.elapsed_ns) == 10 * MS and not found.unread
 
 
+def test_a_column_with_another_name_is_an_error_that_names_the_one_that_is_missing() -> None:
+    text = output("jmeter_errors.jtl").read_text().replace("elapsed,", "elapsedTime,", 1)
+    with pytest.raises(EvidenceError, match="has no column elapsed"):
+        read_text(text, "x.jtl")
+
+
 def test_a_jtl_file_in_xml_names_the_property_that_makes_csv() -> None:
     with pytest.raises(EvidenceError, match="JTL file in XML") as caught:
         read_text('<?xml version="1.0"?><testResults version="1.2"></testResults>', "x.jtl")

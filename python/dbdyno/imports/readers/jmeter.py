@@ -33,7 +33,9 @@ def read(text: str, where: str) -> Contents:
     first = text.split("\n", 1)[0]
     delimiter = next((sign for sign in ",\t;|" if sign in first), ",")
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    columns = {name.strip(): at for at, name in enumerate(next(rows))}
+    columns = {name.strip(): at for at, name in enumerate(next(rows, []))}
+    if missing := [name for name in NEEDED if name not in columns]:
+        raise EvidenceError(f"has no column {', '.join(missing)}", where=where, next_step=AS_CSV)
     samples, unread = _Samples(columns), []
     while True:
         try:
