@@ -25,6 +25,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "advise": {"evidence", "stats", "bench", "trace", "snapshot", "cells", "model", "judge"},
     "study": {"evidence", "stats", "bench", "trace", "model", "cells"},
     "rehearse": {"evidence", "stats", "bench", "snapshot", "move", "trace"},
+    "imports": {"evidence"},
+    "builds": {"evidence", "stats", "study"},
     "pages": set(),
     "report": {"pages"},
     "ui": {"evidence", "judge", "snapshot", "cells", "move", "trace", "study", "pages", "report"},
@@ -41,6 +43,7 @@ VALUES = {
         "study.plan.workloads",
     },
     "trace": {"stats.quantiles"},
+    "imports": {"study.plan.plan"},
 }
 """What a room may take of another that it does not stand on: values that know nothing of who runs them, functions of
 numbers."""
