@@ -25,6 +25,7 @@ BUILDERS = {
     "advice": "advice",
     "rehearsal": "rehearsal",
     "cuts": "cuts",
+    "query": "query",
 }
 """Module that builds each kind of page; all other kinds are runs."""
 

@@ -42,6 +42,7 @@ KINDS = (
     "advice",
     "rehearsal",
     "cuts",
+    "query",
 )
 
 

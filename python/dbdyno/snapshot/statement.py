@@ -15,6 +15,7 @@ from dbdyno.snapshot.causes import ENGINES, change_of
 from dbdyno.snapshot.engines.metric import Metric
 from dbdyno.snapshot.model import Part, Row, beginning, columns, lacking, section, table
 from dbdyno.snapshot.plans.plan_changes import latencies, plans
+from dbdyno.snapshot.plans.side_by_side import side_by_side
 from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.reading.long_timeline import drawable, happenings
 from dbdyno.snapshot.reading.series import Series, drawn, thinned
@@ -65,6 +66,7 @@ def statement(interval: Interval, name: str, top: int) -> JsonObject:
             _waits(history, top),
             _latencies(interval, name),
             _plans(interval, name),
+            *(part for part in (side_by_side(interval, name),) if part is not None),
         ],
         "series": {**drawn([thinned(found)]), "events": drawable(happenings(interval))},
         "warnings": [],

@@ -7,6 +7,7 @@ from typing import cast
 from starlette.requests import Request
 
 from dbdyno.base import decisions
+from dbdyno.base.dsn import without_secrets
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.manifest import Section as Entry
@@ -63,6 +64,14 @@ def server_name(server: Server) -> str:
 def kind_of(run: Run) -> str:
     """Return the kind of a run in one word: experiment, trace, cells, rehearsal and so on."""
     return fmt.line(run.manifest.kind or "experiment", 20)
+
+
+def target_of(run: Run) -> str:
+    """Return what a run ran on, such as `postgres` or `model:exadata-x2`; "" if it had no plan."""
+    if not run.manifest.says("plan"):
+        return ""
+    named = run.manifest.plan.get("dsn") or (run.manifest.bench if run.manifest.says("bench") else "")
+    return fmt.line(without_secrets(str(named)), 60)
 
 
 def run_row(run: Run) -> Row:

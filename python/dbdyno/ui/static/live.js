@@ -1,4 +1,5 @@
 // Pages that follow: the server says what has changed, and the open page is brought up to date.
+import { ENDED, news } from "./news.js";
 import { swap } from "./swap.js";
 
 export function follow() {
@@ -10,6 +11,8 @@ export function follow() {
     if (!wanted.some((one) => event.data.split(" ").includes(one)) || pending) return;
     pending = setTimeout(async () => { await refresh(); pending = 0; }, 300);
   });
+  // Closed for good: another server is there, which has another token. While none is there, the browser tries again.
+  source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) news(ENDED); });
   addEventListener("pagehide", () => source.close());
 }
 
