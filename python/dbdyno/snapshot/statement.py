@@ -156,7 +156,7 @@ def _latencies(interval: Interval, name: str) -> Part:
     if interval.before.engine != "postgres" or not (found := latencies(interval).get(name)):
         lacks = lacking("latency quantiles", "no log or recording of this time is kept", LOGGED)
         return section("latency", title, not_measured=[lacks])
-    shown = [one for one in columns("n:count:executions p50:ns p95:ns p99:ns longest:ns") if one["name"] in found]
+    shown = [one for one in columns("executions p50:ns p95:ns p99:ns worst:ns:longest") if one["name"] in found]
     return section("latency", title, [table("", shown, [found])])
 
 

@@ -12,6 +12,8 @@ from dbdyno.report.figures import axes, base, clock, theme
 SERIES_MOST = 6
 BARS_MOST = 30
 _LABEL_MOST = 24
+ROOM = {True: 104, False: 190}
+"""Room for the labels of bars in pixels, on a phone and else."""
 
 
 class Point(TypedDict):
@@ -68,16 +70,24 @@ def _bars(analysis: Analysis, points: list[Point], look: theme.Look) -> Any:
     import altair as alt
 
     shown = points[:BARS_MOST]
-    span, beside = _value_axis(analysis, shown, look)
-    del beside
+    span, _ = _value_axis(analysis, shown, look)
+    room = ROOM[look.narrow]
     rows = [
         {"row": f"{at + 1}. {fmt.line(one['name'], _LABEL_MOST)}", "y": one["y"], "zero": 0.0}
         for at, one in enumerate(shown)
     ]
     ticks = axes.labelled(axes.linear_ticks(*span, 3 if look.narrow else 6), lambda value: fmt.significant(value, 4))
-    order = [row["row"] for row in rows]
+    order = [str(row["row"]) for row in rows]
+    beside = {
+        "title": None,
+        "labelOverlap": False,
+        "labelLimit": room - 8,
+        "labelFontSize": 10 if look.narrow else 12,
+        "minExtent": room - 6,
+        "maxExtent": room - 6,
+    }
     return (
-        alt.Chart(base.data(rows), width=look.plot - (60 if look.narrow else 110), height=18 * len(rows))
+        alt.Chart(base.data(rows), width=look.width - room - 24, height=18 * len(rows))
         .mark_bar(color=theme.OTHERS[4])
         .encode(
             x=alt.X(
@@ -85,7 +95,7 @@ def _bars(analysis: Analysis, points: list[Point], look: theme.Look) -> Any:
                 scale={"domain": list(span), "nice": False},
                 axis={"title": fmt.line(analysis.get("y") or "", 40), **ticks},
             ),
-            y=alt.Y("row:N", sort=order, axis={"title": None, "labelLimit": 120 if look.narrow else 180}),
+            y=alt.Y("row:N", sort=order, axis=beside),
         )
     )
 

@@ -32,10 +32,7 @@ ABOUT = (
     " off: how many times more or fewer rows were found than estimated. Marked: a node that the other plan has not."
 )
 ONLY_HERE = "only here"
-_MEASURED = columns(
-    "tree:text:node own:ns:own_time share:ratio:of_time rows:count planned:count:estimated off:times loops"
-    " conditions:text"
-)
+_MEASURED = columns("tree:text:node own:ns:own_time rows:count planned:count:estimated off:times loops conditions:text")
 _BARE = columns("tree:text:node conditions:text")
 
 
@@ -124,7 +121,6 @@ def _tree_table(one: ShownPlan, others: set[str] | None) -> Table:
     numbers = one.numbers if len(one.numbers) == len(nodes) else ()
     totals = [_total_ns(each) for each in numbers]
     own = _own_ns([depth for depth, _ in nodes], totals)
-    whole = sum(value or 0.0 for value in own)
     rows = []
     for at, (depth, node) in enumerate(nodes):
         row: Row = {
@@ -135,17 +131,16 @@ def _tree_table(one: ShownPlan, others: set[str] | None) -> Table:
         if others is not None and node.title not in others:
             row["verdict"] = ONLY_HERE
         if numbers:
-            row |= _measured(numbers[at], own[at], whole)
+            row |= _measured(numbers[at], own[at])
         rows.append(row)
     shown: list[Heading] = _MEASURED if numbers else _BARE
     return table(one.title, shown, rows)
 
 
-def _measured(given: Numbers, own: float | None, whole: float) -> Row:
+def _measured(given: Numbers, own: float | None) -> Row:
     off = factor(given.planned, given.found) if given.found is not None and given.loops else None
     return {
         "own": own,
-        "share": own / whole if own is not None and whole else None,
         "rows": None if given.found is None else round(given.found),
         "planned": given.planned,
         "off": off if off is not None and off >= FACTOR else None,

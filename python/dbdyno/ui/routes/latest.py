@@ -19,7 +19,7 @@ from dbdyno.ui.places import Server
 from dbdyno.ui.routes.advice import advice_of
 from dbdyno.ui.routes.common import HOME, asked, places_of, server_address, server_name
 from dbdyno.ui.stretch import DEFAULT, Stretch, iso, stretch_of
-from dbdyno.ui.view import View, shell_words
+from dbdyno.ui.view import View
 
 SHOWN = 12
 AROUND_US = 15 * 60 * 10**6
@@ -52,7 +52,6 @@ def view(request: Request) -> View:
     head = Head("Latest", "", name="latest", headline="The last day of all servers", section="Latest")
     return View(
         Page(head, sections),
-        command=shell_words("dbdyno", "snap", "list", "--store", places.store_folder),
         trail=(HOME,),
         bare=bool(asked(request, "part")),
         follows="stores",
