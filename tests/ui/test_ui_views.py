@@ -269,6 +269,19 @@ def test_a_store_that_grows_is_seen(folder: Path, tmp_path: Path) -> None:
     assert "13:54 UTC" in there.get("/").text
 
 
+def test_a_snapshot_that_was_half_there_when_the_store_was_read_is_seen_once_it_has_landed(tmp_path: Path) -> None:
+    """The manifest lands last and changes no folder, so that an index of the moment before was taken for 20 s."""
+    from planted_day import Day
+
+    Day(tmp_path / "snaps").make(FIRST_S, FIRST_S + 180)
+    manifest = tmp_path / "snaps" / "000004" / "manifest.json"
+    manifest.rename(manifest.with_suffix(".aside"))
+    there = Browser(tmp_path / "runs", tmp_path / "snaps")
+    assert "13:52 UTC" in there.get("/").text
+    manifest.with_suffix(".aside").rename(manifest)
+    assert "13:53 UTC" in there.get("/").text
+
+
 def test_a_database_server_that_was_restarted_is_said_on_its_page(tmp_path: Path) -> None:
     from planted_day import Day
 

@@ -15,6 +15,7 @@ from dbdyno.base.errors import Error
 from dbdyno.base.json_types import JsonObject
 from dbdyno.page import Finding, Head, Page, Section
 from dbdyno.ui import rendering
+from dbdyno.ui.routes import live
 from dbdyno.ui.view import View
 from dbdyno.ui.zones import COOKIE, drawn_in, zone_of
 
@@ -36,6 +37,7 @@ def answered(route: Callable[[Request], View]) -> Callable[[Request], Response]:
     """Return the endpoint of a route: its view in the form that the address names, an `Error` as a page of its own."""
 
     def endpoint(request: Request) -> Response:
+        request.state.seen = live.digest(live.state(request.app.state.places))
         with drawn_in(zone_of(request)):
             try:
                 return respond(request, route(request))
@@ -88,6 +90,7 @@ def _html(request: Request, view: View, status: int = 200) -> Response:
         zone=request.cookies.get(COOKIE, ""),
         has_sql=request.app.state.sql,
         shown_in=zone_of(request),
+        seen=request.state.seen,
     )
     return Response(rendering.render(view, given), status_code=status, headers=PRIVATE, media_type="text/html")
 

@@ -30,6 +30,7 @@ class Frame:
         zone: The zone that the reader has chosen, as the cookie has it; "" for UTC.
         has_sql: True if there is a console.
         shown_in: The zone itself.
+        seen: The state of the folders that the page was made of, for the stream of changes.
     """
 
     query: str
@@ -38,6 +39,7 @@ class Frame:
     zone: str
     has_sql: bool
     shown_in: tzinfo
+    seen: str = ""
 
 
 def render(view: View, frame: Frame) -> str:
@@ -51,6 +53,7 @@ def render(view: View, frame: Frame) -> str:
         "path": frame.path,
         "zone": fmt.line(frame.zone, 60),
         "places": places,
+        "seen": frame.seen,
         "version": version(),
     }
     return unbroken(in_zone(template.render(**html.view_of(view.page), **given), frame.shown_in))

@@ -5,7 +5,7 @@ import { swap } from "./swap.js";
 export function follow() {
   const wanted = (document.body.dataset.follows || "").split(" ").filter(Boolean);
   if (!wanted.length || !window.EventSource) return;
-  const source = new EventSource("/events");
+  const source = new EventSource(`/events?seen=${document.body.dataset.seen}`);
   let pending = 0;
   source.addEventListener("change", (event) => {
     if (!wanted.some((one) => event.data.split(" ").includes(one)) || pending) return;
