@@ -1,7 +1,9 @@
-"""The five pictures of docs/how-to/ui.md, by a Chromium on the planted day: `python tools/ui_pictures.py target/demo-ui`.
+"""The five pictures of docs/how-to/ui.md, by a Chromium on the planted day.
 
-The folder is made by `make demo-ui`, or by `python tests/ui/planted_day.py FOLDER`. Nothing but docs/figures/ui-*.webp is
-written.
+    python tools/ui_pictures.py target/demo-ui
+
+The folder is made by `make demo-ui`, or by `python tests/ui/planted_day.py FOLDER`.
+Only the pictures are written.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ def picture(page: chromium.Page, part: str, name: str) -> None:
     answer = page.call("Page.captureScreenshot", format="webp", quality=80)
     path = ROOT / "docs" / "figures" / f"ui-{name}.webp"
     path.write_bytes(base64.b64decode(answer["data"]))
-    print(path.relative_to(ROOT), f"{path.stat().st_size / 1024:.0f} kB")
+    sys.stdout.write(f"{path.relative_to(ROOT)}\n")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from dbdyno.ui.routes.common import server_of
 COOKIE = "dbdyno-zone"
 SERVER = "server"
 _NAME = re.compile(r"[A-Za-z][\w+-]*(?:/[\w+-]+){0,2}")
-_TAG = re.compile(r"(<[^>]*>)")
+_TAG = re.compile(r"(<[^<>]*+>)")
 _UNCHANGED = ("code", "pre", "textarea", "script", "style", "title", "select")
 _MOMENT = re.compile(
     r"(?P<day>\d{4}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d)(?P<second>:\d\d)?(?P<part>\.\d{1,9})?"
