@@ -78,7 +78,7 @@ def run_row(run: Run) -> Row:
     """Return the row of a run for a list: its title with a link, when, and its verdict."""
     verdict: Entry | JsonObject = run.manifest.verdict or {}
     answer = decisions.answer(verdict.get("decision"))
-    word = fmt.line(answer.word or verdict.get("word") or "", 30)
+    word = fmt.line(answer.word or verdict.get("word") or "", 30) if verdict else ""
     title = fmt.line(run.manifest.title or run.id, 80)
     cells = {
         "run": Cell(title, href=address("/run", id=run.id), notes=(fmt.line(run.id, 90),)),
