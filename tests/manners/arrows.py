@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "builds": {"evidence", "stats", "study"},
     "pages": set(),
     "report": {"pages"},
-    "ui": {"evidence", "judge", "snapshot", "cells", "move", "trace", "study", "pages", "report"},
+    "ui": {"advise", "evidence", "judge", "snapshot", "cells", "move", "trace", "study", "pages", "report"},
 }
 """What a room may import beside itself and what is for everybody."""
 EVERYBODY = {"_core", "base", "page"}

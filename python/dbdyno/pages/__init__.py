@@ -26,6 +26,7 @@ BUILDERS = {
     "rehearsal": "rehearsal",
     "cuts": "cuts",
     "bisect": "bisect",
+    "query": "query",
 }
 """Module that builds each kind of page; all other kinds are runs."""
 

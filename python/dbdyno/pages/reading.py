@@ -43,6 +43,7 @@ KINDS = (
     "rehearsal",
     "cuts",
     "bisect",
+    "query",
 )
 
 
