@@ -260,7 +260,10 @@ class ModelBlock(TypedDict):
 
 
 class MachineParameter(TypedDict):
-    """One parameter of a machine; `given` is True if the machine's text sets it (False: the default applies)."""
+    """One parameter of a machine; `given` is True if the machine's text sets it (False: the default applies).
+
+    `interval` is where its value is known to lie, if the machine says so.
+    """
 
     path: str
     value: Any
@@ -269,6 +272,7 @@ class MachineParameter(TypedDict):
     range: list[float] | None
     meaning: str
     source: str
+    interval: list[float] | None
     given: bool
 
 
@@ -441,3 +445,85 @@ class MoveRefused(TypedDict):
     row: int
     column: str
     reason: str
+
+
+class PostgresLock(TypedDict):
+    """A row that is locked: the number of its table, and rows as the script drew them."""
+
+    table: int
+    rows: list[int]
+
+
+class PostgresStep(TypedDict):
+    """A round trip of a modelled session; `statement` is the number of its costs in the machine."""
+
+    statement: int
+    wal_bytes: NotRequired[list[int]]
+    lock: NotRequired[PostgresLock]
+    commits: NotRequired[bool]
+    pause_us: NotRequired[float]
+
+
+class PostgresScript(TypedDict):
+    """Script of a modelled load."""
+
+    weight: int
+    steps: list[PostgresStep]
+
+
+class PostgresLoad(TypedDict):
+    """Load of a modelled PostgreSQL; `transactions` and `warmup` are those of all sessions together.
+
+    Without scripts the machine's own are run.
+    """
+
+    sessions: int
+    transactions: int
+    warmup: int
+    limit_s: float
+    scripts: NotRequired[list[PostgresScript]]
+
+
+class PostgresSpec(TypedDict):
+    """A load on the PostgreSQL of a machine (TOML), with parameters that differ from the machine's."""
+
+    machine: str
+    settings: Mapping[str, str]
+    seed: int
+    load: PostgresLoad
+
+
+class PostgresWait(TypedDict):
+    """Sum of a wait over all sessions."""
+
+    event_type: str
+    event: str
+    count: int
+    elapsed_ns: int
+
+
+class PostgresStation(TypedDict):
+    """What the cores or a device did."""
+
+    name: str
+    servers: int
+    utilisation: float
+    present: float
+    completions: int
+    sojourn_ns: float
+
+
+class PostgresOutcome(TypedDict):
+    """What came of a modelled load; `latencies_ns` are the times of its transactions, 64-bit little-endian."""
+
+    transactions: int
+    elapsed_ns: int
+    server_cpu_ns: int
+    client_cpu_ns: int
+    waits: list[PostgresWait]
+    stations: list[PostgresStation]
+    flushes: int
+    commits: int
+    written_bytes: int
+    events: int
+    latencies_ns: bytes
