@@ -112,8 +112,10 @@ def at(place: str, work: Path) -> Iterator[Path]:
 
 
 def run(plan: str, folder: Path, work: Path, name: str) -> Path:
-    """Runs a plan with the embedded server's files in a folder; the run's folder."""
+    """Runs a plan with the embedded server's files in a folder, unless it has been run; the run's folder."""
     file, out = work / f"{name}.toml", work / f"runs-{name}"
+    if list(out.glob("*/analysis.json")):
+        return next(path.parent for path in out.glob("*/manifest.json"))
     file.write_text(plan)
     command = [sys.executable, "-m", "dbdyno", "run", str(file), "--out", str(out)]
     done = subprocess.run(
@@ -175,7 +177,7 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=6)
     parser.add_argument("--turn", default="1s")
     parser.add_argument("--seed", type=int, default=45)
-    parser.add_argument("--work", type=Path, help="keep runs and machines in this folder")
+    parser.add_argument("--work", type=Path, help="keep runs and machines there; what is there is not run again")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--markdown", type=Path)
     given = parse(parser, places="own", arms=1, blocks=2, turn="500ms")

@@ -166,7 +166,9 @@ def _write(run: Run, block: int, tables: dict[str, tuple[str, list]]) -> None:
     for name, (columns, rows) in tables.items():
         (run.path / name).mkdir(exist_ok=True)
         fields = [words.split() for words in columns.split(",")]
-        made = {key: _column(name, key, TYPES[kind], values) for (key, kind), *values in zip(fields, *rows, strict=True)}
+        made = {
+            key: _column(name, key, TYPES[kind], values) for (key, kind), *values in zip(fields, *rows, strict=True)
+        }
         pq.write_table(pa.table(made), run.path / name / f"b{block:06}.parquet")
 
 

@@ -248,7 +248,7 @@ def test_what_if_gives_curves_with_a_band_and_says_what_binds(file: Path):
         "whatif",
         str(file),
         "--set",
-        "sessions=1..8",
+        "sessions=1,8",
         "--set",
         "device=measured,nvme-2024",
         "--format",

@@ -41,6 +41,7 @@ class Simulated:
         device: Busy share of the log's device.
         device_ns: Mean time of a flush at the device; 0 without one.
         commits_per_flush: Commits that share a flush; 0 without one.
+        sync_ns: Mean time of a wait for the sync of the log, by the process that flushes; 0 without one.
         events: Number of events.
     """
 
@@ -53,6 +54,7 @@ class Simulated:
     device: float
     device_ns: float
     commits_per_flush: float
+    sync_ns: float
     events: int
 
     def quantile_ns(self, q: float) -> float:
@@ -109,6 +111,7 @@ def _together(outcomes: Sequence[PostgresOutcome]) -> Simulated:
     for wait in (wait for one in outcomes for wait in one["waits"]):
         event = (wait["event_type"], wait["event"])
         waits[event] = waits.get(event, 0.0) + wait["elapsed_ns"] / done
+    syncs = [wait for one in outcomes for wait in one["waits"] if wait["event"] == "WALSync"]
     stations = [one["stations"] for one in outcomes]
     served = sum(own[1]["completions"] for own in stations)
     return Simulated(
@@ -121,5 +124,6 @@ def _together(outcomes: Sequence[PostgresOutcome]) -> Simulated:
         device=sum(own[1]["utilisation"] for own in stations) / len(stations),
         device_ns=sum(own[1]["sojourn_ns"] * own[1]["completions"] for own in stations) / served if served else 0.0,
         commits_per_flush=sum(one["commits"] for one in outcomes) / flushes if flushes else 0.0,
+        sync_ns=sum(wait["elapsed_ns"] for wait in syncs) / max(sum(wait["count"] for wait in syncs), 1),
         events=sum(one["events"] for one in outcomes),
     )

@@ -58,10 +58,8 @@ parameters! {
         client_threads: u64 = 0, from "dbdyno: threads of its load generator", in 0.0..=4_096.0;
         /// spread of the CPU time of statements: standard deviation of its natural logarithm
         cpu_sigma: f64 = 0.3, from "assumed", in 0.0..=5.0;
-        /// cores that other programs use, on average
-        others_cores: f64 = 0.0, from "none", in 0.0..=4_096.0;
-        /// time for which another program has a core at once, on average
-        others_slice_ms: f64 = 3.0, from "Linux: a slice of some ms, until the next tick", in 0.001..=10_000.0;
+        /// other programs that always want a core; a part of one wants it for that part of the time
+        others: f64 = 0.0, from "none", in 0.0..=4_096.0;
         /// time of a round trip that is neither CPU nor a wait that has a name: wake-ups on both sides
         delay: Times = Times::Constant { us: 30.0 }, from ASSUMED;
         /// share of round trips whose delay is that of the one before: a machine that is busy stays busy for a while

@@ -69,11 +69,6 @@ impl Process {
         Self { sim: sim.clone(), cpu: cpu.clone(), seat: Seat::new(false), account: Rc::clone(account) }
     }
 
-    /// Returns a process that comes before all others: the load of other programs, which is as it was measured.
-    pub fn foreign(sim: &Sim, cpu: &Cpu) -> Self {
-        Self { sim: sim.clone(), cpu: cpu.clone(), seat: Seat::new(true), account: Rc::default() }
-    }
-
     /// Computes [ns].
     pub async fn run(&self, ns: u64) {
         if ns > 0 && !self.seat.is_running() {

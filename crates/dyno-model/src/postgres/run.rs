@@ -141,22 +141,23 @@ pub fn run(
     Ok(outcome)
 }
 
-/// Starts other programs: one for each core, which takes it for a while and leaves it for a while.
+/// Time that a program that does not always want a core wants it at once, on average [ns].
+const BURST_NS: f64 = 10e6;
+
+/// Starts other programs, which the scheduler treats like any process.
 fn spawn_others(sim: &Sim, cpu: &Cpu, parameters: &PostgresParameters) {
-    let share = (parameters.others_cores / parameters.cores as f64).min(0.95);
-    if share <= 0.0 {
-        return;
-    }
-    let busy_ns = parameters.others_slice_ms * 1e6;
-    let idle_ns = busy_ns * (1.0 - share) / share;
-    for core in 0..parameters.cores {
-        let mut dice = sim.stream(&format!("postgres others {core}"));
-        let (process, clock) = (Process::foreign(sim, cpu), sim.clone());
+    for number in 0..parameters.others.ceil() as u64 {
+        let share = (parameters.others - number as f64).min(1.0);
+        let mut dice = sim.stream(&format!("postgres others {number}"));
+        let process = Process::new(sim, cpu, &Rc::default());
+        let clock = sim.clone();
         sim.spawn_daemon("another program", async move {
             loop {
-                clock.hold(whole_ns(dice.exponential(idle_ns))).await;
-                process.run(whole_ns(dice.exponential(busy_ns)).max(1)).await;
-                process.leave();
+                process.run(whole_ns(dice.exponential(BURST_NS)).max(1)).await;
+                if share < 1.0 {
+                    process.leave();
+                    clock.hold(whole_ns(dice.exponential(BURST_NS * (1.0 - share) / share))).await;
+                }
             }
         });
     }

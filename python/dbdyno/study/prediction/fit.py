@@ -1,9 +1,8 @@
 """A whole machine from one arm of a run: what was measured, what was fitted, and what had to be taken as a default.
 
-Measured are the CPU of statements, client and flush, the device, the delays of round trips and the pause between
-transactions. Fitted is one number: the factor of the delays with which the model's median latency is the arm's own. In
-an arm of one session it is near 1; with more sessions the delays that clients see contain time in the run queue, which
-the model has of its own, and the factor takes it out again.
+Measured are the CPU of statements, client and flush, the device, the delays of round trips, the pause between
+transactions, and the programs beside it that wanted a core. Fitted are two numbers (`match.py`): clients and waits see time in
+the run queue that the model has of its own, and the fit takes it out again.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.model.postgres import simulate
 from dbdyno.study.prediction.costs import Costs, costs_of
 from dbdyno.study.prediction.device import LogDevice, device_of
+from dbdyno.study.prediction.match import match
 from dbdyno.study.prediction.observed import Observed
 from dbdyno.study.prediction.parameter import DEFAULT, FITTED, MEASURED, Parameter, measured
 from dbdyno.study.prediction.server import server_settings
@@ -26,10 +25,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-FACTOR_MOST = 4.0
-ROUNDS = 9
-CLOSE = 0.003
-"""Relative difference of the medians at which the factor is good enough."""
+OFF = 0.03
+"""Relative difference of the medians from which on it is said that none fits."""
 INSENSITIVE = 0.05
 """Relative change of the median, from no delay to the whole one, below which an arm does not determine the factor."""
 
@@ -94,7 +91,7 @@ def calibrate(seen: Observed, on_progress: Callable[[str], None] = lambda words:
         _think(seen, costs.client.value),
         *_others(seen),
         *_delay(costs),
-        *_factors(costs, device),
+        *_cpu_factor(costs),
         Parameter("cpu_sigma", 0.0, MEASURED, "the spread of statements is in their delays"),
         Parameter("statements", statements, MEASURED, how),
         Parameter("scripts", list(seen.steps.scripts), MEASURED, "the script, drawn"),
@@ -102,30 +99,25 @@ def calibrate(seen: Observed, on_progress: Callable[[str], None] = lambda words:
     ]
     title = f"calibrated from {seen.arm.name} of {seen.run.id}"
     machine = Machine(title, parameters, scheduler, device, statements, [*seen.steps.notes, *notes, *device.notes], [])
-    return _with_factor(machine, seen, costs, on_progress)
+    return _fitted(machine, seen, costs, on_progress)
 
 
-def _factors(costs: Costs, device: LogDevice) -> list[Parameter]:
-    """Return factors of 1 whose intervals say how well CPU and device are known."""
-    server, median = costs.server, device.parameters[0]
+def _cpu_factor(costs: Costs) -> list[Parameter]:
+    """Return a factor of 1 whose interval says how well the CPU of statements is known."""
+    server = costs.server
     found = []
     if server.value and math.isfinite(server.low):
         low, high = max(server.low / server.value, 0.01), server.high / server.value
         found.append(Parameter("cpu_factor", 1.0, MEASURED, f"{server.how}: {server.value:.4g} us", low, high))
-    if device.report and median.value:
-        low, high = median.low / median.value, median.high / median.value
-        found.append(
-            Parameter("device_factor", 1.0, MEASURED, f"median of the device: {median.value:.4g} us", low, high)
-        )
     return found
 
 
 def _others(seen: Observed) -> list[Parameter]:
-    """Return the cores that other programs used beside the load, all arms together."""
-    if not seen.others_cores:
+    """Return the other programs beside the load: as many as the cores that they used, all arms together."""
+    if not seen.others:
         return []
     how = "the host's busy time without the load and the sessions' server processes, blocks"
-    return [measured("others_cores", seen.others_cores, how)]
+    return [measured("others", seen.others, how)]
 
 
 def _think(seen: Observed, client_us: float) -> Parameter:
@@ -164,27 +156,13 @@ def table(values: Floats) -> dict[str, Any]:
     return {"kind": "measured", "probability": [round(p, 8) for p in places], "us": [float(us) for us in found]}
 
 
-def _with_factor(machine: Machine, seen: Observed, costs: Costs, on_progress: Callable[[str], None]) -> Machine:
-    """Return the machine with the factor of the delays at which its median is the arm's."""
-    import numpy as np
-
-    live_ns = float(np.median(seen.measures.pooled()))
-    toml = machine.toml()
-
-    def median_ns(factor: float) -> float:
-        on_progress(f"fitting the delays: factor {factor:.3f}")
-        settings = {"postgres.delay_factor": repr(factor)}
-        return simulate(toml, sessions=seen.sessions, settings=settings, replications=1).quantile_ns(0.5)
-
-    found, reached = _root(median_ns, live_ns)
-    share = (median_ns(1.0) - median_ns(0.0)) / live_ns
+def _fitted(machine: Machine, seen: Observed, costs: Costs, on_progress: Callable[[str], None]) -> Machine:
+    """Return the machine with the numbers with which it does what the arm did."""
+    found = match(machine.toml(), seen, on_progress=on_progress)
     undetermined, notes = [], list(machine.notes)
-    how = f"median of the model = median of {seen.arm.name} ({live_ns / 1e3:.4g} us)"
-    if abs(reached / live_ns - 1) > 10 * CLOSE:
-        notes.append(
-            f"No factor of the delays gives the arm's median: the nearest is {reached / live_ns - 1:+.1%} off."
-        )
-    if share < INSENSITIVE or not len(costs.delays_us):
+    if abs(found.off) > OFF:
+        notes.append(f"No factor of the delays gives the arm's median: the nearest is {found.off:+.1%} off.")
+    if found.share < INSENSITIVE or not len(costs.delays_us):
         undetermined.append("delay")
         notes.append("The delays of round trips hardly matter in this arm, so it does not determine them.")
     if costs.insert.source == DEFAULT and any(seen.steps.changes):
@@ -193,22 +171,20 @@ def _with_factor(machine: Machine, seen: Observed, costs: Costs, on_progress: Ca
         undetermined.append("device")
     elif machine.device.parameters[-1].source == DEFAULT:
         undetermined.append("device write_us_per_kb")
-    factor = Parameter("delay_factor", found, FITTED, how)
-    return replace(machine, parameters=[*machine.parameters, factor], notes=notes, undetermined=undetermined)
+    name = seen.arm.name
+    own = [
+        Parameter("delay_factor", found.delay, FITTED, f"the median latency is that of {name}"),
+        *_device_factor(machine, found.device, name),
+    ]
+    return replace(machine, parameters=[*machine.parameters, *own], notes=notes, undetermined=undetermined)
 
 
-def _root(median_ns: Callable[[float], float], live_ns: float) -> tuple[float, float]:
-    """Return the factor whose median is nearest to the live one, by bisection, and that median."""
-    low, high = 0.0, FACTOR_MOST
-    best, reached = 1.0, median_ns(1.0)
-    at = best
-    value = reached
-    for _ in range(ROUNDS):
-        if abs(value / live_ns - 1) < abs(reached / live_ns - 1):
-            best, reached = at, value
-        if abs(value / live_ns - 1) < CLOSE or math.isnan(value):
-            break
-        low, high = (at, high) if value < live_ns else (low, at)
-        at = (low + high) / 2 if low > 0 or high < FACTOR_MOST else at
-        value = median_ns(at)
-    return best, reached
+def _device_factor(machine: Machine, factor: float, name: str) -> list[Parameter]:
+    """Return the factor of the device's times, with the interval of the device's median."""
+    device = machine.device
+    if not device.report or not device.parameters[0].value:
+        return []
+    median = device.parameters[0]
+    low, high = factor * median.low / median.value, factor * median.high / median.value
+    how = f"the mean sync is that of {name}; interval of the device's median"
+    return [Parameter("device_factor", factor, FITTED, how, low, high)]

@@ -79,7 +79,7 @@ class Observed:
         cpu_in_waits_ns: CPU time inside waits, by block; empty if only looks saw them.
         wal_bytes: Log of a transaction; NaN if it is not known.
         client_ns: CPU time of the client for a round trip, by block.
-        others_cores: Cores that other programs used, by block; empty if it is not known.
+        others: Cores that other programs used, by block; empty if it is not known.
     """
 
     run: Run
@@ -95,7 +95,7 @@ class Observed:
     cpu_in_waits_ns: dict[int, float]
     wal_bytes: float
     client_ns: list[float]
-    others_cores: list[float]
+    others: list[float]
 
     @property
     def fidelity(self) -> str:
@@ -219,11 +219,15 @@ def _wal_bytes(wal: dict[str, float], name: str, measures: Measures, plan: Plan)
 
 
 def _is(report: dict[str, Any], plan: Plan, name: str) -> bool:
-    return plan.arms[report["arm"]].name == name
+    return bool(plan.arms[report["arm"]].name == name)
 
 
 def _others(host: list[tuple[int, float, float]], measures: Measures) -> list[float]:
-    """Return the cores that others used, by block: what the host counts without the load and the sessions' servers."""
+    """Return the cores that others used, by block: what the host counts without the load and the sessions' servers.
+
+    Where no core was idle more of them may have waited. How many is not known: a load average counts what waits for a
+    disk, too, and groups of processes share cores by group.
+    """
     reports = {block.index: block.report for block in measures.arms[0].blocks}
     found = []
     for block, busy_ns, wall_ns in host:

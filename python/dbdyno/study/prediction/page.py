@@ -39,12 +39,12 @@ def _said(machine: Machine, seen: Observed) -> list[str]:
         f"From {blocks} blocks of arm {seen.arm.name} ({seen.sessions} sessions, {seen.measures.of('transactions')}"
         f" transactions, {waits} waits, {seen.fidelity}); warm-up and other arms are not in it."
     ]
-    others = next((own for own in machine.parameters if own.key == "others_cores"), None)
+    others = next((own for own in machine.parameters if own.key == "others"), None)
     cores = next(own.value for own in machine.parameters if own.key == "cores")
     if others is not None and others.value > _OTHERS * cores:
         said.append(
-            f"Other programs used {others.value:.2g} of {cores} cores while this was measured: they are part of the machine,"
-            " and what it says holds beside such neighbours."
+            f"Other programs used {others.value:.2g} of {cores} cores while this was measured: they are part of the"
+            " machine, and what it says holds beside such neighbours."
         )
     if machine.undetermined:
         said.append(f"Not determined by this arm: {', '.join(machine.undetermined)}.")

@@ -115,7 +115,7 @@ def sensitivity(
         return math.log(outcome.throughput_per_s), math.log(outcome.quantile_ns(0.99))
 
     found = effects(answer, len(varied), trajectories, seed)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "path": own.path,
             "value": own.value,

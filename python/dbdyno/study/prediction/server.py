@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.study.prediction.observed import Observed
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter
 
@@ -19,7 +20,7 @@ _MICROSECONDS = {"us": 1.0, "ms": 1_000.0, "s": 1e6, "": 1.0}
 def server_settings(seen: Observed) -> tuple[list[Parameter], list[Parameter], list[str]]:
     """Return the parameters of a server with their scheduler, and sentences about what was left at its default."""
     about = seen.run.manifest.arms[seen.number]
-    target = seen.run.manifest.targets.get(about["target"], {})
+    target: JsonObject = seen.run.manifest.targets.get(str(about["target"])) or {}
     cores = int(target.get("host_cpus") or 0)
     found = [
         Parameter("cores", cores, MEASURED, "processors that the host reports")

@@ -164,9 +164,7 @@ def drawn_curves(found: Sequence[Found], axes: Sequence[Axis]) -> dict[str, Any]
     for one in found:
         rest = ", ".join(f"{name} {level}" for name, level in one.point.levels.items() if name != over)
         all_drawn = [one.outcome, *one.drawn]
-        rates, means = (
-            [f(own) for own in all_drawn] for f in (lambda own: own.throughput_per_s, lambda own: own.mean_ns)
-        )
+        rates, means = [own.throughput_per_s for own in all_drawn], [own.mean_ns for own in all_drawn]
         point = {
             "x": float(one.point.levels[over]),
             "per_s": rates[0],
