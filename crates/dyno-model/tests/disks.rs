@@ -104,7 +104,8 @@ fn each_order_of_service_beats_the_one_before() {
 }
 
 fn device(sim: &Sim, name: &str, servers: u64, times: &Times) -> Rc<dyn Device> {
-    let regime = Regime { read: times.clone(), write: times.clone(), stay_ms: 0.0, write_us_per_kb: 0.0, time_factor: 0.0 };
+    let regime =
+        Regime { read: times.clone(), write: times.clone(), stay_ms: 0.0, write_us_per_kb: 0.0, time_factor: 0.0 };
     let parameters = EmpiricalParameters { capacity_gb: 1.0, servers, regimes: vec![regime] };
     Empirical::new(sim, name, parameters)
 }

@@ -54,7 +54,8 @@ fn every_parameter_has_a_meaning_and_a_source() {
     check(&Directive::default(), Directive::TABLE);
     check(&GroupParameters::default(), GroupParameters::TABLE);
     let times = Times::Constant { us: 1.0 };
-    let regimes = vec![Regime { read: times.clone(), write: times, stay_ms: 0.0, write_us_per_kb: 0.0, time_factor: 0.0 }];
+    let regimes =
+        vec![Regime { read: times.clone(), write: times, stay_ms: 0.0, write_us_per_kb: 0.0, time_factor: 0.0 }];
     check(&VolumeParameters::default(), VolumeParameters::TABLE);
     let empirical = EmpiricalParameters { capacity_gb: 1.0, servers: 1, regimes };
     check(&empirical, EmpiricalParameters::TABLE);

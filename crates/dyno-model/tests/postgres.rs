@@ -1,4 +1,4 @@
-//! A modelled PostgreSQL against closed forms: group commit by whoever finds the log lock free, locks of rows, cores
+//! A modelled `PostgreSQL` against closed forms: group commit by whoever finds the log lock free, locks of rows, cores
 //! that queue.
 
 use std::rc::Rc;
@@ -97,7 +97,8 @@ fn a_flush_writes_whole_pages_and_begins_in_the_page_of_the_one_before() {
 
 #[test]
 fn a_commit_waits_for_siblings_only_if_there_are_enough_of_them() {
-    let with = |siblings| PostgresParameters { commit_delay_us: 300.0, commit_siblings: siblings, ..bare(64, 1.0, 200.0) };
+    let with =
+        |siblings| PostgresParameters { commit_delay_us: 300.0, commit_siblings: siblings, ..bare(64, 1.0, 200.0) };
     let delays = |siblings| {
         let found = outcome(&with(siblings), constant(500.0), &load(4, 2_000, vec![step(None, true)]));
         found.waits[Wait::CommitDelay as usize].count
@@ -191,10 +192,15 @@ fn thinking_sessions_on_one_core_follow_mean_value_analysis() {
 fn the_same_seed_gives_the_same_outcome() {
     let lock = || Some(Lock { table: 0, rows: vec![1, 1, 2, 3] });
     let twice = || {
-        let parameters = PostgresParameters { delay: Times::Exponential { mean_us: 40.0 }, ..PostgresParameters::default() };
+        let parameters =
+            PostgresParameters { delay: Times::Exponential { mean_us: 40.0 }, ..PostgresParameters::default() };
         let statements = vec![Statement { user_us: 30.0, system_us: 20.0, wal_bytes: 300.0, ..Statement::default() }];
         let parameters = PostgresParameters { statements, ..parameters };
-        outcome(&parameters, Times::Exponential { mean_us: 200.0 }, &load(9, 3_000, vec![step(lock(), false), step(None, true)]))
+        outcome(
+            &parameters,
+            Times::Exponential { mean_us: 200.0 },
+            &load(9, 3_000, vec![step(lock(), false), step(None, true)]),
+        )
     };
     assert_eq!(twice(), twice());
 }

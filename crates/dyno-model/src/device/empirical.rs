@@ -38,9 +38,7 @@ impl Regime {
     fn service_ns(&self, kind: Kind, bytes: u64, dice: &mut Stream) -> u64 {
         let ns = match kind {
             Kind::Read => self.read.sample_ns(dice),
-            Kind::Write => {
-                self.write.sample_ns(dice) + whole_ns(self.write_us_per_kb * 1e3 * bytes as f64 / 1_024.0)
-            }
+            Kind::Write => self.write.sample_ns(dice) + whole_ns(self.write_us_per_kb * 1e3 * bytes as f64 / 1_024.0),
         };
         if self.time_factor > 0.0 { whole_ns(ns as f64 * self.time_factor) } else { ns }
     }

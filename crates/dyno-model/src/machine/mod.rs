@@ -28,7 +28,7 @@
 //! device of `count = 8` there are 8. A stripe or a mirror is one over all, or with `count = 4` four
 //! over a quarter each, neighbours together. `NAME.0` is the first of several.
 //!
-//! Other databases on the same storage: `beside.rs`; a PostgreSQL: `postgres.rs`.
+//! Other databases on the same storage: `beside.rs`; a `PostgreSQL`: `postgres.rs`.
 //!
 //! Limits: numbers only, no expressions; one instance is studied, others are load.
 

@@ -93,7 +93,7 @@ fn told(place: &str, table: &DeTable<'_>) -> Result<GivenValue, MachineError> {
             (end @ ("low" | "high"), _) => ends[usize::from(end == "high")] = number(&plain(place, value)?),
             (other, _) => {
                 let message = format!("`{other}` beside a value");
-                return Err(MachineError::at(place, message, "allowed: value, low, high, source"));
+                return Err(MachineError::at(place, message, "allowed: value, source, low, high"));
             }
         }
     }

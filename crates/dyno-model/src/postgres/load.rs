@@ -1,4 +1,4 @@
-//! Load of a PostgreSQL server: sessions that repeat scripts, as numbers.
+//! Load of a `PostgreSQL` server: sessions that repeat scripts, as numbers.
 //!
 //! A script is a list of steps, each a round trip. Which statement a step is says what it costs; which rows it locks,
 //! and how much log it inserts, were drawn by the script itself and are in the step.

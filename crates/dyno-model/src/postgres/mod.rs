@@ -1,4 +1,4 @@
-//! PostgreSQL: a server process for each session, one write-ahead log that any of them flushes, locks of rows.
+//! `PostgreSQL`: a server process for each session, one write-ahead log that any of them flushes, locks of rows.
 //!
 //! ```text
 //!   client threads --request--> server process --row lock--> other sessions' ends

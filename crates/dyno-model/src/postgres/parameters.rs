@@ -1,9 +1,9 @@
-//! Parameters of a PostgreSQL server and its clients, and what each statement costs.
+//! Parameters of a `PostgreSQL` server and its clients, and what each statement costs.
 
 use serde::{Deserialize, Serialize};
 
-use crate::database::SchedulerParameters;
 use super::load::Script;
+use crate::database::SchedulerParameters;
 use crate::device::parameters;
 use crate::kernel::sample::Times;
 
@@ -32,7 +32,7 @@ const POSTGRES: &str = "PostgreSQL: the default of this setting";
 const ASSUMED: &str = "assumed: order of size";
 
 parameters! {
-    /// Parameters of a PostgreSQL server.
+    /// Parameters of a `PostgreSQL` server.
     pub struct PostgresParameters {
         /// cores of the host, which servers and clients share
         cores: u64 = 2, from "chosen", in 1.0..=4_096.0;

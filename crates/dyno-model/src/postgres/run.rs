@@ -1,17 +1,17 @@
-//! A load on a modelled PostgreSQL, and what came of it.
+//! A load on a modelled `PostgreSQL`, and what came of it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use serde::Serialize;
 
-use crate::database::cpu::Cpu;
 use super::load::Load;
 use super::parameters::PostgresParameters;
 use super::process::{Account, Process, Wait};
 use super::rows::Rows;
 use super::session::{Prepared, Progress, Session, Shared, Streams, Thread, threads};
 use super::wal::{Wal, WalCounts};
+use crate::database::cpu::Cpu;
 use crate::device::Device;
 use crate::kernel::sample::whole_ns;
 use crate::kernel::{Resource, Sim, SimError, Simulation, StationReport};
@@ -104,7 +104,8 @@ pub fn run(
         scripts: load.scripts.iter().map(prepared).collect(),
         progress: Progress::default(),
     });
-    let thread = |_| Thread { turn: Resource::new(sim, "a client's thread", 1), process: Process::new(sim, &cpu, clients) };
+    let thread =
+        |_| Thread { turn: Resource::new(sim, "a client's thread", 1), process: Process::new(sim, &cpu, clients) };
     let all: Vec<Thread> = (0..threads(parameters, load)).map(thread).collect();
     for number in 0..load.sessions {
         let session = Session {
