@@ -17,7 +17,7 @@ def test_the_socket_is_with_the_servers_files(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_system_without_sockets_has_the_files_and_not_the_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_file_system_without_sockets_has_the_files_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     # A server on a mounted device did not start: "could not create any Unix-domain sockets".
     class Refused(socket.socket):
         def bind(self, address: object) -> NoReturn:

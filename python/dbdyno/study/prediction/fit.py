@@ -1,8 +1,8 @@
 """A whole machine from one arm of a run: what was measured, what was fitted, and what had to be taken as a default.
 
 Measured are the CPU of statements, client and flush, the device, the delays of round trips, the pause between
-transactions, and the programs beside it that wanted a core. Fitted are two numbers (`match.py`): clients and waits see time in
-the run queue that the model has of its own, and the fit takes it out again.
+transactions, and the programs beside it that wanted a core. Fitted are two numbers (`match.py`): clients and waits see
+time in the run queue that the model has of its own, and the fit takes it out again.
 """
 
 from __future__ import annotations

@@ -27,6 +27,8 @@ HOW_TO_TIME = (
     'run it again with waits = "exact" (or "read") under [watch] of the plan; both need the server on this machine, and'
     " `dbdyno doctor` says which this user may use"
 )
+_VERSION = "version_num"
+"""Fact of a target that PostgreSQL alone has."""
 _CALLS = """
 select c.session, c.kind, c.statement, c.started_ns, c.elapsed_ns, coalesce(c.redo_bytes, -1) as redo_bytes
 from calls c join slices s on c.block = s.block and c.slice = s.slice
@@ -118,8 +120,11 @@ class Observed:
 
 
 def is_live_postgres(run: Run) -> bool:
-    """Return True if a run was made on PostgreSQL, operation by operation."""
-    return run.manifest.bench == "postgres" and run.manifest.says("plan")
+    """Return True if a run timed operations on a live PostgreSQL, which its targets' facts show."""
+    known = run.manifest
+    if not (known.says("plan") and known.says("targets")) or known.reads["virtual"]:
+        return False
+    return any(_VERSION in facts for facts in known.targets.values() if isinstance(facts, dict))
 
 
 def observe(run: Run, measures: Measures, name: str) -> Observed:

@@ -83,7 +83,7 @@ def steps_of(plan: Plan, arm: Arm) -> Steps:
 def _add(found: Steps, script: Script, plan: Plan, arm: Arm, share: float) -> None:
     from dbdyno import _core
 
-    text = re.sub(r"(?m)^\s*\\redo\s*$", _MARK, script.text)
+    text = re.sub(r"(?m)^[ \t]*\\redo[ \t]*$", _MARK, script.text)
     spec: LoadArm = {
         "name": arm.name,
         "connection": {"host": "127.0.0.1", "user": "nobody", "dbname": "nothing"},
