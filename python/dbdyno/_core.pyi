@@ -19,8 +19,6 @@ from dbdyno.base.core_types import (
     ModelSpec,
     MoveEvent,
     MoveSpec,
-    PostgresOutcome,
-    PostgresSpec,
     ProbeCost,
     ProbeReport,
     ProbeSpec,
@@ -29,6 +27,7 @@ from dbdyno.base.core_types import (
     Summary,
 )
 from dbdyno.base.device_types import CutReport, DeviceSpec, DeviceStatus, FaultRow
+from dbdyno.base.postgres_types import PostgresOutcome, PostgresSpec
 
 def check_script(name: str, text: str) -> int: ...
 def move_describe(path: Path) -> tuple[list[FileColumn], int | None]: ...

@@ -87,13 +87,22 @@ def live_run(folder: Path, truth: Truth, *, seed: int = 1, blocks: int = 6, tran
     ]
     manifest = {
         "title": "made",
+        "question": "",
         "bench": "postgres",
         "kind": "experiment",
         "reads": {"evidence": "operations", "virtual": False, "parts": []},
         "plan": plan.to_dict(),
         "arms": about,
-        "targets": {"host=here": {"version_num": 150018, "host_cpus": 4, "settings": [{"name": "wal_writer_delay", "value": "100ms"}]}},
+        "targets": {
+            "host=here": {
+                "version_num": 150018,
+                "host_cpus": 4,
+                "settings": [{"name": "wal_writer_delay", "value": "100ms"}],
+            }
+        },
         "switch": "slices",
+        "switch_reason": "",
+        "notes": [],
         "slice_ns": 10**9,
         "seed": seed,
         "blocks_planned": blocks,

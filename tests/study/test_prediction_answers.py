@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import random
@@ -12,7 +13,10 @@ from click.testing import CliRunner, Result
 from live_made import Truth, live_run
 
 from dbdyno.cli.main import cli
-from dbdyno.study.analysis.analyse import analyse as analyse_run
+from dbdyno.evidence.query import connect
+from dbdyno.pages.run_modelled import laws
+from dbdyno.study.analysis.measured.measures import measure
+from dbdyno.study.analysis.measured.operational import of_run
 from dbdyno.study.prediction.analytic import Demands, alone, chain, closed, mva
 from dbdyno.study.prediction.sensitivity import effects
 
@@ -140,12 +144,23 @@ def test_the_ten_that_move_the_answer(file: Path):
     assert model("sensitivity", str(file), "--trajectories", "2", "--format", "html").exit_code == 0
 
 
-def test_operational_laws_stand_on_the_page_of_a_run(tmp_path: Path):
-    from dbdyno.report.html import render_html
-
-    made = analyse_run(live_run(tmp_path, Truth(), blocks=3, transactions=40))
-    little = {law["arm"]: law for law in made["laws"] if law["law"] == "Little"}
-    # The made run is one session's in every arm.
+def test_operational_laws_of_a_run(tmp_path: Path):
+    run = live_run(tmp_path, Truth(), blocks=3, transactions=40)
+    connection, _ = connect(run)
+    with contextlib.closing(connection):
+        found = of_run(connection, run, measure(run))
+    little = {law["arm"]: law for law in found if law["law"] == "Little"}
+    # The made run is one session's in every arm: it pauses 60 us of some 1,030 that a transaction of arm `one` takes.
     assert little[0]["holds"]
-    assert little[0]["left"] == pytest.approx(1 - 60 / 1300, rel=0.05)
-    assert "Operational laws" in render_html(made)
+    assert 0.9 < little[0]["left"] < 0.98
+    assert "between two transactions" in little[0]["sentence"]
+    model = {"laws": found, "arms": [{"index": at, "name": name} for at, name in enumerate(("one", "eight", "off"))]}
+    (section,) = laws(model)
+    assert [row.cells["law"] for row in section.tables[0].rows] == ["Little"] * 3
+
+
+def test_a_law_that_is_broken_is_marked():
+    broken = {"arm": None, "law": "forced flow", "left": 90.0, "right": 100.0, "holds": False, "sentence": "made"}
+    (section,) = laws({"laws": [broken], "arms": []})
+    cell = section.tables[0].rows[0].cells["holds"]
+    assert (cell.value, cell.tone) == ("broken", "bad")

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbdyno.base.core_types import PostgresLoad, PostgresOutcome, PostgresScript
+from dbdyno.base.postgres_types import PostgresLoad, PostgresOutcome, PostgresScript
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.model.postgres import Simulated, simulate
 from dbdyno.study.prediction.compare import Calibrated
 
@@ -128,7 +128,7 @@ def demands_of(given: Calibrated, one: Simulated) -> Demands:
     )
 
 
-def analyse(given: Calibrated, levels: Sequence[int]) -> dict[str, Any]:
+def analyse(given: Calibrated, levels: Sequence[int]) -> JsonObject:
     """Return the page about analytic answers beside the simulation, for each number of sessions."""
     one = simulate(given.machine.toml, sessions=1)
     demands = demands_of(given, one)
@@ -148,7 +148,7 @@ def analyse(given: Calibrated, levels: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _row(demands: Demands, sessions: int, outcome: Simulated) -> dict[str, Any]:
+def _row(demands: Demands, sessions: int, outcome: Simulated) -> JsonObject:
     answered = not demands.flush or sessions <= CHAIN_MOST
     rate = closed(demands, sessions)[0] * 1e6 if answered else math.nan
     bound = min(sessions / (demands.cpu + demands.delay + demands.flush), demands.cores / demands.cpu) * 1e6
@@ -183,7 +183,7 @@ def _why(demands: Demands, sessions: int, rate: float, outcome: Simulated) -> st
     return "pauses and flushes are not exponential, as the network takes them"
 
 
-def _laws(demands: Demands, sessions: int, outcome: Simulated) -> list[dict[str, Any]]:
+def _laws(demands: Demands, sessions: int, outcome: Simulated) -> list[JsonObject]:
     """Return the operational laws of an outcome: both sides, which agree whatever the distributions are."""
     rate = outcome.throughput_per_s
     cpu = (outcome.server_cpu_ns + outcome.client_cpu_ns) / 1e9
@@ -200,7 +200,7 @@ def _laws(demands: Demands, sessions: int, outcome: Simulated) -> list[dict[str,
     ]
 
 
-def _said(demands: Demands, rows: Sequence[dict[str, Any]]) -> list[str]:
+def _said(demands: Demands, rows: Sequence[JsonObject]) -> list[str]:
     said = [
         f"A transaction asks for {demands.cpu:.4g} us of CPU and {demands.flush:.4g} us of a flush;"
         f" {demands.delay:.4g} us are delays that pass whoever else is there."

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from dbdyno.base.core_types import PostgresScript, PostgresStep
 from dbdyno.base.errors import ModelError
+from dbdyno.base.json_types import JsonObject
+from dbdyno.base.postgres_types import PostgresScript, PostgresStep
 from dbdyno.evidence.run import Run
 from dbdyno.model.machine import Machine
 from dbdyno.model.postgres import Simulated, simulate
@@ -55,7 +56,7 @@ class Predicted(TypedDict):
     changes: dict[str, str]
     transactions: int
     metrics: list[Metric]
-    waits: list[dict[str, Any]]
+    waits: list[JsonObject]
     cores: float
     device: float
     commits_per_flush: float
@@ -258,7 +259,7 @@ def interval(values: Any) -> tuple[float, float, float]:
     return math.exp(low), math.exp(mean), math.exp(high)
 
 
-def _waits(live: Mapping[str, float], done: int, outcome: Simulated) -> list[dict[str, Any]]:
+def _waits(live: Mapping[str, float], done: int, outcome: Simulated) -> list[JsonObject]:
     """Return the waits of servers' processes by class, for a transaction [ns]: live and by the model."""
     from dbdyno.evidence.events import wait_class
 

@@ -7,8 +7,9 @@ the waits follow its commits, the time that a KB adds is a slope; the table is t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.study.prediction.observed import SYNC, WRITE, Observed
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, toml_value
 from dbdyno.study.prediction.slopes import slope
@@ -31,14 +32,16 @@ class LogDevice:
     Attributes:
         toml: Its section in a machine file.
         parameters: Its parameters as rows.
+        inside_us: CPU time that is inside a measured wait, and is not the device's.
         report: The fit of its times, as `_core.model_calibrate` returns it; empty if it is a default.
         notes: Sentences about it.
     """
 
     toml: str
     parameters: list[Parameter]
-    report: dict[str, Any]
+    report: JsonObject
     notes: list[str]
+    inside_us: float = 0.0
 
 
 def device_of(seen: Observed, flush_us: float) -> LogDevice:
@@ -51,7 +54,8 @@ def device_of(seen: Observed, flush_us: float) -> LogDevice:
     if len(waits["elapsed_ns"]) < LEAST:
         return _of_canaries(seen)
     write_us = float(seen.of_wait(WRITE)["elapsed_ns"].sum()) / 1e3 / len(waits["elapsed_ns"])
-    times = waits["elapsed_ns"] / 1e3 - max(flush_us - write_us, 0.0)
+    inside_us = max(flush_us - write_us, 0.0)
+    times = waits["elapsed_ns"] / 1e3 - inside_us
     per_kb = _per_kb(seen, waits)
     if per_kb.value:
         kb = _mean_kb(seen)
@@ -67,10 +71,10 @@ def device_of(seen: Observed, flush_us: float) -> LogDevice:
         Parameter(f"devices.{NAME} p{row['p'] * 100:g}", row["us"], MEASURED, how, row["low"], row["high"], "us")
         for row in report["quantiles"]
     ]
-    return LogDevice(_section(regimes, how), [*rows, per_kb], report, _notes(seen, report))
+    return LogDevice(_section(regimes, how), [*rows, per_kb], report, _notes(seen, report), inside_us)
 
 
-def _notes(seen: Observed, report: dict[str, Any]) -> list[str]:
+def _notes(seen: Observed, report: JsonObject) -> list[str]:
     from dbdyno.model.calibrate import sentences
 
     notes = [f"Device: {text}" for text in sentences(report)]
@@ -111,7 +115,7 @@ def _mean_kb(seen: Observed) -> float:
     return (float(own.mean()) + PAGE_BYTES) / 1024.0 if len(own) else 0.0
 
 
-def _per_kb(seen: Observed, waits: dict[str, Any]) -> Parameter:
+def _per_kb(seen: Observed, waits: JsonObject) -> Parameter:
     """Return what a KB adds to a sync: the slope over the log of the commit that it is part of."""
     import numpy as np
 

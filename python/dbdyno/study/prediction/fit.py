@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.study.prediction.costs import Costs, costs_of
 from dbdyno.study.prediction.device import LogDevice, device_of
 from dbdyno.study.prediction.match import match
@@ -50,7 +51,7 @@ class Machine:
     parameters: list[Parameter]
     scheduler: list[Parameter]
     device: LogDevice
-    statements: list[dict[str, Any]]
+    statements: list[JsonObject]
     notes: list[str]
     undetermined: list[str]
 
@@ -146,7 +147,7 @@ def _delay(costs: Costs) -> list[Parameter]:
     ]
 
 
-def table(values: Floats) -> dict[str, Any]:
+def table(values: Floats) -> JsonObject:
     """Return measured quantiles as a distribution of a machine: 31 of 81 points in the last decile."""
     import numpy as np
 
@@ -158,7 +159,7 @@ def table(values: Floats) -> dict[str, Any]:
 
 def _fitted(machine: Machine, seen: Observed, costs: Costs, on_progress: Callable[[str], None]) -> Machine:
     """Return the machine with the numbers with which it does what the arm did."""
-    found = match(machine.toml(), seen, on_progress=on_progress)
+    found = match(machine.toml(), seen, machine.device.inside_us, on_progress=on_progress)
     undetermined, notes = [], list(machine.notes)
     if abs(found.off) > OFF:
         notes.append(f"No factor of the delays gives the arm's median: the nearest is {found.off:+.1%} off.")

@@ -35,8 +35,14 @@ class Match:
     share: float
 
 
-def match(machine: str, seen: Observed, *, on_progress: Callable[[str], None]) -> Match:
+def match(machine: str, seen: Observed, inside_us: float, *, on_progress: Callable[[str], None]) -> Match:
     """Return the numbers with which a machine (TOML), whose factors are 1, does what its arm did.
+
+    Args:
+        machine: The machine.
+        seen: The arm.
+        inside_us: CPU time inside a measured wait for a sync, which the model has outside of it.
+        on_progress: Called with what is being done.
 
     Raises:
         ModelError: The model cannot run what was measured.
@@ -45,7 +51,7 @@ def match(machine: str, seen: Observed, *, on_progress: Callable[[str], None]) -
 
     median_ns = float(np.median(seen.measures.pooled()))
     syncs = seen.of_wait(SYNC)["elapsed_ns"]
-    live_ns = float(syncs.mean()) if len(syncs) else 0.0
+    live_ns = max(float(syncs.mean()) - inside_us * 1e3, 0.0) if len(syncs) else 0.0
 
     def run(delay: float, device: float) -> Simulated:
         on_progress(f"fitting: factor of delays {delay:.3f}, of the device {device:.3f}")

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import ModelError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.run import Run
 from dbdyno.study.plan.plan import Arm, Plan, plan_from_dict
 from dbdyno.study.prediction.scripts import Steps, steps_of
@@ -91,9 +92,9 @@ class Observed:
     steps: Steps
     measures: ArmMeasures
     sessions: int
-    calls: dict[str, Any]
-    waits: dict[str, Any]
-    reports: list[dict[str, Any]]
+    calls: JsonObject
+    waits: JsonObject
+    reports: list[JsonObject]
     cpu_in_waits_ns: dict[int, float]
     wal_bytes: float
     client_ns: list[float]
@@ -113,7 +114,7 @@ class Observed:
         found: Floats = calls["elapsed_ns"][own] / 1e3
         return found
 
-    def of_wait(self, event: str) -> dict[str, Any]:
+    def of_wait(self, event: str) -> JsonObject:
         """Return the columns of the waits for an event."""
         own = self.waits["event"] == event
         return {name: values[own] for name, values in self.waits.items()}
@@ -192,14 +193,14 @@ def timed(seen: Observed) -> Observed:
     return seen
 
 
-def _no_waits() -> dict[str, Any]:
+def _no_waits() -> JsonObject:
     import numpy as np
 
     names = ("block", "event", "class", "started_ns", "elapsed_ns", "fidelity")
     return {name: np.array([], dtype=object if name in ("event", "class", "fidelity") else np.int64) for name in names}
 
 
-def _plain(columns: dict[str, Any]) -> dict[str, Any]:
+def _plain(columns: JsonObject) -> JsonObject:
     """Return columns as plain arrays; columns of words as objects, whatever the database made of them."""
     import numpy as np
 
@@ -223,7 +224,7 @@ def _wal_bytes(wal: dict[str, float], name: str, measures: Measures, plan: Plan)
     return wal[""] / done if done else math.nan
 
 
-def _is(report: dict[str, Any], plan: Plan, name: str) -> bool:
+def _is(report: JsonObject, plan: Plan, name: str) -> bool:
     return bool(plan.arms[report["arm"]].name == name)
 
 

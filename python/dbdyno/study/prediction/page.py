@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.study.prediction.fit import Machine
 from dbdyno.study.prediction.observed import Observed
 from dbdyno.study.prediction.parameter import Parameter
@@ -51,7 +52,7 @@ def _said(machine: Machine, seen: Observed) -> list[str]:
     return said
 
 
-def _row(parameter: Parameter) -> dict[str, Any]:
+def _row(parameter: Parameter) -> JsonObject:
     return {
         "section": "postgres",
         "key": parameter.key,

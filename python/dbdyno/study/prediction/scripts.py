@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dbdyno.base.core_types import DrawnStatement, LoadArm, PostgresScript, PostgresStep
+from dbdyno.base.core_types import DrawnStatement, LoadArm
 from dbdyno.base.errors import ModelError
+from dbdyno.base.postgres_types import PostgresScript, PostgresStep
 from dbdyno.study.plan.plan import Arm, Plan, Script
 
 DRAWS = 1_000

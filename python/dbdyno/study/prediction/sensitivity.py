@@ -12,8 +12,8 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.model.postgres import SEED, simulate
 from dbdyno.study.prediction.compare import Calibrated
 
@@ -98,7 +98,7 @@ def sensitivity(
     trajectories: int,
     seed: int,
     on_progress: Callable[[str], None] = lambda words: None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the page about the parameters that move throughput and p99 most."""
     varied = ranges(given)
     done = 0
@@ -115,7 +115,7 @@ def sensitivity(
         return math.log(outcome.throughput_per_s), math.log(outcome.quantile_ns(0.99))
 
     found = effects(answer, len(varied), trajectories, seed)
-    rows: list[dict[str, Any]] = [
+    rows: list[JsonObject] = [
         {
             "path": own.path,
             "value": own.value,
@@ -141,7 +141,7 @@ def sensitivity(
     }
 
 
-def _said(rows: Sequence[dict[str, Any]], sessions: int) -> list[str]:
+def _said(rows: Sequence[JsonObject], sessions: int) -> list[str]:
     said = []
     for name in ANSWERS:
         first = max(rows, key=lambda row: row[f"{name}_mu"])

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.model.postgres import Simulated, simulate
 from dbdyno.study.prediction.axes import CORES, DEVICE, SESSIONS, Axis, Point, points_of
 from dbdyno.study.prediction.compare import Calibrated
@@ -35,7 +36,7 @@ class Found:
     outcome: Simulated
     drawn: list[Simulated]
 
-    def row(self, prices: Mapping[str, Any]) -> dict[str, Any]:
+    def row(self, prices: Mapping[str, Any]) -> JsonObject:
         """Return the point as a row of the page's model."""
         own = self.outcome
         rates = sorted([own.throughput_per_s, *(one.throughput_per_s for one in self.drawn)])
@@ -64,7 +65,7 @@ def whatif(
     prices: Mapping[str, Any] | None = None,
     seed: int = 1,
     on_progress: Callable[[str], None] = lambda words: None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the page about all combinations of levels.
 
     Raises:
@@ -154,7 +155,7 @@ def curves(found: Sequence[Found], axes: Sequence[Axis]) -> list[str]:
     return [_curve(key, sorted(own, key=lambda one: one.point.sessions)) for key, own in groups.items()]
 
 
-def drawn_curves(found: Sequence[Found], axes: Sequence[Axis]) -> dict[str, Any] | None:
+def drawn_curves(found: Sequence[Found], axes: Sequence[Axis]) -> JsonObject | None:
     """Return the curves of the figure, over sessions or else over the first axis of numbers; None without one."""
     names = [axis.name for axis in axes if len(axis.levels) > 1 and all(_is_number(level) for level in axis.levels)]
     over = SESSIONS if SESSIONS in names else next(iter(names), None)
