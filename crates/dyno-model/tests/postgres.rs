@@ -1,5 +1,6 @@
 //! A modelled `PostgreSQL` against closed forms: group commit by whoever finds the log lock free, locks of rows, cores
 //! that queue.
+#![allow(clippy::unwrap_used, missing_docs)]
 
 use std::rc::Rc;
 
