@@ -6,8 +6,8 @@ are drawn by a seed from sessions 1 to 32, synchronous_commit on and off, and co
 what was calibrated on one place predicts the run on another. An error is model / live - 1; the aims are 10 % at the
 median and 25 % at p99.
 
-    python benches/predict.py [--places own,gp3,nvme-2024,disk-15000-cache] [--arms 9] [--blocks 6] [--seed 45]
-                              [--out FILE.json] [--markdown FILE.md]
+    python benches/predict.py [--places own,gp3,nvme-2024,disk-15000-cache] [--loads commits,TPC-B]
+                              [--arms 9] [--blocks 6] [--seed 45] [--out FILE.json] [--markdown FILE.md]
 """
 
 from __future__ import annotations
@@ -178,6 +178,7 @@ def main() -> None:
     """All places and loads."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--places", default="own,gp3,nvme-2024,disk-15000-cache")
+    parser.add_argument("--loads", default=",".join(LOADS))
     parser.add_argument("--arms", type=int, default=9)
     parser.add_argument("--blocks", type=int, default=6)
     parser.add_argument("--turn", default="1s")
@@ -185,7 +186,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="keep runs and machines there; what is there is not run again")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--markdown", type=Path)
-    given = parse(parser, places="own", arms=1, blocks=2, turn="500ms")
+    given = parse(parser, places="own", loads="commits", arms=1, blocks=2, turn="500ms")
     places = given.places.split(",")
     try:
         if places != [OWN]:
@@ -210,7 +211,8 @@ def everything(places: list[str], given: Any, work: Path) -> list[Pair]:
     machines: dict[tuple[str, str], str] = {}
     found: list[Pair] = []
     for place in places:
-        for load, plan in LOADS.items():
+        for load in given.loads.split(","):
+            plan = LOADS[load]
             draw = random.Random(f"{given.seed} {place} {load}")
             with at(place, work) as folder:
                 text = plan(draw, given.arms, given.blocks, given.turn)

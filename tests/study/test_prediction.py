@@ -243,6 +243,7 @@ def test_texts_of_statements_are_toml_whatever_is_in_them():
     assert tomllib.loads(f"x = {toml_value([1.0, 2.5e-7, True, {'a': 3}])}")["x"] == [1.0, 2.5e-7, True, {"a": 3}]
 
 
+@pytest.mark.soak
 def test_what_if_gives_curves_with_a_band_and_says_what_binds(file: Path):
     arguments = (
         "whatif",
