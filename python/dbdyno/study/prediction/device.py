@@ -124,11 +124,12 @@ def _per_kb(seen: Observed, waits: JsonObject) -> Parameter:
     commits = np.flatnonzero((seen.calls["kind"] == "commit") & (seen.calls["redo_bytes"] > 0))
     if seen.sessions > 1 or not len(commits):
         return none
-    starts = seen.calls["started_ns"][commits]
+    starts: NDArray[np.int64] = seen.calls["started_ns"][commits]
     order = np.argsort(starts)
     commits, starts = commits[order], starts[order]
-    at = np.searchsorted(starts, waits["started_ns"], side="right") - 1
-    inside = (at >= 0) & (waits["started_ns"] <= (starts + seen.calls["elapsed_ns"][commits])[at])
+    begun: NDArray[np.int64] = waits["started_ns"]
+    at = np.searchsorted(starts, begun, side="right") - 1
+    inside = (at >= 0) & (begun <= (starts + seen.calls["elapsed_ns"][commits])[at])
     kb = seen.calls["redo_bytes"][commits][at[inside]] / 1024.0
     found = slope(kb, waits["elapsed_ns"][inside] / 1e3)
     if found is None:
