@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from dbdyno.base.limits import Count
-from dbdyno.base.visible import unwrapped
 from dbdyno.cli.pages import page_options, show_page
 
 
@@ -43,18 +41,12 @@ def command(
     dbdyno model claims
     dbdyno model claims --only N5,N6 --replications 20
     """
+    from dbdyno.cli.model.progress import progress
     from dbdyno.model.claims import SEED, hold
 
-    shown = sys.stderr.isatty()
-
-    def on_progress(words: str) -> None:
-        if shown:
-            unwrapped(sys.stderr).write(f"\r\x1b[K{words[:78]}")
-            sys.stderr.flush()
-
     dice = SEED if seed is None else seed
-    page = hold(only.split(","), replications=replications, most=most, seed=dice, on_progress=on_progress)
-    on_progress("")
+    with progress() as on_progress:
+        page = hold(only.split(","), replications=replications, most=most, seed=dice, on_progress=on_progress)
     show_page(page, form, output)
     if any("error" in claim for claim in page["claims"]):
         raise click.exceptions.Exit(2)

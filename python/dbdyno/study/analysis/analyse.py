@@ -120,7 +120,7 @@ def _measured(
     run: Run, measures: Measures, latencies: pictures.Latencies, connection: Any, failures: Failures
 ) -> Model:
     """Return the model with what was measured, before anything is judged."""
-    from dbdyno.study.analysis.measured import resources
+    from dbdyno.study.analysis.measured import operational, resources
     from dbdyno.study.analysis.method import engine, method
 
     return {
@@ -139,6 +139,7 @@ def _measured(
         "method": method(run),
         "engine": engine(run),
         "resources": resources.of_run(connection, run, measures),
+        "laws": [] if in_virtual_time(run) else operational.of_run(connection, run, measures),
     }
 
 
