@@ -51,6 +51,12 @@ TARGET = (
         None,
     ),
     Key(
+        "device",
+        "device",
+        'modelled devices below the servers that dbdyno starts; dsn = "postgres+device:gp3" says the same',
+        None,
+    ),
+    Key(
         "alter_system",
         "bool",
         "allow ALTER SYSTEM and a reload (MariaDB: SET GLOBAL) on an engine that dbdyno did not start",
@@ -322,6 +328,7 @@ ARM = (
         high=1_000_000_000,
     ),
     Key("network", "network", 'network, such as {delay = "5ms"}; missing keys are those of [load]', None),
+    Key("device", "device", "modelled devices below its server: data and log on one, or a table"),
     Key("server", "server", "a separate server that dbdyno starts, such as another version or build", None),
 )
 
@@ -387,6 +394,7 @@ TYPE_WORDS = {
     "server": 'a table such as {bindir = "/opt/pg18/bin"}',
     "client": 'a name such as "psycopg", or the words of a command such as ["java", "-jar", "client.jar"]',
     "network": 'a table such as {delay = "5ms", rate = "100Mbit"}',
+    "device": 'a name such as "gp3", or a table such as {data = "gp3", wal = "io2"}',
 }
 
 
@@ -420,6 +428,8 @@ def matches(key: Key, value: Any) -> bool:
     if isinstance(value, bool):
         return False
     simple = {"str": str, "int": int, "float": (int, float), "duration": str, "scripts": list, "server": dict}
+    if key.type == "device":
+        return isinstance(value, str | dict)
     if key.type in simple:
         return isinstance(value, simple[key.type])  # type: ignore[arg-type]
     if key.type in ("texts", "client"):
