@@ -21,7 +21,11 @@ def operation_alike(first: Run, second: Run, operations: tuple[str, str]) -> str
     """Return the kind of call that both runs time: commits, where both run a loop of commits; None if there is none."""
     if operations[0] == operations[1]:
         return operations[0]
-    return "commit" if all((run.manifest.plan.get("workload") or {}).get("kind") == COMMITS for run in (first, second)) else None
+    return (
+        "commit"
+        if all((run.manifest.plan.get("workload") or {}).get("kind") == COMMITS for run in (first, second))
+        else None
+    )
 
 
 def rows_of(runs: tuple[Run, Run], both: tuple[Measures, Measures], judge: Judging) -> list[BesideRow]:
