@@ -32,6 +32,21 @@ KEYS = (
 """Keys with a meaning of their own; any other is a parameter of the device, or `direct_io`."""
 
 
+OF_TARGET = (
+    Key(
+        DEVICE,
+        DEVICE,
+        'modelled devices below the servers that dbdyno starts; dsn = "postgres+device:gp3" says the same',
+        None,
+    ),
+)
+"""Key of [target]."""
+OF_ARM = (Key(DEVICE, DEVICE, "modelled devices below its server: data and log on one, or a table"),)
+"""Key of an arm."""
+TYPE_WORDS = {DEVICE: 'a name such as "gp3", or a table such as {data = "gp3", wal = "io2"}'}
+"""The type of these keys in words."""
+
+
 def read(reader: Reading, value: Any, where: str, at: int) -> dict[str, str]:
     """Return the table of devices after checking it; fail through the reader of the plan."""
     if isinstance(value, str):

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.dsn import names_a_secret
 from dbdyno.base.json_types import JsonObject
+from dbdyno.bench.engine.volumes import DEVICE
 from dbdyno.study.plan import devices, keys, network
 from dbdyno.study.plan.factors import Level, combined, with_level
 from dbdyno.study.plan.plan import Arm
@@ -123,13 +124,13 @@ class _Factor:
         if dot and table_of in _TABLES:  # quoted "variables.rows" means the same as unquoted
             key, given = table_of, {name_in: given}
         self.kind = key
-        if key in _TABLES and not (key == devices.DEVICE and isinstance(given, list)):
+        if key in _TABLES and not (key == DEVICE and isinstance(given, list)):
             if not isinstance(given, dict) or len(given) != 1:
                 self.fail(f"write {key}.NAME = [...], one factor for each", key)
             ((key, given),) = given.items()
         elif key == network.DELAY:
             self.kind = "network"
-        elif key not in (*_OWN, "levels", devices.DEVICE):
+        elif key not in (*_OWN, "levels", DEVICE):
             self.kind = "settings"
         self.key = key
         if key != "levels" and names_a_secret(key):
@@ -174,7 +175,7 @@ class _Factor:
             network.read(self.reader, {self.key: value}, "factor", self.at)
         word = ("on" if value else "off") if isinstance(value, bool) else str(value)
         levels = {self.name: word}
-        if self.kind == devices.DEVICE:
+        if self.kind == DEVICE:
             read = devices.read(self.reader, {self.key: value} if self.key != self.kind else word, "factor", self.at)
             return replace(devices.level(self.key, word), device=read, levels=levels)
         if self.kind == "sessions":

@@ -58,8 +58,8 @@ in a block.
   `protocol`, `statement_mode`, `client` and `fetch_size` are keys of an arm. `variables.NAME` is `:NAME` in the
   scripts, and `parameters.NAME` a parameter of a typed workload. `delay` and `network.rate` are keys of the network,
   `device`, `device.wal` and `device.iops` of modelled devices. Any other name is a setting. In the long form, `name`
-  and `levels = [{name = "small", ...}, ...]`, a level may have any key of an arm. Several factors make every combination of
-  their levels, at most {factors} arms; or see `design`.
+  and `levels = [{name = "small", ...}, ...]`, a level may have any key of an arm. Several factors make
+  every combination of their levels, at most {factors} arms; or see `design`.
   [How to find the knee](../how-to/find-the-knee.md) explains the answers.
 - File names of scripts are relative to the plan's folder. [scripts.md](scripts.md) describes their language.
 - The differences between the arms determine how they alternate: see
