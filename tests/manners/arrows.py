@@ -15,7 +15,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "trace": {"evidence"},
     "model": {"evidence", "stats"},
     "device": {"model"},
-    "cuts": {"bench", "device"},
+    "cuts": {"bench", "device", "evidence", "move", "snapshot"},
     "move": {"evidence", "bench"},
     "wide": {"evidence", "bench", "move"},
     "flow": {"evidence"},

@@ -29,7 +29,7 @@ STARTERS = {
     "bench/postgres/binaries.py",
     "bench/clients/process.py",
     "bench/guardian.py",
-    "cuts/sqlite.py",
+    "cuts/processes.py",
     "device/mounts.py",
     "device/server.py",
     "bench/programs/bench.py",

@@ -8,11 +8,12 @@ use dyno_model::kernel::{Sim, Simulation};
 use dyno_model::machine::{Machine, MachineError};
 
 /// Name and text of each device.
-const DEVICES: [(&str, &str); 11] = [
+const DEVICES: [(&str, &str); 12] = [
     ("disk-7200", include_str!("../devices/disk-7200.toml")),
     ("disk-15000", include_str!("../devices/disk-15000.toml")),
     ("disk-15000-cache", include_str!("../devices/disk-15000-cache.toml")),
     ("mirror-15000", include_str!("../devices/mirror-15000.toml")),
+    ("flash-log", include_str!("../devices/flash-log.toml")),
     ("flash-2011", include_str!("../devices/flash-2011.toml")),
     ("nvme-2024", include_str!("../devices/nvme-2024.toml")),
     ("gp2", include_str!("../devices/gp2.toml")),

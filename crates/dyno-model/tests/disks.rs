@@ -134,6 +134,20 @@ fn the_last_piece_of_a_stripe_and_the_slowest_copy_decide() {
     }
 }
 
+/// The mean of the smallest of n exponentials is one nth. Members serve what is left of a race beside the next one.
+#[test]
+fn the_quickest_copy_of_a_race_decides_and_the_others_go_on() {
+    for n in [1_u64, 2, 8] {
+        let simulation = Simulation::new(16);
+        let members = (0..n).map(|i| device(&simulation, &format!("member {i}"), 1_000, &exponential())).collect();
+        let race: Rc<dyn Device> = Array::race("race", members);
+        let next: fn(&mut Stream, u64) -> Request = |_, _| Request::write(0, 8_192);
+        let times = floats(&closed_loop(&simulation, &race, 1, 20_000, next), 1e6);
+        assert_near(&format!("race of {n}"), mean(&times), 1.0 / n as f64);
+        assert!(race.reports().iter().all(|report| report.arrivals == 20_000 && report.little));
+    }
+}
+
 #[test]
 fn a_stripe_sends_every_byte_to_one_place() {
     let simulation = Simulation::new(7);

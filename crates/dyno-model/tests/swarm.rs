@@ -40,7 +40,7 @@ impl Bench<'_> {
     fn device(&mut self, depth: u32) -> Rc<dyn Device> {
         self.names += 1;
         let name = format!("device {}", self.names);
-        match self.dice.below(if depth == 0 { 3 } else { 8 }) {
+        match self.dice.below(if depth == 0 { 3 } else { 9 }) {
             0 => self.disk(&name),
             1 => self.flash(&name),
             2 => self.volume(&name),
@@ -58,11 +58,13 @@ impl Bench<'_> {
             kind => {
                 let count = 1 + self.dice.below(3);
                 let members = (0..count).map(|_| self.device(depth - 1)).collect();
-                if kind == 6 {
-                    Array::mirror(&name, members)
-                } else {
-                    let stripe_bytes = self.pick(&[512, 8_192, 1 << 20]);
-                    Array::stripe(&name, stripe_bytes, members)
+                match kind {
+                    6 => Array::mirror(&name, members),
+                    7 => Array::race(&name, members),
+                    _ => {
+                        let stripe_bytes = self.pick(&[512, 8_192, 1 << 20]);
+                        Array::stripe(&name, stripe_bytes, members)
+                    }
                 }
             }
         }

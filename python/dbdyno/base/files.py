@@ -190,6 +190,21 @@ def sync_folder(folder: Path) -> None:
             os.close(opened)
 
 
+def sync_written(folder: Path) -> None:
+    """Wait until the content of the files in a folder, which other libraries wrote, is on disk.
+
+    Raises:
+        OSError: a file cannot be opened or synced.
+    """
+    for file in folder.iterdir():
+        if file.is_file() and not file.is_symlink():
+            opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                os.fsync(opened)
+            finally:
+                os.close(opened)
+
+
 def _made(aside: Path, mode: int | None) -> int:
     """Create a new file and return its descriptor; who may read it follows from its folder unless `mode` is given."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW

@@ -93,11 +93,22 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in _ROWS}
 ENGINE = Kind("postgres", "", "dbdyno.bench.postgres.bench", "an engine", "postgres or postgresql://user@host/db")
 EMBEDDED = ("postgres", "embedded")
 """Targets that name the embedded engine."""
+ON_DEVICE = "+device:"
+"""What is between an embedded engine and the modelled device below it in a target."""
+POSTGRES_ON_DEVICE, MARIADB_ON_DEVICE = f"postgres{ON_DEVICE}", f"mariadb{ON_DEVICE}"
+"""Names of engines on modelled devices, for variants of studies."""
 
 
 def kind_of(target: str | None) -> Kind:
     """Return the kind of a target; None and targets that match no other kind are engines (`ENGINE`)."""
-    return next((kind for kind in KINDS.values() if target is not None and kind.names(target)), ENGINE)
+    engine = embedded_of(target)
+    return next((kind for kind in KINDS.values() if engine is not None and kind.names(engine)), ENGINE)
+
+
+def embedded_of(target: str | None) -> str | None:
+    """Return the engine of a target that names a device below it, such as `mariadb+device:gp3`; others unchanged."""
+    engine = (target or "").partition(ON_DEVICE)[0]
+    return engine if target is not None and engine in (*EMBEDDED, "mariadb") else target
 
 
 def usages(other: Kind) -> list[str]:

@@ -42,6 +42,7 @@ class Traits:
         asks: The bench changes systems that belong to others, so the user is asked first.
         warms_up_again: A resumed run repeats its warm-up.
         lines: Its sessions can go through a simulated longer network line.
+        devices: Servers that it starts can be on modelled devices.
         predictable: The plan alone determines about how long a run takes; otherwise the bench estimates it after its
             first transactions.
         replays: A captured run can be its workload.
@@ -55,6 +56,7 @@ class Traits:
     asks: bool = False
     warms_up_again: bool = False
     lines: bool = False
+    devices: bool = False
     predictable: bool = True
     replays: bool = False
     refuses_resume: str | None = None

@@ -181,6 +181,8 @@ class SqlUndo:
 class ServerUndo:
     """Undo that stops an embedded server, found by its data folder, and removes its folders unless `keep` is set.
 
+    Devices mounted at `mounts` carry its files: they are unmounted in between, also if what serves them is dead.
+
     The folder names are random and ours, so any server process that uses one of them is ours as well.
     """
 
@@ -188,10 +190,16 @@ class ServerUndo:
     data_dir: str
     folders: tuple[str, ...]
     keep: bool = False
+    mounts: tuple[str, ...] = ()
 
     def carry_out(self) -> list[str]:
-        """Stop the server, remove the folders and return problems as sentences."""
-        problems = stop_server(Path(self.data_dir))
+        """Stop the server, unmount its devices, remove the folders and return problems as sentences."""
+        in_haste = {"fast_s": 0.0, "immediate_s": 2.0} if self.mounts and not self.keep else {}
+        problems = stop_server(Path(self.data_dir), **in_haste)
+        for mount in self.mounts:
+            from dbdyno.device.undo import MountUndo
+
+            problems += MountUndo(self.label, mount).carry_out()
         if not self.keep:
             for folder in self.folders:
                 shutil.rmtree(folder, ignore_errors=True)

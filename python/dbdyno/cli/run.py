@@ -26,15 +26,16 @@ if TYPE_CHECKING:
 @click.argument("what", required=False, metavar="STUDY|PLAN.toml")
 @click.option(
     "--target",
-    help="postgres or mariadb (embedded), postgresql://user@host/db, mariadb://user@host/db, model:NAME,"
-    " model:FILE.toml, host, or cells:HOST1,HOST2.",
+    help="postgres or mariadb (embedded), postgres+device:NAME (on a modelled device), postgresql://user@host/db,"
+    " mariadb://user@host/db, model:NAME, model:FILE.toml, host, or cells:HOST1,HOST2.",
 )
 @click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Set a factor; on a model also a parameter of the machine: PATH=V1,V2.",
+    help="Set a factor; on a model also a parameter of the machine: PATH=V1,V2; on a device wal=, data= or one of its"
+    " parameters.",
 )
 @click.option(
     "--build",
@@ -93,6 +94,7 @@ def command(
     \b
     dbdyno run redo-size                      a built-in study on an embedded engine
     dbdyno run redo-size --target model:exadata-x2    the same study in virtual time
+    dbdyno run redo-size --target postgres+device:gp3 --set wal=gp3,io2    a real engine on modelled devices
     dbdyno run plan.toml                      a plan of your own (see dbdyno plan new)
     dbdyno run --aa plan.toml                 the noise floor of that plan
     dbdyno run --resume RUN                   what an interrupted run has not yet run
@@ -254,10 +256,9 @@ def _read(what: str, options: dict[str, str], length: str, target: str | None, b
 
     if what.endswith(".toml") or "/" in what:
         from dbdyno.study.plan.builds import plan_of_builds
+        from dbdyno.study.plan.devices import on_devices
         from dbdyno.study.plan.file import read_plan
 
-        if options:
-            raise PlanError("--set changes a study's factors; a plan's values are in its file")
         if target != HOST:  # where a plan may have commands
             refuse_without_plans(target, what)
         plan = plan_of_builds(Path(what), builds) if builds else read_plan(Path(what))
@@ -265,6 +266,9 @@ def _read(what: str, options: dict[str, str], length: str, target: str | None, b
         if length == "quick":
             schedule = replace(schedule, blocks=min(schedule.blocks, 8), warmup_blocks=1)
         plan = on_target(replace(plan, schedule=schedule), target)
+        if options and not any(map(plan.device_of, plan.arms)):
+            raise PlanError("--set changes a study's factors; a plan's values are in its file")
+        plan = on_devices(plan, options)
         return longer(plan) if length == "full" else plan
     from dbdyno.study.library import find_study
 

@@ -62,7 +62,8 @@ class Campaign:
     def _cut(self, number: int, ledger: Ledger) -> tuple[CutRow, Judgement]:
         dice = random.Random(f"{self._seed}/{number}")
         low, high = self._engine.changes_least, self._engine.changes_most
-        after = round(low * (high / low) ** dice.random())
+        drawn = round(low * (high / low) ** dice.random())
+        after = drawn if self._plan.after_changes is None else self._plan.after_changes
         seeds = [dice.getrandbits(63) for _ in range(2)]
         again = dice.randrange(100) < self._plan.recovery_percent
         mount = self._opened()
@@ -71,7 +72,7 @@ class Campaign:
         seen = self._engine.load(ledger, mount.is_off)
         report = self._lose(seeds[0])
         interrupted = again and self._interrupt(dice.randint(1, self._engine.recovery_changes_most), seeds[1])
-        content, recovery_s = self._recover()
+        content, recovery_s, log_bytes = self._recover()
         judgement = judge(ledger, content)
         lost = [one for one in judgement.lost if one in before]
         row: CutRow = {
@@ -90,6 +91,7 @@ class Campaign:
             "halves": judgement.halves,
             "corrupt": judgement.corrupt,
             "recovery_s": round(recovery_s, 4),
+            "log_bytes": log_bytes,
             "pages": report["pages"],
             "pages_lost": report["pages_lost"],
             "pages_torn": report["pages_torn"],
@@ -110,7 +112,8 @@ class Campaign:
         self._lose(seed)
         return interrupted
 
-    def _recover(self) -> tuple[Content, float]:
+    def _recover(self) -> tuple[Content, float, int]:
+        """Return what is there after the recovery, its seconds, and the bytes of log that it read."""
         self._open()
         begin = time.monotonic()
         try:
@@ -118,7 +121,7 @@ class Campaign:
             content = self._engine.content()
         except BrokenEngineError as error:
             content = Content(corrupt=f"does not start: {error}")
-        return content, time.monotonic() - begin
+        return content, time.monotonic() - begin, self._engine.log_bytes()
 
     def _lose(self, seed: int) -> CutReport:
         """Cut the power, end the engine, and leave on the device what the journal draws."""
@@ -187,6 +190,14 @@ def _engine(plan: CutPlan, work: Path, guardian: Guardian) -> CutEngine:
         from dbdyno.cuts.sqlite import SqliteCuts
 
         return SqliteCuts(plan, work)
+    if plan.engine == "evidence":
+        from dbdyno.cuts.evidence import EvidenceCuts
+
+        return EvidenceCuts(plan, work)
+    if plan.engine == "mariadb":
+        from dbdyno.cuts.mariadb import MariaDBCuts
+
+        return MariaDBCuts(plan, guardian)
     from dbdyno.cuts.postgres import PostgresCuts
 
     return PostgresCuts(plan, guardian)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from dbdyno.bench.undo import server_processes
 from dbdyno.cuts.ledger import Content, Ledger
 
 LOAD_S = 4.0
 """Seconds after which the power is cut if the drawn change has not come."""
 POLL_S = 0.002
+KILL_S = 10.0
 
 
 class CutEngine(Protocol):
@@ -45,6 +50,9 @@ class CutEngine(Protocol):
             BrokenEngineError: it does not answer.
         """
 
+    def log_bytes(self) -> int:
+        """Return how much of the log the last recovery had to read [bytes]; 0 if it has none, or if that is unknown."""
+
     def kill(self) -> None:
         """End all its processes at once."""
 
@@ -62,3 +70,20 @@ def wait_for_cut(is_off: Callable[[], bool]) -> float:
     while not is_off() and time.monotonic() < deadline:
         time.sleep(POLL_S)
     return time.monotonic()
+
+
+def end_processes(folder: Path) -> None:
+    """Kill all processes of the server whose data are in a folder, as a power cut does."""
+    deadline = time.monotonic() + KILL_S
+    while (found := list(server_processes(folder))) and time.monotonic() < deadline:
+        for process, _ in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def last_words(text: str) -> str:
+    """Return the line of a server's last words that says most."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if any(word in line for word in ("PANIC", "FATAL", "ERROR", "[ERROR]"))]
+    return (telling or lines or ["no answer"])[-1]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from dbdyno.base.device_types import FaultRow
 from dbdyno.cuts.plan import CutPlan
 
 SCHEMA = 1
+RECOVERY_GROUPS = 5
+"""Rows of the table of recovery times."""
 
 
 class CutRow(TypedDict):
@@ -29,10 +31,31 @@ class CutRow(TypedDict):
     halves: list[int]
     corrupt: str
     recovery_s: float
+    log_bytes: int
     pages: int
     pages_lost: int
     pages_torn: int
     names_undone: int
+
+
+class RecoveryRow(TypedDict):
+    """Recoveries that read about as much of the log: their number, the most bytes, and their times [s]."""
+
+    cuts: int
+    log_bytes: int
+    p50_s: float
+    max_s: float
+
+
+class ShrunkModel(TypedDict):
+    """The least plan that replays a failing cut."""
+
+    cut: int
+    plan: str
+    after_changes: int
+    tries: int
+    failures: int
+    repeats: int
 
 
 class CampaignModel(TypedDict):
@@ -48,6 +71,8 @@ class CampaignModel(TypedDict):
     failed: list[int]
     headline: str
     faults: list[FaultRow]
+    recoveries: list[RecoveryRow]
+    shrunk: NotRequired[ShrunkModel]
 
 
 def is_survived(row: CutRow) -> bool:
@@ -87,7 +112,24 @@ def campaign_model(plan: CutPlan, seed: int, rows: list[CutRow], faults: list[Fa
         "failed": failed,
         "headline": conclusion(sums, failed),
         "faults": faults,
+        "recoveries": recoveries(rows),
     }
+
+
+def recoveries(rows: list[CutRow], groups: int = RECOVERY_GROUPS) -> list[RecoveryRow]:
+    """Return the recovery times by the size of the log that was read, in groups of as many cuts, the smallest first.
+
+    Cuts whose log is not known, or that did not recover, are left out.
+    """
+    known = sorted((row for row in rows if row["log_bytes"] and not row["corrupt"]), key=lambda row: row["log_bytes"])
+    each = -(-len(known) // groups) or 1
+    found: list[RecoveryRow] = []
+    for at in range(0, len(known), each):
+        own = known[at : at + each]
+        times = sorted(row["recovery_s"] for row in own)
+        most = own[-1]["log_bytes"]
+        found.append({"cuts": len(own), "log_bytes": most, "p50_s": times[len(times) // 2], "max_s": times[-1]})
+    return found
 
 
 def _commits(rows: list[CutRow], each: int) -> int:

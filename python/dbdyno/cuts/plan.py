@@ -8,15 +8,16 @@ fsync = "off"
 from __future__ import annotations
 
 import difflib
+import json
 import tomllib
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import DeviceError
 from dbdyno.base.files import read_given
 
-ENGINES = ("sqlite", "postgres")
+ENGINES = ("sqlite", "postgres", "mariadb", "evidence")
 NAMES = ("with-folders", "with-files")
 SECTORS = (512, 4096)
 
@@ -27,14 +28,15 @@ class CutPlan:
 
     Attributes:
         title: What is tried.
-        engine: `sqlite` or `postgres`.
-        settings: Settings of the engine; for SQLite its pragmas.
-        sessions: Sessions of the load; SQLite has one.
+        engine: `sqlite`, `postgres`, `mariadb`, or `evidence` (dbdyno's own stores).
+        settings: Settings of the engine; of SQLite its pragmas, of evidence `store`.
+        sessions: Sessions of the load; SQLite and evidence have one.
         names: When new, removed and renamed files are durable: when their folder is synced, or when any file is.
         sector_bytes: What the device writes whole.
         fail: Faults of the device, as in `dbdyno device mount --fail`.
         recovery_percent: How often the power goes once more while the engine recovers.
         cuts_of_a_database: Cuts after which a new database is made.
+        after_changes: The power goes after so many changes of files, instead of a drawn number.
     """
 
     title: str
@@ -46,6 +48,14 @@ class CutPlan:
     fail: tuple[str, ...] = ()
     recovery_percent: int = 25
     cuts_of_a_database: int = 10
+    after_changes: int | None = None
+
+    def to_toml(self) -> str:
+        """Return the plan as a file that `plan_of` reads."""
+        given = {key: value for key, value in asdict(self).items() if key != "settings" and value is not None}
+        lines = [f"{key} = {_toml(value)}" for key, value in given.items()]
+        lines += ["[settings]", *(f"{key} = {_toml(value)}" for key, value in self.settings.items())]
+        return "\n".join(lines) + "\n"
 
 
 BUILT_IN = {
@@ -60,6 +70,35 @@ BUILT_IN = {
     "postgres-lying-flush": CutPlan(
         "PostgreSQL with its defaults on a device that lies", "postgres", fail=("lying-flush",)
     ),
+    **{
+        f"postgres-wal-{method.replace('_', '-')}": CutPlan(
+            f"PostgreSQL, wal_sync_method {method}", "postgres", {"wal_sync_method": method}
+        )
+        for method in ("fsync", "open_datasync", "open_sync")
+    },
+    "postgres-synchronous-commit-local": CutPlan(
+        "PostgreSQL, synchronous_commit local", "postgres", {"synchronous_commit": "local"}
+    ),
+    "mariadb": CutPlan("MariaDB with its defaults", "mariadb"),
+    **{
+        f"mariadb-flush-{value}": CutPlan(
+            f"MariaDB, innodb_flush_log_at_trx_commit {value}",
+            "mariadb",
+            {"innodb_flush_log_at_trx_commit": value},
+        )
+        for value in ("0", "2")
+    },
+    "mariadb-doublewrite-off": CutPlan("MariaDB, innodb_doublewrite OFF", "mariadb", {"innodb_doublewrite": "OFF"}),
+    "mariadb-lying-flush": CutPlan("MariaDB with its defaults on a device that lies", "mariadb", fail=("lying-flush",)),
+    **{
+        f"evidence-{store}": CutPlan(f"dbdyno's own {words}", "evidence", {"store": store})
+        for store, words in {
+            "runs": "runs",
+            "snapshots": "store of snapshots",
+            "moves": "ledger of moves",
+            "settings": "records of settings to be restored",
+        }.items()
+    },
     "sqlite": CutPlan("SQLite, rollback journal, synchronous EXTRA", "sqlite", {"synchronous": "extra"}),
     "sqlite-full": CutPlan("SQLite, rollback journal, synchronous FULL", "sqlite", {"synchronous": "full"}),
     "sqlite-wal": CutPlan("SQLite, WAL, synchronous FULL", "sqlite", {"journal_mode": "wal", "synchronous": "full"}),
@@ -119,7 +158,12 @@ def _check(key: str, value: Any, kind: str, where: str) -> None:
     allowed = {"engine": ENGINES, "names": NAMES, "sector_bytes": SECTORS}.get(key)
     if allowed is not None and value not in allowed:
         raise DeviceError(f"{key} cannot be {value!r}", where=where, next_step=f"one of {', '.join(map(str, allowed))}")
-    ranges = {"sessions": (1, 64), "recovery_percent": (0, 100), "cuts_of_a_database": (1, 1000)}
+    ranges = {
+        "sessions": (1, 64),
+        "recovery_percent": (0, 100),
+        "cuts_of_a_database": (1, 1000),
+        "after_changes": (1, 1_000_000),
+    }
     if key in ranges:
         low, high = ranges[key]
         if type(value) is not int or not low <= value <= high:
@@ -131,3 +175,8 @@ def _check(key: str, value: Any, kind: str, where: str) -> None:
 
 def _word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _toml(value: Any) -> str:
+    """Return a text, a whole number or a list of texts as TOML writes it."""
+    return json.dumps(list(value) if isinstance(value, tuple) else value)

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
-import signal
-import threading
-import time
+import re
 from collections.abc import Callable
 from pathlib import Path
 
-from dbdyno.base.errors import TargetError
-from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.setting_values import SettingValue
-from dbdyno.bench.undo import server_processes
-from dbdyno.cuts.engine import BrokenEngineError, wait_for_cut
+from dbdyno.cuts.engine import BrokenEngineError, last_words
 from dbdyno.cuts.ledger import Content, Ledger, payload_of
-from dbdyno.cuts.plan import CutPlan
+from dbdyno.cuts.servers import ServerCuts
 
 TABLES = """
 create table rows (number bigint, session int not null, payload text not null, primary key (number));
@@ -37,7 +31,8 @@ AMCHECK = """
 select c.relname, bt_index_check(c.oid, true) from pg_index i join pg_class c on c.oid = i.indexrelid
 where c.relname in ('rows_pkey', 'rows_payload', 'counts_pkey')
 """
-KILL_S = 10.0
+REDO = re.compile(r"redo starts at ([0-9A-F]+)/([0-9A-F]+)")
+DONE = re.compile(r"redo done at ([0-9A-F]+)/([0-9A-F]+)")
 
 
 class _MountedPostgres(EmbeddedPostgres):
@@ -58,22 +53,10 @@ class _MountedPostgres(EmbeddedPostgres):
         return len(lines) > 7 and lines[0] == str(self.pid) and lines[7].strip() == "ready"
 
 
-class PostgresCuts:
+class PostgresCuts(ServerCuts[_MountedPostgres]):
     """An embedded PostgreSQL as a `CutEngine`."""
 
-    changes_least, changes_most, recovery_changes_most = 20, 3000, 100
-
-    def __init__(self, plan: CutPlan, guardian: Guardian) -> None:
-        self._plan = plan
-        self._guardian = guardian
-        self._engine: _MountedPostgres | None = None
-        self._has_amcheck = False
-        self.folder = self.back = Path()
-
-    @property
-    def _server(self) -> _MountedPostgres:
-        assert self._engine is not None
-        return self._engine
+    _has_amcheck = False
 
     def create(self) -> None:
         """Make a new cluster on the disk of this machine, and move it to where it is mounted from."""
@@ -91,39 +74,11 @@ class PostgresCuts:
                 connection.execute("create extension amcheck")
                 self._has_amcheck = True
         self._engine.stop()
-        self.folder = self._engine.data_dir
-        self.back = self.folder.with_name("back")
-        self.folder.rename(self.back)
+        self._move_below()
         self._engine.back = self.back
-        owner = self.back.stat()
-        self.folder.mkdir(mode=0o700)
-        os.chown(self.folder, owner.st_uid, owner.st_gid)
-
-    def start(self) -> None:
-        """Start the server, which recovers."""
-        try:
-            self._server.start()
-        except TargetError as error:
-            self.kill()
-            raise BrokenEngineError(_last_line(self._server.log_tail())) from error
-
-    def load(self, ledger: Ledger, is_off: Callable[[], bool]) -> float:
-        """Commit in several sessions until the power is off; what is acknowledged after that, nobody has heard."""
-        first = max(ledger.tried, default=0) + 1
-        numbers = itertools.count(first)
-        threads = [
-            threading.Thread(target=self._session, args=(session, numbers, ledger, is_off))
-            for session in range(self._plan.sessions)
-        ]
-        for thread in threads:
-            thread.start()
-        seen = wait_for_cut(is_off)
-        self._kill_processes()
-        for thread in threads:
-            thread.join()
-        return seen
 
     def _session(self, session: int, numbers: itertools.count[int], ledger: Ledger, is_off: Callable[[], bool]) -> None:
+        """Commit rows until the power is off; the first session also takes checkpoints."""
         import psycopg
 
         with (
@@ -157,33 +112,18 @@ class PostgresCuts:
                 if self._has_amcheck:
                     connection.execute(AMCHECK)
         except psycopg.OperationalError as error:
-            raise BrokenEngineError(_last_line(str(error))) from error
+            raise BrokenEngineError(last_words(str(error))) from error
         except psycopg.Error as error:
-            return Content(corrupt=_last_line(str(error).splitlines()[0]))
+            return Content(corrupt=last_words(str(error).splitlines()[0]))
         return Content([(row[0], row[2]) for row in rows], counts, [row[1] for row in rows])
 
-    def kill(self) -> None:
-        """End all processes of the server at once, as a power cut does."""
-        self._kill_processes()
-        self._server.stop()
-
-    def _kill_processes(self) -> None:
-        deadline = time.monotonic() + KILL_S
-        while (found := list(server_processes(self.folder))) and time.monotonic() < deadline:
-            for process, _ in found:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(process, signal.SIGKILL)
-            time.sleep(0.01)
-
-    def close(self) -> None:
-        """Stop the server and remove its folder, which must not be mounted."""
-        if self._engine is not None:
-            self._kill_processes()
-            self._engine.close()
-            self._engine = None
+    def log_bytes(self) -> int:
+        """Return how much of the log the last recovery replayed [bytes]."""
+        said = self._server.log_since_start()
+        begin, end = REDO.search(said), DONE.search(said)
+        return max(0, _position(end) - _position(begin)) if begin and end else 0
 
 
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines if "PANIC" in line or "FATAL" in line or "ERROR" in line]
-    return (telling or lines or ["no answer"])[-1]
+def _position(found: re.Match[str]) -> int:
+    """Return the position in the log that a pattern found."""
+    return (int(found[1], 16) << 32) + int(found[2], 16)

@@ -3,16 +3,21 @@
     {"device": ..., "folder": ..., "back": ...}   -->  on stdin
     {"process": 4711, ...}  or  {"message": ...}  <--  on stdout, once; then the process is on its own
 
-SIGTERM and SIGINT unmount the folder. Killed in another way, it leaves a mount that answers errors.
+SIGTERM and SIGINT unmount the folder. Killed in another way, it leaves a mount that answers errors. With a lifeline
+(the read end of a pipe and some seconds, as arguments) it also unmounts so long after the process that started it is
+dead: the guardian comes first, since it stops the server on the folder before it unmounts.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import select
 import signal
 import subprocess
 import sys
 import threading
+import time
 
 from dbdyno.base.device_types import DeviceSpec, DeviceStatus
 from dbdyno.base.errors import DeviceError, Error, ModelError
@@ -21,12 +26,16 @@ from dbdyno.base.processes import python_command, python_environment
 from dbdyno.device.mounts import check_folders, check_machine, open_mount
 
 POLL_S = 0.05
+GRACE_S = 30.0
+"""Seconds after the death of the process that started it in which a guardian may unmount."""
 _STARTED: list[subprocess.Popen[bytes]] = []
 """Processes of mounts that outlive this one; nobody waits for them."""
 
 
-def start_server(spec: DeviceSpec) -> DeviceStatus:
-    """Mount a folder in a process of its own that outlives this one; returns the state at the beginning.
+def start_server(spec: DeviceSpec, *, lifeline: bool = False) -> DeviceStatus:
+    """Mount a folder in a process of its own and return the state at the beginning.
+
+    The process outlives this one, unless it has a lifeline: then it unmounts `GRACE_S` after this one has died.
 
     Raises:
         DeviceError: the folder cannot be mounted; nothing is left mounted.
@@ -36,15 +45,19 @@ def start_server(spec: DeviceSpec) -> DeviceStatus:
 
     check_machine()
     check_folders(Path(spec["folder"]), Path(spec["back"]))
+    held, line = os.pipe() if lifeline else (-1, -1)
     process = subprocess.Popen(
-        python_command("dbdyno.device.server"),
+        python_command("dbdyno.device.server", *([str(held), str(GRACE_S)] if lifeline else [])),
         env=python_environment(),
         cwd="/",
+        pass_fds=[held] if lifeline else [],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+    if lifeline:
+        os.close(held)  # the other end stays open as long as this process lives
     assert process.stdin is not None and process.stdout is not None
     with process.stdin, process.stdout:
         process.stdin.write(json.dumps(spec).encode())
@@ -56,12 +69,15 @@ def start_server(spec: DeviceSpec) -> DeviceStatus:
         status: DeviceStatus = reply["status"]
         return status
     process.wait()
+    if lifeline:
+        os.close(line)
     kind = ModelError if reply.get("kind") == "ModelError" else DeviceError
     raise kind(reply["message"], where=reply.get("where"), next_step=reply.get("next_step"))
 
 
-def main() -> int:
+def main(arguments: list[str]) -> int:
     """Serve the mount of the specification on stdin; returns the exit code."""
+    lifeline, grace_s = (int(arguments[0]), float(arguments[1])) if arguments else (None, 0.0)
     spec: DeviceSpec = json.loads(sys.stdin.read())
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -73,8 +89,12 @@ def main() -> int:
         _say({"message": error.message, "where": error.where, "next_step": error.next_step, "kind": kind})
         return 2
     _say({"status": mount.status()})
+    orphaned_at = None
     while not asked.wait(POLL_S) and not mount.has_ended():
-        pass
+        if orphaned_at is None and lifeline is not None and select.select([lifeline], [], [], 0)[0]:
+            orphaned_at = time.monotonic()
+        if orphaned_at is not None and time.monotonic() - orphaned_at > grace_s:
+            break
     mount.unmount(at_once=True)
     return 0
 
@@ -85,6 +105,6 @@ def _say(reply: JsonObject) -> None:
 
 
 if __name__ == "__main__":
-    code = main()
+    code = main(sys.argv[1:])
     sys.stderr.close()
     raise SystemExit(code)

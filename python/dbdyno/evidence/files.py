@@ -39,6 +39,19 @@ def write_json(path: Path, value: Any) -> None:
     write_whole(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+def sync_names(*folders: Path) -> None:
+    """Wait until the names in these folders are on disk: a new folder is durable when the one above it is synced.
+
+    Raises:
+        EvidenceError: a folder cannot be synced.
+    """
+    for folder in folders:
+        try:
+            files.sync_folder(folder)
+        except OSError as error:
+            raise EvidenceError(f"cannot be synced: {error.strerror}", where=str(folder)) from error
+
+
 def read_json(path: Path, objects: type[JsonObject] = dict) -> Any:
     """Read a JSON file and create each of its objects as `objects`.
 

@@ -90,6 +90,8 @@ class Manifest:
     """Number of blocks present at each resumption of the run."""
     wall_s: float
     race: Section
+    volumes: Sequence[Section] = ()
+    """Modelled devices below the servers, with what each carries and its floor."""
 
     # in runs on one kind of bench only
     host: Section | None = None

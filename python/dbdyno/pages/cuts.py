@@ -16,7 +16,8 @@ SHOWN = 20
 CUTS = (
     "cut:count in_recovery:text:once_more:100 after_changes:count:changes:90 acknowledged:count found:count"
     " lost:text doubled:text:twice:110 ghosts:text::110 damaged:text::110 corrupt:text recovery:span"
-    " pages:count:pages_not_synced:120 pages_lost:count::120 pages_torn:count::120 names_undone:count::130"
+    " log_bytes:bytes:log pages:count:pages_not_synced:120 pages_lost:count::120 pages_torn:count::120"
+    " names_undone:count::130"
 )
 
 
@@ -36,7 +37,8 @@ def page(model: Analysis) -> Page:
         chips=tuple(_chips(model)),
         section="Verdict",
     )
-    return Page(head, (_sums(model), _cuts(model), _faults(model)), data=lambda: _data(model))
+    sections = (_sums(model), *_shrunk(model), *_recoveries(model), _cuts(model), _faults(model))
+    return Page(head, sections, data=lambda: _data(model))
 
 
 def _chips(model: Analysis) -> Iterator[str]:
@@ -78,6 +80,37 @@ def _lost(sums: dict[str, Any]) -> str:
 
 def _seconds(value: Any) -> str:
     return f"{value or 0:.3g} s"
+
+
+def _shrunk(model: Analysis) -> Iterator[Section]:
+    """Yield the least plan that replays a failing cut."""
+    found = reading.dig(model, "shrunk")
+    if not found:
+        return
+    repeats = int(found.get("repeats") or 0)
+    about = (
+        f"Cut {found.get('cut')} made as small as it goes, with {fmt.count(found.get('tries') or 0)} tries: the power"
+        f" goes after {common.counted(int(found.get('after_changes') or 0), 'change')} of files. Of {repeats} more"
+        f" {'try' if repeats == 1 else 'tries'} of this plan {found.get('failures')} failed."
+    )
+    step = f"dbdyno device cut ./FILE.toml --seed {model.get('seed')} --only {found.get('cut')} replays it"
+    text = fmt.text(str(found.get("plan") or ""))
+    yield Section("cuts_shrunk", "The smallest cut that fails", about, text=text, text_title="The plan", notes=(step,))
+
+
+def _recoveries(model: Analysis) -> Iterator[Section]:
+    """Yield recovery times by the size of the log that they read."""
+    given = reading.entries(model, "recoveries")
+    if not given:
+        return
+    rows = [Row({**entry, "p50": entry.get("p50_s"), "max": entry.get("max_s")}) for entry in given]
+    shown = columns("log_bytes:bytes:log,_up_to cuts:count p50:span:recovery,_median max:span:longest")
+    about = (
+        "Recoveries in groups by the size of the log that the engine read. The time is from the start of the engine"
+        " until every row was read and checked."
+    )
+    table = common.table("", shown, rows, look="slim")
+    yield Section("cuts_recoveries", "Recovery time by size of the log", about, tables=(table,))
 
 
 def _cuts(model: Analysis) -> Section:

@@ -72,6 +72,7 @@ def _sections(model: Analysis) -> Iterator[Section]:
     yield from run_traces.answer(model)
     yield from run_order.sections(model)
     yield from run_about.arms(model)
+    yield from run_modelled.beside(model)
     yield from run_about.errors(model)
     yield from run_modelled.logs(model)
     yield from run_factors.sections(model)

@@ -16,10 +16,11 @@ STATIONS_PRINTED = 18
 
 
 def sections(model: Analysis) -> Iterator[Section]:
-    """Yield race, databases, devices, resources and operational laws."""
+    """Yield race, databases, devices, modelled devices below engines, resources and operational laws."""
     yield from race(model)
     yield from databases(model)
     yield from devices(model)
+    yield from volumes(model)
     yield from resources(model)
     yield from laws(model)
 
@@ -165,6 +166,66 @@ def devices(model: Analysis) -> Iterator[Section]:
     )
     table = common.table("", shown, rows, most=STATIONS_PRINTED)
     yield Section("devices", "Devices", about, tables=(table,), notes=(_law(broken, looks),))
+
+
+def beside(model: Analysis) -> Iterator[Section]:
+    """Yield two runs of one study arm by arm, each compared with the base of its own run."""
+    given = reading.entries(model, "beside")
+    if not given:
+        return
+    first, second = [*reading.arm_names(model).values(), "", ""][:2]
+    shown = columns("arm:text mean0:ns:mean,_1 ratio0:words:to_its_base mean1:ns:mean,_2 ratio1:words:to_its_base")
+    about = (
+        f"The same study twice: 1 is {first}, 2 is {second}. Each arm is compared with the base of its own run, with"
+        " the interval over its blocks: ratios compare, microseconds only between engines of the same kind."
+    )
+    table = common.table("", shown, [_sides(row) for row in given], look="slim")
+    yield Section("beside", "Both runs, arm by arm", about, tables=(table,))
+
+
+def _sides(row: Entry) -> TableRow:
+    sides = reading.entries(row, "sides")
+    names = [fmt.line(side.get("arm") or "") for side in sides]
+    cells: TableRow = {"arm": Cell(names[0], notes=() if len(set(names)) == 1 else tuple(names[1:]))}
+    for at, side in enumerate(sides):
+        ratio, low, high = (fmt.number(side.get(key)) for key in ("ratio", "low", "high"))
+        text = "base" if ratio is None else f"{ratio:.3g}"
+        if low is not None and high is not None:
+            text += f" ({low:.3g} to {high:.3g})"
+        cells |= {f"mean{at}": side.get("mean_ns"), f"ratio{at}": text}
+    return cells
+
+
+def volumes(model: Analysis) -> Iterator[Section]:
+    """Yield the modelled devices below the engines: what each carried, its floor and how late its replies left."""
+    given = reading.entries(model, "volumes")
+    if not given:
+        return
+    names = reading.arm_names(model)
+    rows = [_volume(row, names) for row in given]
+    shown = columns(
+        "device:text carries:left reads:count writes:count flushes:count read_p50_ns:ns:read,_median"
+        " write_p50_ns:ns:write,_median late_p50_ns:ns:late,_median late_p99_ns:ns:late,_p99 late_max_ns:ns:latest:page"
+        " floor_ns:ns:floor"
+    )
+    about = (
+        "The engine is real, and its files are on modelled devices. Requests are those of the blocks that count; times"
+        " are since the mount. Late is how much later than modelled a reply left; the floor is the cost of a request"
+        " through the kernel, which is taken off each."
+    )
+    table = common.table("", shown, rows, look="slim")
+    yield Section("volumes", "Modelled devices below the engine", about, tables=(table,))
+
+
+def _volume(row: Entry, names: Mapping[Any, str]) -> TableRow:
+    changed = [f"{fmt.line(name)} = {fmt.line(value)}" for name, value in (row.get("settings") or {}).items()]
+    changed += ["direct I/O"] if row.get("direct_io") else []
+    arms = [fmt.line(names.get(at, at)) for at in row.get("arms") or ()]
+    return {
+        **row,
+        "device": Cell(fmt.line(row.get("device") or "?"), notes=(*changed, *arms)),
+        "carries": fmt.line(row.get("carries") or ""),
+    }
 
 
 def _law(broken: int, looks: int) -> str:

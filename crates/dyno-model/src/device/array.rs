@@ -1,8 +1,9 @@
-//! Several devices as one: stripe and mirror.
+//! Several devices as one: stripe, mirror and race.
 //!
 //! A stripe splits a request at stripe boundaries and sends each piece to its member; a mirror sends a write to every
 //! member and a read to one of them in turn. Either completes with its last piece: the slowest member determines the
-//! time.
+//! time. A race also sends a write to every member, and completes with the first: a log that is written to disk and flash
+//! at once. Its reads go to the first member.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -13,25 +14,31 @@ use crate::kernel::StationReport;
 
 /// Requests whose pieces are under way.
 #[derive(Default)]
-pub(crate) struct Open(RefCell<Slab<(usize, Done)>>);
+pub(crate) struct Open(RefCell<Slab<(usize, Option<Done>)>>);
 
 impl Open {
     /// Adds a request with this number of pieces.
     pub(crate) fn add(&self, pieces: usize, done: Done) -> u64 {
-        self.0.borrow_mut().insert((pieces, done))
+        self.0.borrow_mut().insert((pieces, Some(done)))
     }
 
     /// Records a completed piece; notifies the observer if it was the last.
     pub(crate) fn piece(&self, token: u64) {
+        self.end_of_piece(token, false);
+    }
+
+    /// Records a completed piece; notifies the observer at the last, or with `race` at the first.
+    fn end_of_piece(&self, token: u64, race: bool) {
         let mut open = self.0.borrow_mut();
-        let Some((left, _)) = open.get_mut(token) else { return };
+        let Some((left, done)) = open.get_mut(token) else { return };
         *left -= 1;
-        if *left > 0 {
-            return;
+        let is_last = *left == 0;
+        let told = if is_last || race { done.take() } else { None };
+        if is_last {
+            open.remove(token);
         }
-        let complete = open.remove(token);
         drop(open);
-        if let Some((_, done)) = complete {
+        if let Some(done) = told {
             done.tell();
         }
     }
@@ -42,6 +49,7 @@ impl Open {
 enum Layout {
     Stripe { stripe_bytes: u64 },
     Mirror,
+    Race,
 }
 
 /// Several devices as one.
@@ -65,6 +73,11 @@ impl Array {
         Self::new(name, Layout::Mirror, members)
     }
 
+    /// Returns a race of one or more members: a write is complete when it is on the quickest.
+    pub fn race(name: &str, members: Vec<Rc<dyn Device>>) -> Rc<Self> {
+        Self::new(name, Layout::Race, members)
+    }
+
     fn new(name: &str, layout: Layout, members: Vec<Rc<dyn Device>>) -> Rc<Self> {
         assert!(!members.is_empty(), "an array has a member or more");
         Rc::new_cyclic(|me| Self {
@@ -83,7 +96,7 @@ impl Array {
             if request.kind == Kind::Write {
                 return (0..self.members.len()).map(|member| (member, request)).collect();
             }
-            let member = self.turn.get();
+            let member = if self.layout == Layout::Race { 0 } else { self.turn.get() };
             self.turn.set((member + 1) % self.members.len());
             return vec![(member, request)];
         };
@@ -103,7 +116,7 @@ impl Array {
 
 impl Observer for Array {
     fn done(&self, token: u64) {
-        self.open.piece(token);
+        self.open.end_of_piece(token, self.layout == Layout::Race);
     }
 }
 
@@ -116,7 +129,7 @@ impl Device for Array {
         let least = self.members.iter().map(|member| member.capacity_bytes()).min().unwrap_or(0);
         match self.layout {
             Layout::Stripe { .. } => least * self.members.len() as u64,
-            Layout::Mirror => least,
+            Layout::Mirror | Layout::Race => least,
         }
     }
 

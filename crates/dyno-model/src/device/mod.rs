@@ -11,6 +11,7 @@
 //!        |
 //!   stripe     pieces go to different members; the last to arrive completes the request
 //!   mirror     every member writes; the slowest decides
+//!   race       every member writes; the quickest decides
 //!        |
 //!   disk       arm, rotation, transfer          flash      dies, pages, erase blocks, collector
 //!   empirical  measured quantiles, without a mechanism

@@ -283,6 +283,7 @@ impl<'a> Builder<'a> {
                 cache
             }
             PartKind::Mirror => Array::mirror(name, members.to_vec()),
+            PartKind::Race => Array::race(name, members.to_vec()),
             PartKind::Stripe => {
                 let stripe: StripeParameters = machine.section(&prefix)?;
                 Array::stripe(name, stripe.stripe_kb << 10, members.to_vec())

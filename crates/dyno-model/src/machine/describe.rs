@@ -162,7 +162,7 @@ impl Machine {
             PartKind::Lun => &["sd_max_throttle"],
             PartKind::Channel => &["queue_limit", "rate_mb_s"],
             PartKind::Volume => &["capacity_gb", "iops", "throughput_mb_s"],
-            PartKind::Mirror | PartKind::Empirical => &[],
+            PartKind::Mirror | PartKind::Race | PartKind::Empirical => &[],
         };
         let shown = |key: &&str| {
             let value = self.value(&part.path(key))?;

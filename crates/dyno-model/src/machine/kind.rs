@@ -10,6 +10,7 @@ pub enum PartKind {
     Cache,
     Stripe,
     Mirror,
+    Race,
     Lun,
     Channel,
     Empirical,
@@ -18,12 +19,13 @@ pub enum PartKind {
 
 impl PartKind {
     /// All kinds in the order in which errors list them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Disk,
         Self::Flash,
         Self::Cache,
         Self::Stripe,
         Self::Mirror,
+        Self::Race,
         Self::Lun,
         Self::Channel,
         Self::Empirical,
@@ -38,6 +40,7 @@ impl PartKind {
             Self::Cache => "cache",
             Self::Stripe => "stripe",
             Self::Mirror => "mirror",
+            Self::Race => "race",
             Self::Lun => "lun",
             Self::Channel => "channel",
             Self::Empirical => "empirical",
@@ -47,7 +50,7 @@ impl PartKind {
 
     /// Returns true if it stands over other parts.
     pub const fn is_over(self) -> bool {
-        matches!(self, Self::Cache | Self::Stripe | Self::Mirror | Self::Lun)
+        matches!(self, Self::Cache | Self::Stripe | Self::Mirror | Self::Race | Self::Lun)
     }
 
     /// Returns true if it stands over one device each.

@@ -169,7 +169,7 @@ fn part_rows(part: &Part) -> Vec<Row> {
         PartKind::Stripe => schema::rows(&prefix, &StripeParameters::default(), StripeParameters::TABLE, &[]),
         PartKind::Lun => schema::rows(&prefix, &LunParameters::default(), LunParameters::TABLE, &[]),
         PartKind::Volume => schema::rows(&prefix, &VolumeParameters::default(), VolumeParameters::TABLE, &[]),
-        PartKind::Mirror => Vec::new(),
+        PartKind::Mirror | PartKind::Race => Vec::new(),
     });
     own
 }
@@ -206,7 +206,7 @@ pub fn check(machine: &Machine) -> Result<(), MachineError> {
             PartKind::Stripe => machine.reads::<StripeParameters>(&prefix)?,
             PartKind::Lun => machine.reads::<LunParameters>(&prefix)?,
             PartKind::Volume => machine.reads::<VolumeParameters>(&prefix)?,
-            PartKind::Mirror => {}
+            PartKind::Mirror | PartKind::Race => {}
         }
     }
     Ok(())

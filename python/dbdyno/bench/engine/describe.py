@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from dbdyno.bench.engine.prepare import EngineArm, EngineReady
+from dbdyno.bench.engine.volumes import in_words
 from dbdyno.study.plan.network import words
 from dbdyno.study.plan.plan import Plan
 
@@ -77,6 +78,8 @@ def _arm(plan: Plan, ready: EngineArm, number: int, restart: str, client: str | 
             "restart": restart,
         }[change.how]
         lines.append(f"    {change.name} = {change.value} (now {change.before}): {way}")
+    if plan.device_of(arm):
+        lines.append(f"    modelled device: {in_words(plan.device_of(arm))}")
     if plan.network_of(arm):
         lines.append(f"    network: {words(plan.network_of(arm))}, for the sessions only")
     for script in plan.scripts_of(arm):

@@ -40,6 +40,12 @@ class Connection(Protocol):
     def close(self) -> None: ...
 
 
+def volumes_of(target: Any) -> list[Metric]:
+    """Return what the modelled devices below a server count; empty if it has none, or is not ours."""
+    engine = getattr(target, "engine", None)
+    return engine.volumes.metrics() if engine is not None and engine.volumes else []
+
+
 Target = TypeVar("Target")
 Link = TypeVar("Link", bound=Connection)
 
@@ -237,7 +243,7 @@ class Observer(ABC, Generic[Target, Link]):
         for name, target in self._asked(arm).items():
             try:
                 connection = self._connection(target)
-                own, apart = self._counters(connection), self._by_session(connection, arm)
+                own, apart = self._counters(connection) + volumes_of(target), self._by_session(connection, arm)
             except self.failures as error:
                 self._lost(error)
                 continue

@@ -19,8 +19,10 @@ from typing import Self
 
 from dbdyno.base.closing import Closing
 from dbdyno.base.errors import TargetError
+from dbdyno.bench.engine.mounted_volumes import MountedVolumes
 from dbdyno.bench.engine.os_user import Account, bare_environment
 from dbdyno.bench.engine.server_paths import base_folder
+from dbdyno.bench.engine.volumes import Volume
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.host.machine import file_system
 from dbdyno.bench.undo import ServerUndo, server_processes, stop_server
@@ -40,8 +42,17 @@ class OwnServer(Closing):
     keep = False
     """True if the folder is kept at the end for inspection."""
 
-    def __init__(self, guardian: Guardian | None) -> None:
-        """Create a server that is not started yet; without a shared `guardian` it gets its own."""
+    def __init__(self, guardian: Guardian | None, volumes: Sequence[Volume] = ()) -> None:
+        """Create a server that is not started yet.
+
+        Args:
+            guardian: A guardian to share; None starts a private one.
+            volumes: Modelled devices for its files.
+
+        Raises:
+            DeviceError: There are volumes, and this machine cannot mount folders.
+        """
+        self.volumes = MountedVolumes(volumes)
         self._own_guardian = guardian is None
         self._guardian = guardian or Guardian()
         self._undo: int | None = None
@@ -53,7 +64,7 @@ class OwnServer(Closing):
     @property
     def data_dir(self) -> Path:
         """Return the data folder."""
-        return self.folder / "data"
+        return self.volumes.data_folder(self.folder)
 
     def data_files(self) -> Iterator[Path]:
         """Yield the files of all databases."""
@@ -92,8 +103,11 @@ class OwnServer(Closing):
         """Return an error that includes the end of the log and the next step."""
 
     def facts(self) -> dict[str, str | bool]:
-        """Return the origin of the server's programs, its user, its data folder, and whether that is in memory."""
-        found = file_system(self.data_dir)
+        """Return the origin of the server's programs, its user, its data folder, and whether that is in memory.
+
+        What a modelled device writes to is no disk that anybody waits for.
+        """
+        found = None if self.volumes else file_system(self.data_dir)
         return {
             "engine_source": self.source,
             "engine_user": self._account.name if self._account else "",
@@ -123,18 +137,25 @@ class OwnServer(Closing):
         process.wait()
         self._process = None
 
+    def log_since_start(self) -> str:
+        """Return what the server logged since its start."""
+        log = self.log_file.read_bytes()[self._log_start :] if self.log_file.exists() else b""
+        return log.decode(errors="replace")
+
     def log_tail(self) -> str:
         """Return the last lines that the server logged since its start, indented, each on a separate line."""
-        log = self.log_file.read_bytes()[self._log_start :] if self.log_file.exists() else b""
-        return indented(log.decode(errors="replace")) or " (none)"
+        return indented(self.log_since_start()) or " (none)"
 
     def close(self) -> None:
         """Stop the server, remove its folders unless `keep` is set, and close the guardian if it is not shared."""
         try:
+            if self.volumes and not self.keep and self.running:  # a checkpoint on a slow device would take minutes
+                stop_server(self.data_dir, fast_s=0, immediate_s=2)
             self.stop()
             if self.folder != Path():
                 if any(server_processes(self.data_dir)):  # creation of the data folder was interrupted
                     stop_server(self.data_dir, fast_s=0, immediate_s=2)
+                self.volumes.unmount()
                 for folder in () if self.keep else self._folders():
                     shutil.rmtree(folder, ignore_errors=True)
         finally:
@@ -157,7 +178,8 @@ class OwnServer(Closing):
         base = base_folder(account, workdir)
         self.folder = base / f"dbdyno-{secrets.token_hex(6)}"
         folders = tuple(sorted(map(str, self._folders())))
-        self._undo = self._guardian.push(ServerUndo("embedded server", str(self.data_dir), folders, self.keep))
+        mounts = tuple(map(str, self.volumes.folders(self.folder)))
+        self._undo = self._guardian.push(ServerUndo("embedded server", str(self.data_dir), folders, self.keep, mounts))
         try:
             self.folder.mkdir(mode=0o700)
             fill()

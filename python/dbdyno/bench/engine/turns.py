@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.engine.prepare import EngineArm, EngineReady
+from dbdyno.bench.engine.volumes import differing as differing_devices
+from dbdyno.bench.engine.volumes import in_words
 from dbdyno.bench.protocol import Ready, Traits
 from dbdyno.bench.recorder import AgainError
 from dbdyno.study.plan.network import differing
@@ -43,7 +45,7 @@ class EngineBench(ABC):
     `ready` is set by `prepare`; `load` and `observer` exist once the run has begun.
     """
 
-    traits = Traits(grows=True, warms_up_again=True, lines=True)
+    traits = Traits(grows=True, warms_up_again=True, lines=True, devices=True)
     counts_at_once = False
     """True if the server's counters include a statement as soon as it ends; PostgreSQL's lag by up to a second."""
     ready: EngineReady
@@ -188,6 +190,16 @@ class EngineBench(ABC):
         """Return the servers by address, each once."""
         return {arm.target.safe_dsn: arm.target for arm in self.ready.arms}
 
+    def _volumes(self) -> JsonObject:
+        """Return what the manifest says of the modelled devices below the servers; empty if there are none."""
+        rows = [
+            {"target": name, **row}
+            for name, target in self._targets().items()
+            if target.engine is not None
+            for row in target.engine.volumes.records()
+        ]
+        return {"volumes": rows} if rows else {}
+
     def _as_before(self, run: Run) -> None:
         """Restore the grown timing of a resumed run, and raise `PlanError` if it cannot continue as it began.
 
@@ -212,7 +224,12 @@ class EngineBench(ABC):
             "rate_per_s": plan.rate_of(own.arm),
             "protocol": protocol,
             "target": own.target.safe_dsn,
-            "changes": {**(special or {}), **differing(plan.network_of(own.arm)), **changes},
+            "changes": {
+                **(special or {}),
+                **differing_devices(plan.device_of(own.arm)),
+                **differing(plan.network_of(own.arm)),
+                **changes,
+            },
             "how": {change.name: change.how for change in own.changes},
             "was": {change.name: change.before for change in own.changes},
             "against": own.arm.against,
@@ -251,6 +268,8 @@ def sent_and_set(plan: Plan, target: str | None, embedded: str) -> tuple[list[st
     if work.template:
         lines.append(f"copies the database {work.template}, and drops the copies")
     for arm in plan.arms:
+        if plan.device_of(arm):
+            lines.append(f"mounts a folder for {in_words(plan.device_of(arm))} ({arm.name})")
         lines += [f"sets {name} = {value} ({arm.name})" for name, value in arm.settings.items()]
         sent += [*arm.before_sql, *(script.text for script in arm.scripts or []), *arm.after_sql]
     return lines, [f"sends {text}" for text in sent]

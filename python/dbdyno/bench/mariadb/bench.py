@@ -117,7 +117,7 @@ class MariaDBBench(EngineBench):
         ]
         for number, client in self.clients.items():
             arms[number]["changes"] |= manifest_record(client)
-        return Facts(targets, arms, Reads())
+        return Facts(targets, arms, Reads(), self._volumes())
 
     def begin(self, run: Run, resumed: int) -> None:
         """Create the workload's objects and open the sessions that stay open.

@@ -19,6 +19,7 @@ from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine.os_user import engine_account, run_as
 from dbdyno.bench.engine.own_server import OwnServer, indented
 from dbdyno.bench.engine.server_paths import free_port
+from dbdyno.bench.engine.volumes import DATA, Volume
 from dbdyno.bench.mariadb.address import Parameters, driver
 from dbdyno.bench.mariadb.binaries import Programs, check_within_reach, find_programs
 from dbdyno.bench.mariadb.session import open_session
@@ -51,6 +52,7 @@ class EmbeddedMariaDB(OwnServer):
         install: Further options of mariadb-install-db.
         programs: The server to start; None searches for one.
         number: Distinguishes this server from other embedded servers of a run.
+        volumes: Modelled devices for its data, its log or both.
     """
 
     source = "installed"
@@ -65,8 +67,9 @@ class EmbeddedMariaDB(OwnServer):
         install: Sequence[str] = (),
         programs: Programs | None = None,
         number: int = 1,
+        volumes: Sequence[Volume] = (),
     ) -> None:
-        super().__init__(guardian)
+        super().__init__(guardian, volumes)
         self.number, self._workdir, self._install = number, workdir, tuple(install)
         self._given = programs
         self.tcp, self._port, self._password = tcp, 0, ""
@@ -121,12 +124,16 @@ class EmbeddedMariaDB(OwnServer):
         self._programs = self._given or find_programs()
         check_within_reach(account, self._programs)
 
-        def fill() -> None:
+        def own(folder: Path) -> None:
             if account.other:
-                os.chown(self.folder, account.uid, account.gid)
+                os.chown(folder, account.uid, account.gid)
+
+        def fill() -> None:
+            own(self.folder)
+            self.volumes.make_folders(self.folder, own)
 
         self._make_folder(account, self._workdir, fill)
-        own = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]
+        options = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]
         done = run_as(
             account,
             [
@@ -135,7 +142,7 @@ class EmbeddedMariaDB(OwnServer):
                 *self._programs.options,
                 f"--datadir={self.data_dir}",
                 f"--tmpdir={self.folder}",
-                *own,
+                *options,
                 *self._install,
             ],
             cwd=self.folder,
@@ -146,11 +153,17 @@ class EmbeddedMariaDB(OwnServer):
                 where=str(self.folder),
                 next_step="see that the disk has room, or use a server that runs: --target mariadb://user@host/db",
             )
+        if (log := self.volumes.log_folder(self.folder)) is not None:
+            for file in self.data_dir.glob("ib_logfile*"):
+                file.rename(log / file.name)
+        self.volumes.mount(self.folder)
 
     def _start_with(self, settings: Mapping[str, str]) -> None:
         # A starting server removes files from tmpdir that look like temporary tables, including those of other servers.
-        options = {"tmpdir": str(self.folder), **self._settings, **settings}
+        options = {"tmpdir": str(self._temporary()), **self._settings, **settings}
         own = {"datadir": self.data_dir, "socket": self.folder / "s", "pid-file": self.folder / "pid"}
+        if (log := self.volumes.log_folder(self.folder)) is not None:
+            own["innodb-log-group-home-dir"] = log
         command = [
             str(self._programs.server),
             "--no-defaults",
@@ -161,6 +174,18 @@ class EmbeddedMariaDB(OwnServer):
             "--skip-name-resolve",
         ]
         self._launch(command, self._ready)
+
+    def _temporary(self) -> Path:
+        """Return the folder of temporary files: on the device of the data if there is one."""
+        mount = self.volumes.mount_of(DATA)
+        if mount is None:
+            return self.folder
+        made = self.folder / mount / "tmp"
+        if not made.exists():
+            made.mkdir(mode=0o700)
+            above = made.parent.stat()
+            os.chown(made, above.st_uid, above.st_gid)
+        return made
 
     def _ready(self) -> bool:
         known = {name: value for name, value in self.parameters().items() if name != "database"}

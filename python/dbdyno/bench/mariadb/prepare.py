@@ -23,6 +23,7 @@ from dbdyno.bench.engine.prepare import (
     drawn_seed,
     load_arm,
 )
+from dbdyno.bench.engine.volumes import volumes_of
 from dbdyno.bench.mariadb.global_settings import may_alter
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.mariadb.settings import SettingChange, classify, session_sql
@@ -86,13 +87,20 @@ def open_targets(plan: Plan, guardian: Guardian) -> Iterator[list[MariaDB]]:
         PlanError: An arm cannot be given a server.
         TargetError: A server does not answer or did not start.
     """
-    names = [repr(arm.server) if arm.server is not None else arm.dsn or plan.dsn for arm in plan.arms]
+    names = [_place(plan, arm) for arm in plan.arms]
     opened: dict[str | None, MariaDB] = {}
     with contextlib.ExitStack() as stack:
         for name, arm in zip(names, plan.arms, strict=True):
             if name not in opened:
                 opened[name] = stack.enter_context(_target_of(plan, arm, guardian, len(opened) + 1))
         yield [opened[name] for name in names]
+
+
+def _place(plan: Plan, arm: Arm) -> str | None:
+    """Return a key that is equal for arms that share a server."""
+    if arm.server is None and not plan.device_of(arm):
+        return arm.dsn or plan.dsn
+    return f"{arm.server!r} {volumes_of(plan.device_of(arm))!r}"
 
 
 def _target_of(plan: Plan, arm: Arm, guardian: Guardian, number: int) -> contextlib.AbstractContextManager[MariaDB]:
@@ -109,6 +117,7 @@ def _target_of(plan: Plan, arm: Arm, guardian: Guardian, number: int) -> context
         install=own.initdb,
         programs=programs_in(Path(own.bindir), f"arm {arm.name!r}") if own.bindir else None,
         number=number,
+        volumes=volumes_of(plan.device_of(arm)),
     )
 
 

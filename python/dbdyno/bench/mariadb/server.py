@@ -14,6 +14,7 @@ from dbdyno.bench.mariadb.address import Address, Parameters, address, driver, o
 from dbdyno.bench.mariadb.session import ANSWER_S, open_session, row, rows
 
 if TYPE_CHECKING:
+    from dbdyno.bench.engine.volumes import Volume
     from dbdyno.bench.guardian import Guardian
     from dbdyno.bench.mariadb.binaries import Programs
     from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
@@ -273,6 +274,7 @@ def open_target(
     install: Sequence[str] = (),
     programs: Programs | None = None,
     number: int = 1,
+    volumes: Sequence[Volume] = (),
 ) -> Iterator[MariaDB]:
     """Yield the server of `dsn`, or an embedded one (None) that is removed when the context ends.
 
@@ -288,7 +290,14 @@ def open_target(
     from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
 
     own = EmbeddedMariaDB(
-        settings, guardian=guardian, tcp=tcp, workdir=workdir, install=install, programs=programs, number=number
+        settings,
+        guardian=guardian,
+        tcp=tcp,
+        workdir=workdir,
+        install=install,
+        programs=programs,
+        number=number,
+        volumes=volumes,
     )
     with own as engine:
         yield MariaDB.on(engine)

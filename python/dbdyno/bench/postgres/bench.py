@@ -130,7 +130,8 @@ class PostgresBench(EngineBench):
         arms = [self._row(number, own.protocol, _server(own)) for number, own in enumerate(self.ready.arms)]
         for number, client in self.clients.items():
             arms[number]["changes"] |= manifest_record(client)
-        return Facts({name: _facts(target) for name, target in self._targets().items()}, arms, Reads())
+        targets = {name: _facts(target) for name, target in self._targets().items()}
+        return Facts(targets, arms, Reads(), self._volumes())
 
     @server_errors()
     def begin(self, run: Run, resumed: int) -> None:

@@ -28,6 +28,7 @@ from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine.os_user import Account, engine_account, run_as, within_reach
 from dbdyno.bench.engine.own_server import OwnServer
 from dbdyno.bench.engine.server_paths import free_port, socket_folder
+from dbdyno.bench.engine.volumes import Volume
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.postgres.binaries import Binaries, find_binaries
 from dbdyno.bench.postgres.setting_values import SettingValue, as_text, configuration_line, quoted_element
@@ -55,6 +56,7 @@ class EmbeddedPostgres(OwnServer):
         binaries: The server to start; None searches for one.
         initdb: Further options of initdb.
         keep: Leave the folder for inspection at the end.
+        volumes: Modelled devices for its data, its log or both.
     """
 
     signals = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0))
@@ -69,8 +71,9 @@ class EmbeddedPostgres(OwnServer):
         binaries: Binaries | None = None,
         initdb: Sequence[str] = (),
         keep: bool = False,
+        volumes: Sequence[Volume] = (),
     ) -> None:
-        super().__init__(guardian)
+        super().__init__(guardian, volumes)
         self._initdb = tuple(initdb)
         self.keep = keep
         self.port = 0
@@ -180,12 +183,21 @@ class EmbeddedPostgres(OwnServer):
             if account.other:
                 os.chown(self.folder, -1, account.gid)
                 self.folder.chmod(0o710)
+            self.volumes.make_folders(self.folder, own)
             for folder in (self.data_dir, self.socket_dir):
                 folder.mkdir(mode=0o700)
-                os.chown(folder, account.uid, account.gid)
+                own(folder)
+
+        def own(folder: Path) -> None:
+            os.chown(folder, account.uid, account.gid)
 
         self._make_folder(account, self._workdir, fill)
         self._init_data(account)
+        if (log := self.volumes.log_folder(self.folder)) is not None:
+            log.rmdir()
+            (self.data_dir / "pg_wal").rename(log)
+            (self.data_dir / "pg_wal").symlink_to(log)
+        self.volumes.mount(self.folder)
 
     def _init_data(self, account: Account) -> None:
         command: list[str | Path] = [self.binaries.program("initdb"), "-D", self.data_dir]

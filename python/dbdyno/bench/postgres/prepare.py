@@ -21,7 +21,8 @@ from dbdyno.bench.engine.prepare import (
     drawn_seed,
     load_arm,
 )
-from dbdyno.study.plan.plan import Arm, Plan
+from dbdyno.bench.engine.volumes import volumes_of
+from dbdyno.study.plan.plan import Arm, Plan, Server
 from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:
@@ -72,7 +73,9 @@ def open_targets(plan: Plan, guardian: Guardian | None = None) -> Iterator[list[
 
 def _place(plan: Plan, arm: Arm) -> str:
     """Return a key that is equal for arms that share a server."""
-    return repr(arm.server) if arm.server is not None else f"dsn {arm.dsn or plan.dsn}"
+    if arm.server is None and not plan.device_of(arm):
+        return f"dsn {arm.dsn or plan.dsn}"
+    return f"{arm.server!r} {volumes_of(plan.device_of(arm))!r}"
 
 
 def _target_of(plan: Plan, arm: Arm, guardian: Guardian | None) -> contextlib.AbstractContextManager[Postgres]:
@@ -82,14 +85,23 @@ def _target_of(plan: Plan, arm: Arm, guardian: Guardian | None) -> contextlib.Ab
     own = arm.server
     # Not every driver supports Unix sockets, and all arms must use the same way.
     tcp = any(arm.client is not None for arm in plan.arms)
-    if own is None:
+    volumes = volumes_of(plan.device_of(arm))
+    if own is None and not volumes:
         dsn = arm.dsn or plan.dsn
         return open_target(dsn, settings=None if dsn else _embedded_settings(plan), guardian=guardian, tcp=tcp)
+    own = own or Server()
     binaries = binaries_in(Path(own.bindir), f"arm {arm.name!r}") if own.bindir else None
     settings = {**_embedded_settings(plan), **own.settings}
     workdir = Path(own.workdir) if own.workdir else None
     return open_target(
-        None, settings=settings, guardian=guardian, workdir=workdir, binaries=binaries, initdb=own.initdb, tcp=tcp
+        None,
+        settings=settings,
+        guardian=guardian,
+        workdir=workdir,
+        binaries=binaries,
+        initdb=own.initdb,
+        tcp=tcp,
+        volumes=volumes,
     )
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     # Not imported at run time: connecting must not wait for modules that start servers and undo changes.
     import psycopg
 
+    from dbdyno.bench.engine.volumes import Volume
     from dbdyno.bench.guardian import Guardian
     from dbdyno.bench.postgres.binaries import Binaries
     from dbdyno.bench.postgres.embedded import EmbeddedPostgres
@@ -372,6 +373,7 @@ def open_target(
     binaries: Binaries | None = None,
     initdb: Sequence[str] = (),
     tcp: bool = False,
+    volumes: Sequence[Volume] = (),
 ) -> Iterator[Postgres]:
     """Yield the server of `dsn`, or an embedded one (None or 'embedded') that is removed when the context ends.
 
@@ -385,7 +387,9 @@ def open_target(
         return
     from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
-    own = EmbeddedPostgres(workdir, settings, guardian=guardian, keep=keep, binaries=binaries, initdb=initdb)
+    own = EmbeddedPostgres(
+        workdir, settings, guardian=guardian, keep=keep, binaries=binaries, initdb=initdb, volumes=volumes
+    )
     with own as engine:
         yield Postgres.on(engine, tcp=tcp)
 

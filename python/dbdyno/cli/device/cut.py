@@ -4,20 +4,40 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dbdyno.cli.output import seed_option
 from dbdyno.cli.pages import page_options, show_page
 
+if TYPE_CHECKING:
+    from dbdyno.cuts.model import CutRow, ShrunkModel
+    from dbdyno.cuts.plan import CutPlan
+
 
 @click.command("cut")
 @click.argument("plan", metavar="PLAN|FILE")
 @click.option("--cuts", type=click.IntRange(1, 1_000_000), default=20, show_default=True, help="Number of power cuts.")
 @click.option("--only", type=click.IntRange(1, 100_000), help="Replay the database of this cut, up to it.")
+@click.option(
+    "--shrink",
+    "least",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.toml",
+    help="Make the first failing cut as small as it goes, and write its plan.",
+)
 @seed_option
 @page_options
-def command(plan: str, cuts: int, only: int | None, seed: int | None, form: str | None, output: Path | None) -> None:
+def command(
+    plan: str,
+    cuts: int,
+    only: int | None,
+    least: Path | None,
+    seed: int | None,
+    form: str | None,
+    output: Path | None,
+) -> None:
     """Cut the power under an engine, again and again, and look for every commit that it acknowledged.
 
     PLAN is one that comes with dbdyno (a wrong name lists them) or a TOML file. A load commits on a folder
@@ -29,9 +49,10 @@ def command(plan: str, cuts: int, only: int | None, seed: int | None, form: str 
     dbdyno device cut postgres --cuts 100 -o cuts.html
     dbdyno device cut sqlite-full --cuts 200 --seed 11
     dbdyno device cut sqlite-full --seed 11 --only 92
+    dbdyno device cut mariadb-doublewrite-off --shrink least.toml
     """
     from dbdyno.cuts.campaign import run_campaign
-    from dbdyno.cuts.model import CutRow, campaign_model, is_survived
+    from dbdyno.cuts.model import campaign_model, is_survived
     from dbdyno.cuts.plan import plan_of
 
     found = plan_of(plan)
@@ -46,6 +67,21 @@ def command(plan: str, cuts: int, only: int | None, seed: int | None, form: str 
 
     campaign = run_campaign(found, cuts, seed, only=only, progress=progress)
     model = campaign_model(found, seed, campaign.rows, campaign.faults)
+    if least is not None and model["failed"]:
+        model["shrunk"] = _shrunk(found, seed, campaign.rows, least)
     show_page(model, form, output)
     if model["failed"]:
         raise click.exceptions.Exit(1)
+
+
+def _shrunk(plan: CutPlan, seed: int, rows: list[CutRow], path: Path) -> ShrunkModel:
+    """Write the least plan that fails like the first failing cut, and return it for the page."""
+    from dbdyno.base.files import write_output
+    from dbdyno.cuts.model import is_survived
+    from dbdyno.cuts.shrink import shrink, shrunk_model
+
+    first = next(row for row in rows if not is_survived(row))
+    found = shrink(plan, seed, first, lambda text: click.echo(text, err=True))
+    write_output(path, found.plan.to_toml().encode())
+    click.echo(f"{path}: dbdyno device cut {path} --seed {seed} --only {found.number} replays it", err=True)
+    return shrunk_model(found)

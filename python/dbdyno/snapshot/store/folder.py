@@ -9,7 +9,7 @@
       shapes/                  the columns of the views (`manifest.py`)
 
 Numbers are unique in a store across all targets. A view that is unchanged since the target's previous snapshot is not
-written again: the manifest names the earlier file. The store survives kill -9 and a full disk at any instant: a number
+written again: the manifest names the earlier file. The store survives kill -9, a full disk and a power cut: a number
 without a manifest is skipped and never used again, and a snapshot that fails leaves nothing. A damaged manifest costs
 only its snapshot, which is skipped; `Store.damaged` says why.
 """
@@ -27,8 +27,9 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import EvidenceError, SnapshotError
-from dbdyno.base.files import make_folder, make_inner_folder
+from dbdyno.base.files import make_folder, make_inner_folder, sync_written
 from dbdyno.base.json_types import JsonObject
+from dbdyno.evidence.files import sync_names
 from dbdyno.snapshot.engines.view import Column, View
 from dbdyno.snapshot.store import locks, manifest
 from dbdyno.snapshot.store.integrity import CHANGED, damage
@@ -259,7 +260,9 @@ class Store:
                     "cost": cost or {},
                     "views": records,
                 }
+                sync_written(folder)
                 manifest.write(self.folder, made)
+                sync_names(self.folder, self.folder.absolute().parent)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise

@@ -87,13 +87,15 @@ def model_of(run: Run) -> tuple[Model, list[str]]:
 def _model(run: Run, measures: Measures, connection: Any) -> Model:
     from dbdyno.study.analysis.checks import gates
     from dbdyno.study.analysis.measured import failures as failed_calls
-    from dbdyno.study.analysis.measured import resources
+    from dbdyno.study.analysis.measured import resources, volumes
     from dbdyno.study.analysis.why import run as why
 
     kind, judge = run.manifest.kind, run.manifest.plan["judge"]
     latencies = [arm.pooled() for arm in measures.arms]
     failures = failed_calls.of_run(connection, measures)
     model = _measured(run, measures, latencies, connection, failures)
+    if run.manifest.volumes:
+        model["volumes"] = volumes.of_run(connection, run, measures)
     failed_calls.add_expected(model, measures, failures)
     comparisons = {}
     if measures.compared() and _is_compared(run):
@@ -112,6 +114,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> Model:
     model["why"] = why.of_run(connection, run, measures, model, without)
     gates.conclude(model, without)
     model["gates"], model["warnings"] = gates.rows(found, judge), gates.conditions(run, measures, in_virtual_time(run))
+    model["warnings"] += volumes.warnings(model.get("volumes", []))
     model["warnings"] += failed_calls.differing(measures, failures, judge["threshold"])
     return model
 

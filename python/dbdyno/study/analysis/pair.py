@@ -11,7 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError
+from dbdyno.bench.engine.volumes import DEVICE
 from dbdyno.evidence.run import Run
+from dbdyno.study.analysis import beside
 from dbdyno.study.analysis.analyse import cleaned, compare_arm, judged, judging
 from dbdyno.study.analysis.contract.declared import SCHEMA
 from dbdyno.study.analysis.contract.rows import Caution, Model, RunRow
@@ -41,7 +43,8 @@ def analyse_pair(first: Run, second: Run) -> Model:
 
     _comparable(first, second)
     runs = (first, second)
-    one, two = measures_of(first), measures_of(second)
+    operation = _operation(first, second)
+    one, two = measures_of(first, operation), measures_of(second, operation)
     arms = [_renamed(found.arms[0], run, runs) for found, run in zip((one, two), runs, strict=True)]
     if any(reads(run).evidence == SUMS for run in runs):
         return _of_sums(runs, arms)
@@ -79,6 +82,8 @@ def analyse_pair(first: Run, second: Run) -> Model:
         "engine": engine(first),
         "warnings": _warnings(runs),
     }
+    if rows := beside.rows_of(runs, (one, two), judging(first)):
+        model["beside"] = rows
     _judge(model, runs, measures, latencies)
     if all(run.manifest.kind == "curve" for run in runs):
         _curves(model, runs, arms)
@@ -190,12 +195,22 @@ def _comparable(first: Run, second: Run) -> None:
             )
     if is_open(first) != is_open(second):
         raise EvidenceError("one run is an open loop, the other a closed one; they cannot be compared")
-    kinds = [operation_of(run) for run in (first, second)]
-    if kinds[0] != kinds[1]:
+
+
+def _operation(first: Run, second: Run) -> str:
+    """Return the kind of call that is compared.
+
+    Raises:
+        EvidenceError: The runs time different ones.
+    """
+    kinds = (operation_of(first), operation_of(second))
+    found = beside.operation_alike(first, second, kinds)
+    if found is None:
         raise EvidenceError(
             f"one run compares the times of a {kinds[0]}, the other of a {kinds[1]}",
             next_step="set `operation` alike under [verdict]",
         )
+    return found
 
 
 def _curves(model: Model, runs: tuple[Run, Run], arms: list[ArmMeasures]) -> None:
@@ -227,7 +242,8 @@ def _target(run: Run) -> str:
     said = str(facts.get("version", ""))
     version = re.search(r"\d+(\.\d+)*", said)
     engine = said.split(maxsplit=1)[0] if version else "PostgreSQL"
-    return f"{engine} {version[0]}" if version else engine
+    below = (run.manifest.arms[0].get("changes") or {}).get(DEVICE)
+    return (f"{engine} {version[0]}" if version else engine) + (f", {below}" if below else "")
 
 
 def _warnings(runs: tuple[Run, Run]) -> list[Caution]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypedDict
 
+from dbdyno.study.plan.plan import Plan, Watch
+
 TABLE = "dbdyno_rows"
+TURN_NS = 1_000_000_000
+"""Length of a turn of commits on an engine [ns]."""
 ROW_BYTES = 128
 """Approximate size of a row of the table on a page [bytes]."""
 
@@ -70,3 +75,9 @@ def read_whole(table: str) -> list[str]:
         f"select count(*) from {table} where id > 0",  # noqa: S608
         "reset enable_seqscan",
     ]
+
+
+def timed_commits(plan: Plan) -> Plan:
+    """Return a plan of commits of a model as an engine runs it: turns of a second, with the commits timed."""
+    schedule, judge = replace(plan.schedule, turn_ns=TURN_NS), replace(plan.judge, operation="commit")
+    return replace(plan, schedule=schedule, judge=judge, watch=Watch(overhead_blocks=0))

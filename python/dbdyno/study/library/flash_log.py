@@ -4,18 +4,24 @@ A cell with a flash log sends each redo write to disk and flash at once and answ
 durable. Twenty sessions update a row and commit. The study compares the commits, and counts which of disk and flash was
 first.
 
-Limits: on a model. On two real paths and on storage cells the study has other factors: `dbdyno.study.plan.host`,
+On a real PostgreSQL over modelled devices the log is on the disk, or on disk and flash at once: the device `flash-log`.
+
+Limits: on two real paths and on storage cells the study has other factors: `dbdyno.study.plan.host`,
 `dbdyno.study.plan.cells`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from dbdyno.bench.kinds import POSTGRES_ON_DEVICE
+from dbdyno.study.library.data import timed_commits
 from dbdyno.study.plan import cells, host
 from dbdyno.study.plan.factors import Level, chosen, numbers
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Value, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
+from dbdyno.study.plan.targets import on_target
 
 LEVELS = {
     "off": Level("off", {"cells.flash_log.enabled": "false"}),
@@ -31,6 +37,20 @@ def _arms(text: str) -> list[Arm]:
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     return commits_plan(STUDY, options, quick, Judge(headline="mean", operation="commit"))
+
+
+ON_DEVICE = {"flash_log": "off,on", "sessions": "20", "commits": "200000", "redo_bytes": "512"}
+DEVICES = {
+    "off": Level("off", device={"wal": "disk-15000-cache"}),
+    "on": Level("on", device={"wal": "flash-log"}),
+}
+
+
+def _on_device(options: Mapping[str, str], quick: bool, target: str) -> Plan:
+    plan = _plan(options, quick)
+    levels = chosen(DEVICES, options["flash_log"], "flash_log")
+    arms = [Arm(f"flash log {level.name}", device=level.device) for level in levels]
+    return on_target(timed_commits(replace(plan, arms=arms)), target)
 
 
 def commits_plan(study: Study, options: Mapping[str, str], quick: bool, judge: Judge) -> Plan:
@@ -63,7 +83,9 @@ STUDY = Study(
     targets="models with storage cells: --target model:exadata-x2 by default; and two real paths: "
     "--target host --set paths=/disk/redo,/flash/redo, whose factors are in docs/how-to/probe.md; and "
     "storage cells under the load of their own databases: --target cells:HOST1,HOST2 --set "
-    "database=NAME, whose factors are in docs/how-to/cells.md",
+    "database=NAME, whose factors are in docs/how-to/cells.md; and a real PostgreSQL with its log on a modelled disk "
+    "(disk-15000-cache), and on that disk and a flash module at once (flash-log): --target postgres+device:NAME, where "
+    "NAME carries the data",
     source="Guy Harrison, 2012: 'log file sync' of 4,000,000 commits with and without Exadata's "
     "smart flash log, from event 10046 (E9)",
     found_there="On against off: median 500 / 481 us, mean 542.4 / 508.7, first quartile 452 / "
@@ -82,5 +104,6 @@ STUDY = Study(
     variants={
         "host": Variant(host.FLASH_LOG, host.flash_log),
         "cells": Variant(cells.FACTORS, cells.flash_log),
+        POSTGRES_ON_DEVICE: Variant(ON_DEVICE, _on_device),
     },
 )

@@ -3,8 +3,9 @@
 On PostgreSQL each place is a separate server: one whose shared_buffers hold the table; one with very small
 shared_buffers, so that pages come from the file system's cache; and the same started cold, so that pages come from the
 storage. A cold turn has so few lookups that hardly any finds a page that an earlier one read; what the sessions really
-read from the storage is reported. On a model with storage cells the places are the disks, the flash cache, and flash
-itself.
+read from the storage is reported. Over modelled devices (`--target postgres+device:NAME`) the places are disk and
+flash: cold servers with their data on one of them. On a model with storage cells the places are the disks, the flash
+cache, and flash itself.
 
 Limits: one table, together with its index; a cache below the file system (of a controller, or of the host of a virtual
 machine) makes the storage look faster than its devices.
@@ -13,7 +14,9 @@ machine) makes the storage look faster than its devices.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from dbdyno.bench.kinds import POSTGRES_ON_DEVICE
 from dbdyno.study.library.data import TABLE, keyed_table, lookup_of, read_whole
 from dbdyno.study.plan.factors import Level, along, chosen, combined, one_number
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Server, Value, Watch, Workload
@@ -95,13 +98,27 @@ def _on_model(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     return on_target(plan, target)
 
 
+ON_PLACES = {"disk": "disk-15000", "flash": "flash-2011"}
+"""Device of the data for each place of the model that a device can be."""
+ON_DEVICE = {"place": "disk,flash", "rows": "50000", "lookups": "300", "sessions": "1", SMALL: "1MB"}
+
+
+def _on_device(options: Mapping[str, str], quick: bool, target: str) -> Plan:
+    cold = _places({**options, LARGE: "32MB"})["storage"]
+    levels = {name: replace(cold, name=name, device={"data": device}) for name, device in ON_PLACES.items()}
+    plan = _plan({**options, LARGE: "32MB", "place": "storage"}, quick)
+    arms = combined(along("place", chosen(levels, options["place"], "place")))
+    return on_target(replace(plan, arms=arms, judge=replace(plan.judge, headline="mean")), target)
+
+
 STUDY = Study(
     name="key-lookup",
     question="What does a lookup by key cost, by where the row is?",
     workload="Sessions look up rows of a table by random keys. On PostgreSQL the row is in shared_buffers, in the file "
     "system's cache, or on the storage; on a model on disk, in the cells' flash cache, or on flash.",
     targets="PostgreSQL: embedded servers that the study starts, on this host; and models with storage cells: "
-    "--target model:exadata-x2, with the factors place=disk,flash-cache,flash, keys=100000 and sessions=1",
+    "--target model:exadata-x2, with the factors place=disk,flash-cache,flash, keys=100000 and sessions=1; and a real "
+    "PostgreSQL over modelled devices: --target postgres+device:NAME, where NAME has the log, with place=disk,flash",
     source="Guy Harrison, 2011: 200,000 of 1,000,000 keys looked up on disk, with the flash cache, and on flash (E13)",
     found_there="Flash was faster than the flash cache, and that faster than disk.",
     factors=(
@@ -113,5 +130,5 @@ STUDY = Study(
         Factor(SMALL, "shared_buffers that hold hardly any of it", "1MB"),
     ),
     make=_plan,
-    variants={"model": Variant(MODEL, _on_model)},
+    variants={"model": Variant(MODEL, _on_model), POSTGRES_ON_DEVICE: Variant(ON_DEVICE, _on_device)},
 )

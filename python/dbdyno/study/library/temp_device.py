@@ -5,6 +5,10 @@ the study creates a separate server, so that its temporary files are there; or, 
 name of a tablespace for temp_tablespaces. If work_mem is large enough nothing is written, and the places are alike:
 that end of the curve verifies the rest.
 
+Over modelled devices (`--target postgres+device:NAME`) a place is the device of the data, with them of the temporary
+files; the kernel keeps nothing of it (`direct_io`), so that each read and write is the device's. A model sorts on the
+device `storage.temp` of its machine.
+
 On MariaDB (`--target mariadb`) a place is a folder for `tmpdir`, with which the embedded server is restarted between
 blocks, and the memory is `sort_buffer_size`.
 
@@ -16,12 +20,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from dbdyno.study.library.data import TABLE, Made, keyed_table, mariadb_table
+from dbdyno.bench.kinds import POSTGRES_ON_DEVICE
+from dbdyno.study.library.data import ROW_BYTES, TABLE, Made, keyed_table, mariadb_table
 from dbdyno.study.plan.factors import Level, along, combined, one_number, words
-from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Server, Watch, Workload
+from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Server, Value, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
 from dbdyno.study.plan.targets import on_target
+from dbdyno.study.plan.typed_workloads import size_bytes
 
 SORT = f"select max(place) from (select row_number() over (order by filler) as place from {TABLE}) sorted;\n"  # noqa: S608
 PLAIN = {"max_parallel_workers_per_gather": "0", "autovacuum": "off"}
@@ -53,6 +60,41 @@ def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     return on_target(_made(options, quick, "sort_buffer_size", places, mariadb_table), target)
 
 
+ON_DEVICE = {"place": "disk-15000-cache,flash-2011", "work_mem": "64kB,1MB,64MB", "rows": "10000", "sessions": "1"}
+
+
+def _on_device(options: Mapping[str, str], quick: bool, target: str) -> Plan:
+    server = Server(settings=PLAIN)
+    names = words(options["place"], "place")
+    places = [Level(name, server=server, device={"data": name, "data.direct_io": "on"}) for name in names]
+    return on_target(_made(options, quick, "work_mem", places, keyed_table), target)
+
+
+MODEL = {"place": "log_sas,log_flash", "work_mem": "64kB,1MB,64MB", "rows": "10000", "sessions": "1"}
+
+
+def _on_model(options: Mapping[str, str], quick: bool, target: str) -> Plan:
+    """Return the plan with sorts of the same bytes, in areas as large as work_mem."""
+    places = [Level(name, {"storage.temp": name}) for name in words(options["place"], "place")]
+    sorts: dict[str, Value] = {"bytes": one_number(options["rows"], "rows") * ROW_BYTES}
+    plan = _made(options, quick, "work_mem", places, keyed_table)
+    arms = [
+        replace(
+            arm, settings={"storage.temp": arm.levels["place"]}, parameters={"area_kb": _kb(arm.levels["work_mem"])}
+        )
+        for arm in plan.arms
+    ]
+    schedule = replace(plan.schedule, blocks=3 if quick else 10, transactions=20, warmup_transactions=2)
+    return on_target(
+        replace(plan, arms=arms, workload=Workload(kind="sort", parameters=sorts), schedule=schedule), target
+    )
+
+
+def _kb(work_mem: str) -> int:
+    """Return the kilobytes of a value of work_mem such as 64kB or 1MB."""
+    return max(1, size_bytes(work_mem.replace("B", "iB")) // 1024)
+
+
 def _made(
     options: Mapping[str, str], quick: bool, memory: str, places: list[Level], table: Callable[[int], Made]
 ) -> Plan:
@@ -78,7 +120,9 @@ STUDY = Study(
     workload="Sessions sort a table by a column of 64 letters, with work_mem from a few kB to more than the sort "
     "needs, on servers in folders of different devices.",
     targets="PostgreSQL: embedded servers that the study starts in the folders; or one named by --target with the "
-    "names of its tablespaces: --set place=fast,slow. MariaDB: --target mariadb, embedded only",
+    "names of its tablespaces: --set place=fast,slow. MariaDB: --target mariadb, embedded only. A real PostgreSQL over "
+    "modelled devices: --target postgres+device:NAME, where NAME carries the log, with the factor "
+    "place=disk-15000-cache,flash-2011; and models: --target model:sas-and-flash, with place=log_sas,log_flash",
     source="Guy Harrison: temporary tablespace on disk and on flash, over the sizes of the sort area (E14)",
     found_there="A gain on a PCI flash card, slightly worse on the flash of a storage cell; the times of reads peaked "
     "at 600 to 1,000 us.",
@@ -89,5 +133,9 @@ STUDY = Study(
         Factor("sessions", "concurrent sessions", "1"),
     ),
     make=_plan,
-    variants={"mariadb": Variant(MARIADB, _on_mariadb)},
+    variants={
+        "mariadb": Variant(MARIADB, _on_mariadb),
+        "model": Variant(MODEL, _on_model),
+        POSTGRES_ON_DEVICE: Variant(ON_DEVICE, _on_device),
+    },
 )

@@ -13,6 +13,9 @@ variables.rows = [1, 10, 100]               # :rows in the scripts
 delay = ["0ms", "1ms", "5ms"]               # of the network; network.rate = ["10Mbit", "1Gbit"]
 
 [[factor]]
+device = ["gp3", "io2"]                    # below its server; device.wal = ["gp3", "io2"], device.iops = [...]
+
+[[factor]]
 name = "form"                               # anything that an arm may have
 levels = [{name = "join", scripts = ["join.sql"]}, {name = "exists", scripts = ["exists.sql"]}]
 """
@@ -25,7 +28,8 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.dsn import names_a_secret
 from dbdyno.base.json_types import JsonObject
-from dbdyno.study.plan import keys, network
+from dbdyno.bench.engine.volumes import DEVICE
+from dbdyno.study.plan import devices, keys, network
 from dbdyno.study.plan.factors import Level, combined, with_level
 from dbdyno.study.plan.plan import Arm
 
@@ -36,7 +40,7 @@ ONE_AT_A_TIME = "one-at-a-time"
 DESIGNS = ("every-combination", ONE_AT_A_TIME)
 ARM = "arm"
 """Name of the factor for the plan's own arms, if it has other factors too."""
-_TABLES = ("settings", "variables", "parameters", "network")
+_TABLES = ("settings", "variables", "parameters", "network", "device")
 _OWN = ("sessions", "rate_per_s", "protocol", "statement_mode", "client", "fetch_size")
 _NAME_LONGEST = 60
 
@@ -120,13 +124,13 @@ class _Factor:
         if dot and table_of in _TABLES:  # quoted "variables.rows" means the same as unquoted
             key, given = table_of, {name_in: given}
         self.kind = key
-        if key in _TABLES:
+        if key in _TABLES and not (key == DEVICE and isinstance(given, list)):
             if not isinstance(given, dict) or len(given) != 1:
                 self.fail(f"write {key}.NAME = [...], one factor for each", key)
             ((key, given),) = given.items()
         elif key == network.DELAY:
             self.kind = "network"
-        elif key not in (*_OWN, "levels"):
+        elif key not in (*_OWN, "levels", DEVICE):
             self.kind = "settings"
         self.key = key
         if key != "levels" and names_a_secret(key):
@@ -171,16 +175,24 @@ class _Factor:
             network.read(self.reader, {self.key: value}, "factor", self.at)
         word = ("on" if value else "off") if isinstance(value, bool) else str(value)
         levels = {self.name: word}
+        if self.kind == DEVICE:
+            read = devices.read(self.reader, {self.key: value} if self.key != self.kind else word, "factor", self.at)
+            return replace(devices.level(self.key, word), device=read, levels=levels)
         if self.kind == "sessions":
             return Level("1 session" if value == 1 else f"{word} sessions", sessions=int(value), levels=levels)
         if self.kind == "rate_per_s":
             return Level(f"{word}/s", rate_per_s=float(value), levels=levels)
-        if self.kind in ("protocol", "statement_mode"):
-            return Level(word, protocol=keys.STATEMENT_MODES.get(word, word), levels=levels)
+        if self.kind in ("client", "fetch_size", "protocol", "statement_mode"):
+            return self.of_client(word, value)
+        given = value if self.kind == "parameters" else word
+        own: JsonObject = {self.kind: {self.key: given}}
+        return Level(f"{self.name} {word}", **own, levels=levels)
+
+    def of_client(self, word: str, value: Any) -> Level:
+        """Return a level of the program that sends the load, or of how it does."""
+        levels = {self.name: word}
         if self.kind == "client":
             return Level(word, client=None if word == keys.OWN_CLIENT else word, levels=levels)
         if self.kind == "fetch_size":
             return Level("1 row" if value == 1 else f"{word} rows", fetch_size=int(value), levels=levels)
-        given = value if self.kind == "parameters" else word
-        own: JsonObject = {self.kind: {self.key: given}}
-        return Level(f"{self.name} {word}", **own, levels=levels)
+        return Level(word, protocol=keys.STATEMENT_MODES.get(word, word), levels=levels)

@@ -19,7 +19,7 @@ ARMS_MOST = 64
 _NAME_LONGEST = 60
 
 
-_DICTS = ("settings", "parameters", "variables", "levels", "network")
+_DICTS = ("settings", "parameters", "variables", "levels", "network", "device")
 _OWN = (
     *("sessions", "rate_per_s", "protocol", "dsn", "server", "client", "fetch_size"),
     *("scripts", "before_sql", "after_sql", "description", "command", "cold", "warmup_transactions"),
@@ -50,6 +50,7 @@ class Level:
     warmup_transactions: int | None = None
     levels: dict[str, str] = field(default_factory=dict)
     network: dict[str, str] = field(default_factory=dict)
+    device: dict[str, str] = field(default_factory=dict)
 
 
 def with_level(arm: Arm, level: Level) -> Arm:
@@ -184,16 +185,25 @@ def crossed(plan: Plan, factors: Mapping[str, str]) -> Plan:
     """
     if not factors:
         return plan
+    return crossed_levels(plan, [setting(path, text) for path, text in factors.items()])
+
+
+def crossed_levels(plan: Plan, factors: Sequence[Sequence[Level]]) -> Plan:
+    """Return the plan with additional factors, as `crossed` does.
+
+    Raises:
+        PlanError: There are too many arms.
+    """
     arms: list[Arm] = []
     base = plan.arms[0].name
     several = len(plan.arms) > 1
-    for extra in combined(*(setting(path, text) for path, text in factors.items())):
+    for extra in combined(*factors):
         suffix = "" if extra.name == "base" else extra.name
         for arm in plan.arms:
             against = _named(arm.against or base, suffix, several) if several else None
-            same = {**arm.settings, **extra.settings}
             name = _named(arm.name, suffix, several)
-            arms.append(replace(arm, name=name, settings=same, against=against))
+            settings, device = {**arm.settings, **extra.settings}, {**arm.device, **extra.device}
+            arms.append(replace(arm, name=name, against=against, settings=settings, device=device))
     if len(arms) > ARMS_MOST:
         raise PlanError(
             f"{len(arms)} arms, one for each combination of values, are too many",

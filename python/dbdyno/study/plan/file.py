@@ -15,7 +15,8 @@ from dbdyno.base.dsn import without_secrets
 from dbdyno.base.errors import PlanError
 from dbdyno.base.files import read_given, toml_tables
 from dbdyno.base.json_types import JsonObject
-from dbdyno.study.plan import keys, network, replay
+from dbdyno.bench.kinds import EMBEDDED
+from dbdyno.study.plan import devices, keys, network, replay
 from dbdyno.study.plan.conditions import near, resolved
 from dbdyno.study.plan.durations import duration_ns
 from dbdyno.study.plan.factor_tables import arms_of
@@ -153,22 +154,31 @@ class _Reader:
             self.fail(
                 "latency_limit needs rate_per_s: a closed loop has no intended start", "workload", "latency_limit", 0
             )
+        dsn, below = self.below(parts["target"].get("dsn"), "target", 0)
         return Plan(
             title=head["title"],
             question=head.get("question", ""),
             arms=arms,
             workload=self.workload(parts["workload"], arms),
-            dsn=self.target(parts["target"].get("dsn"), "command" in parts["workload"]),
+            dsn=self.target(dsn, "command" in parts["workload"]),
             alter_system=parts["target"].get("alter_system", False),
             sessions=load.get("sessions", 1),
             rate_per_s=load.get("rate_per_s"),
             statement_timeout_ns=load.get("statement_timeout"),
             network=load.get("network", {}),
+            device={**below, **parts["target"].get("device", {})},
             schedule=Schedule(**schedule),
             watch=Watch(**parts["watch"]),
             judge=Judge(**verdict),
             toml=self.text,
         )
+
+    def below(self, dsn: str | None, where: str, at: int) -> tuple[str | None, dict[str, str]]:
+        """Return the engine of a target, and the devices below it."""
+        try:
+            return devices.without_device(dsn)
+        except PlanError as error:
+            self.fail(error.message, where, "dsn", at, error.next_step)
 
     def check_slices(self, schedule: Schedule, arms: int) -> None:
         """Fail if a block would have more slices than can be kept apart."""
@@ -273,6 +283,9 @@ class _Reader:
             if "protocol" in own:
                 self.fail("give protocol or statement_mode, not both", where, "statement_mode", at)
             own["protocol"] = keys.STATEMENT_MODES[own.pop("statement_mode")]
+        own["dsn"], below = self.below(own.get("dsn"), where, at)
+        if below:
+            own |= {"device": {**below, **own.get("device", {})}, "dsn": None if own["dsn"] in EMBEDDED else own["dsn"]}
         client = own.get("client")
         if client is not None and not (client and all(word.strip() for word in client[:1])):
             self.fail(f"{_dotted(where, 'client')} is empty", where, "client", at)
@@ -339,8 +352,8 @@ class _Reader:
                 name: str(self.path.parent / own[name]) for name in ("bindir", "workdir") if name in own
             }
             return Server(**{**own, **folders})
-        if key.type == "network":
-            return network.read(self, value, where, at)
+        if key.type in ("device", "network"):
+            return (devices if key.type == "device" else network).read(self, value, where, at)
         if key.type == "scripts":
             return [self.script(item, number, where, at) for number, item in enumerate(value)]
         return value

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from dbdyno.base.decisions import WITHHOLDING
-from dbdyno.study.plan import replay
+from dbdyno.bench.engine.volumes import DEVICE
+from dbdyno.study.plan import devices, replay
 from dbdyno.study.plan.key import Key
 from dbdyno.study.plan.workloads import NAMES as WORKLOADS
 
@@ -56,6 +57,7 @@ TARGET = (
         "allow ALTER SYSTEM and a reload (MariaDB: SET GLOBAL) on an engine that dbdyno did not start",
         None,
     ),
+    *devices.OF_TARGET,
 )
 
 WORKLOAD = (
@@ -323,6 +325,7 @@ ARM = (
     ),
     Key("network", "network", 'network, such as {delay = "5ms"}; missing keys are those of [load]', None),
     Key("server", "server", "a separate server that dbdyno starts, such as another version or build", None),
+    *devices.OF_ARM,
 )
 
 SERVER = (
@@ -387,7 +390,7 @@ TYPE_WORDS = {
     "server": 'a table such as {bindir = "/opt/pg18/bin"}',
     "client": 'a name such as "psycopg", or the words of a command such as ["java", "-jar", "client.jar"]',
     "network": 'a table such as {delay = "5ms", rate = "100Mbit"}',
-}
+} | devices.TYPE_WORDS
 
 
 def tables_with(name: str) -> list[str]:
@@ -417,8 +420,8 @@ def matches(key: Key, value: Any) -> bool:
     """Return True if the value has the key's type, whether or not it is within its limits."""
     if key.type == "bool":
         return isinstance(value, bool)
-    if isinstance(value, bool):
-        return False
+    if isinstance(value, bool) or key.type == DEVICE:
+        return isinstance(value, str | dict)
     simple = {"str": str, "int": int, "float": (int, float), "duration": str, "scripts": list, "server": dict}
     if key.type in simple:
         return isinstance(value, simple[key.type])  # type: ignore[arg-type]

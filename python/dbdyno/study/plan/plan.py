@@ -192,6 +192,7 @@ class Arm:
         fetch_size: Number of rows that the client takes at a time.
         levels: Level of each of the plan's factors.
         network: Network to its server (`study.plan.network`).
+        device: Modelled devices below its server (`study.plan.devices`).
     """
 
     name: str
@@ -215,6 +216,7 @@ class Arm:
     fetch_size: int | None = None
     levels: dict[str, str] = field(default_factory=dict)
     network: dict[str, str] = field(default_factory=dict)
+    device: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -242,6 +244,7 @@ class Plan:
     embedded_settings: dict[str, str] = field(default_factory=dict)
     factors: list[str] = field(default_factory=list)
     network: dict[str, str] = field(default_factory=dict)
+    device: dict[str, str] = field(default_factory=dict)
     toml: str = ""
     of_builds: bool = False
 
@@ -269,6 +272,10 @@ class Plan:
     def network_of(self, arm: Arm) -> dict[str, str]:
         """Return the network between the sessions of an arm and its server; empty if none is emulated."""
         return {**self.network, **arm.network}
+
+    def device_of(self, arm: Arm) -> dict[str, str]:
+        """Return the modelled devices below the server of an arm; empty if it is on the disk of this machine."""
+        return {**self.device, **arm.device}
 
     def parameters_of(self, arm: Arm) -> dict[str, Value]:
         """Return the parameters of the typed workload of an arm."""

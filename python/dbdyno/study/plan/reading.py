@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from dbdyno.base.json_types import JsonObject
@@ -13,6 +14,9 @@ class Reading(Protocol):
 
     arms_most: int
     """Largest number of arms that the plan's factors may make."""
+
+    path: Path
+    """The plan's file."""
 
     def check(self, table: dict[str, object], allowed: tuple[Key, ...], where: str, at: int) -> JsonObject:
         """Return the table's values in the form of the plan; fail at the first wrong one."""

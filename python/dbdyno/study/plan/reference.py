@@ -12,7 +12,7 @@ import textwrap
 from dataclasses import MISSING, fields
 from typing import Any
 
-from dbdyno.study.plan import keys, network
+from dbdyno.study.plan import devices, keys, network
 from dbdyno.study.plan.factors import ARMS_MOST
 from dbdyno.study.plan.key import Key
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Server, Watch, Workload
@@ -56,9 +56,10 @@ in a block.
   `{work_mem = "64MB", jit = false, commit_delay = 200}`.
 - `[[factor]]` makes arms from the levels of a factor: `work_mem = ["4MB", "64MB"]`. `sessions`, `rate_per_s`,
   `protocol`, `statement_mode`, `client` and `fetch_size` are keys of an arm. `variables.NAME` is `:NAME` in the
-  scripts, and `parameters.NAME` a parameter of a typed workload. `delay` and `network.rate` are keys of the network.
-  Any other name is a setting. In the long form, `name` and `levels = [{name = "small", ...}, ...]`, a level may have
-  any key of an arm. Several factors make every combination of their levels, at most {factors} arms; or see `design`.
+  scripts, and `parameters.NAME` a parameter of a typed workload. `delay` and `network.rate` are keys of the network,
+  `device`, `device.wal` and `device.iops` of modelled devices. Any other name is a setting. In the long form, `name`
+  and `levels = [{name = "small", ...}, ...]`, a level may have any key of an arm. Several factors make
+  every combination of their levels, at most {factors} arms; or see `design`.
   [How to find the knee](../how-to/find-the-knee.md) explains the answers.
 - File names of scripts are relative to the plan's folder. [scripts.md](scripts.md) describes their language.
 - The differences between the arms determine how they alternate: see
@@ -70,6 +71,8 @@ _MEANING = {
     "arm": "one variant; write [[arm]] once for each. Missing keys are as in the tables above",
     "server": "keys of server = {...} of an arm; arms with the same keys share a server",
     "network": "keys of network = {...} of [load] and of an arm: a longer distance between application and server",
+    "device": "keys of device = {...} of [target] and of an arm; any other name is a parameter of the devices that "
+    "have it, `wal.iops` of one alone, and `direct_io` a switch: the kernel keeps nothing",
     "script": "an element of scripts = [...]; a plain string is short for {file = ...}",
 }
 
@@ -84,6 +87,7 @@ _PLACES: tuple[tuple[str, str, tuple[Key, ...], type], ...] = (
     ("arm", "`[[arm]]`", keys.ARM, Arm),
     ("server", "A server", keys.SERVER, Server),
     ("network", "A network", network.KEYS, Arm),
+    ("device", "A device", devices.KEYS, Arm),
     ("script", "A script", keys.SCRIPT, Script),
 )
 """Table, heading, its keys, and the class whose field of that name has the default."""

@@ -20,6 +20,7 @@ _TYPES: dict[str, JsonObject] = {
     "words": {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}},
     "values": {"type": "object", "additionalProperties": _SCALAR},
     "client": _TEXTS,
+    "device": {"anyOf": [{"type": "string"}, {"type": "object"}]},
 }
 
 

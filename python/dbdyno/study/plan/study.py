@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from dbdyno.base.errors import PlanError
-from dbdyno.bench.kinds import kind_of
+from dbdyno.bench.kinds import ON_DEVICE, embedded_of, kind_of
+from dbdyno.study.plan.devices import on_devices
 from dbdyno.study.plan.factors import crossed
 from dbdyno.study.plan.plan import Plan
 from dbdyno.study.plan.targets import COMMANDS, HOST, no_plan, on_target
@@ -55,7 +56,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Variant:
-    """A study on a bench of another kind than an engine or a model.
+    """A study on a bench of another kind than an engine or a model, or on an engine over modelled devices.
 
     Attributes:
         factors: Its factors there with their defaults. One with the default of the study's own factor has its values
@@ -88,15 +89,16 @@ class Study:
         """Return the study's plan on `target`, or on its own default target.
 
         With `quick` it is shorter; with `full` it has more blocks and the larger data of its factors. On a model, an
-        option that is not a factor of the study is a parameter of the machine, with comma-separated values.
+        option that is not a factor of the study is a parameter of the machine, with comma-separated values; on a
+        modelled device it is `wal`, `data` or a parameter of the device.
 
         Raises:
             PlanError: An option is neither a factor nor a parameter, or the study does not run on the target.
             ModelError: The machine cannot be read.
         """
         target = COMMANDS if target == HOST and self.target == COMMANDS else target or self.target
-        kind = kind_of(target)
-        variant = self.variants.get(kind.name)
+        kind, on_device = kind_of(target), embedded_of(target) != target
+        variant = (self.variants.get(f"{kind.name}{ON_DEVICE}") if on_device else None) or self.variants.get(kind.name)
         if variant is None and not kind.has_plans:
             raise no_plan(kind, self.name)
         known = {f.name: f.given(quick, full) for f in self.factors}
@@ -107,7 +109,7 @@ class Study:
             }
         own = {name: value for name, value in options.items() if name in known}
         others = {name: value for name, value in options.items() if name not in known}
-        if others and not kind.takes_parameters:
+        if others and not (kind.takes_parameters or on_device):
             name, there = next(iter(others)), f" on {kind.word}" if variant else ""
             machine = "" if variant else "; parameters of a machine need --target model:NAME"
             raise PlanError(
@@ -123,7 +125,9 @@ class Study:
                 where=f"--target {target}",
                 next_step=f"leave --target out, or write a plan with a script for {kind.word} ({self.targets})",
             )
-        if others:
+        if on_device:
+            plan = on_devices(plan, others)
+        elif others:
             plan = crossed(plan, self._parameters(str(target), others, list(known)))
         return longer(plan) if full else shorter(plan) if quick else plan
 

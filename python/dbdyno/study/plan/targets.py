@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dbdyno.base.errors import PlanError
 from dbdyno.bench.kinds import EMBEDDED, Kind, kind_of
+from dbdyno.study.plan.devices import without_device
 from dbdyno.study.plan.plan import Plan
 
 STARTED = (*EMBEDDED, "mariadb")
@@ -34,13 +35,14 @@ def on_target(plan: Plan, target: str | None) -> Plan:
     refuse_without_plans(plan.dsn if target is None else target, plan.title)
     if target is None:
         return plan
+    target, devices = without_device(target)
     if target not in STARTED and plan.arms and all(arm.server for arm in plan.arms):
         raise PlanError(
             "every arm has a server of its own, which dbdyno starts on this host",
             where=plan.title,
             next_step=f"leave --target out, or name an embedded engine: {', '.join(STARTED)}",
         )
-    return replace(plan, dsn=None if target in EMBEDDED else target)
+    return replace(plan, dsn=None if target in EMBEDDED else target, device={**plan.device, **devices})
 
 
 def refuse_without_plans(target: str | None, where: str) -> None:

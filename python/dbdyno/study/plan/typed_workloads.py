@@ -91,13 +91,13 @@ def refusal(plan: Plan) -> str | None:
     if any(plan.rate_of(arm) is not None for arm in plan.arms):
         return "it gives a rate, and sessions of a model go on as soon as they can"
     if any(_live_only(arm) for arm in plan.arms):
-        return "an arm has scripts, SQL, a client or an engine of its own"
+        return "an arm has scripts, SQL, a client, a device or an engine of its own"
     return None
 
 
 def _live_only(arm: Arm) -> bool:
     own = (arm.scripts, arm.before_sql, arm.after_sql, arm.dsn, arm.server, arm.protocol, arm.client, arm.fetch_size)
-    return any((*own, arm.command, arm.cold))
+    return any((*own, arm.command, arm.cold, arm.device))
 
 
 def _scripts(kind: str, parameters: Mapping[str, Value]) -> list[Script]:

@@ -15,12 +15,14 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.base.signals import Interrupted, Stopping
 from dbdyno.base.version import VERSION
 from dbdyno.bench.clients.process import ClientLostError
+from dbdyno.bench.engine.volumes import check_volumes
 from dbdyno.bench.kinds import kind_named, kind_of, usages
 from dbdyno.bench.protocol import Circumstances
 from dbdyno.evidence.run import Run, new_run, this_process
 from dbdyno.evidence.seal import is_own
 from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.study.plan.plan import Plan, plan_from_dict
+from dbdyno.study.plan.targets import STARTED
 from dbdyno.study.run.progress import Silent
 from dbdyno.study.run.runner import BLOCK_TRIES, Runner
 
@@ -230,6 +232,8 @@ def opened(plan: Plan, around: Circumstances) -> Bench:
     reason = bench.can(plan)
     if reason is None and not bench.traits.lines and any(map(plan.network_of, plan.arms)):
         reason = "it gives a network, and there are no sessions on one"
+    if reason is None and any(map(plan.device_of, plan.arms)):
+        reason = _without_devices(plan, bench)
     if reason is None and plan.workload.replay and not bench.traits.replays:
         reason = "its workload is a captured run, which is PostgreSQL's"
     if reason is None and bench.traits.no_errors and plan.workload.expects():
@@ -241,6 +245,16 @@ def opened(plan: Plan, around: Circumstances) -> Bench:
             next_step=f"name another target: --target {', --target '.join(usages(kind))}",
         )
     return bench
+
+
+def _without_devices(plan: Plan, bench: Bench) -> str | None:
+    """Return why the servers of a plan cannot be on modelled devices, or None if they can."""
+    others = [arm.dsn or plan.dsn for arm in plan.arms if plan.device_of(arm) and arm.server is None]
+    if not bench.traits.devices or any(dsn not in (None, *STARTED) for dsn in others):
+        return "it names a device, and only servers that dbdyno starts can be on one"
+    for arm in plan.arms:
+        check_volumes(plan.device_of(arm))
+    return None
 
 
 @contextlib.contextmanager

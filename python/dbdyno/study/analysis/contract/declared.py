@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.study.analysis.contract.used import Database, Device, Law, Order, Race, Resources
+from dbdyno.study.analysis.contract.used import Database, Device, Law, Order, Race, Resources, Volume
 from dbdyno.study.analysis.contract.why import Explained, key
 
 SCHEMA = 1
@@ -255,6 +255,11 @@ class Analysis:
     devices: list[Device] | None = key("on a model, per arm and kind of station:", Device)
     resources: list[Resources] | None = key("on an engine of this host and of commands, per arm:", Resources)
     laws: list[Law] | None = key("of a run of operations on a live engine, operational laws:", Law)
+    volumes: list[Volume] | None = key("on engines over modelled devices, per device:", Volume)
+    beside: Many | None = key(
+        "of two runs of one study with as many arms, per arm: `sides`, one per run (`arm`, `mean_ns`, and against its "
+        "`base` the `ratio` with `low` and `high`)"
+    )
     race: list[Race] | None = key("on a model and on storage cells, per arm with a flash log:", Race)
     databases: list[Database] | None = key("on a model with several, per arm and database:", Database)
     order: list[Order] | None = key("of the study flow-order, per engine and size:", Order)

@@ -211,6 +211,42 @@ class LawRow(TypedDict):
     sentence: str
 
 
+class VolumeRow(TypedDict):
+    """A modelled device below a server: requests of the blocks that count, and times since its mount."""
+
+    arms: list[int]
+    carries: str
+    device: str
+    settings: dict[str, str]
+    direct_io: bool
+    floor_ns: int
+    reads: float | None
+    writes: float | None
+    flushes: float | None
+    read_p50_ns: float | None
+    write_p50_ns: float | None
+    late_p50_ns: float | None
+    late_p99_ns: float | None
+    late_max_ns: float | None
+
+
+class ArmSide(TypedDict):
+    """An arm of one of two runs, compared with the base of that run; the last three keys are missing for a base."""
+
+    arm: str
+    mean_ns: float
+    ratio: float | None
+    base: NotRequired[str]
+    low: NotRequired[float]
+    high: NotRequired[float]
+
+
+class BesideRow(TypedDict):
+    """An arm of two runs of one study, beside each other."""
+
+    sides: list[ArmSide]
+
+
 class RaceRow(TypedDict, total=False):
     """The race of disk and flash in one arm; the last three keys only for storage cells."""
 

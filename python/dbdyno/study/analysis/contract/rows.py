@@ -250,6 +250,8 @@ class Model(TypedDict, total=False):
     devices: list[DeviceRow]
     resources: list[parts.ResourceRow]
     laws: list[parts.LawRow]
+    volumes: list[parts.VolumeRow]
+    beside: list[parts.BesideRow]
     race: list[parts.RaceRow]
     databases: list[DatabaseRow]
     order: list[OrderRow]

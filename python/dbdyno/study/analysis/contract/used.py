@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.study.analysis.contract.why import key
 
 
@@ -89,6 +90,26 @@ class Device:
     wait_max_ns: float | None = key()
     looks: int | None = key()
     little_broken: int | None = key()
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A modelled device below a server that dbdyno started; times are since its mount."""
+
+    arms: list[int] | None = key("numbers of the arms on it")
+    carries: str | None = key("`data and log`, `data` or `log`")
+    device: str | None = key()
+    settings: JsonObject | None = key("its changed parameters")
+    direct_io: bool | None = key("the kernel keeps nothing")
+    floor_ns: int | None = key("cost of a request through the kernel, taken off each")
+    reads: float | None = key("in the blocks that count")
+    writes: float | None = key()
+    flushes: float | None = key()
+    read_p50_ns: float | None = key("as modelled")
+    write_p50_ns: float | None = key()
+    late_p50_ns: float | None = key("how much later than modelled replies left")
+    late_p99_ns: float | None = key()
+    late_max_ns: float | None = key()
 
 
 @dataclass(frozen=True, slots=True)

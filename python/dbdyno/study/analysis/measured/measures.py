@@ -117,8 +117,8 @@ class Measures:
         return max(1, math.ceil(TAIL_COUNT / (1 - QUANTILES[name]) / smallest - 1e-9))
 
 
-def measure(run: Run) -> Measures:
-    """Read the evidence of a run's complete blocks.
+def measure(run: Run, operation: str | None = None) -> Measures:
+    """Read the evidence of a run's complete blocks; `operation` is the kind of call to time if not that of its plan.
 
     Raises:
         EvidenceError: There are none.
@@ -135,7 +135,7 @@ def measure(run: Run) -> Measures:
             next_step=f"finish it: dbdyno run --resume {run.id}",
         )
     parts = [part_of(run, block) for block in blocks]
-    operation = operation_of(run)
+    operation = operation or operation_of(run)
     expected = expected_of(run)
     rows = summaries([[part] for part in parts], list(QUANTILES.values()), operation, expected)
     about = run.manifest.arms

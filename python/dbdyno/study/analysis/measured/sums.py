@@ -56,7 +56,7 @@ class Kept(Protocol):
         """Return the values of the arms by block."""
 
 
-def measures_of(run: Run) -> Measures:
+def measures_of(run: Run, operation: str | None = None) -> Measures:
     """Return the measures of a run, whatever its evidence.
 
     Raises:
@@ -66,7 +66,7 @@ def measures_of(run: Run) -> Measures:
         return run.measures()
     if reads(run).evidence == SUMS:
         return measure_sums(run)
-    measures = measure(run)
+    measures = measure(run, operation)
     if run.manifest.switch == IMPORTED and len(measures.arms) == 1:
         _by_wall_clock(measures.arms[0])
     return measures

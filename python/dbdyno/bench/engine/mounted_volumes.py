@@ -1,0 +1,164 @@
+"""Volumes of a server that dbdyno starts: their folders, their mounts, and their state.
+
+    F/volume        where the data's device is mounted, with data/ in it      F/volume.data        the files below
+    F/log-volume    where the log's device is mounted, with log/ in it        F/log-volume.data
+
+`F` is the private folder of the server. Files are created on the disk of this machine and are then moved below the
+mount, so that only the use of a server takes the device's time. Each mount is served by a process of its own, which
+unmounts the folder when this process is dead and the guardian has had its time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from dbdyno.base.device_types import DeviceSpec, DeviceStatus
+from dbdyno.base.errors import DeviceError, TargetError
+from dbdyno.base.json_types import JsonObject
+from dbdyno.bench.engine.volumes import DATA, WAL, Volume
+from dbdyno.bench.metrics import Metric
+from dbdyno.device.mounts import check_machine, detach, is_mounted, status
+from dbdyno.device.server import start_server
+
+_MOUNTS = {DATA: "volume", WAL: "log-volume"}
+_COUNTS = {"read": "reads", "write": "writes", "flush": "flushes"}
+LOG = "log"
+"""Folder of the log where it is not among the data."""
+
+
+class MountedVolumes:
+    """The volumes of one server in its private folder."""
+
+    def __init__(self, volumes: Sequence[Volume]) -> None:
+        """Check that folders can be mounted here if there are volumes.
+
+        Raises:
+            DeviceError: This machine cannot mount folders.
+        """
+        self.volumes = tuple(volumes)
+        self._mounted: list[Path] = []
+        if volumes:
+            check_machine()
+
+    def __bool__(self) -> bool:
+        return bool(self.volumes)
+
+    def mount_of(self, part: str) -> str | None:
+        """Return the name of the folder at which the part's device is mounted, or None if it is on no device."""
+        volume = next((own for own in self.volumes if part in own.parts), None)
+        return None if volume is None else _MOUNTS[volume.parts[0]]
+
+    def data_folder(self, folder: Path) -> Path:
+        """Return the data folder of a server in its private folder."""
+        mount = self.mount_of(DATA)
+        return folder / "data" if mount is None else folder / mount / "data"
+
+    def log_folder(self, folder: Path) -> Path | None:
+        """Return the folder of the log, or None if it is with the data."""
+        mount = self.mount_of(WAL)
+        if mount == self.mount_of(DATA):
+            return None
+        return folder / LOG if mount is None else folder / mount / LOG
+
+    def folders(self, folder: Path) -> list[Path]:
+        """Return the folders at which the devices are mounted."""
+        return [folder / _MOUNTS[own.parts[0]] for own in self.volumes]
+
+    def make_folders(self, folder: Path, own: Callable[[Path], None]) -> None:
+        """Create the folders that are to be moved below the mounts; `own` sets their mode and owner."""
+        for made in [*self.folders(folder), *filter(None, [self.log_folder(folder)])]:
+            made.mkdir(mode=0o700, parents=True)
+            own(made)
+
+    def mount(self, folder: Path) -> None:
+        """Move what was created below the mounts, and mount the devices.
+
+        Raises:
+            DeviceError: A device cannot be mounted; the others are unmounted.
+            ModelError: A device or parameter is not valid.
+        """
+        try:
+            for volume, place in zip(self.volumes, self.folders(folder), strict=True):
+                start_server(_below(volume, place), lifeline=True)
+                self._mounted.append(place)
+        except BaseException:
+            self.unmount()
+            raise
+
+    def unmount(self) -> None:
+        """Unmount the devices, also while programs use them."""
+        while self._mounted:
+            place = self._mounted.pop()
+            with contextlib.suppress(DeviceError):
+                if is_mounted(place):
+                    detach(place)
+
+    def states(self) -> list[tuple[Volume, DeviceStatus]]:
+        """Return the state of each mounted volume.
+
+        Raises:
+            TargetError: The process that serves a volume is dead.
+        """
+        try:
+            return [(own, status(place)) for own, place in zip(self.volumes, self._mounted, strict=False)]
+        except DeviceError as error:
+            raise TargetError(
+                f"a device below the server is gone: {error.message}",
+                where=error.where,
+                next_step="look in the kernel's log for what ended the process (memory); then run again",
+            ) from error
+
+    def records(self) -> list[JsonObject]:
+        """Return what a manifest says of each volume: what it carries, its device, its parameters and its floor."""
+        return [
+            {
+                "carries": own.carries,
+                "device": own.device,
+                "title": own.found()[0].machine.title,
+                "settings": dict(setting.split("=", 1) for setting in own.settings),
+                "direct_io": state["direct_io"],
+                "floor_ns": state["floor_ns"],
+                "kernel_writeback": state["kernel_writeback"],
+            }
+            for own, state in self.states()
+        ]
+
+    def metrics(self) -> list[Metric]:
+        """Return counts and times of the requests of each volume since its mount, and how late replies left."""
+        found = []
+        for own, state in self.states():
+            at_ns = time.time_ns()
+            times = {"read": state["read"], "write": state["write"], "flush": state["flush"], "late": state["late"]}
+            for kind, one in times.items():
+                values = {"p50": one["p50_ns"], "p99": one["p99_ns"], "max": one["max_ns"]}
+                found += [_metric(own, f"{kind}_{name}", at_ns, value, "ns", "gauge") for name, value in values.items()]
+                if kind != "late":
+                    found.append(_metric(own, _COUNTS[kind], at_ns, one["count"], "count", "counter"))
+            found.append(_metric(own, "used_bytes", at_ns, state["used_bytes"], "bytes", "gauge"))
+        return found
+
+
+def _metric(volume: Volume, name: str, at_ns: int, value: float, unit: str, kind: str) -> Metric:
+    return Metric("device", "volume", volume.carries, name, at_ns, value, unit, kind)
+
+
+def _below(volume: Volume, place: Path) -> DeviceSpec:
+    """Move a folder aside, leave an empty one like it, and return what to mount there."""
+    back = place.with_name(f"{place.name}.data")
+    place.rename(back)
+    place.mkdir(mode=0o700)
+    seen = back.stat()
+    os.chown(place, seen.st_uid, seen.st_gid)
+    device, settings = volume.found()
+    return {
+        "device": device.name,
+        "folder": str(place),
+        "back": str(back),
+        "toml": device.machine.toml,
+        "settings": settings,
+        "direct_io": volume.direct_io,
+    }

@@ -1,0 +1,167 @@
+"""Modelled devices below a server that dbdyno starts: which of its files are on which device.
+
+    device = "gp3"                                 data and log on one volume
+    device = {data = "gp3", wal = "io2"}           each on a volume of its own
+    device = {wal = "flash-2011"}                  the log only; data stay on the disk of this machine
+    device = {data = "gp3", wal = "gp3", iops = 6000}
+    device = {data = "gp3", wal = {device = "gp3", iops = 16000}}     two volumes: their parameters differ
+
+A table is flat here: `{"data": "gp3", "wal": "gp3", "wal.iops": "16000"}`. Data and log on equal devices with equal
+parameters share one volume, and with it its queue. Pure; `mounted_volumes` mounts them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dbdyno.base.errors import DeviceError
+from dbdyno.bench.kinds import ON_DEVICE, embedded_of
+from dbdyno.device.catalogue import Device, alone_us, device_of, settings_of
+
+DATA, WAL, NONE = "data", "wal", "none"
+PARTS = (DATA, WAL)
+"""Files of a server that can be on a device: all but the log, and the log."""
+DIRECT_IO = "direct_io"
+"""Switch of a volume: the kernel keeps nothing, so that each read and write is the device's."""
+DEVICE = "device"
+"""Key of a plan that names devices."""
+WORDS = {DATA: "data", WAL: "log"}
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A device that carries data, log or both of a server.
+
+    Attributes:
+        device: Name of the device, or path of its TOML file.
+        settings: Its changed parameters, as a user writes them.
+        direct_io: True if the kernel keeps nothing.
+        parts: What it carries.
+    """
+
+    device: str
+    settings: tuple[str, ...] = ()
+    direct_io: bool = False
+    parts: tuple[str, ...] = PARTS
+
+    @property
+    def carries(self) -> str:
+        """Return what is on it, in words."""
+        return " and ".join(WORDS[part] for part in self.parts)
+
+    def found(self) -> tuple[Device, list[tuple[str, str]]]:
+        """Return the device, and its changed parameters by their paths.
+
+        Raises:
+            DeviceError: There is no such device or parameter.
+            ModelError: Its file is not valid.
+        """
+        device = device_of(self.device)
+        return device, settings_of(device, self.settings)
+
+
+def on_both(device: str) -> dict[str, str]:
+    """Return the table for data and log on one device."""
+    return dict.fromkeys(PARTS, device)
+
+
+def target_parts(target: str | None) -> tuple[str | None, dict[str, str]]:
+    """Return the engine of a target and the devices below it; a target without devices is returned unchanged.
+
+    >>> target_parts("postgres+device:gp3")
+    ('postgres', {'data': 'gp3', 'wal': 'gp3'})
+    """
+    engine, device = embedded_of(target), (target or "").partition(ON_DEVICE)[2]
+    if engine == target:
+        return target, {}
+    if not device:
+        raise DeviceError("names no device", where=target, next_step="`dbdyno device list` lists them")
+    return engine, on_both(device)
+
+
+def volumes_of(devices: Mapping[str, str]) -> list[Volume]:
+    """Return the volumes of a table of devices and parameters, after checking every name.
+
+    Raises:
+        DeviceError: A device or parameter does not exist, or a parameter has no device.
+        ModelError: The file of a device is not valid.
+    """
+    placed = [part for part in PARTS if devices.get(part, NONE) != NONE]
+    if spare := [name for name in devices if name not in PARTS and not _has_place(name, placed)]:
+        near = difflib.get_close_matches(spare[0], PARTS, 1)
+        raise DeviceError(
+            f"{spare[0]!r} is the parameter of no device here",
+            next_step=f"did you mean {near[0]}?" if near else "name a device: data = ..., wal = ...",
+        )
+    made = [_volume(devices, part, alone=len(placed) == 1) for part in placed]
+    if len(made) == len(PARTS) and len({(one.device, one.settings, one.direct_io) for one in made}) == 1:
+        return [Volume(made[0].device, made[0].settings, made[0].direct_io)]
+    return made
+
+
+def check_volumes(devices: Mapping[str, str]) -> None:
+    """Check a table of devices to the last value.
+
+    Raises:
+        DeviceError: A device or parameter does not exist, or a parameter has no device.
+        ModelError: A value or the file of a device is not valid.
+    """
+    for volume in volumes_of(devices):
+        alone_us(*volume.found(), reads=True)
+
+
+def _has_place(name: str, placed: list[str]) -> bool:
+    first = name.partition(".")[0]
+    return first in placed if first in PARTS else bool(placed)
+
+
+def _volume(devices: Mapping[str, str], part: str, *, alone: bool) -> Volume:
+    given = _parameters(devices, part, alone=alone)
+    direct = given.pop(DIRECT_IO, "off")
+    if direct not in ("on", "off", "true", "false"):
+        raise DeviceError(f"{DIRECT_IO} is on or off, not {direct!r}", where=devices[part])
+    settings = tuple(f"{name}={value}" for name, value in given.items())
+    made = Volume(devices[part], settings, direct in ("on", "true"), (part,))
+    made.found()
+    return made
+
+
+def _parameters(devices: Mapping[str, str], part: str, *, alone: bool) -> dict[str, str]:
+    """Return the parameters for the device of a part: its own (`wal.iops`), and of those for all what it has.
+
+    With one device (`alone`) it gets all of them, so that an unknown one is an error.
+    """
+    paths = [row["path"] for row in device_of(devices[part]).machine.parameters]
+    elsewhere = {DIRECT_IO}
+    if not alone:
+        (other,) = (devices[name] for name in PARTS if name != part)
+        elsewhere |= {row["path"].rpartition(".")[2] for row in device_of(other).machine.parameters}
+    own: dict[str, str] = {}
+    for name, value in devices.items():
+        first, _, rest = name.partition(".")
+        if first in PARTS:
+            own |= {rest: value} if first == part and rest else {}
+        elif name == DIRECT_IO or any(path.endswith(f".{name}") for path in paths) or name not in elsewhere:
+            own[name] = value
+    return own
+
+
+def in_words(devices: Mapping[str, str]) -> str:
+    """Return a table of devices in words, such as 'data on gp3, log on io2 (iops=6000)'; empty if there is none."""
+    try:
+        volumes = volumes_of(devices)
+    except DeviceError:
+        return ", ".join(f"{name} = {value}" for name, value in devices.items())
+    return ", ".join(_described(volume) for volume in volumes)
+
+
+def differing(devices: Mapping[str, str]) -> dict[str, str]:
+    """Return the devices as a manifest states what differs in an arm."""
+    return {DEVICE: in_words(devices)} if devices else {}
+
+
+def _described(volume: Volume) -> str:
+    changed = ", ".join([*volume.settings, *(["direct I/O"] if volume.direct_io else [])])
+    return f"{volume.carries} on {volume.device}" + (f" ({changed})" if changed else "")

@@ -1,0 +1,116 @@
+"""Engines under power cuts whose load is a process of its own, since the engine is a library.
+
+    LOAD     says `t NUMBER` before a commit and `a NUMBER` after it, on stdout
+    CONTENT  recovers by opening, and writes everything to stdout as JSON
+
+The process that serves the mounted folder must not wait for that folder: if it were killed then, nobody would answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+
+from dbdyno.base.processes import python_environment
+from dbdyno.cuts.engine import BrokenEngineError, wait_for_cut
+from dbdyno.cuts.ledger import Content, Ledger
+
+CONTENT_S = 60
+"""Seconds that reading everything may take."""
+
+
+class ProcessCuts(ABC):
+    """A library as a `CutEngine`; subclasses name its processes."""
+
+    changes_least, changes_most, recovery_changes_most = 5, 400, 6
+
+    def __init__(self, work: Path) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self.folder, self.back = work / "mounted", work / "back"
+
+    @abstractmethod
+    def _load_command(self, first: int) -> list[str]:
+        """Return the command of the load, whose commits are numbered from `first`."""
+
+    @abstractmethod
+    def _content_command(self) -> list[str]:
+        """Return the command that writes `rows`, `counts` and `corrupt`."""
+
+    def create(self) -> None:
+        """Make empty folders."""
+        for folder in (self.back, self.folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+
+    def start(self) -> None:
+        """Do nothing: the first that opens the data recovers them."""
+        return
+
+    def load(self, ledger: Ledger, is_off: Callable[[], bool]) -> float:
+        """Commit in a process until the power is off."""
+        process = subprocess.Popen(
+            self._load_command(max(ledger.tried, default=0) + 1),
+            env=python_environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self._process = process
+        reader = threading.Thread(target=_read, args=(process, ledger))
+        reader.start()
+        seen = wait_for_cut(lambda: is_off() or process.poll() is not None)
+        process.kill()
+        reader.join()
+        process.wait()
+        return seen
+
+    def content(self) -> Content:
+        """Return all rows, and what the checks of the engine say."""
+        done = subprocess.run(
+            self._content_command(),
+            env=python_environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=CONTENT_S,
+        )
+        if done.returncode != 0:
+            raise BrokenEngineError(done.stderr.strip().rpartition("\n")[2])
+        found = json.loads(done.stdout)
+        counts = {int(session): count for session, count in found["counts"]}
+        rows = [(number, payload) for number, _, payload in found["rows"]]
+        return Content(rows, counts, [session for _, session, _ in found["rows"]], found["corrupt"])
+
+    def log_bytes(self) -> int:
+        """Return the size of the log from which a recovery begins [bytes]; 0 without one."""
+        return 0
+
+    def kill(self) -> None:
+        """End the load; nothing else is running."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def close(self) -> None:
+        """Remove the folders; the work folder is the caller's."""
+        for folder in (self.back, self.folder):
+            if not os.path.ismount(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _read(process: subprocess.Popen[str], ledger: Ledger) -> None:
+    """Take what the load says into the ledger; a line that is not whole was not said."""
+    assert process.stdout is not None
+    with process.stdout:
+        for line in process.stdout:
+            word, _, number = line.rstrip("\n").partition(" ")
+            if line.endswith("\n") and word == "t":
+                ledger.try_one(int(number))
+            elif line.endswith("\n") and word == "a":
+                ledger.acknowledge(int(number))

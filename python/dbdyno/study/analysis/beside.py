@@ -1,0 +1,53 @@
+"""Two runs of one study, arm by arm: a real engine over modelled devices beside the pure model, for example.
+
+Each arm is compared with the base of its own run; the ratios of the two runs are then beside each other. Arms are
+matched by their place in the plan, since a model and an engine name the same device differently.
+"""
+
+from __future__ import annotations
+
+from dbdyno.evidence.run import Run
+from dbdyno.study.analysis.analyse import compare_arm
+from dbdyno.study.analysis.contract.parts import ArmSide, BesideRow
+from dbdyno.study.analysis.contract.rows import Judging, RunRow
+from dbdyno.study.analysis.measured.facts import run_facts
+from dbdyno.study.analysis.measured.measures import Measures
+
+METRIC = "mean"
+COMMITS = "commit-loop"
+
+
+def operation_alike(first: Run, second: Run, operations: tuple[str, str]) -> str | None:
+    """Return the kind of call that both runs time: commits, where both run a loop of commits; None if there is none."""
+    if operations[0] == operations[1]:
+        return operations[0]
+    return (
+        "commit"
+        if all((run.manifest.plan.get("workload") or {}).get("kind") == COMMITS for run in (first, second))
+        else None
+    )
+
+
+def rows_of(runs: tuple[Run, Run], both: tuple[Measures, Measures], judge: Judging) -> list[BesideRow]:
+    """Return a row per arm of two runs of the same study with as many arms; empty for other pairs."""
+    studies = [one.manifest.study if one.manifest.says("study") else None for one in runs]
+    bases = [[arm.base for arm in measures.arms] for measures in both]
+    if studies[0] is None or studies[0] != studies[1] or bases[0] != bases[1] or len(bases[0]) < 2:
+        return []
+    facts = [run_facts(run, measures.arms[0].blocks) for run, measures in zip(runs, both, strict=True)]
+    sides = [
+        [_side(measures, at, judge, run) for measures, run in zip(both, facts, strict=True)]
+        for at in range(len(bases[0]))
+    ]
+    return [{"sides": own} for own in sides]
+
+
+def _side(measures: Measures, at: int, judge: Judging, run: RunRow) -> ArmSide:
+    import numpy as np
+
+    arm = measures.arms[at]
+    side: ArmSide = {"arm": arm.name, "mean_ns": float(np.nanmean(arm.values[METRIC])), "ratio": None}
+    if arm.base != at:
+        found = next(one for one in compare_arm(measures, at, judge, run) if one.metric == METRIC)
+        side |= {"base": measures.arms[arm.base].name, "ratio": found.ratio, "low": found.low, "high": found.high}
+    return side

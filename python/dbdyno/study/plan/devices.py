@@ -1,0 +1,122 @@
+"""Modelled devices below the servers of a plan: `device = "gp3"`, or a table of what is on which device.
+
+    device = "gp3"                                  data and log on one volume
+    device = {data = "gp3", wal = {device = "io2", iops = 16000}}
+    [[factor]]
+    device = ["gp3", "io2", "nvme-2024"]            also device.wal = [...] and device.iops = [...]
+
+Plans keep the words as they were written; `bench.engine.volumes` says what they mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.base.errors import DeviceError, Error, ModelError, PlanError
+from dbdyno.base.json_types import JsonObject
+from dbdyno.bench.engine.volumes import DATA, DEVICE, PARTS, WAL, check_volumes, on_both, target_parts
+from dbdyno.study.plan.factors import Level, words
+from dbdyno.study.plan.key import Key
+
+if TYPE_CHECKING:
+    from dbdyno.study.plan.plan import Plan
+    from dbdyno.study.plan.reading import Reading
+
+KEYS = (
+    Key(DATA, "str", "the device of the data, by its name (`dbdyno device list`) or as a TOML file", '"gp3"'),
+    Key(WAL, "str", 'the device of the log; equal to that of the data they share one volume; "none": neither', '"io2"'),
+)
+"""Keys with a meaning of their own; any other is a parameter of the device, or `direct_io`."""
+
+
+OF_TARGET = (
+    Key(
+        DEVICE,
+        DEVICE,
+        'modelled devices below the servers that dbdyno starts; dsn = "postgres+device:gp3" says the same',
+        None,
+    ),
+)
+"""Key of [target]."""
+OF_ARM = (Key(DEVICE, DEVICE, "modelled devices below its server: data and log on one, or a table"),)
+"""Key of an arm."""
+TYPE_WORDS = {DEVICE: 'a name such as "gp3", or a table such as {data = "gp3", wal = "io2"}'}
+"""The type of these keys in words."""
+
+
+def read(reader: Reading, value: Any, where: str, at: int) -> dict[str, str]:
+    """Return the table of devices after checking it; fail through the reader of the plan."""
+    if isinstance(value, str):
+        value = on_both(value)
+    given = {name: _word(one) for name, one in _flat(value).items()}
+    given = {name: _beside(reader.path, one) if name in PARTS else one for name, one in given.items()}
+    if any(name in PARTS for name in given):  # else it changes parameters of a device that is named elsewhere
+        try:
+            check_volumes(given)
+        except (DeviceError, ModelError) as error:
+            reader.fail(error.message, where, DEVICE, at, error.next_step)
+    return given
+
+
+def _flat(value: Mapping[str, Any]) -> JsonObject:
+    """Return `{wal = {device = "io2", iops = 1}}` as `{"wal": "io2", "wal.iops": 1}`."""
+    found: JsonObject = {}
+    for name, one in value.items():
+        inner = one if isinstance(one, dict) else {DEVICE: one}
+        found |= {name if key == DEVICE else f"{name}.{key}": own for key, own in inner.items()}
+    return found
+
+
+def _beside(plan_file: Path, name: str) -> str:
+    """Return the path of a device's file, which is relative to the plan; a name is unchanged."""
+    return str(plan_file.parent / name) if name.endswith(".toml") else name
+
+
+def _word(value: Any) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
+
+
+def level(name: str, value: str) -> Level:
+    """Return the level of a device, of one part of a server (`wal`), or of a parameter (`iops`)."""
+    if name == DEVICE:
+        return Level(value, device=on_both(value))
+    return Level(f"{name} {value}", device={name: value})
+
+
+def on_devices(plan: Plan, options: Mapping[str, str]) -> Plan:
+    """Return a plan whose target names a device, with `--set` for parts and parameters: several values make arms.
+
+    Raises:
+        PlanError: A device or parameter does not exist, or there are too many arms.
+    """
+    from dbdyno.study.plan.factors import crossed_levels
+
+    single = {name: value for name, value in options.items() if "," not in value}
+    plan = replace(plan, device={**plan.device, **single})
+    several = [[level(name, value) for value in words(text, name)] for name, text in options.items() if "," in text]
+    plan = crossed_levels(plan, several) if several else plan
+    for arm in plan.arms:
+        try:
+            check_volumes(plan.device_of(arm))
+        except (DeviceError, ModelError) as error:
+            name = next(iter(options), "--target")
+            where = f"--set {name}" if options else "--target"
+            raise PlanError(error.message, where=error.where or where, next_step=error.next_step) from error
+    return plan
+
+
+def without_device(target: str | None) -> tuple[str | None, dict[str, str]]:
+    """Return the engine and the devices of a target.
+
+    Raises:
+        PlanError: A device of the target does not exist.
+    """
+    try:
+        engine, devices = target_parts(target)
+        check_volumes(devices)
+    except Error as error:
+        raise PlanError(error.message, where="--target", next_step=error.next_step) from error
+    return engine, devices
