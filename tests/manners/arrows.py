@@ -11,11 +11,16 @@ from pathlib import Path
 MAY_IMPORT: dict[str, set[str]] = {
     "evidence": set(),
     "stats": set(),
-    "bench": {"evidence", "cells", "device", "flow", "model"},
+    "hosts": {"cells"},
+    "bench": {"evidence", "cells", "device", "flow", "hosts", "model"},
     "trace": {"evidence"},
+<<<<<<< HEAD
     "model": {"evidence", "stats"},
+=======
+    "model": {"evidence", "hosts"},
+>>>>>>> 6c08e0f7 (hosts: run models, claims and power cuts on the workers of Dask)
     "device": {"model"},
-    "cuts": {"bench", "device"},
+    "cuts": {"bench", "device", "hosts"},
     "move": {"evidence", "bench"},
     "wide": {"evidence", "bench", "move"},
     "flow": {"evidence"},

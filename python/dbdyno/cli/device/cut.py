@@ -9,6 +9,7 @@ import click
 
 from dbdyno.cli.output import seed_option
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.spread_options import spread_options, workers_of
 
 
 @click.command("cut")
@@ -17,7 +18,17 @@ from dbdyno.cli.pages import page_options, show_page
 @click.option("--only", type=click.IntRange(1, 100_000), help="Replay the database of this cut, up to it.")
 @seed_option
 @page_options
-def command(plan: str, cuts: int, only: int | None, seed: int | None, form: str | None, output: Path | None) -> None:
+@spread_options
+def command(
+    plan: str,
+    cuts: int,
+    only: int | None,
+    seed: int | None,
+    form: str | None,
+    output: Path | None,
+    scheduler: str | None,
+    hosts: tuple[str, ...],
+) -> None:
     """Cut the power under an engine, again and again, and look for every commit that it acknowledged.
 
     PLAN is one that comes with dbdyno (a wrong name lists them) or a TOML file. A load commits on a folder
@@ -44,7 +55,8 @@ def command(plan: str, cuts: int, only: int | None, seed: int | None, form: str 
                 f"cut {row['cut']}: {len(row['lost'])} lost{', ' if row['corrupt'] else ''}{row['corrupt']}", err=True
             )
 
-    campaign = run_campaign(found, cuts, seed, only=only, progress=progress)
+    with workers_of(scheduler, hosts) as workers:
+        campaign = run_campaign(found, cuts, seed, only=only, progress=progress, workers=workers)
     model = campaign_model(found, seed, campaign.rows, campaign.faults)
     show_page(model, form, output)
     if model["failed"]:
