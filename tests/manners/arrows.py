@@ -11,7 +11,7 @@ from pathlib import Path
 MAY_IMPORT: dict[str, set[str]] = {
     "evidence": set(),
     "stats": set(),
-    "hosts": {"cells"},
+    "hosts": set(),
     "bench": {"evidence", "cells", "device", "flow", "hosts", "model"},
     "trace": {"evidence"},
 <<<<<<< HEAD

@@ -44,7 +44,8 @@ def workers_of(scheduler: str | None, hosts: tuple[str, ...]) -> Iterator[Worker
         return
     if scheduler is not None and hosts:
         raise PlanError("--scheduler and --hosts both say where to work", next_step="give one of them")
+    from dbdyno.cells.hosts import hosts_of
     from dbdyno.hosts.workers import open_workers
 
-    with open_workers(scheduler, hosts) as workers:
+    with open_workers(scheduler, hosts_of(hosts) if hosts else ()) as workers:
         yield workers

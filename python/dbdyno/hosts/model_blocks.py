@@ -97,7 +97,7 @@ class ModelBlocks:
         return self._done
 
     def stop(self) -> None:
-        """Give up all blocks that are not whole."""
+        """Cancel all blocks that are not whole."""
         self._stopped.set()
         for task in list(self._tasks.values()):
             task.cancel()

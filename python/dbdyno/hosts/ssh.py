@@ -8,29 +8,38 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from dbdyno.base.errors import TargetError
-from dbdyno.cells.hosts import hosts_of
-
-if TYPE_CHECKING:
-    from dbdyno.cells.hosts import Host
+from dbdyno.base.json_types import JsonObject
 
 IDLE = "5 minutes"
 
 
+class SshHost(Protocol):
+    """A host to reach; what is None comes from the SSH configuration."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def address(self) -> str: ...
+    @property
+    def port(self) -> int | None: ...
+    @property
+    def user(self) -> str | None: ...
+
+
 @contextlib.contextmanager
-def ssh_scheduler(distributed: Any, names: Sequence[str]) -> Iterator[str]:
+def ssh_scheduler(distributed: Any, hosts: Sequence[SshHost]) -> Iterator[str]:
     """Start a scheduler on the first host and a worker on each, and yield the scheduler's address.
 
     Args:
         distributed: Dask's module.
-        names: The hosts, as `dbdyno cells --hosts` takes them.
+        hosts: The hosts, at least one.
 
     Raises:
         TargetError: A host cannot be reached, or the programs do not start there.
     """
-    hosts = hosts_of(names)
     listed = ", ".join(host.name for host in hosts)
     try:
         cluster = distributed.SSHCluster(
@@ -52,7 +61,7 @@ def ssh_scheduler(distributed: Any, names: Sequence[str]) -> Iterator[str]:
             cluster.close(timeout=20)
 
 
-def _connection(host: Host) -> dict[str, Any]:
+def _connection(host: SshHost) -> JsonObject:
     """Return the options of asyncssh for a host; what is None comes from the SSH configuration."""
     asked = {"port": host.port, "username": host.user}
     return {name: value for name, value in asked.items() if value is not None}

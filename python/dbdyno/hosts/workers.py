@@ -1,7 +1,7 @@
 """Workers of a Dask scheduler: found, checked and given tasks.
 
     with open_workers("tcp://desk:8786") as workers:       # a scheduler that runs: `dask scheduler`, `dask worker`
-    with open_workers(hosts=("a", "b", "c")) as workers:   # workers started over SSH, which end with the command
+    with open_workers(hosts=hosts_of(["a,b,c"])) as workers:   # workers started over SSH, which end with the command
 
 Every worker must have the same version of dbdyno as this process, so that results are those of one machine. Dask's own
 configuration (`~/.config/dask`, `DASK_…`) says what else is needed to reach a scheduler, such as certificates of TLS.
@@ -13,12 +13,16 @@ import contextlib
 import importlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dbdyno.base.errors import Error, PlanError, TargetError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.base.version import VERSION
 from dbdyno.hosts.tasks import version_here
+
+if TYPE_CHECKING:
+    from dbdyno.hosts.ssh import SshHost
 
 T = TypeVar("T")
 
@@ -44,13 +48,29 @@ def load_distributed() -> Any:
 
 
 class Workers:
-    """Workers of one scheduler: their `addresses` in a fixed order, and the number of tasks that run at once."""
+    """Workers of one scheduler: `addresses` in a fixed order, their `names`, and how many tasks run at once."""
 
     def __init__(self, client: Any, scheduler: str) -> None:
         self.client, self.scheduler = client, scheduler
-        known = client.scheduler_info(n_workers=-1)["workers"]
-        self.addresses: list[str] = sorted(known)
+        self.addresses: list[str] = []
+        self.names: dict[str, str] = {}
+        self.slots = 0
+        self.look_again()
+
+    def look_again(self) -> list[str]:
+        """Ask the scheduler for its workers, and return their addresses.
+
+        Raises:
+            TargetError: The scheduler is gone.
+        """
+        try:
+            known = self.client.sync(self.client.scheduler.identity, n_workers=-1)["workers"]
+        except Exception as error:
+            raise self.lost(error) from error
+        self.addresses = sorted(known)
+        self.names = {address: _name(address, known[address]) for address in known}
         self.slots = sum(int(worker["nthreads"]) for worker in known.values())
+        return self.addresses
 
     def submit(self, function: Callable[..., T], *arguments: Any, on: str | None = None) -> Task[T]:
         """Start a function of dbdyno on any worker, or on the one with address `on`, and return the task.
@@ -60,7 +80,7 @@ class Workers:
         Raises:
             TargetError: The scheduler is gone.
         """
-        placed: dict[str, Any] = {} if on is None else {"workers": [on], "allow_other_workers": False}
+        placed: JsonObject = {} if on is None else {"workers": [on], "allow_other_workers": False}
         try:
             return Task(self, self.client.submit(function, *arguments, pure=False, **placed))
         except Exception as error:
@@ -85,6 +105,12 @@ class Workers:
         """Return the error for a scheduler or a worker that is gone."""
         said = f"{type(error).__name__}: {error}".splitlines()[0][:160].rstrip(": ")
         return TargetError(f"the scheduler or a worker is gone: {said}", where=where or self.scheduler, next_step=LOST)
+
+
+def _name(address: str, known: Mapping[str, Any]) -> str:
+    """Return the name that the user gave a worker, or where it listens."""
+    name = str(known["name"])
+    return address.partition("://")[2] if name == address or name.isdecimal() else name
 
 
 class Task(Generic[T]):
@@ -124,7 +150,7 @@ class Task(Generic[T]):
 
 
 @contextlib.contextmanager
-def open_workers(scheduler: str | None = None, hosts: Sequence[str] = (), *, least: int = 1) -> Iterator[Workers]:
+def open_workers(scheduler: str | None = None, hosts: Sequence[SshHost] = (), *, least: int = 1) -> Iterator[Workers]:
     """Connect to a scheduler, or start one with a worker on each host over SSH, and yield its workers.
 
     Args:
