@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,14 +36,13 @@ def started(
     options: Mapping[str, object],
     ready: str,
     *arguments: str,
-    before: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> tuple[subprocess.Popen[str], str]:
     """Start a class of `distributed` in a process of its own, and return it with the line that says `ready`."""
     spec = json.dumps({"cls": name, "opts": options})
     path = f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}".rstrip(":")
     process = subprocess.Popen(
-        [*before, sys.executable, "-m", "distributed.cli.dask_spec", *arguments, "--spec", spec],
+        [sys.executable, "-m", "distributed.cli.dask_spec", *arguments, "--spec", spec],
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
@@ -78,8 +77,24 @@ def ended(process: subprocess.Popen[str]) -> None:
         process.stderr.close()
 
 
+def add_worker(
+    found: Cluster, folder: Path, name: str, environment: Mapping[str, str] | None = None, threads: int = 1
+) -> None:
+    """Start one more worker; who calls ends it."""
+    options = {
+        "host": "127.0.0.1",
+        "nthreads": threads,
+        "dashboard": False,
+        "name": name,
+        "local_directory": str(folder),
+        "death_timeout": 20,
+    }
+    worker, _ = started("distributed.Worker", options, "Registered to:", found.address, environment=environment)
+    found.workers.append(worker)
+
+
 @contextlib.contextmanager
-def cluster(folder: Path, workers: int, *, threads: int = 1) -> Iterator[Cluster]:
+def cluster(folder: Path, workers: int) -> Iterator[Cluster]:
     """Start a scheduler and `workers` workers, and end them at the end."""
     with contextlib.ExitStack() as stack:
         options = {"host": "127.0.0.1", "port": 0, "dashboard": False}
@@ -87,15 +102,6 @@ def cluster(folder: Path, workers: int, *, threads: int = 1) -> Iterator[Cluster
         stack.callback(ended, scheduler)
         found = Cluster(line.split("Scheduler at:")[1].strip(), scheduler)
         for number in range(workers):
-            own = {
-                "host": "127.0.0.1",
-                "nthreads": threads,
-                "dashboard": False,
-                "name": f"worker-{number}",
-                "local_directory": str(folder),
-                "death_timeout": 20,
-            }
-            worker, _ = started("distributed.Worker", own, "Registered to:", found.address)
-            stack.callback(ended, worker)
-            found.workers.append(worker)
+            add_worker(found, folder, f"worker-{number}")
+            stack.callback(ended, found.workers[-1])
         yield found

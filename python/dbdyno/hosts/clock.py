@@ -1,7 +1,8 @@
 """Clocks of hosts compared: what to subtract from a host's clock, and how wrong that can be.
 
 A host answers a datagram with its time. How the way there and the way back share the round trip is not known, so that
-the error of a comparison is half its round trip; of several the quickest counts. Comparisons before, during and after a block give the drift.
+the error of a comparison is half its round trip; of several the quickest counts. Comparisons before, during and after
+a block give the drift.
 
     offset = host's clock - our clock        our time = host's time - fit.offset_at(host's time)
 """

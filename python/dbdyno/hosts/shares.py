@@ -38,7 +38,7 @@ def sessions_of(whole: int, hosts: int, number: int, arm: str) -> int:
     """
     if whole < hosts or whole > SESSIONS_MOST:
         raise PlanError(
-            f"{whole:,} sessions cannot be shared by {hosts} hosts",
+            f"{whole:,} session{'' if whole == 1 else 's'} cannot be shared by {hosts} hosts",
             where=f"arm {arm!r}",
             next_step=f"give it {hosts} to {SESSIONS_MOST:,} sessions, or take fewer hosts",
         )
