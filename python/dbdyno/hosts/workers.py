@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CONNECT_S = 20.0
+START_S = 60.0
+"""Seconds to wait for workers that were just started over SSH."""
 TICK_S = 0.02
 SCHEMES = ("tcp://", "tls://", "ws://", "wss://", "inproc://")
 LOST = "look at the logs of the scheduler and the workers; then start them again"
@@ -174,6 +176,9 @@ def open_workers(scheduler: str | None = None, hosts: Sequence[SshHost] = (), *,
             scheduler = stack.enter_context(ssh_scheduler(distributed, hosts))
         client = _client(distributed, scheduler)
         stack.callback(_close, client)
+        if hosts:
+            least = len(hosts)
+            _wait_for(client, least)
         workers = Workers(client, scheduler)
         _refuse_few(workers, least)
         _refuse_other_versions(workers)
@@ -189,6 +194,12 @@ def _client(distributed: Any, scheduler: str) -> Any:
             where=scheduler,
             next_step="start it with `dask scheduler`, and `dask worker ADDRESS` on every host",
         ) from error
+
+
+def _wait_for(client: Any, count: int) -> None:
+    """Wait for workers that are starting; how many there are at the end is asked afterwards."""
+    with contextlib.suppress(TimeoutError):
+        client.wait_for_workers(count, timeout=START_S)
 
 
 def _close(client: Any) -> None:
