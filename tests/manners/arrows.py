@@ -14,11 +14,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "hosts": set(),
     "bench": {"evidence", "cells", "device", "flow", "hosts", "model"},
     "trace": {"evidence"},
-<<<<<<< HEAD
-    "model": {"evidence", "stats"},
-=======
-    "model": {"evidence", "hosts"},
->>>>>>> 6c08e0f7 (hosts: run models, claims and power cuts on the workers of Dask)
+    "model": {"evidence", "hosts", "stats"},
     "device": {"model"},
     "cuts": {"bench", "device", "hosts"},
     "move": {"evidence", "bench"},
