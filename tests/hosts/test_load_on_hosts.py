@@ -127,14 +127,15 @@ class Begun:
     def __init__(self, desk: Desk, dsn: str, found: Cluster, blocks: int = 12) -> None:
         plan = written(desk, dsn, blocks=blocks)
         self.desk = desk
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "dbdyno", "run", plan, "--out", "runs", "--scheduler", found.address],
-            cwd=desk.folder,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONWARNINGS": "ignore"},
-        )
+        self.said = desk.folder / "said"
+        with self.said.open("w") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "dbdyno", "run", plan, "--out", "runs", "--scheduler", found.address],
+                cwd=desk.folder,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                env={**os.environ, "PYTHONWARNINGS": "ignore"},
+            )
         self.wait_for(lambda: len(list((desk.folder / "runs").glob("*/blocks/*.json"))) >= 2)
 
     def wait_for(self, condition: Callable[[], bool], limit_s: float = 60) -> None:
@@ -155,7 +156,7 @@ def test_a_killed_worker_ends_the_block_and_not_the_run(
         run = Begun(desk, dsn, found)
         found.kill(found.workers[0])
         add_worker(found, tmp_path, "worker-9")
-        assert run.process.wait(180) in (0, 1), run.process.stderr and run.process.stderr.read()
+        assert run.process.wait(180) in (0, 1), run.said.read_text()
         ended(found.workers[-1])
     assert run.status() == "complete"
     records = block_records(desk.run("runs"))
@@ -187,7 +188,8 @@ def test_a_killed_scheduler_ends_the_run_which_another_one_finishes(
         run.wait_for(lambda: sessions_of(counted) == 0, 30)
     assert run.status() == "aborted"
     with cluster(tmp_path, 2) as found:
-        done = dbdyno("run", "--resume", "last", "--out", "runs", "--scheduler", found.address, cwd=desk.folder)
+        words = ("run", "--resume", "last", "--out", "runs", "--scheduler", found.address)
+        done = dbdyno(*words, cwd=desk.folder, PGPASSWORD=psycopg.conninfo.conninfo_to_dict(dsn)["password"])
         assert done.returncode in (0, 1), done.stderr
     assert run.status() == "complete"
 

@@ -29,6 +29,7 @@ T = TypeVar("T")
 CONNECT_S = 20.0
 START_S = 60.0
 """Seconds to wait for workers that were just started over SSH."""
+FETCH_S = 2.0
 TICK_S = 0.02
 SCHEMES = ("tcp://", "tls://", "ws://", "wss://", "inproc://")
 LOST = "look at the logs of the scheduler and the workers; then start them again"
@@ -45,7 +46,9 @@ def load_distributed() -> Any:
         found = importlib.import_module("distributed")
     except ImportError as error:
         raise TargetError("work on many hosts needs Dask's distributed", next_step=INSTALL) from error
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters arrives as an error
+    # What matters arrives as an error; Dask has set a level for several of its loggers.
+    for name in ("asyncio", *(known for known in logging.root.manager.loggerDict if known.startswith("distributed"))):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     return found
 
 
@@ -128,11 +131,11 @@ class Task(Generic[T]):
             TargetError: The worker or the scheduler is gone.
             Error: Whatever the function raises.
         """
-        while not self.future.done():
-            check()
-            time.sleep(TICK_S)
         try:
-            found: T = self.future.result(timeout=CONNECT_S)
+            while not self.future.done():
+                check()
+                time.sleep(TICK_S)
+            return self._fetched(check)
         except Error:
             raise
         except Exception as error:
@@ -143,7 +146,19 @@ class Task(Generic[T]):
             raise
         finally:
             self.future.release()
-        return found
+
+    def _fetched(self, check: Callable[[], None]) -> T:
+        """Return the result of a task that has ended; its worker may be gone meanwhile."""
+        deadline = time.monotonic() + CONNECT_S
+        while True:
+            check()
+            try:
+                found: T = self.future.result(timeout=FETCH_S)
+            except TimeoutError:
+                if time.monotonic() > deadline:
+                    raise
+            else:
+                return found
 
     def cancel(self) -> None:
         """Give the task up; a worker that has begun it stops it soon."""

@@ -244,17 +244,16 @@ class HostLoads(Closing):
         self._drop()
         deadline = time.monotonic() + RETURN_S
         while len(self.workers.look_again()) < self.count:
-            self._check()
-            if time.monotonic() > deadline:
+            if self.is_stopped or time.monotonic() > deadline:
                 raise TargetError(
                     f"{self.count} hosts began this run, and {len(self.workers.addresses)} are left",
                     where=self.workers.scheduler,
                     next_step="start the worker again; `dbdyno run --resume last` goes on",
                 )
             time.sleep(0.2)
+        self.is_lost = False
         try:
             self._open()
-            self.is_lost = False
             for arm in sorted(self.connected):
                 self._all("connect", arm)
         except TargetError as error:
@@ -262,6 +261,8 @@ class HostLoads(Closing):
             raise HostLostError(error.message, where=error.where, next_step=error.next_step) from error
 
     def _drop(self) -> None:
+        """Close the load on all workers that are there."""
+        self.held = []
         try:
             self.workers.look_again()
             self.workers.ask(held_load.close_load, self.token)
