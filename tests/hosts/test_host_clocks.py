@@ -14,7 +14,7 @@ import pytest
 from dbdyno.base.core_types import LoadSpec
 from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.hosts import clock as clocks
-from dbdyno.hosts.calls import CUT, HostPart, write_calls
+from dbdyno.hosts.calls import HostPart, write_calls
 from dbdyno.hosts.clock import ClockFit, ClockServer, Comparison, SteadyClock, compare, fit
 from dbdyno.hosts.shares import first_session, share_of
 from dbdyno.stats.gates_hosts import hosts_alike, together
@@ -99,10 +99,10 @@ def test_calls_get_one_clock_and_what_began_too_early_does_not_count(tmp_path: P
     base = time.time_ns()
     parts = [part_of("x", [base, base + 100], 0, 0), part_of("y", [base + 50, base + 60], 400_000_001, 3)]
     rows, beyond = write_calls(parts, {0: base + 50}, tmp_path / "calls" / "b000000.parquet")
-    assert (rows, beyond) == (4, {("a", CUT)})
+    assert (rows, beyond) == (4, {("a", 1)})
     found = pq.read_table(tmp_path / "calls" / "b000000.parquet").to_pylist()
     assert [(row["host"], row["session"], row["started_ns"] - base, row["slice"]) for row in found] == [
-        ("x", 0, 0, CUT),
+        ("x", 0, 0, 1),
         ("x", 0, 100, 0),
         ("y", 3, 50, 0),
         ("y", 3, 60, 0),

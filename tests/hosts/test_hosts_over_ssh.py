@@ -51,11 +51,16 @@ def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     server = subprocess.Popen([SSHD, "-D", "-f", str(tmp_path / "config"), "-E", str(tmp_path / "log")])
     deadline = time.monotonic() + 20
-    while socket.socket().connect_ex(("127.0.0.1", number)) and time.monotonic() < deadline:
+    while not listens(number) and time.monotonic() < deadline:
         time.sleep(0.1)
     yield number
     server.terminate()
     server.wait(10)
+
+
+def listens(number: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", number)) == 0
 
 
 def dask_processes() -> set[int]:

@@ -15,9 +15,6 @@ from dbdyno.base.files import written_by_name
 if TYPE_CHECKING:
     from dbdyno.hosts.clock import ClockFit
 
-CUT = 1_000_000
-"""Added to the slice of a call that began before all hosts were in that slice: such slices do not count."""
-
 
 @dataclass
 class HostPart:
@@ -57,6 +54,9 @@ def write_calls(
 ) -> tuple[int, set[tuple[str, int]]]:
     """Write the calls of all hosts as one part.
 
+    A call that began before all hosts were in its slice gets another slice: its own, and the number of slices added.
+    The summaries' memory grows with the largest number, so that it is as small as it can be.
+
     Args:
         parts: The parts of the hosts.
         begins_ns: When all hosts were in a slice and none was in the one before, by the number of the slice.
@@ -66,23 +66,24 @@ def write_calls(
         The number of rows, and the slices that hold what was cut, each with the name of its arm.
     """
     pa = load_pyarrow()
-    tables = [_table(pa, part, begins_ns) for part in parts if part.content]
-    if not tables:
+    read = [(part, pa.parquet.read_table(io.BytesIO(part.content))) for part in parts if part.content]
+    if not read:
         return 0, set()
+    beyond_at = 1 + max(int(pa.compute.max(table["slice"]).as_py() or 0) for _, table in read)
+    tables = [_table(pa, part, table, begins_ns, beyond_at) for part, table in read]
     whole = pa.concat_tables(tables).unify_dictionaries()
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_by_name(path) as file:
         pa.parquet.write_table(whole, file, compression="zstd", row_group_size=1 << 20)
-    beyond = whole.filter(pa.compute.greater_equal(whole["slice"], CUT)).select(["arm", "slice"])
+    beyond = whole.filter(pa.compute.greater_equal(whole["slice"], beyond_at)).select(["arm", "slice"])
     pairs = beyond.group_by(["arm", "slice"]).aggregate([]).to_pylist() if len(beyond) else []
     return len(whole), {(row["arm"], row["slice"]) for row in pairs}
 
 
-def _table(pa: Any, part: HostPart, begins_ns: Mapping[int, int]) -> Any:
+def _table(pa: Any, part: HostPart, table: Any, begins_ns: Mapping[int, int], beyond_at: int) -> Any:
     """Return the rows of a host on our clock."""
     import numpy as np
 
-    table = pa.parquet.read_table(io.BytesIO(part.content))
     clock = part.clock
 
     def ours(column: str) -> Any:
@@ -90,13 +91,13 @@ def _table(pa: Any, part: HostPart, begins_ns: Mapping[int, int]) -> Any:
         return known - np.rint(clock.offset_ns + clock.drift * (known - clock.host_ns)).astype(np.int64)
 
     started, slices = ours("started_ns"), table["slice"].to_numpy()
-    limit = np.array([begins_ns.get(number, 0) for number in range(int(slices.max(initial=0)) + 1)], np.int64)
+    limit = np.array([begins_ns.get(number, 0) for number in range(beyond_at)], np.int64)
     cut = started < limit[slices]
     arms = table["arm"].combine_chunks()
     first = np.array([part.first_session[name] for name in arms.dictionary.to_pylist()])
     codes = arms.indices.to_numpy()
     columns = {
-        "slice": pa.array(np.where(cut, slices + CUT, slices).astype(np.uint32)),
+        "slice": pa.array(np.where(cut, slices + beyond_at, slices).astype(np.uint32)),
         "session": pa.array((table["session"].to_numpy() + first[codes]).astype(np.uint16)),
         "started_ns": pa.array(started),
     }

@@ -1,6 +1,6 @@
 """The load of a plan on many hosts, with the interface of `_core.Load`.
 
-Every host holds its share of each arm's sessions. All run the same slices at the same instants, which each is told in
+Every host holds its share of each arm's sessions. All run the same slices at the same instants, which each gets in
 its own time, by the offset of its clock. Between two slices there is a gap, for the error of the clocks and for
 transactions that end late. What a host began before all hosts were in a slice is evidence, but does not count.
 
