@@ -40,6 +40,7 @@ BENCHES = {
     "probe": "The redo probe against fio",
     "model": "The model",
     "device": "Mounted devices",
+    "predict": "Predictions of a calibrated machine",
     "move": "Moving a table",
     "move_database": "Moving a database",
     "wide": "Wide tables",

@@ -26,9 +26,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "advise": {"evidence", "stats", "bench", "trace", "snapshot", "cells", "model", "judge"},
     "study": {"evidence", "stats", "bench", "trace", "model", "cells"},
     "rehearse": {"evidence", "stats", "bench", "snapshot", "move", "trace"},
+    "imports": {"evidence"},
+    "builds": {"evidence", "stats", "study"},
     "pages": set(),
     "report": {"pages"},
-    "ui": {"evidence", "judge", "snapshot", "cells", "move", "trace", "study", "pages", "report"},
+    "ui": {"advise", "evidence", "judge", "snapshot", "cells", "move", "trace", "study", "pages", "report"},
 }
 """What a room may import beside itself and what is for everybody."""
 EVERYBODY = {"_core", "base", "page"}
@@ -42,6 +44,7 @@ VALUES = {
         "study.plan.workloads",
     },
     "trace": {"stats.quantiles"},
+    "imports": {"study.plan.plan"},
 }
 """What a room may take of another that it does not stand on: values that know nothing of who runs them, functions of
 numbers."""

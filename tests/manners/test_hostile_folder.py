@@ -17,6 +17,8 @@ from mariadb_server import missing
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "dbdyno"
 STARTERS = {
+    "builds/bisect/cache.py",
+    "builds/bisect/commits.py",
     "flow/in_pig.py",
     "wide/sstable_load.py",
     "bench/flows/process.py",
@@ -205,6 +207,26 @@ def test_what_we_start_starts_nothing_of_the_folder_either(hostile: HostileFolde
     for env in (python_environment({"PATH": ".:/bin:"}), child_environment({"PATH": ":/bin:shared"})):
         assert env["PATH"] == "/bin"
     assert "PATH" not in child_environment({}) and child_environment({"PATH": "."})["PATH"] == os.defpath
+
+
+def test_git_and_builds_start_nothing_of_the_folder_they_are_started_in(hostile: HostileFolder) -> None:
+    """A repository beside the hostile folder: git and the build command find programs by an absolute PATH."""
+    repository = hostile.folder.parent / "repository"
+    person = ("-c", "user.name=a", "-c", "user.email=a@localhost")
+    for words in (
+        ("init", "--quiet", str(repository)),
+        *(("-C", str(repository), *person, "commit", "--quiet", "--allow-empty", "-m", str(at)) for at in range(2)),
+    ):
+        subprocess.run(["git", *words], check=True)
+    (hostile.folder / "plan.toml").write_text(
+        'title = "c"\n[workload]\ncommand = "{build}/program"\n[schedule]\nturn_transactions = 1\n[[arm]]\nname = "a"\n'
+    )
+    words = ("--repository", str(repository), "--cache", str(repository.parent / "cache"), "--blocks", "6")
+    build = "ls >/dev/null; cp /bin/true program"
+    done = dbdyno(hostile, "bisect", "plan.toml", "--good", "HEAD~1", "--build", build, *words)
+    assert done.returncode in (0, 1), done.stderr
+    assert dbdyno(hostile, "results", "log", "branch:none").returncode == 2
+    assert hostile.taken == []
 
 
 def test_only_known_files_start_processes() -> None:

@@ -15,7 +15,8 @@ PACKAGE = Path(__file__).parents[2] / "python" / "dbdyno"
 READERS = [PACKAGE / "evidence" / "upgrade.py"]
 ROOMS = ("study", "evidence")
 COMMANDS = [
-    PACKAGE / "cli" / name for name in ("run.py", "plan.py", "report.py", "probe/redo.py", "runs.py", "client/check.py")
+    PACKAGE / "cli" / name
+    for name in ("run.py", "plan.py", "report.py", "probe/redo.py", "runs/__init__.py", "client/check.py")
 ]
 SIGNS = {"iorm", "machine", "machines"}
 """Keys of a manifest by which a kind was once told."""

@@ -38,10 +38,13 @@ class Browser:
     def __init__(self, runs: Path, store: Path, **options: Any) -> None:
         self.app = application(Places(runs, store), Access(TOKEN), **options)
 
-    def get(self, address: str, *more: tuple[str, str], cookie: str | None = TOKEN, method: str = "GET") -> Answer:
-        """The answer to a request; `more` are headers on top, or instead of `host`."""
+    def get(
+        self, address: str, *more: tuple[str, str], cookie: str | None = TOKEN, method: str = "GET", zone: str = ""
+    ) -> Answer:
+        """The answer to a request; `more` are headers on top, or instead of `host`, `zone` what the switch has set."""
         headers = [("host", HOST)] if "host" not in dict(more) else []
-        headers += [("cookie", f"other=1; dbdyno={cookie}")] if cookie else []
+        chosen = f"; dbdyno-zone={zone}" if zone else ""
+        headers += [("cookie", f"other=1; dbdyno={cookie}{chosen}")] if cookie else []
         return asyncio.run(self._ask(address, method, [*headers, *more]))
 
     async def _ask(self, address: str, method: str, headers: list[tuple[str, str]]) -> Answer:

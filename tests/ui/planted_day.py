@@ -20,6 +20,7 @@ from typing import Any
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.engines.registry import blocked_columns
 from dbdyno.snapshot.engines.view import Column, View
+from dbdyno.snapshot.plans.command import PlanOptions, of_logs
 from dbdyno.snapshot.store.folder import Snapshot, Store
 
 TARGET = "shop-db:5432"
@@ -75,6 +76,8 @@ class Day:
     dice: random.Random = field(default_factory=lambda: random.Random(20261126))
     words: str = ""
     """Added to every name and text that a stranger could choose."""
+    started_us: int = 1
+    """When the server was started."""
 
     def __post_init__(self) -> None:
         self.store = Store(self.folder)
@@ -93,7 +96,13 @@ class Day:
         """One snapshot, with what happened in the time before it."""
         minute = (at_s - BEGIN_S - DAY_S) / 60
         seen = self._work(minute, self.every_s / 60)
-        facts = {"version": "16.4", "databases": ["shop"], "started_us": 1, "wal_bytes": at_s * 9000}
+        facts = {
+            "version": "16.16",
+            "version_num": 160016,
+            "databases": ["shop"],
+            "started_us": self.started_us,
+            "wal_bytes": at_s * 9000,
+        }
         made = self.store.add(
             [*self._counters(), *self._samples(at_s, seen, minute)],
             engine="postgres",
@@ -198,8 +207,10 @@ class Day:
         yield View("pg_stat_statements", "statements", (*keys, *timed), counts, appearance="entry")
         info = (column("dealloc", "gauge"), column("stats_reset", "gauge", "us"))
         yield View("pg_stat_statements_info", "statements_info", info, [(0, 1)], appearance="fixed")
-        shown = [("track_io_timing", "on"), ("shared_buffers", "16384"), ("work_mem" + more, "4096")]
-        yield View("pg_settings", "now", (column("name", "key", "text", "VARCHAR"), text("setting")), shown)
+        shown = [("track_io_timing", "on", ""), ("shared_buffers", "16384", "8kB"), ("work_mem" + more, "4096", "kB")]
+        shown += [("log_timezone", "Europe/Berlin", "")]
+        named = (column("name", "key", "text", "VARCHAR"), text("setting"), text("unit"), text("source"))
+        yield View("pg_settings", "now", named, [(*one, "configuration file") for one in shown])
         texts = [(one, f"f{one}", TEXTS[one] + more) for one in self.statements]
         yield View("statement_texts", "now", (column("queryid", "key"), text("fingerprint"), text("query")), texts)
 
@@ -270,5 +281,54 @@ class Day:
         return tuple(known.get(one.name) for one in blocked_columns("postgres"))
 
 
+LOGGED_S = (BEGIN_S + DAY_S + 9 * 3600 + 1800, BEGIN_S + DAY_S + 11 * 3600)
+"""The stretch of the planted day in which auto_explain logged the query on orders, every ten seconds."""
+PLANS = {
+    False: """\
+Limit  (cost=24.12..24.15 rows=10 width=64) (actual time=0.352..0.361 rows=10 loops=1)
+  ->  Sort  (cost=24.12..24.20 rows=31 width=64) (actual time=0.350..0.355 rows=10 loops=1)
+        Sort Key: placed_at DESC
+        ->  Index Scan using orders_customer_id_idx on orders  (cost=0.43..23.40 rows=31 width=64)\
+ (actual time=0.020..0.310 rows=410 loops=1)
+              Index Cond: (customer_id = 4711)""",
+    True: """\
+Limit  (cost=4431.12..4431.15 rows=10 width=64) (actual time=168.900..168.910 rows=10 loops=1)
+  ->  Sort  (cost=4431.12..4431.20 rows=31 width=64) (actual time=168.890..168.900 rows=10 loops=1)
+        Sort Key: placed_at DESC
+        ->  Seq Scan on orders  (cost=0.00..4411.00 rows=31 width=64)\
+ (actual time=0.040..168.200 rows=410 loops=1)
+              Filter: (customer_id = 4711)""",
+}
+"""The plan of the query on orders with its index, and without."""
+
+
+def log_lines(first_s: int = LOGGED_S[0], last_s: int = LOGGED_S[1]) -> Iterator[str]:
+    """What auto_explain wrote of the query on orders."""
+    for at_s in range(first_s, last_s, 10):
+        dropped = 612 * 60 < at_s - BEGIN_S - DAY_S <= 640 * 60
+        ms = 168.9 if dropped else 0.37
+        at = datetime.fromtimestamp(at_s, UTC)
+        plan = PLANS[dropped].replace("\n", "\n\t")
+        yield (
+            f"{at:%Y-%m-%d %H:%M:%S}.000 UTC [4001] LOG:  duration: {ms:.3f} ms  plan:\n\tQuery Text: {TEXTS[ORDERS]}\n"
+            f"\t{plan}\n\tQuery Identifier: {ORDERS}\n"
+        )
+
+
+def keep_plans(store: Store, folder: Path) -> None:
+    """Reads the log of the day into the store, as `dbdyno snap plans --log` does."""
+    path = folder / "postgresql.log"
+    path.write_text("".join(log_lines()))
+    of_logs(store, [path], PlanOptions(target=TARGET))
+
+
+def main() -> None:
+    """Makes the two days in the folder of the command line."""
+    folder = Path(sys.argv[1])
+    day = Day(folder / "snaps")
+    day.make()
+    keep_plans(day.store, folder)
+
+
 if __name__ == "__main__":
-    Day(Path(sys.argv[1]) / "snaps").make()
+    main()

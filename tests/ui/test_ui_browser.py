@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from asking import starlette  # noqa: F401 - skips where it is not installed
 from laboratory import FIRST_S, MINUTES
 from planted_day import Day
+from sites import Site, all_read, running_site, until, words
 
 import chromium
 from chromium import browser, running_browser  # noqa: F401 - fixtures
@@ -21,20 +18,6 @@ from soaked import first
 
 pytestmark = chromium.needed
 WINDOW = "window=2026-11-26T13:50:00..2026-11-26T14:14:00"
-DEADLINE_S = 30.0
-
-
-@dataclass
-class Site:
-    """A server of the pages: where it is, and its folders."""
-
-    base: str
-    token: str
-    runs: Path
-    store: Path
-
-    def address(self, path: str) -> str:
-        return f"{self.base}{path}{'&' if '?' in path else '?'}token={self.token}"
 
 
 @pytest.fixture(scope="module")
@@ -42,22 +25,8 @@ def site(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sit
     own = tmp_path_factory.mktemp("site")
     shutil.copytree(folder / "snaps", own / "snaps")
     (own / "runs").mkdir()
-    words = ["ui", "--runs", own / "runs", "--store", own / "snaps", "--port", "0", "--no-browser"]
-    command = [sys.executable, "-m", "dbdyno", *map(str, words)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout
-        base, _, token = server.stdout.readline().strip().partition("/?token=")
-        yield Site(base, token, own / "runs", own / "snaps")
-        server.terminate()
-        server.wait(10)
-
-
-def until(true: Callable[[], object]) -> None:
-    """Waits until something is so."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not true():
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.05)
+    with running_site(own / "runs", own / "snaps") as running:
+        yield running
 
 
 def drag(page: chromium.Page, low: float, high: float, *, shift: bool = False) -> None:
@@ -74,10 +43,6 @@ def drag(page: chromium.Page, low: float, high: float, *, shift: bool = False) -
 
 def query(page: chromium.Page) -> str:
     return str(page.evaluate("decodeURIComponent(location.search)"))
-
-
-def words(page: chromium.Page) -> str:
-    return str(page.evaluate("(document.getElementById('content') || {}).innerText || ''"))
 
 
 def test_a_drag_chooses_a_stretch_which_a_link_shows_to_others_and_back_undoes(browser, site) -> None:  # noqa: F811
@@ -124,12 +89,16 @@ def test_keys_choose_zoom_and_drop_and_a_second_stretch_is_compared(browser, sit
     assert page.problems == []
 
 
-PATHS = (f"/server?{WINDOW}", "/", "/runs", f"/blocking?{WINDOW}", "/statement?id=1002", "/sql")
+PATHS = (
+    *(f"/server?{WINDOW}", "/", "/runs", f"/blocking?{WINDOW}", "/statement?id=1002", "/sql"),
+    *(f"/server?{WINDOW}&by=table", "/advice?stretch=1d", "/experiment?id=1002", "/search?q=stock", "/trend"),
+)
 
 
 @pytest.mark.parametrize("path", first(*PATHS))
 def test_nothing_is_wider_than_the_window_and_nothing_complains(browser, site, path) -> None:  # noqa: F811
     page = browser.open(site.address(path))
+    all_read(page)
     for width, scheme in ((2560, "light"), (400, "dark")):
         page.look(width=width, scheme=scheme)
         root = "document.documentElement"
@@ -170,3 +139,51 @@ def test_ten_viewers_at_once_are_all_answered(site) -> None:
 
     with ThreadPoolExecutor(10) as viewers:
         assert list(viewers.map(ask, range(10))) == [200] * 10
+
+
+def test_a_server_that_was_started_anew_is_said_and_the_page_stays(browser, folder, tmp_path) -> None:  # noqa: F811
+    shutil.copytree(folder / "snaps", tmp_path / "snaps")
+    with running_site(tmp_path / "runs", tmp_path / "snaps") as first:
+        page = browser.open(first.address(f"/server?{WINDOW}"))
+        all_read(page)
+        before = words(page)
+        port = int(first.base.rpartition(":")[2])
+    with running_site(tmp_path / "runs", tmp_path / "snaps", port) as second:
+        page.evaluate("document.querySelector('.tabs:not(.bar-row) a:last-child').click()")
+        until(lambda: "began anew" in page.evaluate("(document.querySelector('.news') || {}).innerText || ''"))
+        assert words(page) == before
+        again = browser.open(second.address(f"/server?{WINDOW}"))
+        all_read(again)
+        assert words(again) == before
+
+
+def test_names_are_offered_in_the_console_and_taken_by_a_key(browser, site) -> None:  # noqa: F811
+    page = browser.open(site.address("/sql"))
+    page.evaluate("document.querySelector('textarea').focus()")
+    page.call("Input.insertText", text="select quer")
+    until(lambda: page.evaluate("[...document.querySelectorAll('.names li')].map(one => one.innerText)") != [])
+    assert "queryid" in page.evaluate("[...document.querySelectorAll('.names li')].map(one => one.innerText)")
+    for _ in range(
+        page.evaluate("[...document.querySelectorAll('.names li')].findIndex(o => o.innerText == 'queryid')")
+    ):
+        page.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowDown")
+    page.call("Input.dispatchKeyEvent", type="keyDown", key="Tab")
+    assert page.evaluate("document.querySelector('textarea').value") == "select queryid"
+    page.call("Input.insertText", text=" from pg_stat_statements")
+    page.call("Input.dispatchKeyEvent", type="keyDown", key="Enter", modifiers=2)
+    until(lambda: "rows" in words(page))
+    assert "1002" in words(page) and page.problems == []
+
+
+def test_the_switch_shows_times_in_the_browser_s_zone(browser, site) -> None:  # noqa: F811
+    page = browser.open(site.address(f"/server?{WINDOW}"))
+    page.call("Emulation.setTimezoneOverride", timezoneId="Asia/Tokyo")
+    page.call("Page.reload")
+    until(lambda: page.evaluate("[...document.querySelectorAll('[data-zone] option')].length") == 3)
+    change = "s.value = 'Asia/Tokyo'; s.dispatchEvent(new Event('change'))"
+    page.evaluate(f"(() => {{ const s = document.querySelector('[data-zone]'); {change} }})()")
+    until(lambda: "22:50:00" in page.evaluate("(document.querySelector('.stretch') || {}).innerText || ''"))
+    assert "Asia/Tokyo" in page.evaluate("document.querySelector('.plot').textContent")
+    assert "2026-11-26T13:50:00" in query(page), "the address stays in UTC"
+    page.evaluate("document.cookie = 'dbdyno-zone=; Path=/; Max-Age=0'")
+    assert page.problems == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC
 from pathlib import Path
 from urllib.parse import quote
 
@@ -112,6 +113,6 @@ def test_a_hostile_analysis_is_words(tmp_path: Path) -> None:
 
     model = report_models.hostile()
     view = View(page_of(model), model=model, command=HOSTILE, trail=((HOSTILE, "/"),))
-    page = rendering.render(view, query=HOSTILE, forms={}, path="/search")
+    page = rendering.render(view, rendering.Frame(HOSTILE, {}, "/search", HOSTILE, True, UTC))
     is_tame(page)
     assert "<img" not in page

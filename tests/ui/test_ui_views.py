@@ -14,6 +14,7 @@ from asking import Browser, Seen, is_tame
 from laboratory import FIRST_S, MINUTES
 
 from command_line import dbdyno
+from dbdyno.snapshot.sessions.report import HEADINGS
 from dbdyno.ui.stretch import iso
 from soaked import first
 
@@ -32,6 +33,9 @@ def every(folder: Path) -> list[str]:
         *("/trend", f"/trend?id={one}", "/server", f"/server?{QUEUE}", "/server?by=event&where=class%3Dlock"),
         *(f"/report?{QUEUE}", f"/statement?id=1002&{QUEUE}", f"/blocking?{QUEUE}"),
         f"/periods?{QUEUE}&against=2026-11-26T13:50..2026-11-26T14:00",
+        *("/latest", f"/advice?{QUEUE}", f"/server?{QUEUE}&by=table", f"/server?{QUEUE}&by=index"),
+        f"/experiment?id=1002&{QUEUE}",
+        f"/sql?on=snap:/shop-db:5432&query=select+queryid,+calls+from+pg_stat_statements&{QUEUE}",
         *("/sql", f"/sql?run={one}&query=select+arm,+count(*)+n+from+calls+group+by+arm"),
     ]
 
@@ -81,8 +85,8 @@ def test_sessions_of_random_stretches_are_those_of_the_command(browser_of: Brows
     dice = random.Random(seed)
     for _ in range(4):
         low, high = sorted(dice.sample(range(MINUTES + 1), 2))
-        by = dice.choice(("statement", "event", "class", "user", "application", "client", "session"))
-        where = dice.choice((None, "class=lock", "application=web"))
+        by = dice.choice(tuple(HEADINGS))
+        where = dice.choice((None, "class=lock", "application=web", "table=public.stock"))
         first, last = (FIRST_S + one * 60 for one in (low, high))
         query = {"stretch": f"{iso(first * 1e6)}..{iso(last * 1e6)}", "by": by, "format": "json"}
         query |= {"where": where} if where else {}
@@ -91,6 +95,31 @@ def test_sessions_of_random_stretches_are_those_of_the_command(browser_of: Brows
         words += ["--where", where] if where else []
         said = json.loads(dbdyno(*words, "--format", "json").stdout)
         assert alike(shown, said), (query, words)
+
+
+@pytest.mark.parametrize("kind", first("report", "statement", "blocking", "advice", count=2))
+def test_other_views_of_random_stretches_are_those_of_their_commands(
+    browser_of: Browser, folder: Path, kind: str
+) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    dice = random.Random(seed)
+    low, high = sorted(dice.sample(range(MINUTES + 1), 2))
+    statement = dice.choice(("1001", "1002", "1003", "1004"))
+    words: dict[str, list[object]] = {
+        "report": ["snap", "report", low + 1, high + 1],
+        "statement": ["snap", "statement", statement, low + 1, high + 1],
+        "blocking": ["snap", "sessions", low + 1, high + 1, "--top", 10],
+        "advice": ["advise", f"snap:{low + 1}..{high + 1}"],
+    }
+    first_us, last_us = ((FIRST_S + one * 60) * 1e6 for one in (low, high))
+    query = {"stretch": f"{iso(first_us)}..{iso(last_us)}", "format": "json"}
+    query |= {"id": statement} if kind == "statement" else {}
+    shown = json.loads(browser_of.get(f"/{kind}?{urlencode(query)}").body)
+    said = json.loads(dbdyno(*words[kind], "--store", folder / "snaps", "--format", "json").stdout)
+    if kind == "blocking":
+        shown, said = shown["sections"][0], said["sections"][1]
+    assert alike(shown, said), (query, words[kind])
 
 
 @pytest.mark.parametrize("place", first("run", "report", "statement", "periods", "server", count=2))
@@ -238,6 +267,43 @@ def test_a_store_that_grows_is_seen(folder: Path, tmp_path: Path) -> None:
     assert "13:53 UTC" in there.get("/").text
     day.step(FIRST_S + 240)
     assert "13:54 UTC" in there.get("/").text
+
+
+def test_a_snapshot_that_was_half_there_when_the_store_was_read_is_seen_once_it_has_landed(tmp_path: Path) -> None:
+    """The manifest lands last and changes no folder, so that an index of the moment before was taken for 20 s."""
+    from planted_day import Day
+
+    Day(tmp_path / "snaps").make(FIRST_S, FIRST_S + 180)
+    manifest = tmp_path / "snaps" / "000004" / "manifest.json"
+    manifest.rename(manifest.with_suffix(".aside"))
+    there = Browser(tmp_path / "runs", tmp_path / "snaps")
+    assert "13:52 UTC" in there.get("/").text
+    manifest.with_suffix(".aside").rename(manifest)
+    assert "13:53 UTC" in there.get("/").text
+
+
+def test_a_database_server_that_was_restarted_is_said_on_its_page(tmp_path: Path) -> None:
+    from planted_day import Day
+
+    day = Day(tmp_path / "snaps")
+    day.make(FIRST_S, FIRST_S + 180)
+    day.started_us = (FIRST_S + 200) * 10**6
+    for minute in (4, 5, 6):
+        day.step(FIRST_S + minute * 60)
+    page = Seen(Browser(tmp_path / "runs", tmp_path / "snaps").get("/server").text).words
+    assert "restart" in page or "crash" in page
+
+
+def test_a_torn_file_of_a_snapshot_costs_only_its_view(tmp_path: Path) -> None:
+    from planted_day import Day
+
+    Day(tmp_path / "snaps").make(FIRST_S, FIRST_S + 240)
+    for path in (tmp_path / "snaps").rglob("pg_stat_statements.parquet"):
+        path.write_bytes(path.read_bytes()[:100])
+    there = Browser(tmp_path / "runs", tmp_path / "snaps")
+    for address in ("/", "/server", "/report?stretch=1d", "/search?q=stock", "/server?by=table"):
+        answer = there.get(address)
+        assert answer.status == 200, (address, Seen(answer.text).words[:400])
 
 
 def test_a_torn_snapshot_is_left_out_and_the_rest_shown(tmp_path: Path) -> None:

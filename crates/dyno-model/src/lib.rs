@@ -25,6 +25,7 @@
 //! | [`cell`] | storage cells and the disk groups over them |
 //! | [`database`] | an instance and its processes, with their waits |
 //! | [`workload`] | what its sessions do |
+//! | [`postgres`] | a `PostgreSQL`, its clients and its log, with the costs that a run measured |
 //! | [`machine`] | instance and storage from a text, with a source for each number |
 //! | [`run`] | arms of a study on machines, written as evidence |
 //! | [`formula`] | the closed forms that kernel and devices are held to |
@@ -38,5 +39,6 @@ pub mod device;
 pub mod formula;
 pub mod kernel;
 pub mod machine;
+pub mod postgres;
 pub mod run;
 pub mod workload;

@@ -98,7 +98,7 @@ fn likeness_widens_the_intervals() {
 fn the_text_of_a_fit_is_a_device_that_gives_the_same_quantiles() {
     let mut dice = dice(7);
     let values: Vec<f64> = (0..50_000).map(|_| dice.lognormal(68.0, 0.5)).collect();
-    let told = report(&values).unwrap();
+    let told = report(&values, None).unwrap();
     let text = format!("capacity_gb = 10.0\nservers = 1\n{}", told["toml"].as_str().unwrap());
     let device: EmpiricalParameters = toml::from_str(&text).unwrap();
     assert_eq!(device.regimes.len(), 1);
@@ -112,6 +112,6 @@ fn the_text_of_a_fit_is_a_device_that_gives_the_same_quantiles() {
 
 #[test]
 fn too_few_values_are_an_error() {
-    assert!(report(&[1.0, 2.0, 3.0]).is_err());
-    assert!(report(&[]).is_err());
+    assert!(report(&[1.0, 2.0, 3.0], None).is_err());
+    assert!(report(&[], None).is_err());
 }

@@ -104,7 +104,8 @@ fn each_order_of_service_beats_the_one_before() {
 }
 
 fn device(sim: &Sim, name: &str, servers: u64, times: &Times) -> Rc<dyn Device> {
-    let regime = Regime { read: times.clone(), write: times.clone(), stay_ms: 0.0 };
+    let regime =
+        Regime { read: times.clone(), write: times.clone(), stay_ms: 0.0, write_us_per_kb: 0.0, time_factor: 0.0 };
     let parameters = EmpiricalParameters { capacity_gb: 1.0, servers, regimes: vec![regime] };
     Empirical::new(sim, name, parameters)
 }
@@ -250,7 +251,7 @@ fn a_device_in_regimes_spends_its_time_as_the_stays_say_and_the_fit_notices() {
     let simulation = Simulation::new(13);
     let regime = |us: f64, stay_ms| {
         let times = Times::Lognormal { median_us: us, sigma: 0.1 };
-        Regime { read: times.clone(), write: times, stay_ms }
+        Regime { read: times.clone(), write: times, stay_ms, write_us_per_kb: 0.0, time_factor: 0.0 }
     };
     let regimes = vec![regime(100.0, 90.0), regime(2_000.0, 10.0)];
     let parameters = EmpiricalParameters { capacity_gb: 1.0, servers: 1, regimes };

@@ -15,6 +15,7 @@ mod iorm;
 mod kernel;
 mod machines;
 mod parameters;
+mod postgres;
 mod queues;
 mod redo;
 mod rig;

@@ -15,6 +15,7 @@ use dyno_model::device::flash::FlashParameters;
 use dyno_model::device::lun::ChannelParameters;
 use dyno_model::device::volume::VolumeParameters;
 use dyno_model::kernel::sample::Times;
+use dyno_model::postgres::PostgresParameters;
 use dyno_model::workload::{CommitLoop, KeyLookup, ScanJobs, SortLoad, UpdateLoop};
 use serde::Serialize;
 
@@ -37,6 +38,7 @@ fn every_parameter_has_a_meaning_and_a_source() {
     check(&BufferParameters::default(), BufferParameters::TABLE);
     check(&InstanceParameters::default(), InstanceParameters::TABLE);
     check(&SchedulerParameters::default(), SchedulerParameters::TABLE);
+    check(&PostgresParameters::default(), PostgresParameters::TABLE);
     check(&CommitLoop::default(), CommitLoop::TABLE);
     check(&UpdateLoop::default(), UpdateLoop::TABLE);
     check(&KeyLookup::default(), KeyLookup::TABLE);
@@ -52,7 +54,8 @@ fn every_parameter_has_a_meaning_and_a_source() {
     check(&Directive::default(), Directive::TABLE);
     check(&GroupParameters::default(), GroupParameters::TABLE);
     let times = Times::Constant { us: 1.0 };
-    let regimes = vec![Regime { read: times.clone(), write: times, stay_ms: 0.0 }];
+    let regimes =
+        vec![Regime { read: times.clone(), write: times, stay_ms: 0.0, write_us_per_kb: 0.0, time_factor: 0.0 }];
     check(&VolumeParameters::default(), VolumeParameters::TABLE);
     let empirical = EmpiricalParameters { capacity_gb: 1.0, servers: 1, regimes };
     check(&empirical, EmpiricalParameters::TABLE);

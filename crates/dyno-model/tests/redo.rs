@@ -51,7 +51,7 @@ fn group_commit_of_an_open_stream() {
 /// of mean `think_ms`; a write of `b` commits takes `fixed + each * b` ms. The batch is a Markov
 /// chain: of the others, each returns within the write with probability 1 - exp(-w / Z); if none
 /// does, the next one comes after Z / n and is alone.
-fn chain(n: usize, think_ms: f64, fixed_ms: f64, each_ms: f64) -> (f64, f64, f64) {
+pub fn chain(n: usize, think_ms: f64, fixed_ms: f64, each_ms: f64) -> (f64, f64, f64) {
     let write_ms = |b: usize| fixed_ms + each_ms * b as f64;
     let mut share = vec![1.0 / n as f64; n + 1];
     share[0] = 0.0;

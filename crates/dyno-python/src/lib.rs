@@ -16,6 +16,7 @@ mod line;
 mod load;
 mod model;
 mod mover;
+mod postgres_model;
 mod probe;
 mod proxy;
 mod rack;
@@ -51,6 +52,8 @@ mod _core {
     use crate::model::{ModelRun, model_calibrate, model_check, model_machine, model_machines};
     #[pymodule_export]
     use crate::mover::{MoveBytes, MoveJob, move_describe, move_groups, move_read_back};
+    #[pymodule_export]
+    use crate::postgres_model::model_postgres;
     #[pymodule_export]
     use crate::probe::{Probe, recover_probe};
     #[pymodule_export]

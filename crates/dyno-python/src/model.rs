@@ -66,11 +66,18 @@ pub(crate) fn model_check<'py>(py: Python<'py>, toml: &str) -> PyResult<Bound<'p
 ///
 /// Args:
 ///     latencies_us: Little-endian 64-bit floats [us], in the order of measurement.
+///     started_ns: Little-endian 64-bit whole numbers, the start of each [ns]; with them stays in a regime are
+///         measured on the clock.
 ///
 /// Raises:
 ///     ModelError: A latency is not a finite number, or the device cannot be fitted.
 #[pyfunction]
-pub(crate) fn model_calibrate<'py>(py: Python<'py>, latencies_us: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+#[pyo3(signature = (latencies_us, started_ns = None))]
+pub(crate) fn model_calibrate<'py>(
+    py: Python<'py>,
+    latencies_us: &[u8],
+    started_ns: Option<&[u8]>,
+) -> PyResult<Bound<'py, PyAny>> {
     let (whole, rest) = latencies_us.as_chunks::<8>();
     if !rest.is_empty() {
         return Err(raise(py, "ModelError", "latencies are 8 bytes each"));
@@ -79,7 +86,12 @@ pub(crate) fn model_calibrate<'py>(py: Python<'py>, latencies_us: &[u8]) -> PyRe
     if let Some(at) = values.iter().position(|value| !value.is_finite()) {
         return Err(raise(py, "ModelError", &format!("latency {at} is not a number")));
     }
-    let fitted = py.detach(|| report(&values));
+    let started: Option<Vec<i64>> =
+        started_ns.map(|bytes| bytes.as_chunks::<8>().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect());
+    if started.as_ref().is_some_and(|started| started.len() != values.len()) {
+        return Err(raise(py, "ModelError", "as many starts as latencies"));
+    }
+    let fitted = py.detach(|| report(&values, started.as_deref()));
     let fitted = fitted.map_err(|error| raise(py, "ModelError", &error.to_string()))?;
     to_python(py, &fitted).map_err(|error| raise(py, "ModelError", &error.to_string()))
 }

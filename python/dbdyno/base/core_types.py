@@ -260,7 +260,10 @@ class ModelBlock(TypedDict):
 
 
 class MachineParameter(TypedDict):
-    """One parameter of a machine; `given` is True if the machine's text sets it (False: the default applies)."""
+    """One parameter of a machine; `given` is True if the machine's text sets it (False: the default applies).
+
+    `interval` is where its value is known to lie, if the machine says so.
+    """
 
     path: str
     value: Any
@@ -269,6 +272,7 @@ class MachineParameter(TypedDict):
     range: list[float] | None
     meaning: str
     source: str
+    interval: list[float] | None
     given: bool
 
 

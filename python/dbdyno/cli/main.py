@@ -21,7 +21,9 @@ from dbdyno.base.processes import child_environment
 
 COMMANDS = {
     "advise": ("dbdyno.cli.advise", "What to change, with the figures that say so."),
+    "bisect": ("dbdyno.cli.bisect", "The commit that made a program slower."),
     "cells": ("dbdyno.cli.cells", "Storage cells over SSH, all at once."),
+    "ci": ("dbdyno.cli.ci", "Workflows for CI services: a change against its base."),
     "client": ("dbdyno.cli.client", "External clients: which there are, and whether one keeps to the protocol."),
     "compare": ("dbdyno.cli.compare", "Analyse a run again, or compare two runs, traces, periods or recordings."),
     "device": ("dbdyno.cli.device", "Folders on modelled devices under real programs; power cuts."),
@@ -35,8 +37,9 @@ COMMANDS = {
     "rehearse": ("dbdyno.cli.rehearse", "Your own statements on an old and a new server: slower, failing, different."),
     "report": ("dbdyno.cli.report", "Write the report of a run: HTML, text, figures."),
     "restore": ("dbdyno.cli.restore", "Restore server settings that a killed run left changed."),
+    "results": ("dbdyno.cli.results", "Results of runs kept as small files: in a folder or a branch of git."),
     "run": ("dbdyno.cli.run", "Run a study or a plan: arms in random order, every latency kept."),
-    "runs": ("dbdyno.cli.runs", "List the runs."),
+    "runs": ("dbdyno.cli.runs", "List the runs; import those of other programs."),
     "snap": ("dbdyno.cli.snap", "Snapshots of a live engine, and what happened between two."),
     "sql": ("dbdyno.cli.sql", "Query the evidence of a run."),
     "stats": ("dbdyno.cli.stats", "Statistics on any evidence, CSV or Parquet."),

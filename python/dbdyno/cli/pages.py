@@ -91,4 +91,4 @@ def _own_file(model: Mapping[str, Any], suffix: str) -> str | None:
         from dbdyno.report.figures import machine
 
         return machine.svg(reading.read(model)) + "\n"
-    return str(model["toml"]) if page in ("calibration", "device_fit") and suffix == "toml" else None
+    return str(model["toml"]) if page in ("calibration", "calibrated", "device_fit") and suffix == "toml" else None

@@ -37,6 +37,13 @@ if TYPE_CHECKING:
     metavar="NAME=VALUE",
     help="Set a factor; on a model also a parameter of the machine: PATH=V1,V2.",
 )
+@click.option(
+    "--build",
+    "builds",
+    multiple=True,
+    metavar="NAME=DIR",
+    help="Make an arm of the plan's only one for each build; {build} in the plan is its folder.",
+)
 @click.option("--blocks", type=click.IntRange(2, 100_000), help="Number of measured blocks.")
 @seed_option
 @out_option
@@ -66,6 +73,7 @@ def command(
     what: str | None,
     target: str | None,
     settings: tuple[str, ...],
+    builds: tuple[str, ...],
     blocks: int | None,
     seed: int | None,
     out: Path,
@@ -95,6 +103,7 @@ def command(
     dbdyno run flash-log --target cells:@cell_group --set database=SALES    on storage cells
     dbdyno run redo-size --target model:exadata-x2 --scheduler tcp://desk:8786    blocks on many hosts
     dbdyno run plan.toml --fail-on slower -o verdict.md    in a build: a comment, and its exit code
+    dbdyno run plan.toml --build base=../base --build change=.    two builds of a program
     """
     from dbdyno.base.signals import Interrupted
     from dbdyno.cli.cells.options import access_of
@@ -103,7 +112,11 @@ def command(
 
     form_asked(form, output)  # before anything is run
     cut = None if resume_name is None else _cut(what, resume_name, out)
-    plan = None if cut is not None else _plan(what, _options(settings), target, _length(quick, full), blocks, aa)
+    plan = (
+        None
+        if cut is not None
+        else _plan(*(what, _options(settings), target, _length(quick, full), blocks, aa, _builds(builds)))
+    )
     reached = {"reach": lambda: access_of(ways), "user": ways["user"]}
     if dry_run:
         click.echo(_preview(plan, cut, target, out, reached), nl=False)
@@ -202,6 +215,7 @@ def _plan(
     length: str,
     blocks: int | None,
     aa: bool,
+    builds: dict[str, Path],
 ) -> Plan:
     from dbdyno.study.run.execute import same_twice
 
@@ -210,7 +224,7 @@ def _plan(
             "name a study or a plan file",
             next_step="`dbdyno studies` lists studies, `dbdyno plan new` writes a plan",
         )
-    plan = _read(what, options, length, target)
+    plan = _read(what, options, length, target, builds)
     if blocks:
         plan = replace(plan, schedule=replace(plan.schedule, blocks=blocks))
     return same_twice(plan) if aa else plan
@@ -223,19 +237,36 @@ def _length(quick: bool, full: bool) -> str:
     return "quick" if quick else "full" if full else ""
 
 
-def _read(what: str, options: dict[str, str], length: str, target: str | None) -> Plan:
+def _builds(given: tuple[str, ...]) -> dict[str, Path]:
+    """Return the folders of builds by name.
+
+    Raises:
+        PlanError: a text is not NAME=DIR, or there is no such folder.
+    """
+    found: dict[str, Path] = {}
+    for text in given:
+        name, equals, folder = text.partition("=")
+        if not (equals and name.strip()) or name in found or not Path(folder).is_dir():
+            step = "write --build base=../base --build change=. with folders that exist, each name once"
+            raise PlanError(f"{text!r} is not NAME=DIR", where="--build", next_step=step)
+        found[name] = Path(folder)
+    return found
+
+
+def _read(what: str, options: dict[str, str], length: str, target: str | None, builds: dict[str, Path]) -> Plan:
     """Return the plan of a study or a file, for `target` if given."""
     from dbdyno.study.plan.study import longer
     from dbdyno.study.plan.targets import HOST, on_target, refuse_without_plans
 
     if what.endswith(".toml") or "/" in what:
+        from dbdyno.study.plan.builds import plan_of_builds
         from dbdyno.study.plan.file import read_plan
 
         if options:
             raise PlanError("--set changes a study's factors; a plan's values are in its file")
         if target != HOST:  # where a plan may have commands
             refuse_without_plans(target, what)
-        plan = read_plan(Path(what))
+        plan = plan_of_builds(Path(what), builds) if builds else read_plan(Path(what))
         schedule = plan.schedule
         if length == "quick":
             schedule = replace(schedule, blocks=min(schedule.blocks, 8), warmup_blocks=1)
@@ -243,6 +274,8 @@ def _read(what: str, options: dict[str, str], length: str, target: str | None) -
         return longer(plan) if length == "full" else plan
     from dbdyno.study.library import find_study
 
+    if builds:
+        raise PlanError("a study has no builds", where=what, next_step="name a plan file with {build} in it")
     return find_study(what).plan(options, quick=length == "quick", full=length == "full", target=target)
 
 

@@ -1,7 +1,8 @@
-"""`dbdyno sql`: DuckDB over the evidence of a run."""
+"""`dbdyno sql`: DuckDB over the evidence of a run, or over snapshots."""
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,34 +10,55 @@ import click
 
 from dbdyno.base.limits import Count
 from dbdyno.cli.output import FORMATS, STREAMED, folder_option, form_of, format_options, show_rows, stream_rows
+from dbdyno.cli.snap.options import name_option, store_option
 from dbdyno.evidence import find_run
 
 if TYPE_CHECKING:
-    from dbdyno.evidence.query import Answer
+    from dbdyno.evidence.fenced_answer import FencedAnswer
 
 TOP = 1000
 
 
 @click.command("sql")
 @click.argument("query")
-@click.option("--run", "run_name", default="last", show_default=True, help="Run to query.")
+@click.option("--run", "run_name", default="last", show_default=True, help="Run to query, or snap:FIRST..LAST.")
+@click.option("--save", "name", metavar="NAME", help="Save the query under this name, for @NAME and `dbdyno ui`.")
 @click.option("--top", type=Count(), default=TOP, show_default=True, help="Show the top N rows of a table.")
 @folder_option
+@store_option
+@name_option
 @format_options
-def command(query: str, run_name: str, top: int, folder: Path, form: str | None, output: Path | None) -> None:
-    """Query the evidence: tables `calls`, `waits` and `metrics` of one run.
+def command(
+    query: str,
+    run_name: str,
+    name: str | None,
+    top: int,
+    folder: Path,
+    store: Path,
+    target: str | None,
+    form: str | None,
+    output: Path | None,
+) -> None:
+    """Query the evidence of a run, or an interval of snapshots.
 
-    QUERY is one SELECT; nothing else is carried out, and no other file can be read. CSV, JSON and Arrow
-    have all rows, as they come; a table shows the first ones.
+    QUERY is one SELECT, or @NAME for a saved one; nothing else is carried out, and no other file can be read. A run
+    has the tables `calls`, `waits` and `metrics`; snapshots have a table with the differences of each view,
+    VIEW_by_snapshot over time, `sessions` and `snapshots`. CSV, JSON and Arrow have all rows, as they come; a table
+    shows the first ones.
 
     \b
     dbdyno sql "select arm, count(*), median(elapsed_ns) from calls
                 where kind = 'commit' group by arm" --run last
+    dbdyno sql "select queryid, calls from pg_stat_statements
+                order by calls desc" --run snap:1..60 --save most-called
+    dbdyno sql @most-called --run snap:60..120
     """
-    from dbdyno.evidence.query import Answer
+    from dbdyno.evidence.saved_queries import MARK, save_query, saved_query
 
     form = form_of(form, output, FORMATS)
-    with Answer(find_run(run_name, folder), query) as answer:
+    text = saved_query(query.removeprefix(MARK)) if query.startswith(MARK) else query
+    with contextlib.ExitStack() as stack:
+        answer = stack.enter_context(_answer(text, run_name, folder, store, target, stack))
         for sentence in answer.broken:
             click.echo(f"warning: left out: {sentence}", err=True)
         if form == "arrow":
@@ -49,11 +71,31 @@ def command(query: str, run_name: str, top: int, folder: Path, form: str | None,
             stream_rows(answer.names, answer.rows(), form, output)
         else:
             _show_table(answer, top, output)
+    if name is not None:
+        click.echo(f"saved in {save_query(name, text)}", err=True)
     if answer.broken:
         raise click.exceptions.Exit(2)
 
 
-def _show_table(answer: Answer, top: int, output: Path | None) -> None:
+def _answer(
+    text: str, on: str, folder: Path, store: Path, target: str | None, stack: contextlib.ExitStack
+) -> FencedAnswer:
+    """Return the answer of a query over a run, or over an interval that `stack` closes."""
+    if not on.startswith("snap:"):
+        from dbdyno.evidence.query import Answer
+
+        return Answer(find_run(on, folder), text)
+    from dbdyno.snapshot.reading.interval import Interval
+    from dbdyno.snapshot.reading.periods import period
+    from dbdyno.snapshot.reading.store_query import StoreAnswer
+    from dbdyno.snapshot.store.folder import Store
+
+    holder = Store(store)
+    chain = period(holder, on, target).chain
+    return StoreAnswer(stack.enter_context(Interval(holder, chain[0], chain[-1])), text)
+
+
+def _show_table(answer: FencedAnswer, top: int, output: Path | None) -> None:
     rows = list(answer.rows(top + 1))
     show_rows([dict(zip(answer.names, row, strict=True)) for row in rows[:top]], "table", output)
     if len(rows) > top:

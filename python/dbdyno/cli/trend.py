@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dbdyno.cli.output import folder_option
 from dbdyno.cli.pages import page_options, show_page
 
+if TYPE_CHECKING:
+    from dbdyno.study.analysis.trend import Trend
+
 
 @click.command("trend")
-@click.argument("plan", metavar="PLAN.toml", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("plan", metavar="PLAN.toml|RUN")
 @folder_option
 @click.option("--from", "since", metavar="TIME", help="Only runs from this day on (2026-11-01), or of the last 30d.")
 @click.option("--metric", metavar="NAME", help="throughput, mean, p50, p90, p99, p99.9; the plan's by default.")
 @click.option("--level", "levels", is_flag=True, help="Follow each arm's own level instead of its ratio to the base.")
+@click.option(
+    "--results", metavar="PLACE", help="Follow the results kept in this folder or branch:NAME instead of runs."
+)
+@click.option("--machine", metavar="NAME", help="With --results: those of this machine (default: the last one's).")
 @page_options
 def command(
-    plan: Path,
+    plan: str,
     folder: Path,
     since: str | None,
     metric: str | None,
     levels: bool,
+    results: str | None,
+    machine: str | None,
     form: str | None,
     output: Path | None,
 ) -> None:
@@ -30,6 +40,8 @@ def command(
 
     Runs whose canaries say that the machine was in another state count for no change, nor does an arm where it failed.
     Exit 1 when the last change is for the worse, or an arm failed in the last run.
+
+    Of a RUN, all runs with its plan are followed; an imported run has no other plan than its benchmark.
 
     In a plan with a base arm, each other arm is followed by its ratio to the base in the same run, so a machine that
     got slower is no change; --level follows each arm by itself.
@@ -43,12 +55,39 @@ def command(
     dbdyno trend plan.toml
     dbdyno trend plan.toml --level
     dbdyno trend plan.toml --from 30d --metric p99 -o trend.html
+    dbdyno trend runs/imported-night
+    dbdyno trend plan.toml --results branch:performance
     """
-    from dbdyno.cli.runs import chosen
+    from dbdyno.cli.runs.choose import chosen
     from dbdyno.study.analysis.trend import trend_of
 
-    runs = [run for run in chosen(folder, plan, since) if run.status == "complete"]
-    model = trend_of(runs, str(plan), metric, levels=levels)
+    if results is not None:
+        model = _kept(plan, folder, since, metric, levels, results, machine)
+    else:
+        runs = [run for run in chosen(folder, plan, since) if run.status == "complete"]
+        model = trend_of(runs, plan, metric, levels=levels)
     show_page(model, form, output)
     if model["verdict"]["decision"] in ("slower", "no verdict"):
         raise click.exceptions.Exit(1)
+
+
+def _kept(
+    plan: str, folder: Path, since: str | None, metric: str | None, levels: bool, results: str, machine: str | None
+) -> Trend:
+    """Return the trend of kept results of one machine; how many were made on others is a warning."""
+    from dbdyno.builds.results.place import place_of, results_in
+    from dbdyno.cli.results.options import report_refused
+    from dbdyno.cli.runs.choose import of_plan, since_time
+    from dbdyno.study.analysis.trend import trend_of
+
+    found, refused = results_in(place_of(results))
+    report_refused(refused)
+    mine = since_time(of_plan(found, plan, folder), since)
+    one = machine or (mine[-1].machine if mine else None)
+    own = [run for run in mine if run.machine == one]
+    model = trend_of(own, plan, metric, levels=levels)
+    if len(own) < len(mine):
+        others = len({run.machine for run in mine} - {one})
+        text = f"{len(mine) - len(own)} of {len(mine)} results are of {others} other machine(s) than {one}"
+        model["warnings"].append({"code": "machine", "text": text, "next": "--machine NAME follows those of another"})
+    return model

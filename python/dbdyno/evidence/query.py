@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.base.closing import Closing
 from dbdyno.base.errors import EvidenceError
+from dbdyno.evidence.fenced_answer import FencedAnswer
 from dbdyno.evidence.memory import for_files, in_memory
 from dbdyno.evidence.query_limits import lock, only_select
 from dbdyno.evidence.trace_tables import KIND, create_views
@@ -27,8 +24,6 @@ REHEARSAL_TABLES = ("statements", "rehearsed_blocks")
 TABLES = ("calls", "waits", "metrics")
 _ADDED = {"calls": {"vendor_code": "usmallint", "message": "varchar", "expected": "boolean"}}
 """Columns that are missing in parts written by earlier versions."""
-FETCH = 4096
-"""Number of rows fetched at a time."""
 
 
 def whole_parts(
@@ -93,11 +88,11 @@ def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
     warnings: list[str] = []
     if is_trace(run):
         warnings += create_views(connection, run)
-        lock(connection, run)
+        lock(connection, run.path)
         return connection, warnings
     if is_rehearsal(run):
         _rehearsal_views(connection, run)
-        lock(connection, run)
+        lock(connection, run.path)
         return connection, warnings
     for table in TABLES:
         parts, broken = whole_parts(run, table, connection)
@@ -117,7 +112,7 @@ def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
             next_step=f"finish it: dbdyno run --resume {run.id}",
         )
     _blocks_table(connection, run)
-    lock(connection, run)
+    lock(connection, run.path)
     return connection, warnings
 
 
@@ -211,77 +206,15 @@ def sql(text: str, run: Run) -> duckdb.DuckDBPyRelation:
         raise EvidenceError(str(error), where=str(run.path)) from error
 
 
-class Answer(Closing):
-    """Result of a SELECT: column names, rows fetched on demand, and the parts left out (`broken`).
-
-    A context manager: leaving it closes the connection. `EvidenceError` is raised if the text is not a single SELECT,
-    the query fails, or it takes longer than `seconds`.
-    """
+class Answer(FencedAnswer):
+    """Result of a SELECT over the evidence of a run; `EvidenceError` is raised as by `FencedAnswer`."""
 
     def __init__(self, run: Run, text: str, *, seconds: float | None = None) -> None:
-        self.run = run
-        self._connection, self.broken = connect(run)
-        self._timer = threading.Timer(seconds, self._connection.interrupt) if seconds is not None else None
-        if self._timer is not None:
-            self._timer.daemon = True
-            self._timer.start()
-        try:
-            with self._in_words():
-                self._cursor = self._connection.execute(only_select(self._connection, text))
-        except BaseException:
-            self.close()
-            raise
-        self.names = _each_once([column[0] for column in self._cursor.description or []])
-
-    def rows(self, most: int | None = None) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows, at most `most` of them if given; only a few thousand are in memory at a time."""
-        left = sys.maxsize if most is None else most
-        while left > 0:
-            with self._in_words():
-                found = self._cursor.fetchmany(min(FETCH, left))
-            if not found:
-                return
-            yield from found
-            left -= len(found)
-
-    def batches(self) -> Any:
-        """Return the rows as a typed `pyarrow.RecordBatchReader`, instead of `rows`; needs the package pyarrow."""
-        import warnings
-
-        with self._in_words(), warnings.catch_warnings():
-            # The warning is about a copy, which is only one batch and saves a second run of the query.
-            warnings.simplefilter("ignore", UserWarning)
-            return self._cursor.to_arrow_reader(FETCH)
-
-    @contextlib.contextmanager
-    def _in_words(self) -> Iterator[None]:
-        import duckdb
-
-        try:
-            yield
-        except duckdb.Error as error:
-            raise EvidenceError(
-                str(error),
-                where=str(self.run.path),
-                next_step=f"tables: {tables_of(self.run)}; `describe calls` shows columns",
-            ) from error
-
-    def close(self) -> None:
-        """Close the connection."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._connection.close()
-
-
-def _each_once(names: list[str]) -> list[str]:
-    """Return column names with duplicates made unique: `a`, `a_2`."""
-    found: list[str] = []
-    for name in names:
-        number, each = 2, name
-        while each in found:
-            number, each = number + 1, f"{name}_{number}"
-        found.append(each)
-    return found
+        connection, broken = connect(run)
+        super().__init__(
+            connection, text, str(run.path), f"tables: {tables_of(run)}; `describe calls` shows columns", seconds
+        )
+        self.broken = broken
 
 
 def query(run: Run, sql: str) -> tuple[list[str], list[tuple[Any, ...]], list[str]]:

@@ -25,16 +25,14 @@ from dbdyno.base.errors import EvidenceError
 if TYPE_CHECKING:
     import duckdb
 
-    from dbdyno.evidence.run import Run
-
 CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 LEAST_BYTES = 256 << 20
 QUESTIONS = ("SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE")
 """Node types of DuckDB's parser that only read."""
 
 
-def lock(connection: duckdb.DuckDBPyConnection, *runs: Run) -> None:
-    """Restrict a connection to the folders of these runs; this cannot be undone."""
+def lock(connection: duckdb.DuckDBPyConnection, *folders: Path) -> None:
+    """Restrict a connection to the files in these folders; this cannot be undone."""
     scratch = private_folder()
     connection.execute(f"set memory_limit = '{memory_bytes()}B'")
     connection.execute(f"set temp_directory = {_literal(str(scratch))}")
@@ -42,8 +40,8 @@ def lock(connection: duckdb.DuckDBPyConnection, *runs: Run) -> None:
     connection.execute("set python_enable_replacements = false")
     connection.execute("set autoinstall_known_extensions = false")
     connection.execute("set autoload_known_extensions = false")
-    folders = ", ".join(_literal(str(run.path.resolve())) for run in runs)
-    connection.execute(f"set allowed_directories = [{folders}]")
+    allowed = ", ".join(_literal(str(folder.resolve())) for folder in folders)
+    connection.execute(f"set allowed_directories = [{allowed}]")
     connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")
 

@@ -25,6 +25,8 @@ BUILDERS = {
     "advice": "advice",
     "rehearsal": "rehearsal",
     "cuts": "cuts",
+    "bisect": "bisect",
+    "query": "query",
 }
 """Module that builds each kind of page; all other kinds are runs."""
 

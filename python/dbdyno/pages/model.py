@@ -10,6 +10,8 @@ from dbdyno.page import Cell, Head, Page, Row, Section, Table, Tone
 from dbdyno.pages import common, device, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, data, table
+from dbdyno.pages.model_answers import analysis, sensitivity, what_if
+from dbdyno.pages.model_prediction import calibrated, predicted
 from dbdyno.pages.reading import Analysis
 
 MACHINE = ("path", "value", "unit", "default", "given", "meaning", "source")
@@ -41,6 +43,11 @@ def page(model: Analysis) -> Page:
         "calibration": _calibration,
         "device_fit": device.fit,
         "replay": device.replay,
+        "calibrated": calibrated,
+        "prediction": predicted,
+        "whatif": what_if,
+        "analysis": analysis,
+        "sensitivity": sensitivity,
     }[str(model.get("page"))]
     return make(model)
 

@@ -42,6 +42,8 @@ KINDS = (
     "advice",
     "rehearsal",
     "cuts",
+    "bisect",
+    "query",
 )
 
 

@@ -16,11 +16,12 @@ STATIONS_PRINTED = 18
 
 
 def sections(model: Analysis) -> Iterator[Section]:
-    """Yield race, databases, devices and resources."""
+    """Yield race, databases, devices, resources and operational laws."""
     yield from race(model)
     yield from databases(model)
     yield from devices(model)
     yield from resources(model)
+    yield from laws(model)
 
 
 def _interval(row: Entry) -> str:
@@ -119,6 +120,26 @@ def resources(model: Analysis) -> Iterator[Section]:
     if any(row.get("write_bytes") for row in given):
         about += " Bytes to the storage are as Linux counts them: of a file held in large pieces the whole piece."
     yield Section("resources", "Used by a transaction", about, tables=tuple(tables))
+
+
+def laws(model: Analysis) -> Iterator[Section]:
+    """Yield the operational laws of a run: what was counted twice must agree."""
+    given = reading.entries(model, "laws")
+    if not given:
+        return
+    rows = [
+        {
+            "law": fmt.line(row.get("law") or ""),
+            "arm": fmt.NONE if row.get("arm") is None else arm(model, row.get("arm")),
+            **{side: fmt.significant(row.get(side), 4) for side in ("left", "right")},
+            "holds": Cell("holds" if row.get("holds") else "broken", tone="" if row.get("holds") else "bad"),
+            "sentence": fmt.line(row.get("sentence") or "", 200),
+        }
+        for row in given
+    ]
+    shown = columns("law:text arm:text left:words:counted right:words:against holds:text:_ sentence:text:what_it_says")
+    about = "Identities between what was counted. One that is broken means that something was not seen."
+    yield Section("laws", "Operational laws", about, tables=(common.table("", shown, rows, look="slim"),), where="page")
 
 
 def devices(model: Analysis) -> Iterator[Section]:

@@ -97,7 +97,7 @@ def _section(section: Section, colours: list[str]) -> View | None:
         "figures": [drawn for one in section.figures if one.where != "text" and (drawn := _figure(one))],
         "text": section.text,
         "text_title": section.text_title,
-        "tables": [_table(one, colours) for one in section.tables if one.where != "text"],
+        "tables": _tables(section, colours),
         "notes": section.notes,
         "parts": [part for one in (*section.parts, *section.rest()) if (part := _section(one, colours))],
         "folded": section.folded,
@@ -121,12 +121,22 @@ def _figure(figure: Any) -> View | None:
     return None if found is None else {**found, **{look: _trusted(found[look]) for look in ("wide", "narrow")}}
 
 
-def _table(table: Table, colours: list[str]) -> View:
+def _tables(section: Section, colours: list[str]) -> list[View]:
+    """Return the tables of a section; their labels name them among all tables of the page."""
+    shown = [one for one in section.tables if one.where != "text"]
+    made = []
+    for at, one in enumerate(shown, 1):
+        title = one.title or one.folded or ("table" if len(shown) == 1 else f"table {at}")
+        made.append(_table(one, colours, f"{section.title}: {title}" if section.title else title))
+    return made
+
+
+def _table(table: Table, colours: list[str], label: str) -> View:
     columns = cell_text.columns_of(table, "page")
     made = partial(_row, columns=columns, colours=colours)
     return {
         "title": fmt.line(table.title),
-        "label": fmt.line(table.title or table.folded or "Table"),
+        "label": fmt.line(label),
         "look": f"numbers {table.look}".strip(),
         "headed": table.headed,
         "columns": [_column(column) for column in columns],

@@ -15,6 +15,7 @@ from dbdyno.snapshot.causes import ENGINES, change_of
 from dbdyno.snapshot.engines.metric import Metric
 from dbdyno.snapshot.model import Part, Row, beginning, columns, lacking, section, table
 from dbdyno.snapshot.plans.plan_changes import latencies, plans
+from dbdyno.snapshot.plans.side_by_side import side_by_side
 from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.reading.long_timeline import drawable, happenings
 from dbdyno.snapshot.reading.series import Series, drawn, thinned
@@ -65,6 +66,7 @@ def statement(interval: Interval, name: str, top: int) -> JsonObject:
             _waits(history, top),
             _latencies(interval, name),
             _plans(interval, name),
+            *(part for part in (side_by_side(interval, name),) if part is not None),
         ],
         "series": {**drawn([thinned(found)]), "events": drawable(happenings(interval))},
         "warnings": [],
@@ -154,7 +156,7 @@ def _latencies(interval: Interval, name: str) -> Part:
     if interval.before.engine != "postgres" or not (found := latencies(interval).get(name)):
         lacks = lacking("latency quantiles", "no log or recording of this time is kept", LOGGED)
         return section("latency", title, not_measured=[lacks])
-    shown = [one for one in columns("n:count:executions p50:ns p95:ns p99:ns longest:ns") if one["name"] in found]
+    shown = [one for one in columns("executions p50:ns p95:ns p99:ns worst:ns:longest") if one["name"] in found]
     return section("latency", title, [table("", shown, [found])])
 
 

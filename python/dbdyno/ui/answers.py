@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -14,7 +15,9 @@ from dbdyno.base.errors import Error
 from dbdyno.base.json_types import JsonObject
 from dbdyno.page import Finding, Head, Page, Section
 from dbdyno.ui import rendering
+from dbdyno.ui.routes import live
 from dbdyno.ui.view import View
+from dbdyno.ui.zones import COOKIE, drawn_in, zone_of
 
 DATA = ("csv", "json", "arrow")
 PICTURES = ("svg", "png")
@@ -34,12 +37,27 @@ def answered(route: Callable[[Request], View]) -> Callable[[Request], Response]:
     """Return the endpoint of a route: its view in the form that the address names, an `Error` as a page of its own."""
 
     def endpoint(request: Request) -> Response:
-        try:
-            return respond(request, route(request))
-        except Error as error:
-            return _html(request, _problem(error), status=404)
+        request.state.seen = live.digest(live.state(request.app.state.places))
+        with drawn_in(zone_of(request)):
+            try:
+                return respond(request, route(request))
+            except Error as error:
+                return _problem_answer(request, error)
 
     return endpoint
+
+
+def _problem_answer(request: Request, error: Error) -> Response:
+    """Return the page about an error, or only its inside where a script reads a part of a page."""
+    view = _problem(error)
+    if not request.query_params.get("part"):
+        return _html(request, view, status=404)
+    return Response(
+        rendering.render_part(replace(view, bare=True), zone_of(request)),
+        status_code=404,
+        headers=PRIVATE,
+        media_type="text/html",
+    )
 
 
 def respond(request: Request, view: View) -> Response:
@@ -50,7 +68,7 @@ def respond(request: Request, view: View) -> Response:
     """
     form = request.query_params.get("format", "")
     if request.query_params.get("part"):
-        return Response(rendering.render_part(view), headers=PRIVATE, media_type="text/html")
+        return Response(rendering.render_part(view, zone_of(request)), headers=PRIVATE, media_type="text/html")
     if not form:
         return _html(request, view)
     headers = {**PRIVATE, "content-disposition": f"attachment; filename=dbdyno.{form}"}
@@ -62,11 +80,19 @@ def respond(request: Request, view: View) -> Response:
 
 
 def _html(request: Request, view: View, status: int = 200) -> Response:
-    given = [(name, value) for name, value in request.query_params.multi_items() if name not in ("format", "part")]
+    kept = [(name, value) for name, value in request.query_params.multi_items() if name not in ("format", "part")]
     wanted = (*DATA, *(PICTURES if view.picture or (view.model and _has_figures(view.page)) else ()))
-    forms = {form: f"{request.url.path}?{urlencode([*given, ('format', form)])}" for form in wanted}
-    text = rendering.render(view, query=request.query_params.get("q", ""), forms=forms, path=request.url.path)
-    return Response(text, status_code=status, headers=PRIVATE, media_type="text/html")
+    forms = {form: f"{request.url.path}?{urlencode([*kept, ('format', form)])}" for form in wanted}
+    given = rendering.Frame(
+        query=request.query_params.get("q", ""),
+        forms=forms,
+        path=request.url.path,
+        zone=request.cookies.get(COOKIE, ""),
+        has_sql=request.app.state.sql,
+        shown_in=zone_of(request),
+        seen=request.state.seen,
+    )
+    return Response(rendering.render(view, given), status_code=status, headers=PRIVATE, media_type="text/html")
 
 
 def _encoded(view: View, form: str) -> bytes:

@@ -6,17 +6,26 @@ treated as absent: a folder of another user says what was observed, not which fi
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dbdyno.base.errors import EvidenceError, SnapshotError
+from dbdyno.evidence.files import read_json
 from dbdyno.evidence.run import Run
 from dbdyno.move.ledger.folder import INNER
+from dbdyno.pages import BUILDERS
 from dbdyno.snapshot.reading.sums.index import light, targets
 from dbdyno.snapshot.store.folder import Snapshot, Store
+from dbdyno.ui.kept import Kept
 
+SAVED, SAVED_MOST = ".json", 64
+LARGEST = 16 << 20
+"""Size in bytes of a saved page beyond which it is skipped."""
 OWN = frozenset({"packs", "shapes", "sums", "baselines", "plans"})
 """Folders of a store that are no stores."""
 
@@ -47,6 +56,7 @@ class Places:
         self.store_folder = store
         self._opened: dict[Path, tuple[tuple[int, int], Run]] = {}
         self._stores: dict[Path, Store] = {}
+        self._saved: Kept[Mapping[str, Any] | None] = Kept(SAVED_MOST)
 
     def runs(self) -> list[Run]:
         """Return all runs, oldest first; folders that are no runs, or cannot be read, are skipped."""
@@ -85,6 +95,30 @@ class Places:
             raise EvidenceError(f"there is no move {name!r:.80}", next_step="the list of moves shows those there are")
         _refuse_links(path)
         return path
+
+    def saved_pages(self) -> dict[str, Mapping[str, Any]]:
+        """Return the models of pages saved as JSON files, by name, the newest first; other files are skipped."""
+        found = []
+        for path in _files(self.runs_folder, SAVED):
+            with contextlib.suppress(OSError, EvidenceError):
+                at = path.lstat()
+                model = self._saved.get(str(path), (at.st_mtime_ns, at.st_size), functools.partial(_model_in, path))
+                if model is not None:
+                    found.append((at.st_mtime_ns, path.name, model))
+        return {name: model for _, name, model in sorted(found, key=lambda one: one[:2], reverse=True)}
+
+    def saved_page(self, name: str) -> Mapping[str, Any]:
+        """Return the model of a page saved as a JSON file.
+
+        Raises:
+            EvidenceError: There is none of that name.
+        """
+        known = self.saved_pages()
+        if name not in known:
+            raise EvidenceError(
+                f"there is no saved page {name!r:.80}", next_step="the first page lists those there are"
+            )
+        return known[name]
 
     def stores(self) -> dict[str, Store]:
         """Return the stores by name: the folder itself as "", or those in it."""
@@ -127,6 +161,25 @@ def _folders(folder: Path) -> Iterator[Path]:
     except OSError:
         return
     yield from (folder / name for name in names)
+
+
+def _files(folder: Path, suffix: str) -> Iterator[Path]:
+    """Yield the files in a folder with a suffix by name, without links and hidden ones, at most `SAVED_MOST`."""
+    try:
+        with os.scandir(folder) as entries:
+            fits = (one.name.endswith(suffix) and one.name[0] != "." and one for one in entries)
+            names = sorted(one.name for one in fits if one and one.is_file(follow_symlinks=False))
+    except OSError:
+        return
+    yield from (folder / name for name in names[-SAVED_MOST:])
+
+
+def _model_in(path: Path) -> Mapping[str, Any] | None:
+    """Return the model in a JSON file, or None if it is no page's."""
+    if path.lstat().st_size > LARGEST:
+        return None
+    found = read_json(path)
+    return found if isinstance(found, dict) and found.get("schema") == 1 and found.get("kind") in BUILDERS else None
 
 
 def _has_snapshots(folder: Path) -> bool:

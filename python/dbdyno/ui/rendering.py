@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import tzinfo
 from importlib import resources
 from typing import Any
 
@@ -12,27 +14,55 @@ from dbdyno.pages import format as fmt
 from dbdyno.report import html
 from dbdyno.report.typography import unbroken
 from dbdyno.ui.view import View
+from dbdyno.ui.zones import in_zone
 
 KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 
 
-def render(view: View, *, query: str, forms: Mapping[str, str], path: str) -> str:
-    """Return a view as HTML text.
+@dataclass(frozen=True)
+class Frame:
+    """What the frame of a page shows beside the view.
 
-    Args:
-        view: The view.
+    Attributes:
         query: What is in the search field.
         forms: The addresses of the view's data, by the form's name.
         path: The path of the view, which marks its place in the navigation.
+        zone: The zone that the reader has chosen, as the cookie has it; "" for UTC.
+        has_sql: True if there is a console.
+        shown_in: The zone itself.
+        seen: The state of the folders that the page was made of, for the stream of changes.
     """
+
+    query: str
+    forms: Mapping[str, str]
+    path: str
+    zone: str
+    has_sql: bool
+    shown_in: tzinfo
+    seen: str = ""
+
+
+def render(view: View, frame: Frame) -> str:
+    """Return a view as HTML text."""
     template = environment().get_template("shell.html")
-    given = {"view": view, "query": fmt.text(query), "forms": forms, "path": path, "version": version()}
-    return unbroken(template.render(**html.view_of(view.page), **given))
+    places = [("Home", "/"), ("Runs", "/runs"), ("Latest", "/latest"), *([("SQL", "/sql")] if frame.has_sql else [])]
+    given = {
+        "view": view,
+        "query": fmt.text(frame.query),
+        "forms": frame.forms,
+        "path": frame.path,
+        "zone": fmt.line(frame.zone, 60),
+        "places": places,
+        "seen": frame.seen,
+        "version": version(),
+    }
+    return unbroken(in_zone(template.render(**html.view_of(view.page), **given), frame.shown_in))
 
 
-def render_part(view: View) -> str:
+def render_part(view: View, zone: tzinfo) -> str:
     """Return only the inside of a view, which a script puts into an open page."""
-    return unbroken(environment().get_template("part.html").render(**html.view_of(view.page), view=view))
+    template = environment().get_template("part.html")
+    return unbroken(in_zone(template.render(**html.view_of(view.page), view=view), zone))
 
 
 @functools.cache

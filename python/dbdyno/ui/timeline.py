@@ -62,8 +62,11 @@ def _pictures(given: Timeline) -> list[JsonObject]:
     """Return the chart for a wide window and for a phone, each with where its plot lies."""
     if given.drawn is None:
         return []
+    from dbdyno.report.figures import clock
+
     drawn = given.drawn
-    name = f"{given.server.store.folder} {given.server.target} {given.window.numbers} {hash(str(drawn['classes']))}"
+    where = f"{given.server.store.folder} {given.server.target} {given.window.numbers}"
+    name = f"{where} {hash(str((drawn['classes'], drawn['events'])))} {clock.zone_name()}"
     found = _DRAWN.get(name, len(given.window.chain), lambda: _draw(drawn))
     return [_placed(look, found[look], given.drawn) for look in ("wide", "narrow")] if found else []
 

@@ -31,6 +31,7 @@ class View:
         links: Links to neighbouring views.
         bare: True if the widget shows the head of the page itself.
         later: Address of a part that is read after the page, as it takes longer.
+        waiting: What is shown in its place until then.
     """
 
     page: Page
@@ -44,6 +45,7 @@ class View:
     follows: str = ""
     links: tuple[Link, ...] = ()
     later: str = ""
+    waiting: str = "Reading what happened in this stretch…"
     bare: bool = False
 
 

@@ -51,7 +51,7 @@ parameters! {
 type Key = (u8, u64, u64);
 
 /// Scheduler's state of a process.
-pub(super) struct Seat {
+pub(crate) struct Seat {
     /// 0: real time, 1: ordinary.
     class: u8,
     process: Cell<ProcessId>,
@@ -154,7 +154,7 @@ impl Cpu {
     }
 
     /// Waits for a core; `woken`: the process slept.
-    pub(super) async fn acquire(&self, seat: &Rc<Seat>, woken: bool) {
+    pub(crate) async fn acquire(&self, seat: &Rc<Seat>, woken: bool) {
         let inner = &*self.0;
         let now_ns = inner.sim.now_ns();
         {
@@ -192,7 +192,7 @@ impl Cpu {
     }
 
     /// Releases the core, or the place in the queue.
-    pub(super) fn release(&self, seat: &Rc<Seat>) {
+    pub(crate) fn release(&self, seat: &Rc<Seat>) {
         let inner = &*self.0;
         let now_ns = inner.sim.now_ns();
         let mut state = inner.state.borrow_mut();
@@ -220,7 +220,7 @@ impl Cpu {
     }
 
     /// Computes until `ns` have passed, the slice ends, or it is preempted; returns the time computed [ns].
-    pub(super) async fn compute(&self, seat: &Rc<Seat>, ns: u64) -> u64 {
+    pub(crate) async fn compute(&self, seat: &Rc<Seat>, ns: u64) -> u64 {
         let inner = &*self.0;
         let begin_ns = inner.sim.now_ns();
         seat.process.set(inner.sim.running());
@@ -241,7 +241,7 @@ impl Cpu {
 
     /// Returns true if a running process must release its core now: at the end of its slice or if it is preempted. If
     /// no other process has a better claim, a new slice begins.
-    pub(super) fn must_leave(&self, seat: &Seat) -> bool {
+    pub(crate) fn must_leave(&self, seat: &Seat) -> bool {
         let now_ns = self.0.sim.now_ns();
         if !seat.interrupted.get() && now_ns < seat.slice_from_ns.get() + self.slice_ns() {
             return false;

@@ -148,11 +148,12 @@ pub fn intervals(logs: &[f64], block: usize) -> [[f64; 2]; 4] {
 /// Lags at which the correlation is reported.
 const LAGS: [usize; 4] = [1, 10, 100, 1_000];
 
-/// Returns the fit as JSON: figures, judgement, and the device as parameter text.
+/// Returns the fit as JSON: figures, judgement, and the device as parameter text. With the starts of the requests stays in
+/// a regime are measured on the clock, without them in the time of requests one after another.
 ///
 /// # Errors
 /// Fewer than four values.
-pub fn report(values_us: &[f64]) -> Result<Value, TableError> {
+pub fn report(values_us: &[f64], started_ns: Option<&[i64]>) -> Result<Value, TableError> {
     let fit = fit(values_us)?;
     let logs = logarithms(values_us);
     let block = block_length(&logs);
@@ -174,7 +175,7 @@ pub fn report(values_us: &[f64]) -> Result<Value, TableError> {
         .collect();
     let (parameters, states) = match &regimes {
         None => (regime_text(&fit.table, 0.0), Vec::new()),
-        Some(regimes) => of_regimes(regimes, values_us)?,
+        Some(regimes) => of_regimes(regimes, values_us, started_ns)?,
     };
     Ok(json!({
         "n": values_us.len(), "mean_us": values_us.iter().sum::<f64>() / values_us.len() as f64,
@@ -189,12 +190,17 @@ fn distance_json(distance: &Distance) -> Value {
     json!({"ks": distance.ks, "log_w1": distance.log_w1, "quantiles": distance.quantiles})
 }
 
-fn of_regimes(regimes: &Regimes, values: &[f64]) -> Result<(String, Vec<Value>), TableError> {
+fn of_regimes(
+    regimes: &Regimes,
+    values: &[f64],
+    started_ns: Option<&[i64]>,
+) -> Result<(String, Vec<Value>), TableError> {
+    let stay_us = started_ns.map_or(regimes.stay_us, |started| regimes.stay_on_clock_us(started));
     let (mut text, mut states) = (String::new(), Vec::new());
     for state in 0..2_u8 {
         let table = Table::of_values(&regimes.values(values, state))?;
         let at = usize::from(state);
-        let stay_ms = regimes.stay_us[at] / 1e3;
+        let stay_ms = stay_us[at] / 1e3;
         text += &regime_text(&table, stay_ms);
         states.push(json!({
             "share": regimes.share[at], "stay_ms": stay_ms,

@@ -26,6 +26,22 @@ pub struct Regime {
     /// Mean duration, exponentially distributed [ms]; unused if there is only one regime.
     #[serde(default)]
     pub stay_ms: f64,
+    /// Additional service time of a write for each KB [us].
+    #[serde(default)]
+    pub write_us_per_kb: f64,
+    /// Factor of all its times; 0 counts as 1.
+    #[serde(default)]
+    pub time_factor: f64,
+}
+
+impl Regime {
+    fn service_ns(&self, kind: Kind, bytes: u64, dice: &mut Stream) -> u64 {
+        let ns = match kind {
+            Kind::Read => self.read.sample_ns(dice),
+            Kind::Write => self.write.sample_ns(dice) + whole_ns(self.write_us_per_kb * 1e3 * bytes as f64 / 1_024.0),
+        };
+        if self.time_factor > 0.0 { whole_ns(ns as f64 * self.time_factor) } else { ns }
+    }
 }
 
 parameters! {
@@ -42,6 +58,7 @@ parameters! {
 
 struct Waiting {
     kind: Kind,
+    bytes: u64,
     done: Done,
     arrived_ns: u64,
 }
@@ -103,10 +120,9 @@ impl Empirical {
         let now = self.sim.now_ns();
         while (state.served.len() as u64) < self.parameters.servers.max(1) {
             let Some(waiting) = state.queue.pop_front() else { return };
-            let ns = self.regime(state, now).map_or(0, |regime| {
-                let times = if waiting.kind == Kind::Read { &regime.read } else { &regime.write };
-                times.sample_ns(&mut state.times)
-            });
+            let ns = self
+                .regime(state, now)
+                .map_or(0, |regime| regime.service_ns(waiting.kind, waiting.bytes, &mut state.times));
             let arrived_ns = state.station.arrived_ns(waiting.arrived_ns);
             state.station.start(now, arrived_ns);
             let token = state.served.insert(waiting);
@@ -130,7 +146,8 @@ impl Device for Empirical {
         let arrived_ns = self.sim.now_ns();
         let mut state = self.state.borrow_mut();
         state.station.arrive(arrived_ns);
-        state.queue.push_back(Waiting { kind: request.kind, done, arrived_ns });
+        let Request { kind, bytes, .. } = request;
+        state.queue.push_back(Waiting { kind, bytes, done, arrived_ns });
         self.next(&mut state);
     }
 

@@ -45,6 +45,22 @@ impl Regimes {
         between / self.variance * libm::pow(memory.max(0.0), lag as f64)
     }
 
+    /// Returns the mean duration of a stay on the clock [us], from the start of its first request to that of the next
+    /// stay's; the last stay, whose end is unknown, is left out.
+    pub fn stay_on_clock_us(&self, started_ns: &[i64]) -> [f64; 2] {
+        let (mut stays, mut sum_us) = ([0.0; 2], [0.0; 2]);
+        let mut first = 0;
+        for at in 1..self.path.len().min(started_ns.len()) {
+            if self.path[at] != self.path[first] {
+                let state = usize::from(self.path[first]);
+                stays[state] += 1.0;
+                sum_us[state] += (started_ns[at] - started_ns[first]) as f64 / 1e3;
+                first = at;
+            }
+        }
+        [0, 1].map(|state| if stays[state] > 0.0 { sum_us[state] / stays[state] } else { self.stay_us[state] })
+    }
+
     /// Returns the values of a state.
     pub fn values(&self, values_us: &[f64], state: u8) -> Vec<f64> {
         let with = values_us.iter().zip(&self.path);

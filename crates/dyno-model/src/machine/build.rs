@@ -109,6 +109,14 @@ impl Machine {
         Ok(self.storage(sim)?.storage.data)
     }
 
+    /// Builds the storage in use and returns the devices of the redo, without an instance.
+    ///
+    /// # Errors
+    /// The machine is invalid: the error names the place and what is allowed.
+    pub fn redo_devices(&self, sim: &Sim) -> Result<Vec<Rc<dyn Device>>, MachineError> {
+        Ok(self.storage(sim)?.storage.redo)
+    }
+
     fn storage(&self, sim: &Sim) -> Result<Stored, MachineError> {
         let rack = match self.rack()? {
             Some(parameters) => Some(Rack::new(sim, &parameters).map_err(|error| self.cell_error(&error))?),

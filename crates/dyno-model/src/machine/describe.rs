@@ -61,6 +61,8 @@ pub struct ParameterLine {
     pub meaning: String,
     /// Source of the value.
     pub source: String,
+    /// Interval in which the value is known to lie, if the machine says so.
+    pub interval: Option<(f64, f64)>,
     /// True if the machine or a setting sets it.
     pub given: bool,
 }
@@ -89,6 +91,7 @@ impl Machine {
                 range: matches!(row.form, Form::Whole | Form::Number).then_some(row.range),
                 meaning: row.meaning.into(),
                 source,
+                interval: given.and_then(|given| given.interval),
                 given: given.is_some(),
             }
         });

@@ -28,7 +28,7 @@
 //! device of `count = 8` there are 8. A stripe or a mirror is one over all, or with `count = 4` four
 //! over a quarter each, neighbours together. `NAME.0` is the first of several.
 //!
-//! Other databases on the same storage: `beside.rs`.
+//! Other databases on the same storage: `beside.rs`; a `PostgreSQL`: `postgres.rs`.
 //!
 //! Limits: numbers only, no expressions; one instance is studied, others are load.
 
@@ -40,6 +40,7 @@ mod error;
 mod instance;
 mod kind;
 mod links;
+pub mod postgres;
 mod schema;
 mod sections;
 mod size;
@@ -68,6 +69,7 @@ pub struct Machine {
     parts: Vec<Part>,
     beside: Vec<Beside>,
     has_cells: bool,
+    has_postgres: bool,
     rows: Vec<Row>,
     given: BTreeMap<String, GivenValue>,
 }
@@ -92,9 +94,13 @@ impl Machine {
         let parts = sections::parts(&mut tree)?;
         let beside = beside::beside(&mut tree)?;
         let has_cells = tree.tables.contains_key("cells");
-        let rows = sections::rows(&parts, &beside, has_cells, &tree);
+        let has_postgres = tree.tables.contains_key(postgres::SECTION);
+        let mut rows = sections::rows(&parts, &beside, has_cells, &tree);
+        if has_postgres {
+            rows.extend(postgres::rows());
+        }
         tree.fold(rows.iter().filter(|row| row.form == Form::Structure).map(|row| &*row.path));
-        let mut machine = Self { title, parts, beside, has_cells, rows, given: BTreeMap::new() };
+        let mut machine = Self { title, parts, beside, has_cells, has_postgres, rows, given: BTreeMap::new() };
         machine.check_tables(&tree.tables)?;
         let mut values: Vec<(String, GivenValue)> = tree.values.into_iter().collect();
         values.sort_by_key(|(_, given)| given.line);
@@ -140,7 +146,7 @@ impl Machine {
         let row = self.row(&path, name)?;
         let value = schema::fitting(row, &path, &schema::from_text(row, text))?;
         let source = Some("a setting of the run".into());
-        self.given.insert(path, GivenValue { value, source, line: 0 });
+        self.given.insert(path, GivenValue { value, source, interval: None, line: 0 });
         Ok(())
     }
 
@@ -225,6 +231,7 @@ impl Machine {
     /// Checks rules that involve more than one value.
     fn check(&self) -> Result<(), MachineError> {
         sections::check(self)?;
+        self.postgres()?;
         self.check_links()?;
         size::check(self)
     }

@@ -155,7 +155,9 @@ fn outside_within(key: &str, value: &Value) -> Option<(String, f64, (f64, f64))>
 }
 
 /// Numbers within structures with bounds other than those of a unit.
-const WITHIN: [Parameter; 2] = [
+const WITHIN: [Parameter; 4] = [
+    parameter("rows", "numbers of rows that a script drew", "calibrated from a run").within(0.0..=1e19),
+    parameter("table", "number of a table", "calibrated from a run").within(0.0..=4_294_967_295.0),
     parameter("probability", "of the other of two", "the machine").within(0.0..=1.0),
     parameter("sigma", "spread: of the natural logarithm", "the machine").within(0.0..=5.0),
 ];

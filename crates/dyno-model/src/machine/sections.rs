@@ -22,7 +22,7 @@ use crate::device::lun::ChannelParameters;
 use crate::device::volume::VolumeParameters;
 
 /// Keys at the top level of a machine.
-pub const TOP: [&str; 6] = ["title", "database", "databases", "devices", "cells", "storage"];
+pub const TOP: [&str; 7] = ["title", "database", "databases", "postgres", "devices", "cells", "storage"];
 
 /// A part of a machine's storage.
 #[derive(Clone, Debug, PartialEq, Eq)]

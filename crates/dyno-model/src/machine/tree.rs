@@ -1,7 +1,8 @@
 //! Text of a machine as values with their lines.
 //!
 //! A value may be plain (`rotation_rpm = 7200`) or have a source
-//! (`rotation_rpm = { value = 7200, source = "data sheet" }`).
+//! (`rotation_rpm = { value = 7200, source = "data sheet" }`), and with it the interval in which it is known to lie
+//! (`client_us = { value = 9.4, low = 9.1, high = 9.8, source = "measured" }`).
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,7 @@ use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
 use super::error::MachineError;
+use crate::device::number;
 
 /// A value as given.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +19,8 @@ pub struct GivenValue {
     pub value: Value,
     /// Source of the value, if given.
     pub source: Option<String>,
+    /// Interval of the value, if given.
+    pub interval: Option<(f64, f64)>,
     /// Line of the value, from 1; 0 if it did not come from a text.
     pub line: usize,
 }
@@ -60,8 +64,8 @@ fn walk(text: &str, prefix: &str, table: &DeTable<'_>, tree: &mut Tree) -> Resul
         let place = format!("line {line}, {path}");
         match value.get_ref() {
             DeValue::Table(inner) if inner.contains_key("value") => {
-                let (value, source) = told(&place, inner)?;
-                tree.values.insert(path, GivenValue { value, source, line });
+                let given = told(&place, inner)?;
+                tree.values.insert(path, GivenValue { line, ..given });
             }
             DeValue::Table(inner) => {
                 tree.tables.insert(path.clone(), line);
@@ -69,16 +73,16 @@ fn walk(text: &str, prefix: &str, table: &DeTable<'_>, tree: &mut Tree) -> Resul
             }
             _ => {
                 let value = plain(&place, value)?;
-                tree.values.insert(path, GivenValue { value, source: None, line });
+                tree.values.insert(path, GivenValue { value, source: None, interval: None, line });
             }
         }
     }
     Ok(())
 }
 
-/// Returns a value and its source.
-fn told(place: &str, table: &DeTable<'_>) -> Result<(Value, Option<String>), MachineError> {
-    let (mut found, mut source) = (None, None);
+/// Returns a value with its source and its interval.
+fn told(place: &str, table: &DeTable<'_>) -> Result<GivenValue, MachineError> {
+    let (mut found, mut source, mut ends) = (None, None, [None, None]);
     for (key, value) in table {
         match (key.get_ref().as_ref(), value.get_ref()) {
             ("value", _) => found = Some(plain(place, value)?),
@@ -86,14 +90,20 @@ fn told(place: &str, table: &DeTable<'_>) -> Result<(Value, Option<String>), Mac
             ("source", _) => {
                 return Err(MachineError::at(place, "a source is a text", "put it in quotes"));
             }
+            (end @ ("low" | "high"), _) => ends[usize::from(end == "high")] = number(&plain(place, value)?),
             (other, _) => {
                 let message = format!("`{other}` beside a value");
-                return Err(MachineError::at(place, message, "allowed: value, source"));
+                return Err(MachineError::at(place, message, "allowed: value, source, low, high"));
             }
         }
     }
+    let interval = match ends {
+        [None, None] => None,
+        [Some(low), Some(high)] if low <= high => Some((low, high)),
+        _ => return Err(MachineError::at(place, "an interval has two ends, the lower first", "give low and high")),
+    };
     match found {
-        Some(value) => Ok((value, source)),
+        Some(value) => Ok(GivenValue { value, source, interval, line: 0 }),
         None => Err(MachineError::at(place, "a source without a value", "add `value = ...`")),
     }
 }
@@ -138,7 +148,7 @@ impl Tree {
                 }
             }
             self.tables.retain(|key, _| !inside(key));
-            let given = GivenValue { value: Value::Table(table), source: None, line };
+            let given = GivenValue { value: Value::Table(table), source: None, interval: None, line };
             self.values.insert(path.into(), given);
         }
     }

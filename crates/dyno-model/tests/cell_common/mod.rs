@@ -18,7 +18,8 @@ pub fn law(sim: &Sim, name: &str, times: &Times) -> Rc<dyn Device> {
 
 /// A device of so many servers.
 pub fn served(sim: &Sim, name: &str, times: &Times, servers: u64) -> Rc<dyn Device> {
-    let regime = Regime { read: times.clone(), write: times.clone(), stay_ms: 0.0 };
+    let regime =
+        Regime { read: times.clone(), write: times.clone(), stay_ms: 0.0, write_us_per_kb: 0.0, time_factor: 0.0 };
     let parameters = EmpiricalParameters { capacity_gb: 600.0, servers, regimes: vec![regime] };
     Empirical::new(sim, name, parameters)
 }

@@ -39,7 +39,7 @@ pub fn memory(simulation: &Simulation, name: &str, fixed_us: f64, rate_mb_s: f64
 
 /// A device of so many servers with these times.
 pub fn station(simulation: &Simulation, name: &str, servers: u64, (read, write): (Times, Times)) -> Rc<dyn Device> {
-    let regimes = vec![Regime { read, write, stay_ms: 0.0 }];
+    let regimes = vec![Regime { read, write, stay_ms: 0.0, write_us_per_kb: 0.0, time_factor: 0.0 }];
     let parameters = EmpiricalParameters { capacity_gb: 100.0, servers, regimes };
     Empirical::new(simulation, name, parameters)
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import tempfile
@@ -40,11 +41,26 @@ def base_folder(account: Account, workdir: Path | None) -> Path:
 
 
 def socket_folder(folder: Path) -> Path:
-    """Return the folder for the server's socket: in the server's folder, or in /tmp if that path is too long."""
+    """Return the folder for the server's socket: in the server's folder, or in /tmp if sockets cannot be there.
+
+    They cannot if the path is too long, or on a file system without sockets, such as a mounted device.
+    """
     inside = folder / "s"
-    if len(os.fsencode(inside)) + len(SOCKET_NAME) <= SOCKET_PATH_MAX_BYTES:
+    if len(os.fsencode(inside)) + len(SOCKET_NAME) <= SOCKET_PATH_MAX_BYTES and _takes_sockets(folder):
         return inside
     return Path("/tmp") / folder.name  # noqa: S108  # made 0700 under a random name
+
+
+def _takes_sockets(folder: Path) -> bool:
+    """Return False if the folder's file system refuses sockets; a folder that is not there refuses nothing."""
+    place = folder / f".{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.bind(str(place))
+        except OSError as error:
+            return error.errno not in (errno.ENOSYS, errno.EOPNOTSUPP)
+    place.unlink(missing_ok=True)
+    return True
 
 
 def free_port() -> int:

@@ -137,12 +137,11 @@ def _with_device(facts: Facts, on: str, fast_gb: float | None) -> Facts:
     """
     from dataclasses import replace
 
-    from dbdyno.advise.facts import Lack
     from dbdyno.advise.placement import FastDevice
+    from dbdyno.advise.snapshot_advice import without_device
 
     if fast_gb is None:
-        lack = Lack("no size of a fast device was given", "--fast-gb 100")
-        return replace(facts, lacking={FastDevice: lack, **facts.lacking})
+        return without_device(facts)
     if facts.kind != "snapshots" and facts.engine != "mariadb":
         raise AdviceError(
             "--fast-gb is for snapshots, and for a MariaDB",

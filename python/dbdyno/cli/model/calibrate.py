@@ -1,4 +1,4 @@
-"""`dbdyno model calibrate`: fit a device to measured latencies."""
+"""`dbdyno model calibrate`: fit a machine to an arm of a run, or a device to measured latencies."""
 
 from __future__ import annotations
 
@@ -41,13 +41,18 @@ def command(
     output: Path | None,
     folder: Path,
 ) -> None:
-    """Fit an empirical device to latencies of a RUN, or of a column of a CSV or Parquet FILE.
+    """Fit a whole machine to an arm of a RUN, or a device to its latencies or to those of a FILE.
+
+    A run on PostgreSQL with --arm alone gives a machine: device, CPU of statements, client and kernel,
+    delays, commits. It needs waits that were timed or read (`waits = "exact"` under [watch] of the
+    plan). With --event or --calls, or of a column of a CSV or Parquet file, only a device is fitted.
 
     Latencies are taken in the order of the rows, which should be the order measured. Of a run only what
-    counts is taken: no warm-up, one arm, and no waits that were sampled. -o FILE.toml writes the device
-    for a machine file.
+    counts is taken: no warm-up, one arm, and no waits that were sampled. -o FILE.toml writes the machine
+    or the device.
 
     \b
+    dbdyno model calibrate last --arm s1 -o mine.toml
     dbdyno model calibrate last --calls commit --arm base
     dbdyno model calibrate latencies.csv --column write_us -o device.toml
     """
@@ -56,20 +61,19 @@ def command(
 
     if event and kind:
         raise ModelError("--event and --calls exclude each other", next_step="give --event or --calls, not both")
+    if not (event or kind) and stats_source.is_run(operand, folder):
+        show_page(_machine(operand, folder, arm), form, output)
+        return
     if arm is not None and not (event or kind):
-        raise ModelError("--arm chooses among the arms of a run", next_step="add --event 'NAME' or --calls commit")
+        raise ModelError(
+            "--arm chooses among the arms of a run", where=operand, next_step="name a run, or leave it out"
+        )
     if event or kind:
         conditions = [f"event = {_quoted(event)}" if event else f"kind = {_quoted(str(kind))}"]
         conditions += [f"arm = {_quoted(arm)}"] if arm is not None else []
         conditions += [f"({where})"] if where else []
         where = " and ".join(conditions)
         operand = f"{operand}:{'waits' if event else 'calls'}"
-    elif stats_source.is_run(operand, folder):
-        raise ModelError(
-            "the run has several kinds of latencies: choose one",
-            where=operand,
-            next_step="add --event 'NAME' or --calls commit",
-        )
     source = stats_source.resolve(operand, folder)
     where = _counted(source, where)
     _refuse_mixtures(source, where)
@@ -82,6 +86,38 @@ def command(
     values = stats_source.take(source, [column], where=where).numbers[0] * UNITS[unit or ending]
     title = f"{column} of {operand}" + (f" where {where}" if where else "")
     show_page(calibration(values, name=name, title=title), form, output)
+
+
+def _machine(operand: str, folder: Path, arm: str | None) -> dict[str, object]:
+    """Return the page about the machine of an arm.
+
+    Raises:
+        ModelError: The run is none of PostgreSQL, no arm was chosen, or the arm cannot be used.
+    """
+    from dbdyno.cli.model.progress import progress
+    from dbdyno.evidence import find_run
+    from dbdyno.study.analysis.measured.measures import measure
+    from dbdyno.study.prediction.fit import calibrate
+    from dbdyno.study.prediction.observed import is_live_postgres, observe, timed
+    from dbdyno.study.prediction.page import page_of
+
+    run = find_run(operand, folder)
+    if not is_live_postgres(run):
+        raise ModelError(
+            "the run has several kinds of latencies: choose one",
+            where=run.id,
+            next_step="add --event 'NAME' or --calls commit; a whole machine is fitted to a run on PostgreSQL",
+        )
+    names = [str(about["name"]) for about in run.manifest.arms]
+    if arm is None and len(names) > 1:
+        raise ModelError(
+            f"{len(names)} arms together are no one machine: {', '.join(names[:6])}",
+            where=run.id,
+            next_step=f"add --arm {names[0]!r}; for a device alone --event 'NAME' or --calls commit",
+        )
+    seen = timed(observe(run, measure(run), arm if arm is not None else names[0]))
+    with progress() as tell:
+        return page_of(calibrate(seen, tell), seen)
 
 
 def _quoted(text: str) -> str:

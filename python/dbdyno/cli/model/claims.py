@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from dbdyno.base.limits import Count
-from dbdyno.base.visible import unwrapped
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.spread_options import spread_options, workers_of
 
@@ -52,17 +50,11 @@ def command(
     dbdyno model claims
     dbdyno model claims --only N5,N6 --replications 20
     """
+    from dbdyno.cli.model.progress import progress
     from dbdyno.model.claims import SEED, hold
 
-    shown = sys.stderr.isatty()
-
-    def on_progress(words: str) -> None:
-        if shown:
-            unwrapped(sys.stderr).write(f"\r\x1b[K{words[:78]}")
-            sys.stderr.flush()
-
     dice = SEED if seed is None else seed
-    with workers_of(scheduler, hosts) as workers:
+    with progress() as on_progress, workers_of(scheduler, hosts) as workers:
         page = hold(
             only.split(","),
             replications=replications,
@@ -71,7 +63,6 @@ def command(
             on_progress=on_progress,
             workers=workers,
         )
-    on_progress("")
     show_page(page, form, output)
     if any("error" in claim for claim in page["claims"]):
         raise click.exceptions.Exit(2)

@@ -10,15 +10,14 @@ from dbdyno.base.limits import Count
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.snap.options import name_option, store_option
 
-DIMENSIONS = ("statement", "user", "database", "application", "client", "event", "class", "session")
+DIMENSIONS = ("statement", "user", "database", "application", "client", "event", "class", "session", "table")
+LISTED = (*DIMENSIONS, "index")
 
 
 @click.command("sessions")
 @click.argument("first")
 @click.argument("last")
-@click.option(
-    "--by", type=click.Choice(DIMENSIONS), default="statement", show_default=True, help="Columns to group by."
-)
+@click.option("--by", type=click.Choice(LISTED), default="statement", show_default=True, help="Columns to group by.")
 @click.option(
     "--where",
     "kept",
@@ -48,6 +47,7 @@ def command(
     \b
     dbdyno snap sessions 1 60
     dbdyno snap sessions 1 60 --by client --where class=lock
+    dbdyno snap sessions 1 60 --by event --where table=public.orders
     dbdyno snap sessions 1 60 --by event -o sessions.html
     """
     from dbdyno.snapshot.reading.interval import Interval

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,12 +11,20 @@ from dbdyno.base.limits import Count
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.snap.options import name_option, store_option
 
+if TYPE_CHECKING:
+    from dbdyno.snapshot.store.folder import Snapshot, Store
+
 
 @click.command("statement")
 @click.argument("statement")
 @click.argument("first")
 @click.argument("last")
 @click.option("--top", type=Count(), default=10, show_default=True, help="Number of rows per table.")
+@click.option(
+    "--experiment",
+    is_flag=True,
+    help="Print a plan.toml that tries a change on the statement, instead of its page.",
+)
 @store_option
 @name_option
 @page_options
@@ -24,6 +33,7 @@ def command(
     first: str,
     last: str,
     top: int,
+    experiment: bool,
     store: Path,
     target: str | None,
     form: str | None,
@@ -36,6 +46,7 @@ def command(
     \b
     dbdyno snap statement 8342006184126112 1 60
     dbdyno snap statement 8342006184126112 1 last -o statement.html
+    dbdyno snap statement 8342006184126112 1 60 --experiment -o plan.toml
     """
     from dbdyno.snapshot.reading.interval import Interval
     from dbdyno.snapshot.statement import statement as statement_page
@@ -44,6 +55,21 @@ def command(
     holder = Store(store)
     start = holder.find(first, target)
     end = holder.find(last, target or (start.target if first.isdigit() else None))
+    if experiment:
+        _show_plan(holder, (start, end), statement, output)
+        return
     with Interval(holder, start, end) as interval:
         model = statement_page(interval, statement, top)
     show_page(model, form, output)
+
+
+def _show_plan(store: Store, ends: tuple[Snapshot, Snapshot], statement: str, output: Path | None) -> None:
+    """Print the plan of a statement, or write it into a file."""
+    from dbdyno.advise.statement_plan import plan_of_seen
+    from dbdyno.cli.output import write_text
+
+    text = plan_of_seen(store, ends, statement)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_text(output, text)

@@ -19,6 +19,7 @@ from dbdyno.pages import reading
 from dbdyno.report.figures import (
     blocks,
     cells_changes,
+    cells_heat,
     cells_map,
     cells_rounds,
     cells_series,
@@ -34,6 +35,7 @@ from dbdyno.report.figures import (
     move_chunks,
     over_time,
     quantile_ratio,
+    query,
     session_history,
     snapshot_series,
     sweep,
@@ -102,6 +104,7 @@ OWN: dict[str, tuple[Figure, ...]] = {
     "flow": (flow.FIGURE,),
     "flash": (flash.FIGURE,),
     "move": (move_chunks.FIGURE,),
+    "query": (query.FIGURE,),
 }
 """Figures of the kinds of pages that do not have the figures of a run."""
 FORMATS = ("png", "svg")
@@ -118,6 +121,7 @@ def order(kind: str, model: Mapping[str, Any] | None = None) -> tuple[Figure, ..
     if kind == "cells":
         own = dict(model or {})
         return (
+            cells_heat.FIGURE,
             cells_rounds.FIGURE,
             *cells_series.figures(own),
             *cells_map.figures(own),
@@ -144,7 +148,17 @@ def draw(name: str, analysis: Mapping[str, Any], look: Look = WIDE) -> Any | Non
 
 
 def _every(model: Mapping[str, Any]) -> tuple[Figure, ...]:
-    return (*ORDER, *TRACE, *SNAPSHOT, *OWN["trend"], *OWN["flow"], *OWN["flash"], *OWN["move"], *order("cells", model))
+    return (
+        *ORDER,
+        *TRACE,
+        *SNAPSHOT,
+        *OWN["trend"],
+        *OWN["flow"],
+        *OWN["flash"],
+        *OWN["move"],
+        *OWN["query"],
+        *order("cells", model),
+    )
 
 
 def named(kind: str, data: Mapping[str, Any]) -> Figure | None:

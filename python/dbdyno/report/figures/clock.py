@@ -1,14 +1,19 @@
-"""Axis in clock time (UTC): ticks on whole seconds, minutes, hours and days, with the date where it changes."""
+"""Axis in clock time: ticks on whole seconds, minutes, hours and days, with the date where it changes.
+
+The zone is UTC unless the program that draws has set `ZONE`, as the pages in a browser do for their reader.
+"""
 
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from contextvars import ContextVar
+from datetime import UTC, datetime, tzinfo
 
 from dbdyno.report.figures import axes
 
 STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800)
 DAY_S = 86400
+ZONE: ContextVar[tzinfo] = ContextVar("zone", default=UTC)
 
 
 def axis(from_us: float, to_us: float, *, narrow: bool) -> axes.Axis:
@@ -17,7 +22,7 @@ def axis(from_us: float, to_us: float, *, narrow: bool) -> axes.Axis:
     found, step = ticks(low, high, 4 if narrow else 9)
     words = {tick: label(tick, step) for tick in found}
     first, last = day(from_us), day(to_us)
-    title = f"clock time, UTC, {first}" + (f" to {last}" if last != first else "")
+    title = f"clock time, {zone_name()}, {first}" + (f" to {last}" if last != first else "")
     return {"title": title, **axes.labelled(found, lambda tick: words[tick])}
 
 
@@ -27,22 +32,35 @@ def ticks(low: float, high: float, most: int) -> tuple[list[float], int]:
     step = next((one for one in STEPS_S if span / one <= most), STEPS_S[-1])
     while span / step > most:
         step *= 2
-    return [float(at * step) for at in range(math.ceil(low / step), math.floor(high / step) + 1)] or [low], step
+    ahead = _ahead_s(low)
+    first, last = math.ceil((low + ahead) / step), math.floor((high + ahead) / step)
+    return [float(at * step) - ahead for at in range(first, last + 1)] or [low], step
 
 
 def label(at: float, step: float) -> str:
     """Return `10:42`, `10:42:05` for steps below a minute, `11-21` at midnight."""
-    moment = datetime.fromtimestamp(at, UTC)
-    if step >= DAY_S or (at % DAY_S == 0 and step >= 60):
+    moment = datetime.fromtimestamp(at, ZONE.get())
+    if step >= DAY_S or ((at + _ahead_s(at)) % DAY_S == 0 and step >= 60):
         return moment.strftime("%m-%d")
     return moment.strftime("%H:%M:%S" if step < 60 else "%H:%M")
 
 
 def moment(at_us: float) -> str:
     """Return the time of day, such as `10:42:05`, for tool tips."""
-    return datetime.fromtimestamp(at_us / 1e6, UTC).strftime("%H:%M:%S")
+    return datetime.fromtimestamp(at_us / 1e6, ZONE.get()).strftime("%H:%M:%S")
 
 
 def day(at_us: float) -> str:
-    """Return the date in UTC, such as `2026-11-21`."""
-    return datetime.fromtimestamp(at_us / 1e6, UTC).strftime("%Y-%m-%d")
+    """Return the date, such as `2026-11-21`."""
+    return datetime.fromtimestamp(at_us / 1e6, ZONE.get()).strftime("%Y-%m-%d")
+
+
+def zone_name() -> str:
+    """Return the name of the zone, such as `UTC` or `Europe/Berlin`."""
+    return str(ZONE.get())
+
+
+def _ahead_s(at: float) -> float:
+    """Return by how much the zone's clock is ahead of UTC, in seconds."""
+    offset = datetime.fromtimestamp(at, ZONE.get()).utcoffset()
+    return offset.total_seconds() if offset is not None else 0.0

@@ -10,7 +10,7 @@ from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, base, clock, theme, views
 
-LANES = ("restart", "reset", "setting", "object", "checkpoint", "vacuum", "analyze")
+LANES = ("restart", "reset", "setting", "object", "checkpoint", "vacuum", "analyze", "run")
 LANE = 18
 """Height of a lane in pixels."""
 FIRST = ("CPU",)

@@ -123,7 +123,8 @@ def _clock(periods: list[_Period], look: theme.Look) -> tuple[Place, tuple[float
         found, step = clock.ticks(one["from_us"] / 1e6, one["to_us"] / 1e6, 2 if look.narrow else 4)
         words |= {place(tick * 1e6): clock.label(tick, step) for tick in found}
     days = " and ".join(dict.fromkeys(clock.day(one["from_us"]) for one in (early, late)))
-    title = f"UTC, {days}, cut between" if look.narrow else f"clock time, UTC, {days}; cut between them"
+    zone = clock.zone_name()
+    title = f"{zone}, {days}, cut between" if look.narrow else f"clock time, {zone}, {days}; cut between them"
     return (
         place,
         (low / 1e6, place(high)),

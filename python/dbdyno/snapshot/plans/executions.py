@@ -2,7 +2,8 @@
 
 log_executions   one row per execution: when it ended, its statement and plan, how long it took
 log_statements   texts by fingerprint, without values
-log_plans        by identity of the plan: a sketch, and the tree as JSON
+log_plans        by identity of the plan: a sketch, the tree as JSON, and rows and times of the nodes in its longest
+                 execution that was measured
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 import csv
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from dbdyno.base.signals import interruptible
+from dbdyno.snapshot.plans.misestimates import Numbers
 from dbdyno.snapshot.plans.tree import Node, sketch
 from dbdyno.snapshot.store.parquet import literal
 
@@ -22,7 +25,8 @@ if TYPE_CHECKING:
 
 Execution = tuple[Any, ...]
 _WRONG = (("wrong_node", "BIGINT"), ("wrong_planned", "BIGINT"), ("wrong_rows", "DOUBLE"), ("wrong_loops", "BIGINT"))
-LATER = frozenset(name for name, _ in _WRONG)
+_MEASURED = (("nodes", "VARCHAR"), ("nodes_us", "BIGINT"))
+LATER = frozenset(name for name, _ in (*_WRONG, *_MEASURED))
 """Columns that are missing in logs stored by earlier versions."""
 COLUMNS = (
     ("file", "BIGINT"),
@@ -43,7 +47,7 @@ COLUMNS = (
     *_WRONG,
 )
 STATEMENTS = (("fingerprint", "VARCHAR"), ("query", "VARCHAR"))
-PLANS = (("plan", "VARCHAR"), ("sketch", "VARCHAR"), ("tree", "VARCHAR"))
+PLANS = (("plan", "VARCHAR"), ("sketch", "VARCHAR"), ("tree", "VARCHAR"), *_MEASURED)
 TABLES = {"log_executions": COLUMNS, "log_statements": STATEMENTS, "log_plans": PLANS}
 BATCH = 20_000
 MEMORY = "256MB"
@@ -65,6 +69,7 @@ class Gathered:
         self._rows: list[Execution] = []
         self._texts: dict[str, str] = {}
         self._plans: dict[str, Node] = {}
+        self._measured: dict[str, tuple[int, Sequence[Numbers]]] = {}
 
     def add(self, row: Execution) -> None:
         """Add an execution, with values in the order of `COLUMNS`."""
@@ -80,18 +85,28 @@ class Gathered:
         """Add the tree of a plan's identity."""
         self._plans.setdefault(known, plan)
 
+    def measured(self, known: str, duration_us: int, numbers: Sequence[Numbers]) -> None:
+        """Add rows and times of the nodes of an execution of a plan; those of the longest execution are kept."""
+        before = self._measured.get(known)
+        if before is None or duration_us > before[0]:
+            self._measured[known] = duration_us, numbers
+
     def end(self) -> None:
         """Write to the tables what is buffered in memory."""
         self._executions()
         _insert(self.connection, "log_statements", STATEMENTS, list(self._texts.items()))
-        trees = [(known, sketch(plan), json.dumps(as_values(plan))) for known, plan in self._plans.items()]
-        _insert(self.connection, "log_plans", PLANS, trees)
-        self._rows, self._texts, self._plans = [], {}, {}
-        for name, key in (("log_statements", "fingerprint"), ("log_plans", "plan")):
-            self.connection.execute(
-                f"create or replace table {name} as select {key}, any_value(columns(* exclude ({key})))"
-                f" from {name} group by {key}"
-            )
+        trees = [(known, sketch(plan), json.dumps(as_values(plan)), None, None) for known, plan in self._plans.items()]
+        longest = [(known, None, None, _numbers(one), at) for known, (at, one) in self._measured.items()]
+        _insert(self.connection, "log_plans", PLANS, [*trees, *longest])
+        self._rows, self._texts, self._plans, self._measured = [], {}, {}, {}
+        self.connection.execute(
+            "create or replace table log_statements as"
+            " select fingerprint, any_value(query) as query from log_statements group by 1"
+        )
+        self.connection.execute(
+            "create or replace table log_plans as select plan, any_value(sketch) as sketch, any_value(tree) as tree,"
+            " arg_max(nodes, nodes_us) as nodes, max(nodes_us) as nodes_us from log_plans group by 1"
+        )
 
     def _executions(self) -> None:
         """Insert the buffered rows through a CSV file: inserting value by value takes ten times as long."""
@@ -121,6 +136,10 @@ def _insert(
         values = [list(one) for one in zip(*rows, strict=True)]
         made = ", ".join(f"unnest(${at}::{kind}[])" for at, (_, kind) in enumerate(columns, 1))
         connection.execute(f"insert into {name} select {made}", values)
+
+
+def _numbers(given: Sequence[Numbers]) -> str:
+    return json.dumps([[one.planned, one.found, one.loops, one.ms] for one in given])
 
 
 def as_values(node: Node) -> list[Any]:

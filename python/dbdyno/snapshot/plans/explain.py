@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,6 +46,7 @@ class Explained:
         hits: Shared blocks found in the cache.
         reads: Shared blocks read.
         wrong: The node at which the misestimate begins.
+        numbers: Rows and time of each node, each before those below it.
     """
 
     plan: Node
@@ -55,6 +57,7 @@ class Explained:
     hits: int | None = None
     reads: int | None = None
     wrong: Wrong | None = None
+    numbers: Sequence[Numbers] = ()
 
 
 _ROOT = re.compile(r"^[^\s\n][^\n]*  \(cost=\d[^\n]*", re.M)
@@ -67,7 +70,8 @@ _KEPT = re.compile(
 )
 """Pattern of the lines that make the shape; conditions first, for a literal in one may look like a node."""
 _ROWS = re.compile(
-    r"\(cost=[\d.]++ rows=(\d++) width=\d++\)(?: \(actual (?:time=[\d.]++ )?rows=([\d.]++) loops=(\d++)\))?"
+    r"\(cost=[\d.]++ rows=(\d++) width=\d++\)"
+    r"(?: \(actual (?:time=\d++(?:\.\d++)?\.\.(\d++(?:\.\d++)?) )?rows=([\d.]++) loops=(\d++)\))?"
 )
 _BUFFERS = re.compile(r"^ *+Buffers: shared(?: hit=(\d++))?(?: read=(\d++))?", re.M)
 _QUERYID = re.compile(r"^Query Identifier: (-?\d{1,20})$", re.M)
@@ -119,17 +123,21 @@ def _measured(tree: Node, plan: str) -> Explained:
     whole = plan.partition("\nPlanning:\n")[0]
     buffers = _BUFFERS.search(whole)
     queryid = _QUERYID.search(plan)
-    numbers = [Numbers(int(est), float(act) if act else None, int(loops or 0)) for est, act, loops in rows]
+    numbers = [
+        Numbers(int(est), float(act) if act else None, int(loops or 0), float(ms) if ms else None)
+        for est, ms, act, loops in rows
+    ]
     worst, wrong = _misestimates(tree, numbers)
     return Explained(
         tree,
         int(queryid[1]) if queryid else None,
         int(rows[0][0]),
-        round(float(rows[0][1])) if rows[0][1] else None,
+        round(float(rows[0][2])) if rows[0][2] else None,
         worst,
         int(buffers[1] or 0) if buffers else None,
         int(buffers[2] or 0) if buffers else None,
         wrong,
+        numbers,
     )
 
 
@@ -236,6 +244,7 @@ def of_values(whole: Any) -> tuple[str, Explained]:
             _whole(root, "Shared Hit Blocks"),
             _whole(root, "Shared Read Blocks"),
             wrong,
+            numbers,
         )
     except UnreadPlanError:
         raise
@@ -266,8 +275,10 @@ def _of_json(given: dict[str, Any], numbers: list[Numbers], depth: int = 0) -> N
 def _numbers(given: dict[str, Any]) -> Numbers:
     planned, found = _whole(given, "Plan Rows"), given.get("Actual Rows")
     known = planned is not None and isinstance(found, (int, float)) and 0 <= found < 1 << 62
+    taken = given.get("Actual Total Time")
+    ms = float(taken) if isinstance(taken, (int, float)) and 0 <= taken < 1 << 62 else None
     return Numbers(
-        planned or 0, float(found) if known and found is not None else None, _whole(given, "Actual Loops") or 0
+        planned or 0, float(found) if known and found is not None else None, _whole(given, "Actual Loops") or 0, ms
     )
 
 

@@ -24,11 +24,15 @@ _STOPS = ("Limit", "WindowAgg")
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Rows of a node per loop: estimated, and found (None if they were not counted)."""
+    """Rows of a node per loop: estimated, and found (None if they were not counted); and its time.
+
+    `ms` is the time of a loop with all nodes below it in milliseconds, None if it was not taken.
+    """
 
     planned: int
     found: float | None
     loops: int
+    ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,6 +198,8 @@ class _Reader:
         queryid = own if own is not None else None if entry.nested else entry.queryid
         plan = self._identity(explained.plan) if explained is not None else None
         measured = explained or Explained(Node(""))
+        if plan is not None and any(one.found is not None for one in measured.numbers):
+            self._gathered.measured(plan, duration_us, measured.numbers)
         file.seen(entry.at_us)
         file.plans += explained is not None
         self._gathered.add(

@@ -21,6 +21,7 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.events import CLASSES, ON_CPU, wait_class
 from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.reading.clock import elapsed_ns
+from dbdyno.snapshot.reading.statement_names import statements_naming
 from dbdyno.snapshot.sessions.samples import activity
 from dbdyno.snapshot.store.parquet import literal
 
@@ -39,6 +40,8 @@ DIMENSIONS = {
 }
 """Dimensions by which sessions can be grouped, with their columns."""
 
+TABLE = "table"
+"""Name by which sessions are selected whose statement names a table; it is no column of theirs."""
 LONG_US, BEGUN_US = 1_000_000, 2_000_000
 """Smallest duration in microseconds of a listed transaction, and resolution of its begin."""
 BUCKETS_MOST = 180
@@ -64,7 +67,7 @@ _NONE = {
 class History:
     """The active sessions of an interval, one row per session and look.
 
-    `where` selects the sessions whose dimension has that value.
+    `where` selects the sessions whose dimension has that value, or with `table` those whose statement names the table.
 
     Raises:
         SnapshotError: A dimension is not known.
@@ -76,8 +79,8 @@ class History:
         source, self.looks = interval.samples("activity", activity(STATEMENT_TYPES[self.engine]))
         self.where = dict(where or {})
         self._known: dict[str, list[Row]] = {}
-        self._classify(source)
         self.text_of = texts(interval)
+        self._classify(source)
 
     def by(self, dimension: str, top: int | None = None) -> list[Row]:
         """Return the average active sessions of each value of a dimension, the largest first.
@@ -206,10 +209,15 @@ class History:
     def _kept(self, without: Sequence[str] = ()) -> str:
         """Return the SQL conditions for the values in `where`."""
         return "".join(
-            f" and coalesce({_column(name)}, '{_NONE.get(name, 'none')}') = {literal(value)}"
-            for name, value in self.where.items()
-            if name not in without
+            f" and {self._condition(name, value)}" for name, value in self.where.items() if name not in without
         )
+
+    def _condition(self, name: str, value: str) -> str:
+        """Return the SQL condition that a dimension has a value; by table: that the statement's text names it."""
+        if name != TABLE:
+            return f"coalesce({_column(name)}, '{_NONE.get(name, 'none')}') = {literal(value)}"
+        naming = ", ".join(map(literal, statements_naming(self.text_of, value)))
+        return f"statement::varchar in ({naming})" if naming else "false"
 
     def _classify(self, source: str) -> None:
         """Create the view `session_history`: the active rows, each with its wait class.

@@ -10,6 +10,7 @@ from dbdyno.snapshot.model import Lack, Part, Table, columns, lacking, section, 
 from dbdyno.snapshot.reading.events_table import clock
 from dbdyno.snapshot.reading.long_timeline import drawable, happenings
 from dbdyno.snapshot.reading.timeline import events
+from dbdyno.snapshot.sessions import objects
 from dbdyno.snapshot.sessions.history import History
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ HEADINGS = {
     "client": ("By client address", "client"),
     "event": ("By wait event", "event"),
     "session": ("By session", "session"),
+    "table": ("By table", "table"),
+    "index": ("By index", "index"),
 }
 IN_REPORT = ("statement", "user", "database", "application", "client")
 
@@ -46,11 +49,14 @@ def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) ->
 
     history = History(interval, where)
     kept = " and ".join(f"{name} {value}" for name, value in where.items())
-    if history.looks:
+    if by in objects.OBJECTS and not history.looks:
+        made = _objects(history, by, top)
+    elif history.looks:
         made = _section(history, (by,), top)
     else:
         made = section("sessions", TITLE, not_measured=[lacking("active sessions", WHY, WATCH)])
-    made["about"] = (f"Only {kept}. " if kept else "") + made["about"]
+    about = f"{ABOUT} {objects.ABOUT[by]}" if by in objects.OBJECTS and history.looks else made["about"]
+    made["about"] = (f"Only {kept}. " if kept else "") + about
     head = worst(interval)
     return {
         "schema": SCHEMA,
@@ -67,11 +73,13 @@ def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) ->
 def _section(history: History, dimensions: tuple[str, ...], top: int) -> Part:
     interval = history.interval
     found = events(interval) if len(interval.chain) <= OPENED_MOST else happenings(interval)
-    tables = [_table(history, one, top) for one in dimensions]
+    tables = [
+        _objects_table(history, one, top) if one in objects.OBJECTS else _table(history, one, top) for one in dimensions
+    ]
     tables.append(table("Longest transactions", _TRANSACTIONS, history.transactions(min(top, LONGEST))))
     tables.append(clock(found))
     drawn = history.over_time()
-    lacks = [_no_statements(history)]
+    lacks = [_no_statements(history), *(objects.lack(interval, one) for one in dimensions if one in objects.OBJECTS)]
     made = section("sessions", TITLE, tables, about=ABOUT, notes=_notes(history), not_measured=lacks)
     if drawn is not None and drawn["classes"]:
         made["figures"] = ["session_history"]
@@ -99,6 +107,17 @@ def _table(history: History, dimension: str, top: int) -> Table:
     made = table(title, columns(spec), rows)
     made["left_out"] = max(history.values(dimension) - len(rows), 0)
     return made
+
+
+def _objects(history: History, kind: str, top: int) -> Part:
+    """Return the section on tables or indexes of an interval whose sessions were not sampled."""
+    lacks = [lacking("active sessions", WHY, WATCH), objects.lack(history.interval, kind)]
+    about = objects.ABOUT[kind]
+    return section("sessions", TITLE, [_objects_table(history, kind, top)], about=about, not_measured=lacks)
+
+
+def _objects_table(history: History, kind: str, top: int) -> Table:
+    return table(HEADINGS[kind][0], columns(objects.COLUMNS[kind]), objects.objects(history, kind), top=top)
 
 
 def _no_statements(history: History) -> Lack | None:

@@ -22,7 +22,8 @@ from dbdyno.study.analysis.drawn import pictures
 from dbdyno.study.analysis.drawn.over_time import over_time
 from dbdyno.study.analysis.measured.evidence_kind import in_virtual_time, reads
 from dbdyno.study.analysis.measured.facts import arm_of, is_open, run_facts
-from dbdyno.study.analysis.measured.measures import Measures, measure
+from dbdyno.study.analysis.measured.measures import Measures
+from dbdyno.study.analysis.measured.sums import measures_of
 
 if TYPE_CHECKING:
     from dbdyno.stats.comparison import BlockComparison
@@ -35,6 +36,7 @@ SOURCES = {
     "operations": "dbdyno.study.analysis.analyse",
     "cells": "dbdyno.study.analysis.cells.run",
     "flash": "dbdyno.study.analysis.probe.flash",
+    "sums": "dbdyno.study.analysis.sums",
 }
 """Module that reads each kind of evidence."""
 ARMS_REPORTED = 3
@@ -76,7 +78,7 @@ def model_of(run: Run) -> tuple[Model, list[str]]:
     """Return the model of a run whose operations were timed, and the parts of evidence that could not be read."""
     from dbdyno.evidence.query import connect
 
-    measures = measure(run)
+    measures = measures_of(run)
     connection, broken = connect(run)
     with connection:
         return _model(run, measures, connection), [*measures.broken, *broken]
@@ -118,7 +120,7 @@ def _measured(
     run: Run, measures: Measures, latencies: pictures.Latencies, connection: Any, failures: Failures
 ) -> Model:
     """Return the model with what was measured, before anything is judged."""
-    from dbdyno.study.analysis.measured import resources
+    from dbdyno.study.analysis.measured import operational, resources
     from dbdyno.study.analysis.method import engine, method
 
     return {
@@ -137,6 +139,7 @@ def _measured(
         "method": method(run),
         "engine": engine(run),
         "resources": resources.of_run(connection, run, measures),
+        "laws": [] if in_virtual_time(run) else operational.of_run(connection, run, measures),
     }
 
 

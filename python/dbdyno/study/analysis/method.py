@@ -34,7 +34,7 @@ def method(run: Run) -> MethodRow:
             "Open loop: latency counts from the intended start, so that a stall of the "
             "engine is not hidden by the load waiting for it."
         )
-    else:
+    elif manifest.switch != "imported":
         sentences.append("Closed loop: each session goes on as soon as its transaction is done.")
     sentences += _lines(run)
     sentences += [
@@ -64,6 +64,8 @@ def _switching(manifest: Manifest) -> str:
             "paired; blocks are independent of each other. Nothing of the machine that computed it "
             "enters."
         )
+    if manifest.switch == "imported":
+        return "The run was imported: another program ran it, and its order was not drawn at random."
     if manifest.switch == "slices":
         return (
             f"The arms alternated in slices of {(manifest.slice_ns or 0) / 1e6:g} ms, in randomised "

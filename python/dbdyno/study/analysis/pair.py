@@ -14,11 +14,13 @@ from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.analyse import cleaned, compare_arm, judged, judging
 from dbdyno.study.analysis.contract.declared import SCHEMA
-from dbdyno.study.analysis.contract.rows import Caution, Model
+from dbdyno.study.analysis.contract.rows import Caution, Model, RunRow
 from dbdyno.study.analysis.drawn import pictures
 from dbdyno.study.analysis.measured.evidence_kind import in_virtual_time, reads
-from dbdyno.study.analysis.measured.facts import arm_of, is_open, run_facts
-from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures, measure, operation_of
+from dbdyno.study.analysis.measured.facts import IMPORTED, arm_of, is_open, run_facts
+from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures, operation_of
+from dbdyno.study.analysis.measured.sums import SUMS, Summed, measures_of
+from dbdyno.study.analysis.sums import pair_model
 
 if TYPE_CHECKING:
     from dbdyno.stats.gates import Gate
@@ -39,20 +41,19 @@ def analyse_pair(first: Run, second: Run) -> Model:
 
     _comparable(first, second)
     runs = (first, second)
-    one, two = measure(first), measure(second)
+    one, two = measures_of(first), measures_of(second)
     arms = [_renamed(found.arms[0], run, runs) for found, run in zip((one, two), runs, strict=True)]
+    if any(reads(run).evidence == SUMS for run in runs):
+        return _of_sums(runs, arms)
     measures = Measures(arms, [*one.broken, *two.broken])
     latencies = [arm.pooled() for arm in arms]
     judge = first.manifest.plan["judge"]
-    titles = [str(run.manifest.title) for run in runs]
     model: Model = {
         "schema": SCHEMA,
         "kind": "experiment",
         "run": {
             **run_facts(first, measures.arms[0].blocks),
-            "randomised": False,
-            "id": f"{first.id} and {second.id}",
-            "title": " against ".join(titles) if titles[0] != titles[1] else f"{titles[0]}: two runs",
+            **_both(runs),
         },
         "arms": [
             {
@@ -81,6 +82,28 @@ def analyse_pair(first: Run, second: Run) -> Model:
     _judge(model, runs, measures, latencies)
     if all(run.manifest.kind == "curve" for run in runs):
         _curves(model, runs, arms)
+    return cleaned(model)
+
+
+def _both(runs: tuple[Run, Run]) -> RunRow:
+    """Return what the page says of both runs together."""
+    titles = [str(run.manifest.title) for run in runs]
+    return {
+        "randomised": False,
+        "id": f"{runs[0].id} and {runs[1].id}",
+        "title": " against ".join(titles) if titles[0] != titles[1] else f"{titles[0]}: two runs",
+    }
+
+
+def _of_sums(runs: tuple[Run, Run], arms: list[ArmMeasures]) -> Model:
+    """Return the model of two runs, at least one of which has sums alone; blocks are paired in order."""
+    blocks = min(len(arm.blocks) for arm in arms)
+    cut = [
+        replace(arm, blocks=arm.blocks[:blocks], values={name: own[:blocks] for name, own in arm.values.items()})
+        for arm in arms
+    ]
+    model = pair_model(runs, Summed(cut, []), _both(runs), [_target(run) for run in runs])
+    model["warnings"] += _warnings(runs)
     return cleaned(model)
 
 
@@ -159,7 +182,7 @@ def _why(runs: tuple[Run, Run], measures: Measures, without: Any, level: float) 
 
 def _comparable(first: Run, second: Run) -> None:
     for run in (first, second):
-        if reads(run).evidence != "operations":
+        if reads(run).evidence not in ("operations", SUMS):
             raise EvidenceError(
                 "has no arm whose operations' times can be compared: it is a run on storage cells or a flash probe",
                 where=run.id,
@@ -192,7 +215,8 @@ def _renamed(arm: ArmMeasures, run: Run, runs: tuple[Run, Run]) -> ArmMeasures:
     """Return an arm named by its target if the targets differ, else by its own name, with the end of the run's id."""
     targets = [_target(own) for own in runs]
     name = _target(run) if targets[0] != targets[1] else arm.name
-    return replace(arm, base=0, label=f"{name} ({run.id[-4:]})")
+    mark = run.id if run.manifest.switch == IMPORTED else run.id[-4:]  # an import is named by its user
+    return replace(arm, base=0, label=f"{name} ({mark})")
 
 
 def _target(run: Run) -> str:

@@ -70,7 +70,7 @@ def counts(row: RunRow, arm: str, base: str | None) -> bool:
 
 def _row(run: Run, headline: str, bases: dict[str, str]) -> RunRow:
     from dbdyno.stats.means import mean_interval
-    from dbdyno.study.analysis.measured.measures import measure
+    from dbdyno.study.analysis.measured.sums import measures_of
 
     row: RunRow = {
         "run": run.id,
@@ -82,7 +82,7 @@ def _row(run: Run, headline: str, bases: dict[str, str]) -> RunRow:
         "failed": {},
     }
     try:
-        measures = measure(run)
+        measures = measures_of(run)
     except EvidenceError as error:
         return {**row, "blocks": 0, "canaries": {}, "unread": error.message}
     level, arms = float(run.manifest.plan["judge"]["level"]), {arm.label: arm for arm in measures.arms}

@@ -36,8 +36,10 @@ from dbdyno.study.plan.targets import COMMANDS, HOST, beside
 from dbdyno.study.plan.workloads import builtin_workload
 
 
-def read_plan(path: Path, *, arms_most: int = FACTOR_ARMS_MOST) -> Plan:
+def read_plan(path: Path, *, arms_most: int = FACTOR_ARMS_MOST, words: Mapping[str, str] | None = None) -> Plan:
     """Read and check a plan file; its factors may make up to `arms_most` arms.
+
+    `words` are replaced in all its texts.
 
     Raises:
         PlanError: The file cannot be read, is not UTF-8 or TOML, or is not a valid plan.
@@ -52,10 +54,12 @@ def read_plan(path: Path, *, arms_most: int = FACTOR_ARMS_MOST) -> Plan:
         ) from error
     except UnicodeDecodeError as error:
         raise PlanError(f"is not UTF-8 text at byte {error.start}", where=str(path)) from error
-    return parse_plan(text, path, arms_most=arms_most)
+    return parse_plan(text, path, arms_most=arms_most, words=words)
 
 
-def parse_plan(text: str, path: Path, *, arms_most: int = FACTOR_ARMS_MOST) -> Plan:
+def parse_plan(
+    text: str, path: Path, *, arms_most: int = FACTOR_ARMS_MOST, words: Mapping[str, str] | None = None
+) -> Plan:
     """Return the plan in `text`; file names in it are relative to the folder of `path`.
 
     Raises:
@@ -67,7 +71,19 @@ def parse_plan(text: str, path: Path, *, arms_most: int = FACTOR_ARMS_MOST) -> P
         place = re.search(r"line (\d+)", str(error))
         where = f"{path}:{place[1]}" if place else str(path)
         raise PlanError(f"is not valid TOML: {error}", where=where) from error
-    return _Reader(text, path, arms_most).plan(tables)
+    return _Reader(text, path, arms_most).plan(_replaced(tables, words) if words else tables)
+
+
+def _replaced(value: Any, words: Mapping[str, str]) -> Any:
+    """Return the values of a plan with words replaced in its texts."""
+    if isinstance(value, dict):
+        return {key: _replaced(item, words) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_replaced(item, words) for item in value]
+    if isinstance(value, str):
+        for word, text in words.items():
+            value = value.replace(word, text)
+    return value
 
 
 class _Reader:

@@ -222,6 +222,7 @@ class Plan:
     """Everything that a run needs to know except secrets.
 
     `factors` are the names of what the arms differ by, if the plan has factors; `Arm.levels` has each arm's levels.
+    `of_builds` is True if the arms are builds of a program (`study.plan.builds`), whose folders are in their values.
     """
 
     title: str
@@ -242,6 +243,7 @@ class Plan:
     factors: list[str] = field(default_factory=list)
     network: dict[str, str] = field(default_factory=dict)
     toml: str = ""
+    of_builds: bool = False
 
     def sessions_of(self, arm: Arm) -> int:
         """Return the number of sessions of an arm."""

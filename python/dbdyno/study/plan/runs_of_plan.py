@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
+from dbdyno.base.dsn import text_without_secrets
 from dbdyno.base.errors import PlanError
 from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import Run
 from dbdyno.study.plan.plan import Plan
 
+AnyRun = TypeVar("AnyRun", bound=Run)
 _SPAN = re.compile(r"(\d{1,6})\s*(min|h|d|w)")
 _UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_FREE = ("toml", "dsn", "title", "question")
+_FREE = ("toml", "dsn", "title", "question", "of_builds")
 """Keys that may differ between runs of one plan: how it is written, where it runs, what it is called."""
 _FREE_KEYS = {"schedule": ("seed", "blocks", "warmup_blocks"), "watch": ("overhead_blocks",)}
 """Keys within tables that may differ. Benches without observation have no blocks that measure its cost."""
@@ -36,7 +38,17 @@ def same_plan(plan: Plan, manifest: Manifest) -> bool:
 def runs_alike(one: Run, other: Run) -> bool:
     """Return True if two runs had the arms, workload, load and verdict of one plan, whatever the server."""
     mine, yours = one.manifest, other.manifest
+    if all(own.says("plan") and own.plan.get("of_builds") for own in (mine, yours)):
+        same_arms = [arm["name"] for arm in mine.arms] == [arm["name"] for arm in yours.arms]
+        return bool(mine.plan["toml"] == yours.plan["toml"]) and same_arms
     return mine.says("plan") and yours.says("plan") and _essence(mine.plan) == _essence(yours.plan)
+
+
+def of_builds_of(text: str, runs: Iterable[AnyRun]) -> list[AnyRun]:
+    """Return the runs of builds with a plan whose file holds `text`, and with the arms of the last of them."""
+    found = [run for run in runs if run.manifest.says("plan") and run.manifest.plan.get("of_builds")]
+    found = [run for run in found if run.manifest.plan["toml"] == text_without_secrets(text)]
+    return [run for run in found if runs_alike(found[-1], run)]
 
 
 def _in_all_words(plan: Plan) -> Iterator[Plan]:

@@ -59,7 +59,7 @@ class RaceRunner(Runner):
 
     def _seen(self, index: int) -> str:
         """Process the values of a block, and return why the race is over; empty if it goes on."""
-        rows = dict(_rows(self.run, index))
+        rows = dict(rows_of_block(self.run, index))
         for arm, share in failing(rows).items():
             if arm in self.race.alive and len(self.race.alive) > 1:
                 self.race.drop_arm(arm)
@@ -82,7 +82,7 @@ class RaceRunner(Runner):
         return plan.judge.headline or default_headline("open" if plan.open_loop else "closed")
 
 
-def _rows(run: Run, index: int) -> Iterator[tuple[int, Summary]]:
+def rows_of_block(run: Run, index: int) -> Iterator[tuple[int, Summary]]:
     """Yield the summary of each arm in a block."""
     block = next(block for block in run.blocks() if block.index == index)
     names = [arm["name"] for arm in run.manifest.arms]

@@ -7,6 +7,7 @@ from typing import cast
 from starlette.requests import Request
 
 from dbdyno.base import decisions
+from dbdyno.base.dsn import without_secrets
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.manifest import Section as Entry
@@ -65,11 +66,19 @@ def kind_of(run: Run) -> str:
     return fmt.line(run.manifest.kind or "experiment", 20)
 
 
+def target_of(run: Run) -> str:
+    """Return what a run ran on, such as `postgres` or `model:exadata-x2`; "" if it had no plan."""
+    if not run.manifest.says("plan"):
+        return ""
+    named = run.manifest.plan.get("dsn") or (run.manifest.bench if run.manifest.says("bench") else "")
+    return fmt.line(without_secrets(str(named)), 60)
+
+
 def run_row(run: Run) -> Row:
     """Return the row of a run for a list: its title with a link, when, and its verdict."""
     verdict: Entry | JsonObject = run.manifest.verdict or {}
     answer = decisions.answer(verdict.get("decision"))
-    word = fmt.line(answer.word or verdict.get("word") or "", 30)
+    word = fmt.line(answer.word or verdict.get("word") or "", 30) if verdict else ""
     title = fmt.line(run.manifest.title or run.id, 80)
     cells = {
         "run": Cell(title, href=address("/run", id=run.id), notes=(fmt.line(run.id, 90),)),

@@ -1,8 +1,14 @@
-"""The SQL console: one SELECT over the evidence of a run, fenced as `dbdyno sql` is, with a table and a chart."""
+"""The SQL console: one SELECT over a run or a server's snapshots, fenced as `dbdyno sql` is, with a table and a chart.
+
+The address has what is queried (`on`: `run:NAME` or `snap:STORE/TARGET` with a `stretch`) and the query. Saved queries
+are read from a file of the user's, which `dbdyno sql --save` writes; nothing is written here.
+"""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
@@ -10,101 +16,150 @@ from starlette.requests import Request
 from dbdyno.base.errors import Error, EvidenceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.query import Answer, table_columns
+from dbdyno.evidence.query_model import answer_model
 from dbdyno.evidence.run import Run
-from dbdyno.page import Column, Finding, Head, Page, Row, Section, Table
+from dbdyno.evidence.saved_queries import queries_file, saved_queries
+from dbdyno.page import Finding, Head, Page, Section
 from dbdyno.pages import format as fmt
-from dbdyno.ui.routes.common import HOME, asked, places_of
-from dbdyno.ui.view import View, shell_words
+from dbdyno.pages import page_of
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.store_query import StoreAnswer, store_tables
+from dbdyno.ui.places import Places, Server
+from dbdyno.ui.routes.common import HOME, asked, places_of, server_name
+from dbdyno.ui.stretch import DEFAULT, Stretch, stretch_of
+from dbdyno.ui.view import View, address, shell_words
 
-SHOWN = 500
-"""Rows on the page; the files have `MOST`."""
 MOST = 100_000
-BAR = " bar"
-"""Name of the column with bars, which no column of a query has."""
+"""Rows of an answer; the command has all."""
 SECONDS = 20.0
 """A query is stopped after this time, so that one viewer does not hold up the others."""
 OWN = ("same-origin", "none", "")
 """What a browser says of a request that no other site led to."""
 
 
+@dataclass(frozen=True)
+class Subject:
+    """What is queried: a run, or a stretch of a server's snapshots; `value` names it in addresses."""
+
+    value: str
+    run: Run | None = None
+    server: Server | None = None
+    stretch: Stretch | None = None
+
+
 def view(request: Request) -> View:
     """Return the console, and the answer if the address has a query and no other site led here."""
     places = places_of(request)
-    runs = [run for run in places.runs()[::-1] if run.status != "running"]
-    run = places.run(asked(request, "run")) if asked(request, "run") else runs[0] if runs else None
+    known = _subjects(places)
     text = asked(request, "query")
-    columns, problem = _tables(run)
-    known = [(one.id, fmt.line(one.manifest.title, 60)) for one in runs]
-    extra = {"runs": known, "run": run.id if run else "", "query": fmt.text(text), "columns": columns}
     trusted = request.headers.get("sec-fetch-site", "") in OWN
-    head = Head("SQL", "", name="sql", headline="Query the evidence of a run", section="SQL")
-    sections: tuple[Section, ...] = ()
+    subject, tables, problem = _chosen(request, places, known)
+    model: JsonObject | None = None
     rows: list[JsonObject] = []
-    if run is not None and text and trusted:
-        sections, rows = _answer(run, text)
-    elif problem:
-        sections = (Section("problem", "Problem", findings=(Finding(problem, "bad"),)),)
-    words = ("dbdyno", "sql", text, "--run", run.id, "--runs", places.runs_folder) if run and text else ()
+    if subject is not None and text and trusted:
+        try:
+            model, rows = _answer(subject, text)
+        except EvidenceError as error:
+            problem = Section(
+                "problem",
+                "This query was not answered",
+                findings=(Finding(fmt.text(error.message), "bad", next=error.next_step or ""),),
+            )
+    made = page_of(model).sections if model is not None else ()
+    head = Head("SQL", "", name="sql", headline="Query runs and snapshots", section="SQL")
+    command = shell_words(*_command(subject, text, places)) if subject and text else ""
     return View(
-        Page(head, sections),
+        Page(head, (problem, *made) if problem else made),
+        model=model,
         rows=lambda: rows,
-        command=shell_words(*words),
+        command=command,
         trail=(HOME,),
         widget="console.html",
         bare=True,
-        extra=extra,
+        extra=_extra(known, subject, tables, text, command),
     )
 
 
-def _answer(run: Run, text: str) -> tuple[tuple[Section, ...], list[JsonObject]]:
-    """Return the sections of an answer, and its rows."""
-    try:
-        names, rows, broken = _asked(run, text)
-    except EvidenceError as error:
-        finding = Finding(fmt.text(error.message), "bad", next=error.next_step or "")
-        return (Section("problem", "This query was not answered", findings=(finding,)),), []
-    columns = [_column(name, [row[at] for row in rows[:SHOWN]]) for at, name in enumerate(names)]
-    drawn = next((one.name for one in reversed(columns) if one.unit != "text"), None) if len(names) > 1 else None
-    most = max((abs(row[names.index(drawn)] or 0) for row in rows[:SHOWN]), default=0) if drawn else 0
-    shown = Table(
-        "",
-        (*columns, *((Column(BAR, drawn, kind="bar"),) if drawn and most else ())),
-        tuple(_row(names, row, drawn if most else None, most) for row in rows[:SHOWN]),
-        left_out=max(len(rows) - SHOWN, 0),
-        look="loose",
-    )
-    left = tuple(f"left out: {fmt.line(one)}" for one in broken)
-    notes = (*left, *(() if len(rows) < MOST else (f"The first {MOST:,} rows; the command has all of them.",)))
-    title = f"{len(rows):,} row{'' if len(rows) == 1 else 's'}"
-    section = Section("answer", title, tables=(shown,), notes=notes)
-    return (section,), [dict(zip(names, row, strict=True)) for row in rows]
+def _extra(
+    known: dict[str, str], subject: Subject | None, tables: dict[str, list[str]], text: str, command: str
+) -> JsonObject:
+    """Return what the template of the console shows."""
+    value = subject.value if subject else ""
+    stretch = subject.stretch.text if subject and subject.stretch else ""
+    saved = [
+        (name, query, address("/sql", on=value, stretch=stretch, query=query))
+        for name, query in saved_queries().items()
+    ]
+    return {
+        "subjects": list(known.items()),
+        "on": value,
+        "stretch": stretch,
+        "query": fmt.text(text),
+        "columns": [(name, ", ".join(columns)) for name, columns in tables.items()],
+        "saved": [(fmt.line(name, 60), fmt.text(query), place) for name, query, place in saved],
+        "file": fmt.line(queries_file()),
+        "save": f"{command} --save NAME" if command else "",
+    }
 
 
-def _row(names: list[str], row: Sequence[Any], drawn: str | None, most: float) -> Row:
-    """Return a row of the answer, with a bar for its value of the column that is drawn."""
-    cells = dict(zip(names, row, strict=True))
-    return Row(cells | {BAR: abs(cells[drawn] or 0) / most} if drawn else cells)
+def _subjects(places: Places) -> dict[str, str]:
+    """Return what can be queried: names for addresses, and words."""
+    servers = {f"snap:{one.name}/{one.target}": f"Snapshots of {server_name(one)}" for one in places.servers()}
+    runs = {
+        f"run:{one.id}": f"{fmt.line(one.manifest.title, 60)} · {one.id}"
+        for one in places.runs()[::-1]
+        if one.status != "running"
+    }
+    return servers | runs
 
 
-def _asked(run: Run, text: str) -> tuple[list[str], list[Sequence[Any]], list[str]]:
-    with Answer(run, text, seconds=SECONDS) as answer:
-        return answer.names, list(answer.rows(MOST)), answer.broken
+def _chosen(
+    request: Request, places: Places, known: dict[str, str]
+) -> tuple[Subject | None, dict[str, list[str]], Section | None]:
+    """Return what the address chooses, its tables with their columns, and a section that says why there are none."""
+    named = f"run:{asked(request, 'run')}" if asked(request, "run") else asked(request, "on")
+    value = named or next(iter(known), "")
+    if not value:
+        finding = Finding("there is nothing to query", next="dbdyno run redo-size, or dbdyno snap watch")
+        return None, {}, Section("problem", "Nothing here yet", findings=(finding,))
+    kind, _, name = value.partition(":")
+    if kind != "snap":
+        run = places.run(name)
+        try:
+            return Subject(value, run=run), table_columns(run), None
+        except Error as error:
+            return Subject(value, run=run), {}, Section("problem", "Problem", findings=(Finding(str(error), "bad"),))
+    server = places.server(*name.split("/", 1))
+    stretch = stretch_of(server.snapshots(), asked(request, "stretch") or DEFAULT)
+    with Interval(server.store, *stretch.ends) as interval:
+        return Subject(value, server=server, stretch=stretch), store_tables(interval), None
 
 
-def _column(name: str, values: list[Any]) -> Column:
-    """Return a column of an answer: numbers with all their digits, in ns where the name says so."""
-    known = [value for value in values if value is not None]
-    is_number = bool(known) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
-    if not is_number:
-        return Column(name, fmt.line(name, 60))
-    return Column(name, fmt.line(name, 60), "digits" if all(isinstance(value, int) for value in known) else "number5")
+def _answer(subject: Subject, text: str) -> tuple[JsonObject, list[JsonObject]]:
+    """Return the model of an answer, and its rows.
+
+    Raises:
+        EvidenceError: The query is not one SELECT, fails, or takes too long.
+    """
+    with contextlib.ExitStack() as stack:
+        answer: Answer | StoreAnswer
+        if subject.run is not None:
+            answer = stack.enter_context(Answer(subject.run, text, seconds=SECONDS))
+        else:
+            assert subject.server and subject.stretch
+            interval = stack.enter_context(Interval(subject.server.store, *subject.stretch.ends))
+            answer = stack.enter_context(StoreAnswer(interval, text, seconds=SECONDS))
+        rows: list[Sequence[Any]] = list(answer.rows(MOST))
+        notes = [f"left out: {one}" for one in answer.broken]
+        if len(rows) == MOST:
+            notes.append(f"The first {MOST:,} rows; the command has all of them.")
+        names = answer.names
+    return answer_model(names, rows, notes), [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def _tables(run: Run | None) -> tuple[list[tuple[str, str]], str]:
-    """Return the tables of a run with their columns, and why there are none."""
-    if run is None:
-        return [], "there is no run to query; `dbdyno run redo-size` makes one"
-    try:
-        return [(name, ", ".join(known)) for name, known in table_columns(run).items()], ""
-    except Error as error:
-        return [], str(error)
+def _command(subject: Subject, text: str, places: Places) -> tuple[object, ...]:
+    if subject.run is not None:
+        return ("dbdyno", "sql", text, "--run", subject.run.id, "--runs", places.runs_folder)
+    assert subject.server and subject.stretch
+    first, last = subject.stretch.numbers
+    return ("dbdyno", "sql", text, "--run", f"snap:{first}..{last}", "--store", subject.server.store.folder)

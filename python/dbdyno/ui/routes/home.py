@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from starlette.requests import Request
@@ -19,9 +21,14 @@ from dbdyno.ui.routes.run import kept_model
 from dbdyno.ui.view import View, address, shell_words
 
 NEWEST = 8
+RUNNING = "At work"
+LATE = 2.5
+"""A watch counts as running until this many periods after its last snapshot."""
+SHORTEST_NS = 10 * 10**9
 NO_SERVER = "No snapshots here: `dbdyno snap watch --target DSN --every 60s` takes them."
 _SERVERS = columns("server:text engine:text lately:spark:the_last_day now:number3 last:text:last_snapshot")
 _MOVES = columns("move:text result:verdict says:text:what_it_says")
+_SAVED = columns("page:text:page kind:text result:verdict says:text:what_it_says")
 _LATELY: Kept[Lately | None] = Kept(256)
 
 
@@ -30,17 +37,22 @@ def view(request: Request) -> View:
     places = places_of(request)
     runs = places.runs()
     running = [run for run in runs if run.status == "running"]
-    servers = [_server(one) for one in places.servers()]
+    known = places.servers()
+    servers = [_server(one) for one in known]
+    moves = [_move(one) for one in places.jobs()]
+    watches = [row for row in map(_watch, known) if row is not None]
+    under_way = [*map(run_row, running), *watches, *(_running_move(one) for one in moves if _is_running(one))]
     shown = (
         listed("servers", "Servers", table("", _SERVERS, servers), NO_SERVER),
-        listed("running", "Running now", table("", RUN_COLUMNS, map(run_row, running), look="loose")),
+        listed("running", "Running now", table("", RUN_COLUMNS, under_way, look="loose")),
         listed(
             "newest",
             "Newest runs",
             table("", RUN_COLUMNS, map(run_row, runs[: -NEWEST - 1 : -1]), look="loose"),
             NO_RUN,
         ),
-        listed("moves", "Moves", table("", _MOVES, map(_move, places.jobs()))),
+        listed("moves", "Moves", table("", _MOVES, moves)),
+        listed("saved", "Saved pages", table("", _SAVED, _saved(places), look="loose")),
     )
     chips = (counted(len(servers), "server"), counted(len(runs), "run"), counted(len(running), "running run"))
     head = Head("Laboratory", _title(places), name="home", chips=tuple(one for one in chips if one), section="Home")
@@ -48,6 +60,8 @@ def view(request: Request) -> View:
         Page(head, shown),
         command=shell_words("dbdyno", "snap", "list", "--store", places.store_folder),
         follows="runs stores",
+        later="/latest?part=1" if servers else "",
+        waiting="Judging the last day of each server…",
     )
 
 
@@ -88,3 +102,41 @@ def _move(folder: Path) -> Row:
         cell, said = Cell("cannot be read", tone="doubt"), fmt.line(error.message, 80)
     name = Cell(fmt.line(folder.name, 80), href=address("/run", job=folder.name))
     return Row({"move": name, "result": cell, "says": said})
+
+
+def _running_move(row: Row) -> Row:
+    """Return the row of a move for the list of what is running."""
+    return Row(
+        {"run": row.cells["move"], "started": "", "kind": "move", "status": "running", "headline": row.cells["says"]}
+    )
+
+
+def _is_running(row: Row) -> bool:
+    result = row.cells["result"]
+    return isinstance(result, Cell) and result.value == RUNNING
+
+
+def _watch(server: Server) -> Row | None:
+    """Return the row of a watch that takes snapshots of a server now, or None if none has for two periods."""
+    snapshots = server.snapshots()
+    if len(snapshots) < 2:
+        return None
+    last = snapshots[-1]
+    every_ns, ago_ns = last.at_ns - snapshots[-2].at_ns, time.time_ns() - last.at_ns
+    if not 0 <= ago_ns < LATE * max(every_ns, SHORTEST_NS):
+        return None
+    name = Cell(server_name(server), href=server_address("/server", server, window="1h"))
+    says = f"a snapshot every {fmt.duration(every_ns)}; number {last.number}, {fmt.duration(ago_ns, 2)} ago"
+    return Row({"run": name, "started": "", "kind": "watch", "status": "running", "headline": says})
+
+
+def _saved(places: Places) -> Iterator[Row]:
+    """Yield a row for each page that a command saved as JSON."""
+    for name, model in places.saved_pages().items():
+        try:
+            head = page_of(model).head
+        except Error:
+            continue
+        link = Cell(fmt.line(name, 80), href=address("/saved", name=name))
+        cells = {"page": link, "kind": head.kind, "result": Cell(head.word, tone=head.tone)}
+        yield Row({**cells, "says": head.headline or head.title})

@@ -1,13 +1,14 @@
 """What has changed, as server-sent events: an open page that follows is brought up to date by them.
 
 Only names of folders are looked at, every second while somebody listens, so that only what has landed as a whole part
-is noticed.
+is noticed. A page names the state that it was made of, so that what lands between a page and its stream is not missed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -35,6 +36,8 @@ async def _changes(request: Request, places: Places) -> AsyncIterator[str]:
     known = await asyncio.to_thread(state, places)
     quiet = 0.0
     yield "retry: 2000\n\n"
+    if (seen := request.query_params.get("seen")) and seen != digest(known):
+        yield f"event: change\ndata: {' '.join(known)}\n\n"
     while not await request.is_disconnected():
         await asyncio.sleep(EVERY_S)
         now = await asyncio.to_thread(state, places)
@@ -53,6 +56,11 @@ def state(places: Places) -> dict[str, tuple[int, ...]]:
     runs = _times(places.runs_folder, "*", "*/manifest.json", "*/blocks", "*/_dbdyno/chunks")
     stores = [path for store in places.stores().values() for path in (store.folder, *_newest(store.folder))]
     return {"runs": runs, "stores": _of(stores)}
+
+
+def digest(known: dict[str, tuple[int, ...]]) -> str:
+    """Return a short text that is another one for another state."""
+    return hashlib.blake2b(repr(known).encode(), digest_size=8).hexdigest()
 
 
 def _newest(folder: Path) -> list[Path]:

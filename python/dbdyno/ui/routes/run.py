@@ -8,13 +8,17 @@ from typing import Any
 
 from starlette.requests import Request
 
+from dbdyno.cells.record import KIND as CELLS
+from dbdyno.evidence.query import is_trace
 from dbdyno.evidence.run import Run
 from dbdyno.pages import page_of
 from dbdyno.ui.kept import Kept
 from dbdyno.ui.models import model_of
-from dbdyno.ui.routes.common import HOME, asked, places_of
+from dbdyno.ui.routes.common import HOME, asked, places_of, target_of
 from dbdyno.ui.view import Link, View, address, shell_words
 
+UNENDED = ("At work", "Not finished")
+"""Words of the verdict on a move that has not ended."""
 _MODELS: Kept[Mapping[str, Any]] = Kept(16)
 
 
@@ -31,12 +35,25 @@ def view(request: Request) -> View:
         command=shell_words(*command, "--format", "text"),
         trail=(HOME, ("Runs", "/runs")),
         links=() if isinstance(given, Path) else _links(given),
-        follows="runs" if isinstance(given, Run) and given.status == "running" else "",
+        follows="runs" if _is_under_way(given, found) else "",
     )
+
+
+def _is_under_way(given: Run | Path, model: Mapping[str, Any]) -> bool:
+    """Return True while a run runs, or a move has not ended."""
+    if isinstance(given, Run):
+        return given.status == "running"
+    return str((model.get("verdict") or {}).get("word")) in UNENDED
 
 
 def _links(run: Run) -> tuple[Link, ...]:
     found = [("SQL over its evidence", address("/sql", run=run.id))]
+    if is_trace(run):
+        found = [("Profile by…", address("/profile", id=run.id)), *found]
+    if run.manifest.kind == CELLS:
+        found = [("Heat maps over time", address("/cells", id=run.id)), *found]
+    if (target := target_of(run)).startswith("model:"):
+        found = [(f"All runs on {target}", address("/runs", target=target)), *found]
     if run.manifest.says("plan"):
         found = [("Compare with…", address("/compare", a=run.id)), ("Trend", address("/trend", id=run.id)), *found]
     return tuple(found)

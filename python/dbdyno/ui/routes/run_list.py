@@ -1,4 +1,4 @@
-"""The list of runs, filtered by kind, status and words."""
+"""The list of runs, filtered by kind, status, target and words."""
 
 from __future__ import annotations
 
@@ -9,12 +9,23 @@ from dbdyno.evidence.run import Run
 from dbdyno.page import Head, Page
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import counted, table
-from dbdyno.ui.routes.common import HOME, NO_RUN, RUN_COLUMNS, asked, headline_of, kind_of, listed, places_of, run_row
+from dbdyno.ui.routes.common import (
+    HOME,
+    NO_RUN,
+    RUN_COLUMNS,
+    asked,
+    headline_of,
+    kind_of,
+    listed,
+    places_of,
+    run_row,
+    target_of,
+)
 from dbdyno.ui.view import View, shell_words
 
 SHOWN = 100
 """Runs on one page."""
-FILTERS = ("kind", "status", "q")
+FILTERS = ("kind", "status", "target", "q")
 
 
 def view(request: Request) -> View:
@@ -32,6 +43,7 @@ def view(request: Request) -> View:
     extra = {
         "kinds": kinds,
         "statuses": ("running", "complete", "aborted"),
+        "targets": sorted({one for run in every if (one := target_of(run))}),
         "asked": {name: fmt.text(value) for name, value in wanted.items()},
     }
     return View(
@@ -52,6 +64,7 @@ def _fits(run: Run, wanted: dict[str, str]) -> bool:
     return (
         wanted["kind"] in ("", kind_of(run))
         and wanted["status"] in ("", run.status)
+        and wanted["target"] in ("", target_of(run))
         and all(word in words for word in wanted["q"].lower().split())
     )
 

@@ -18,16 +18,30 @@ from dbdyno.page import Cell, Page, Row, Section, Table
 from dbdyno.pages import format as fmt
 from dbdyno.pages import page_of
 from dbdyno.snapshot.reading.interval import Interval
-from dbdyno.snapshot.sessions.history import DIMENSIONS
+from dbdyno.snapshot.sessions.history import DIMENSIONS, TABLE
+from dbdyno.snapshot.sessions.objects import INDEX
 from dbdyno.snapshot.sessions.report import HEADINGS, sessions
 from dbdyno.ui.kept import Kept
 from dbdyno.ui.places import Server
-from dbdyno.ui.routes.common import HOME, asked, server_address, server_name, server_of
-from dbdyno.ui.stretch import BACK, LASTING, Stretch, stretch_of
+from dbdyno.ui.routes.common import HOME, asked, places_of, server_address, server_name, server_of, target_of
+from dbdyno.ui.stretch import BACK, LASTING, Stretch, moment_us, stretch_of
 from dbdyno.ui.timeline import Timeline, timeline
-from dbdyno.ui.view import Link, View, shell_words, without_figures
+from dbdyno.ui.view import Link, View, address, shell_words, without_figures
 
 TOP = 25
+TABS = {
+    "statement": "Statements",
+    "event": "Waits",
+    "class": "Wait classes",
+    "session": "Sessions",
+    "user": "Users",
+    "database": "Databases",
+    "application": "Applications",
+    "client": "Clients",
+    "table": "Tables",
+    "index": "Indexes",
+}
+"""The tabs under a stretch, by dimension."""
 Filters = tuple[tuple[str, str], ...]
 _MODELS: Kept[JsonObject] = Kept(32)
 
@@ -38,15 +52,16 @@ def view(request: Request) -> View:
     snapshots = server.snapshots()
     window = stretch_of(snapshots, asked(request, "window"))
     stretch = stretch_of(snapshots, asked(request, "stretch")) if asked(request, "stretch") else window
-    by = asked(request, "by") if asked(request, "by") in DIMENSIONS else "statement"
+    by = asked(request, "by") if asked(request, "by") in HEADINGS else "statement"
     where = filters_of(request)
     model = sessions_of(server, stretch, by, where)
     place = Place(server, window, stretch if asked(request, "stretch") else None, by, where, asked(request, "window"))
     page = _with_links(without_figures(page_of(model)), place)
     drawn = drawn_of(model) if stretch is window else drawn_of(sessions_of(server, window, by, where))
+    drawn = _with_runs(drawn, request, server, window)
     extra = {
         "timeline": timeline(Timeline(server, window, place.stretch, drawn), _named(request)),
-        "tabs": [(HEADINGS[one][0].removeprefix("By "), place.address(by=one), one == by) for one in HEADINGS],
+        "tabs": [(words, place.address(by=one), one == by) for one, words in TABS.items()],
         "kept": [(f"{name}: {fmt.line(value, 60)}", place.address(without=name)) for name, value in where],
     }
     return View(
@@ -89,7 +104,7 @@ class Place:
 def filters_of(request: Request) -> Filters:
     """Return the filters of the address, `where=class=lock`; what is no dimension is left out."""
     pairs = (one.partition("=") for one in request.query_params.getlist("where"))
-    return tuple({name: value for name, _, value in pairs if name in DIMENSIONS}.items())
+    return tuple({name: value for name, _, value in pairs if name in (*DIMENSIONS, TABLE)}.items())
 
 
 def sessions_of(server: Server, stretch: Stretch, by: str, where: Filters) -> JsonObject:
@@ -107,6 +122,24 @@ def sessions_of(server: Server, stretch: Stretch, by: str, where: Filters) -> Js
 def drawn_of(model: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return what the chart of active sessions draws, or None if too little was sampled."""
     return next((one["drawn"] for one in model["sections"] if "drawn" in one), None)
+
+
+def _with_runs(
+    drawn: Mapping[str, Any] | None, request: Request, server: Server, window: Stretch
+) -> Mapping[str, Any] | None:
+    """Return the chart with the runs on this server as events, by the name of its target in their plan."""
+    if drawn is None:
+        return None
+    found = []
+    for run in places_of(request).runs():
+        ends = [moment_us(str(one)) for one in (run.manifest.started_at, run.manifest.ended or run.manifest.started_at)]
+        if server.target not in target_of(run) or None in ends:
+            continue
+        began, ended = (one or 0 for one in ends)
+        if began < window.high_us and ended > window.low_us:
+            title = fmt.line(run.manifest.title or run.id, 60)
+            found.append({"kind": "run", "what": f"run {title}", "at_us": ended, "after_us": began})
+    return {**drawn, "events": [*drawn["events"], *found]} if found else drawn
 
 
 def _named(request: Request) -> dict[str, str]:
@@ -132,7 +165,8 @@ def _linked_cells(row: Row, place: Place) -> JsonObject:
     cells = dict(row.cells)
     name = str(cells.get("name") or "")
     given = "none" if name == "(none)" else name
-    cells["name"] = Cell(name, href=place.address(more=(place.by, given)))
+    filter_by = (TABLE, str(cells.get("table"))) if place.by == INDEX else (place.by, given)
+    cells["name"] = Cell(name, href=place.address(more=filter_by))
     if place.by == "statement" and given != "none":
         stretch = (place.stretch or place.window).text
         to = server_address("/statement", place.server, id=name, stretch=stretch)
@@ -151,6 +185,8 @@ def _links(server: Server, stretch: Stretch) -> tuple[Link, ...]:
     """Return the links to the other views of the same stretch."""
     found = [("Whole report", server_address("/report", server, stretch=stretch.text))]
     found += [("Blocking", server_address("/blocking", server, stretch=stretch.text))]
+    found += [("Advice", server_address("/advice", server, stretch=stretch.text))]
+    found += [("SQL", address("/sql", on=f"snap:{server.name}/{server.target}", stretch=stretch.text))]
     found += [("Plans", server_address("/plans", server, stretch=stretch.text))]
     found += [
         (f"Compare with {name}", server_address("/periods", server, stretch=stretch.text, against=name))

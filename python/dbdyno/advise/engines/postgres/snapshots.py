@@ -36,7 +36,7 @@ from dbdyno.advise.kinds import (
     Width,
 )
 from dbdyno.advise.placement import Segment
-from dbdyno.base.errors import AdviceError
+from dbdyno.base.errors import AdviceError, EvidenceError
 from dbdyno.base.json_types import TableRow
 from dbdyno.snapshot.engines.postgres.facts import is_ours
 from dbdyno.snapshot.engines.postgres.parts import present, relation_name, setting, several_databases
@@ -79,7 +79,10 @@ def facts_of(interval: Interval) -> Facts:
             why, step = missing[0] or ("not in the snapshots", None)
             lacking[kind] = Lack(f"{views[0]}: {why}", step or "")
             continue
-        rows[kind] = [made(kind, row) for row in reader(interval)]
+        try:
+            rows[kind] = [made(kind, row) for row in reader(interval)]
+        except EvidenceError as error:  # of an earlier version, without a column
+            lacking[kind] = Lack(f"{PLACES[kind]}: {error.message}", error.next_step or "")
     if not rows.get(Checkpoints, [1]):
         lacking[Checkpoints] = Lack(f"{PLACES[Checkpoints]}: the difference is not known")
         del rows[Checkpoints]

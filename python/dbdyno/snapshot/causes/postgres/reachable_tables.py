@@ -11,15 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import cast
 
 from dbdyno.snapshot.causes.change import Change, Key, Pair
 from dbdyno.snapshot.model import Row
+from dbdyno.snapshot.reading.statement_names import Names, names_of
 
 WRITE = re.compile(r"\s*(?:insert|update|delete|merge)\b", re.I)
 _VIEWS = ("pg_constraint", "pg_trigger", "pg_rewrite", "pg_proc")
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,31 +34,6 @@ class AccessPath:
     kind: str
     name: str
     lacks: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """The relations and functions that a statement names, in lower case and without their schemas."""
-
-    tables: frozenset[str]
-    functions: frozenset[str]
-
-
-@lru_cache(maxsize=4096)
-def names_of(text: str) -> Names:
-    """Return what a statement names; all of its words if it cannot be parsed."""
-    import sqlglot
-    from sqlglot import exp
-
-    try:
-        tree = sqlglot.parse_one(text, read="postgres")
-    except (sqlglot.errors.SqlglotError, RecursionError):
-        words = frozenset(word.lower() for word in _WORD.findall(text))
-        return Names(words, words)
-    tables = {one.name.lower() for one in tree.find_all(exp.Table)}
-    functions = {one.name.lower() for one in tree.find_all(exp.Anonymous)}
-    functions |= {one.sql_name().lower() for one in tree.find_all(exp.Func) if not isinstance(one, exp.Anonymous)}
-    return Names(frozenset(tables), frozenset(functions))
 
 
 def way_to(change: Change, number: Key, table: Hashable) -> AccessPath | None:

@@ -45,6 +45,11 @@ class Chain:
         """Return True if the store caches sums; if it cannot be written, they are computed in a temporary folder."""
         return self._aside is None
 
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the sums: in the store, or a temporary one."""
+        return self._folder
+
     @cached_property
     def chunks(self) -> list[Chunk]:
         """Return the hours that the interval touches, each with all of the store's snapshots in it."""

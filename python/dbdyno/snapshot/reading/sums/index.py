@@ -51,6 +51,8 @@ _SUM = f"hash({', '.join(_COLUMNS)})"
 AT_ONCE = 2048
 """Number of rows of the index read at once."""
 GOOD_S = 20.0
+LANDING_S = 60.0
+"""Age of a snapshot's folder without a manifest up to which the snapshot may still land."""
 _LATELY: WeakKeyDictionary[Store, tuple[list[int], float, list[tuple[Any, ...]]]] = WeakKeyDictionary()
 """The index of a store as of a moment ago, because a report needs it several times."""
 
@@ -149,10 +151,24 @@ def _lately(store: Store, low: int, high: int) -> list[tuple[Any, ...]]:
     state = [path.stat().st_mtime_ns for path in (store.folder, store.folder / PACKS) if path.is_dir()]
     kept = _LATELY.get(store)
     if kept is None or kept[0] != state or time.monotonic() - kept[1] > GOOD_S:
+        lands = _is_landing(store.folder)
         rows = _current(store, low, high)
         state = [path.stat().st_mtime_ns for path in (store.folder, store.folder / PACKS) if path.is_dir()]
-        kept = _LATELY[store] = (state, time.monotonic(), rows)
+        kept = (state, time.monotonic(), rows)
+        if not lands and not _is_landing(store.folder):
+            _LATELY[store] = kept
     return kept[2]
+
+
+def _is_landing(folder: Path) -> bool:
+    """Return True if the newest snapshot is just being written: its manifest, which comes last, changes no folder."""
+    with os.scandir(folder) as entries:
+        newest = max((int(entry.name) for entry in entries if entry.name.isdigit()), default=0)
+    path = folder / f"{newest:06d}"
+    try:
+        return not (path / "manifest.json").exists() and time.time() - path.stat().st_mtime < LANDING_S
+    except OSError:
+        return False
 
 
 def _current(store: Store, low: int, high: int) -> list[tuple[Any, ...]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.study.analysis.contract.used import Database, Device, Order, Race, Resources
+from dbdyno.study.analysis.contract.used import Database, Device, Law, Order, Race, Resources
 from dbdyno.study.analysis.contract.why import Explained, key
 
 SCHEMA = 1
@@ -254,6 +254,7 @@ class Analysis:
     )
     devices: list[Device] | None = key("on a model, per arm and kind of station:", Device)
     resources: list[Resources] | None = key("on an engine of this host and of commands, per arm:", Resources)
+    laws: list[Law] | None = key("of a run of operations on a live engine, operational laws:", Law)
     race: list[Race] | None = key("on a model and on storage cells, per arm with a flash log:", Race)
     databases: list[Database] | None = key("on a model with several, per arm and database:", Database)
     order: list[Order] | None = key("of the study flow-order, per engine and size:", Order)

@@ -200,6 +200,17 @@ class ResourceRow(TypedDict, total=False):
     kept_whole: int
 
 
+class LawRow(TypedDict):
+    """An operational law: both sides, and whether it holds; `arm` is None where it is of the whole run."""
+
+    arm: int | None
+    law: str
+    left: float
+    right: float
+    holds: bool
+    sentence: str
+
+
 class RaceRow(TypedDict, total=False):
     """The race of disk and flash in one arm; the last three keys only for storage cells."""
 

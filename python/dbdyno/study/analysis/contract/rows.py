@@ -249,6 +249,7 @@ class Model(TypedDict, total=False):
     tune: JsonObject
     devices: list[DeviceRow]
     resources: list[parts.ResourceRow]
+    laws: list[parts.LawRow]
     race: list[parts.RaceRow]
     databases: list[DatabaseRow]
     order: list[OrderRow]

@@ -113,3 +113,15 @@ class Resources:
     kept_bytes: int | None = key("their memory, of PostgreSQL alone")
     session_bytes: int | None = key("all memory of that session")
     kept_whole: int | None = key("0: there were more than the server listed")
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """An operational law: an identity between what was counted."""
+
+    arm: int | None = key("null where it is of the whole run")
+    law: str | None = key("`Little`, `utilisation` or `forced flow`")
+    left: float | None = key("sessions in a transaction; CPU of server and load as a share; syncs that were timed")
+    right: float | None = key("sessions; share of the processors in use; syncs that the server counted")
+    holds: bool | None = key()
+    sentence: str | None = key()

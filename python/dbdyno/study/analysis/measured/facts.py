@@ -12,6 +12,9 @@ from dbdyno.study.analysis.measured.evidence_kind import in_virtual_time
 from dbdyno.study.analysis.measured.measures import QUANTILES, ArmMeasures, Measures
 from dbdyno.study.analysis.measured.timeline import timeline
 
+IMPORTED = "imported"
+"""Way of switching between arms in a run that another program made."""
+
 
 def is_open(run: Run) -> bool:
     """Return True if all arms ran in an open loop."""
@@ -23,7 +26,7 @@ def run_facts(run: Run, blocks: list[Block]) -> RunRow:
     manifest = run.manifest
     switch = manifest.switch
     slices = manifest.slice_ns
-    orders = {"slices": "randomised ABBA", "model": "from the same beginning"}
+    orders = {"slices": "randomised ABBA", "model": "from the same beginning", IMPORTED: "as the program ran them"}
     order = orders.get(switch, "random, mirrored from block to block")
     return {
         "id": run.id,
@@ -34,14 +37,14 @@ def run_facts(run: Run, blocks: list[Block]) -> RunRow:
         "duration_s": _duration_s(run),
         "virtual_s": sum(b.ended_ns - b.started_ns for b in blocks) / 1e9 if in_virtual_time(run) else None,
         "tool_version": manifest.tool_version,
-        "seed": manifest.seed,
+        "seed": None if switch == IMPORTED else manifest.seed,
         "blocks_planned": manifest.blocks_planned,
         "blocks_whole": len(blocks),
         "warmup_blocks": sum(block.kind == "warmup" for block in run.blocks()),
         "switch": switch,
         "slice_ms": slices / 1e6 if slices else None,
         "order": order,
-        "randomised": True,
+        "randomised": switch != IMPORTED,
         "open_loop": is_open(run),
         "threshold": manifest.plan["judge"]["threshold"],
         "plan_toml": manifest.plan["toml"],

@@ -1,23 +1,32 @@
-"""`dbdyno runs`: list of runs: what, when, and how each ended."""
+"""`dbdyno runs`: list of runs: what, when, and how each ended; imports of other programs' results."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
 from dbdyno.base.json_types import TableRow
 from dbdyno.base.limits import Count
+from dbdyno.cli.main import LazyGroup
 from dbdyno.cli.output import folder_option, format_options, show_rows
-from dbdyno.evidence import Run, list_runs
+from dbdyno.cli.runs.choose import chosen
+from dbdyno.evidence import Run
 from dbdyno.evidence.manifest import Section
 
 if TYPE_CHECKING:
     from dbdyno.bench.engine.unrestored import UnrestoredSettings
 
+ROWS = {"import": ("dbdyno.cli.runs.imports", "Outputs of other benchmark programs as a run.")}
 
-@click.command("runs")
+
+class _RunsGroup(LazyGroup):
+    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
+
+
+@click.group("runs", cls=_RunsGroup, invoke_without_command=True, subcommand_metavar="[import FILES]")
+@click.pass_context
 @folder_option
 @click.option("--limit", type=Count(), metavar="N", help="Show the last N runs.")
 @click.option(
@@ -29,9 +38,22 @@ if TYPE_CHECKING:
 @click.option("--from", "since", metavar="TIME", help="Only runs from this day on (2026-11-01), or of the last 7d.")
 @format_options
 def command(
-    folder: Path, limit: int | None, plan: Path | None, since: str | None, form: str | None, output: Path | None
+    ctx: click.Context,
+    folder: Path,
+    limit: int | None,
+    plan: Path | None,
+    since: str | None,
+    form: str | None,
+    output: Path | None,
 ) -> None:
     """List the runs, oldest first."""
+    if ctx.invoked_subcommand is None:
+        _list(folder, limit, plan, since, form, output)
+
+
+def _list(
+    folder: Path, limit: int | None, plan: Path | None, since: str | None, form: str | None, output: Path | None
+) -> None:
     from dbdyno.bench.postgres.leftovers import sources
 
     left = {one.run: one.record for one in sources(folder) if one.record.state != "held"}
@@ -45,22 +67,6 @@ def command(
         click.echo(f"no runs{which} below {folder}/; `dbdyno run redo-size` makes one", err=True)
         return
     show_rows(rows, form, output, title="runs")
-
-
-def chosen(folder: Path, plan: Path | None, since: str | None) -> list[Run]:
-    """Return the requested runs."""
-    from dbdyno.study.plan.runs_of_plan import moment, same_plan
-
-    found = list(list_runs(folder))
-    if since is not None:
-        first = moment(since)
-        found = [run for run in found if str(run.manifest.started_at) >= first]
-    if plan is not None:
-        from dbdyno.study.plan.file import read_plan
-
-        given = read_plan(plan)
-        found = [run for run in found if same_plan(given, run.manifest)]
-    return found
 
 
 def _row(run: Run) -> TableRow:

@@ -1,0 +1,84 @@
+//! Parameters of a `PostgreSQL` server and its clients, and what each statement costs.
+
+use serde::{Deserialize, Serialize};
+
+use super::load::Script;
+use crate::database::SchedulerParameters;
+use crate::device::parameters;
+use crate::kernel::sample::Times;
+
+/// Costs of a statement.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Statement {
+    /// Text, as in the evidence.
+    pub text: String,
+    /// CPU time of the server's process in user mode [us].
+    pub user_us: f64,
+    /// CPU time of the server's process in the kernel [us].
+    pub system_us: f64,
+    /// Log that it inserts, when nothing else says how much [bytes].
+    pub wal_bytes: f64,
+}
+
+impl Statement {
+    /// Returns its CPU time [us].
+    pub fn cpu_us(&self) -> f64 {
+        self.user_us + self.system_us
+    }
+}
+
+const POSTGRES: &str = "PostgreSQL: the default of this setting";
+const ASSUMED: &str = "assumed: order of size";
+
+parameters! {
+    /// Parameters of a `PostgreSQL` server.
+    pub struct PostgresParameters {
+        /// cores of the host, which servers and clients share
+        cores: u64 = 2, from "chosen", in 1.0..=4_096.0;
+        /// true if commits wait until their log is safe
+        synchronous_commit: bool = true, from POSTGRES;
+        /// time that the process which flushes waits for other commits
+        commit_delay_us: f64 = 0.0, from POSTGRES, in 0.0..=100_000.0;
+        /// other open transactions from which on it does
+        commit_siblings: u64 = 5, from POSTGRES, in 0.0..=1_000.0;
+        /// interval of the log writer, which flushes what commits did not wait for
+        wal_writer_delay_ms: f64 = 200.0, from POSTGRES, in 1.0..=10_000.0;
+        /// page of the log: a flush writes whole pages
+        page_bytes: u64 = 8_192, from "PostgreSQL: --with-wal-blocksize, 8 KB by default", in 512.0..=1_048_576.0;
+        /// CPU time of a flush besides the device: the calls that write and sync
+        flush_us: f64 = 15.0, from ASSUMED;
+        /// CPU time for each KB of log, to make and insert it
+        insert_us_per_kb: f64 = 0.0, from "none: it is in the costs of statements";
+        /// CPU time to wait for a row's lock: to queue, to wake up, to look at the row again
+        lock_us: f64 = 20.0, from ASSUMED;
+        /// CPU time of the client for a round trip
+        client_us: f64 = 10.0, from ASSUMED;
+        /// threads of the client; 0: one a session up to two sessions a core, then one a core
+        client_threads: u64 = 0, from "dbdyno: threads of its load generator", in 0.0..=4_096.0;
+        /// spread of the CPU time of statements: standard deviation of its natural logarithm
+        cpu_sigma: f64 = 0.3, from "assumed", in 0.0..=5.0;
+        /// other programs that always want a core; a part of one wants it for that part of the time
+        others: f64 = 0.0, from "none", in 0.0..=4_096.0;
+        /// time of a round trip that is neither CPU nor a wait that has a name: wake-ups on both sides
+        delay: Times = Times::Constant { us: 30.0 }, from ASSUMED;
+        /// share of round trips whose delay is that of the one before: a machine that is busy stays busy for a while
+        delay_memory: f64 = 0.0, from "none: each is drawn anew", in 0.0..=0.999;
+        /// factor of that time
+        delay_factor: f64 = 1.0, from "none", in 0.0..=100.0;
+        /// time between two transactions of a session, at the client
+        think: Times = Times::Constant { us: 0.0 }, from "none: a closed loop";
+        /// factor of the CPU time of all statements; its interval is how well that is known
+        cpu_factor: f64 = 1.0, from "none", in 0.001..=1_000.0;
+        /// factor of the times of the log's device, if it is an empirical one
+        device_factor: f64 = 1.0, from "none", in 0.001..=1_000.0;
+        /// statements with their costs
+        statements: Vec<Statement> = Vec::new(), from "calibrated from a run";
+        /// scripts of the calibrated arm, one of which is drawn for each transaction
+        scripts: Vec<Script> = Vec::new(), from "calibrated from a run";
+        /// sessions of the arm that it was calibrated from; 0: none
+        calibrated_sessions: u64 = 0, from "calibrated from a run", in 0.0..=65_535.0;
+        /// scheduler of the cores
+        scheduler: SchedulerParameters = SchedulerParameters::default(), from "a table of its own";
+    }
+}

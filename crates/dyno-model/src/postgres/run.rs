@@ -1,0 +1,213 @@
+//! A load on a modelled `PostgreSQL`, and what came of it.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use serde::Serialize;
+
+use super::load::Load;
+use super::parameters::PostgresParameters;
+use super::process::{Account, Process, Wait};
+use super::rows::Rows;
+use super::session::{Prepared, Progress, Session, Shared, Streams, Thread, threads};
+use super::wal::{Wal, WalCounts};
+use crate::database::cpu::Cpu;
+use crate::device::Device;
+use crate::kernel::sample::whole_ns;
+use crate::kernel::{Resource, Sim, SimError, Simulation, StationReport};
+
+/// Sums of a wait over all sessions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WaitSum {
+    /// The engine's own group.
+    pub event_type: &'static str,
+    /// The engine's own name.
+    pub event: &'static str,
+    /// Number of waits.
+    pub count: u64,
+    /// Time [ns].
+    pub elapsed_ns: u64,
+}
+
+/// What a station did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StationSum {
+    /// Name of the station.
+    pub name: String,
+    /// Number of servers.
+    pub servers: u64,
+    /// Busy share of the servers' time.
+    pub utilisation: f64,
+    /// Mean number present.
+    pub present: f64,
+    /// Number of requests served.
+    pub completions: u64,
+    /// Mean time from arrival to departure [ns].
+    pub sojourn_ns: f64,
+}
+
+/// What came of a load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Transactions after the warm-up.
+    pub transactions: u64,
+    /// Time in which they ended [ns].
+    pub elapsed_ns: u64,
+    /// CPU time of the servers' processes [ns].
+    pub server_cpu_ns: u64,
+    /// CPU time of the client's threads [ns].
+    pub client_cpu_ns: u64,
+    /// Waits of the servers' processes.
+    pub waits: Vec<WaitSum>,
+    /// Cores, then devices.
+    pub stations: Vec<StationSum>,
+    /// Flushes of the log.
+    pub flushes: u64,
+    /// Commits that inserted log.
+    pub commits: u64,
+    /// Bytes of the pages written to the log.
+    pub written_bytes: u64,
+    /// Number of events.
+    pub events: u64,
+    /// Time of each transaction [ns], in order of their ends.
+    #[serde(skip)]
+    pub latencies_ns: Vec<u64>,
+}
+
+/// Time between two looks at the progress of a run [ns].
+const LOOK_NS: u64 = 10_000_000;
+
+/// Runs a checked load until it has its transactions, or up to its limit of virtual time.
+///
+/// # Errors
+/// The simulation cannot continue.
+pub fn run(
+    simulation: &Simulation,
+    parameters: &PostgresParameters,
+    device: &Rc<dyn Device>,
+    load: &Load,
+) -> Result<Outcome, SimError> {
+    let sim = simulation.sim();
+    let cpu = Cpu::new(sim, "cpu", parameters.cores, &parameters.scheduler);
+    let accounts = [Rc::new(RefCell::new(Account::default())), Rc::new(RefCell::new(Account::default()))];
+    let [servers, clients] = &accounts;
+    let wal = Wal::new(sim, parameters, Rc::clone(device));
+    let prepared = |script: &super::load::Script| {
+        let steps = script.steps.iter().map(|step| Prepared::new(step, parameters)).collect();
+        (script.weight, steps)
+    };
+    let shared = Rc::new(Shared {
+        sim: sim.clone(),
+        parameters: parameters.clone(),
+        wal: wal.clone(),
+        rows: Rows::new(sim),
+        scripts: load.scripts.iter().map(prepared).collect(),
+        progress: Progress::default(),
+    });
+    let thread =
+        |_| Thread { turn: Resource::new(sim, "a client's thread", 1), process: Process::new(sim, &cpu, clients) };
+    let all: Vec<Thread> = (0..threads(parameters, load)).map(thread).collect();
+    for number in 0..load.sessions {
+        let session = Session {
+            shared: Rc::clone(&shared),
+            thread: all[number as usize % all.len()].clone(),
+            server: Process::new(sim, &cpu, servers),
+            streams: Streams::new(sim, number),
+            last_delay_ns: 0,
+        };
+        sim.spawn_daemon("session", session.live());
+    }
+    spawn_others(simulation, &cpu, parameters);
+    let background = Process::new(sim, &cpu, &Rc::new(RefCell::new(Account::default())));
+    sim.spawn_daemon("walwriter", wal.clone().flush_at_intervals(background, parameters.wal_writer_delay_ms));
+
+    let limit_ns = (load.limit_s * 1e9) as u64;
+    let until = |transactions: u64| -> Result<(), SimError> {
+        while shared.progress.done.get() < transactions && simulation.now_ns() < limit_ns {
+            simulation.run_until(simulation.now_ns() + LOOK_NS)?;
+        }
+        Ok(())
+    };
+    until(load.warmup)?;
+    let before = Before::new(simulation, &accounts, &wal);
+    cpu.reset();
+    device.reset();
+    shared.progress.counts.set(true);
+    let done = shared.progress.done.get();
+    until(done + load.transactions)?;
+    let mut outcome = before.outcome(simulation, &accounts, &wal);
+    outcome.transactions = shared.progress.done.get() - done;
+    outcome.latencies_ns = shared.progress.latencies_ns.take();
+    outcome.stations = std::iter::once(cpu.report()).chain(device.reports()).map(station).collect();
+    Ok(outcome)
+}
+
+/// Time that a program that does not always want a core wants it at once, on average [ns].
+const BURST_NS: f64 = 10e6;
+
+/// Starts other programs, which the scheduler treats like any process.
+fn spawn_others(sim: &Sim, cpu: &Cpu, parameters: &PostgresParameters) {
+    for number in 0..parameters.others.ceil() as u64 {
+        let share = (parameters.others - number as f64).min(1.0);
+        let mut dice = sim.stream(&format!("postgres others {number}"));
+        let process = Process::new(sim, cpu, &Rc::default());
+        let clock = sim.clone();
+        sim.spawn_daemon("another program", async move {
+            loop {
+                process.run(whole_ns(dice.exponential(BURST_NS)).max(1)).await;
+                if share < 1.0 {
+                    process.leave();
+                    clock.hold(whole_ns(dice.exponential(BURST_NS * (1.0 - share) / share))).await;
+                }
+            }
+        });
+    }
+}
+
+/// Sums at the end of the warm-up.
+struct Before {
+    now_ns: u64,
+    events: u64,
+    accounts: [Account; 2],
+    wal: WalCounts,
+}
+
+impl Before {
+    fn new(simulation: &Simulation, accounts: &[Rc<RefCell<Account>>; 2], wal: &Wal) -> Self {
+        let accounts = [accounts[0].borrow().clone(), accounts[1].borrow().clone()];
+        Self { now_ns: simulation.now_ns(), events: simulation.events(), accounts, wal: wal.counts() }
+    }
+
+    /// Returns what was added since.
+    fn outcome(&self, simulation: &Simulation, accounts: &[Rc<RefCell<Account>>; 2], wal: &Wal) -> Outcome {
+        let [servers, clients] = accounts;
+        let (servers, now) = (servers.borrow(), wal.counts());
+        let waits = Wait::ALL.iter().enumerate().map(|(at, wait)| {
+            let (event_type, event) = wait.name();
+            let ((count, elapsed_ns), was) = (servers.waits[at], self.accounts[0].waits[at]);
+            WaitSum { event_type, event, count: count - was.0, elapsed_ns: elapsed_ns - was.1 }
+        });
+        Outcome {
+            elapsed_ns: simulation.now_ns() - self.now_ns,
+            server_cpu_ns: servers.cpu_ns - self.accounts[0].cpu_ns,
+            client_cpu_ns: clients.borrow().cpu_ns - self.accounts[1].cpu_ns,
+            waits: waits.collect(),
+            flushes: now.flushes - self.wal.flushes,
+            commits: now.commits - self.wal.commits,
+            written_bytes: now.written_bytes - self.wal.written_bytes,
+            events: simulation.events() - self.events,
+            ..Outcome::default()
+        }
+    }
+}
+
+fn station(report: StationReport) -> StationSum {
+    StationSum {
+        name: report.name,
+        servers: report.servers,
+        utilisation: report.utilisation,
+        present: report.present_mean,
+        completions: report.departures,
+        sojourn_ns: report.sojourn_ns_mean,
+    }
+}

@@ -1,0 +1,256 @@
+//! A session: its client sends a statement, its server process executes it, and so on to the end of a transaction.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::load::{Load, Lock, Step};
+use super::parameters::PostgresParameters;
+use super::process::{Process, Wait};
+use super::rows::{Row, Rows};
+use super::wal::Wal;
+use crate::kernel::sample::whole_ns;
+use crate::kernel::{Permit, Resource, Sim, Stream};
+
+/// A step, ready to be run.
+pub(super) struct Prepared {
+    pub cpu_ns: f64,
+    /// Sizes of its log, one of which is drawn [bytes].
+    pub wal_bytes: Vec<u64>,
+    pub lock: Option<Lock>,
+    pub commits: bool,
+    pub pause_ns: u64,
+}
+
+impl Prepared {
+    /// Returns a step with its costs; a step without a size inserts what its statement inserts.
+    pub fn new(step: &Step, parameters: &PostgresParameters) -> Self {
+        let statement = &parameters.statements[step.statement];
+        let own = vec![statement.wal_bytes.round() as u64];
+        Self {
+            cpu_ns: statement.cpu_us() * parameters.cpu_factor * 1e3,
+            wal_bytes: if step.wal_bytes.is_empty() { own } else { step.wal_bytes.clone() },
+            lock: step.lock.clone(),
+            commits: step.commits,
+            pause_ns: whole_ns(step.pause_us * 1e3),
+        }
+    }
+}
+
+/// Transactions that have ended, and how long those took that count.
+#[derive(Default)]
+pub(super) struct Progress {
+    pub done: Cell<u64>,
+    pub counts: Cell<bool>,
+    pub latencies_ns: RefCell<Vec<u64>>,
+}
+
+/// What all sessions of a server share.
+pub(super) struct Shared {
+    pub sim: Sim,
+    pub parameters: PostgresParameters,
+    pub wal: Wal,
+    pub rows: Rows,
+    pub scripts: Vec<(u64, Vec<Prepared>)>,
+    pub progress: Progress,
+}
+
+/// A thread of the client with its process; sessions of the thread take turns.
+#[derive(Clone)]
+pub(super) struct Thread {
+    pub turn: Resource,
+    pub process: Process,
+}
+
+/// A session with its random streams.
+pub(super) struct Session {
+    pub shared: Rc<Shared>,
+    pub thread: Thread,
+    pub server: Process,
+    pub streams: Streams,
+    /// Last delay of a round trip [ns]; 0 at first.
+    pub last_delay_ns: u64,
+}
+
+/// Random streams of a session, one for each purpose.
+pub(super) struct Streams {
+    pub cpu: Stream,
+    pub delay: Stream,
+    pub rows: Stream,
+    pub sizes: Stream,
+    pub think: Stream,
+    pub script: Stream,
+    pub wake: Stream,
+}
+
+impl Streams {
+    /// Returns the streams of a session.
+    pub fn new(sim: &Sim, session: u32) -> Self {
+        let of = |purpose: &str| sim.stream(&format!("postgres session {session}/{purpose}"));
+        Self {
+            cpu: of("cpu"),
+            delay: of("delay"),
+            rows: of("rows"),
+            sizes: of("sizes"),
+            think: of("think"),
+            script: of("script"),
+            wake: of("wake"),
+        }
+    }
+}
+
+/// The open transaction.
+#[derive(Default)]
+struct Open {
+    rows: Vec<Row>,
+    /// End of its last record; 0 if it has inserted nothing.
+    record: u64,
+}
+
+impl Session {
+    /// Runs transactions for ever. Without a pause the client's thread goes on with the next one in the same turn.
+    pub async fn live(mut self) {
+        let shared = Rc::clone(&self.shared);
+        let all: u64 = shared.scripts.iter().map(|(weight, _)| weight).sum();
+        let mut turn = None;
+        loop {
+            let think_ns = shared.parameters.think.sample_ns(&mut self.streams.think);
+            if think_ns > 0 {
+                self.thread.process.leave();
+                turn = None;
+                shared.sim.hold(think_ns).await;
+            }
+            let mut drawn = self.streams.script.below(all);
+            let script = shared.scripts.iter().find(|(weight, _)| {
+                let found = drawn < *weight;
+                drawn = drawn.saturating_sub(*weight);
+                found
+            });
+            let begin_ns = shared.sim.now_ns();
+            let steps: &[Prepared] = script.map_or(&[], |(_, steps)| steps.as_slice());
+            turn = self.transaction(steps, turn).await;
+            let progress = &shared.progress;
+            progress.done.set(progress.done.get() + 1);
+            if progress.counts.get() {
+                progress.latencies_ns.borrow_mut().push(shared.sim.now_ns() - begin_ns);
+            }
+        }
+    }
+
+    /// Runs a transaction in a turn of the client's thread, or in its next one; returns the turn in which it ends.
+    async fn transaction(&mut self, steps: &[Prepared], turn: Option<Permit>) -> Option<Permit> {
+        let shared = Rc::clone(&self.shared);
+        let half_ns = whole_ns(shared.parameters.client_us * 500.0);
+        let mut open = Open::default();
+        let mut turn = turn;
+        for step in steps {
+            if step.pause_ns > 0 {
+                self.thread.process.leave();
+                turn = None;
+                shared.sim.hold(step.pause_ns).await;
+            }
+            let own = match turn.take() {
+                Some(own) => own,
+                None => self.thread.turn.acquire().await,
+            };
+            self.thread.process.run(half_ns).await;
+            self.thread.process.leave();
+            drop(own);
+            let wake_ns = self.wake_ns();
+            self.serve(step, &mut open, wake_ns).await;
+            shared.sim.hold(wake_ns).await;
+            turn = Some(self.thread.turn.acquire().await);
+            self.thread.process.run(half_ns).await;
+        }
+        turn
+    }
+
+    /// Draws half of the delay of a round trip, that of one wake-up [ns]; sometimes it is the last one's again, since a
+    /// machine that is busy stays busy for a while.
+    fn wake_ns(&mut self) -> u64 {
+        let parameters = &self.shared.parameters;
+        if self.last_delay_ns == 0 || !self.streams.wake.chance(parameters.delay_memory) {
+            self.last_delay_ns = parameters.delay.sample_ns(&mut self.streams.delay);
+        }
+        whole_ns(self.last_delay_ns as f64 * parameters.delay_factor / 2.0)
+    }
+
+    /// Executes a statement at the server.
+    async fn serve(&mut self, step: &Prepared, open: &mut Open, wake_ns: u64) {
+        let shared = Rc::clone(&self.shared);
+        let begin_ns = shared.sim.now_ns();
+        shared.sim.hold(wake_ns).await;
+        self.server.back(Wait::Client, begin_ns).await;
+        let bytes = drawn(&step.wal_bytes, &mut self.streams.sizes);
+        self.compute(step.cpu_ns + bytes as f64 / 1_024.0 * shared.parameters.insert_us_per_kb * 1e3).await;
+        if let Some(lock) = &step.lock {
+            self.lock(lock, open).await;
+        }
+        if bytes > 0 {
+            if open.record == 0 {
+                shared.wal.writing(1);
+            }
+            open.record = shared.wal.insert(bytes);
+        }
+        if step.commits {
+            self.commit(open).await;
+        }
+        self.server.leave();
+    }
+
+    async fn compute(&mut self, mean_ns: f64) {
+        if mean_ns > 0.0 {
+            let sigma = self.shared.parameters.cpu_sigma;
+            // The median of a lognormal distribution is below its mean, which is what was measured.
+            let median_ns = mean_ns * libm::exp(-sigma * sigma / 2.0);
+            self.server.run(whole_ns(self.streams.cpu.lognormal(median_ns, sigma))).await;
+        }
+    }
+
+    async fn lock(&mut self, lock: &Lock, open: &mut Open) {
+        let shared = Rc::clone(&self.shared);
+        let row = (lock.table, drawn(&lock.rows, &mut self.streams.rows));
+        if open.rows.contains(&row) {
+            return;
+        }
+        if !shared.rows.try_lock(row) {
+            let writes = i64::from(open.record > 0);
+            shared.wal.writing(-writes);
+            let begin_ns = self.server.leave();
+            shared.rows.wait(row).await;
+            let wake_ns = self.wake_ns();
+            shared.sim.hold(wake_ns).await;
+            self.server.back(Wait::Row, begin_ns).await;
+            shared.wal.writing(writes);
+            self.server.run(whole_ns(shared.parameters.lock_us * 1e3)).await;
+        }
+        open.rows.push(row);
+    }
+
+    async fn commit(&mut self, open: &mut Open) {
+        let shared = Rc::clone(&self.shared);
+        if open.record > 0 {
+            shared.wal.commit();
+            if shared.parameters.synchronous_commit {
+                let server = self.server.clone();
+                shared.wal.flush(&server, open.record, || self.wake_ns()).await;
+            }
+            shared.wal.writing(-1);
+        }
+        shared.rows.release(&mut open.rows);
+    }
+}
+
+/// Returns one of some values, which must not be empty.
+fn drawn(values: &[u64], dice: &mut Stream) -> u64 {
+    if let [only] = values { *only } else { values[dice.below(values.len() as u64) as usize] }
+}
+
+/// Returns the number of threads of the client: dbdyno's own rule, unless it is given.
+pub(super) fn threads(parameters: &PostgresParameters, load: &Load) -> u64 {
+    let sessions = u64::from(load.sessions);
+    match parameters.client_threads {
+        0 if sessions <= 2 * parameters.cores => sessions,
+        0 => parameters.cores,
+        given => given.min(sessions),
+    }
+}

@@ -1,0 +1,149 @@
+//! Write-ahead log: positions, the lock of the flush, and the log writer.
+//!
+//! Two positions: *inserted* by sessions, *flushed* to the device. [`Wal::flush`] follows the server's own loop: look
+//! whether the record is flushed; if the lock is held, sleep until it is free and look again; otherwise take it and
+//! flush everything inserted so far, in whole pages from the page that the flush before ended in.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use super::parameters::PostgresParameters;
+use super::process::{Process, Wait};
+use crate::device::{Device, Request, start};
+use crate::kernel::sample::whole_ns;
+use crate::kernel::{Condition, Sim};
+
+/// Counters of the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WalCounts {
+    /// Number of flushes.
+    pub flushes: u64,
+    /// Number of commits that inserted something.
+    pub commits: u64,
+    /// Log inserted [bytes].
+    pub inserted_bytes: u64,
+    /// Pages written, as bytes.
+    pub written_bytes: u64,
+}
+
+struct Inner {
+    sim: Sim,
+    device: Rc<dyn Device>,
+    page_bytes: u64,
+    flush_ns: u64,
+    delay_ns: u64,
+    siblings: u64,
+    inserted: Cell<u64>,
+    flushed: Cell<u64>,
+    held: Cell<bool>,
+    released: Condition,
+    /// Open transactions that have inserted something and do not wait for a row.
+    writing: Cell<u64>,
+    counts: Cell<WalCounts>,
+}
+
+/// Log of a server; clones share it.
+#[derive(Clone)]
+pub struct Wal(Rc<Inner>);
+
+impl Wal {
+    /// Returns an empty log on a device.
+    pub fn new(sim: &Sim, parameters: &PostgresParameters, device: Rc<dyn Device>) -> Self {
+        Self(Rc::new(Inner {
+            sim: sim.clone(),
+            device,
+            page_bytes: parameters.page_bytes.max(1),
+            flush_ns: whole_ns(parameters.flush_us * 1e3),
+            delay_ns: whole_ns(parameters.commit_delay_us * 1e3),
+            siblings: parameters.commit_siblings,
+            inserted: Cell::new(0),
+            flushed: Cell::new(0),
+            held: Cell::new(false),
+            released: Condition::new(sim, "WALWrite"),
+            writing: Cell::new(0),
+            counts: Cell::default(),
+        }))
+    }
+
+    /// Inserts a record; returns the position of its end.
+    pub fn insert(&self, bytes: u64) -> u64 {
+        let inner = &*self.0;
+        let end = inner.inserted.get() + bytes;
+        inner.inserted.set(end);
+        self.count(|counts| counts.inserted_bytes += bytes);
+        end
+    }
+
+    /// Changes the number of open transactions that a flush may wait for.
+    pub fn writing(&self, change: i64) {
+        self.0.writing.set(self.0.writing.get().saturating_add_signed(change));
+    }
+
+    /// Returns the counters.
+    pub fn counts(&self) -> WalCounts {
+        self.0.counts.get()
+    }
+
+    /// Counts a commit.
+    pub fn commit(&self) {
+        self.count(|counts| counts.commits += 1);
+    }
+
+    fn count(&self, change: impl Fn(&mut WalCounts)) {
+        let mut counts = self.0.counts.get();
+        change(&mut counts);
+        self.0.counts.set(counts);
+    }
+
+    /// Returns when everything up to `record` is flushed; `wake_ns` draws the time of a wake-up.
+    pub async fn flush(&self, process: &Process, record: u64, mut wake_ns: impl FnMut() -> u64) {
+        let inner = &*self.0;
+        while inner.flushed.get() < record {
+            if inner.held.get() {
+                let begin_ns = process.leave();
+                inner.released.wait().await;
+                inner.sim.hold(wake_ns()).await;
+                process.back(Wait::WalLock, begin_ns).await;
+                continue;
+            }
+            inner.held.set(true);
+            // The transaction that flushes is one of those that write.
+            if inner.delay_ns > 0 && inner.writing.get() > inner.siblings {
+                let begin_ns = process.leave();
+                inner.sim.hold(inner.delay_ns).await;
+                process.back(Wait::CommitDelay, begin_ns).await;
+            }
+            self.write(process).await;
+            inner.held.set(false);
+            inner.released.notify_all();
+        }
+    }
+
+    /// Writes and syncs everything inserted so far, with the lock held.
+    async fn write(&self, process: &Process) {
+        let inner = &*self.0;
+        let (from, upto) = (inner.flushed.get() / inner.page_bytes, inner.inserted.get());
+        let pages = upto.div_ceil(inner.page_bytes) - from;
+        let bytes = pages.max(1) * inner.page_bytes;
+        process.run(inner.flush_ns).await;
+        let begin_ns = process.leave();
+        start(&inner.sim, &*inner.device, Request::write(from * inner.page_bytes, bytes)).await;
+        process.back(Wait::WalSync, begin_ns).await;
+        inner.flushed.set(upto);
+        self.count(|counts| {
+            counts.flushes += 1;
+            counts.written_bytes += bytes;
+        });
+    }
+
+    /// Flushes at intervals what no commit waits for: the log writer.
+    pub async fn flush_at_intervals(self, process: Process, delay_ms: f64) {
+        let delay_ns = whole_ns(delay_ms * 1e6).max(1);
+        loop {
+            self.0.sim.hold(delay_ns).await;
+            let upto = self.0.inserted.get();
+            self.flush(&process, upto, || 0).await;
+            process.leave();
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! A modelled `PostgreSQL` against closed forms: group commit by whoever finds the log lock free, locks of rows, cores
+//! that queue.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::rc::Rc;
+
+use dyno_model::device::Device;
+use dyno_model::formula::mva;
+use dyno_model::kernel::Simulation;
+use dyno_model::kernel::sample::Times;
+use dyno_model::postgres::load::Lock;
+use dyno_model::postgres::{Load, Outcome, PostgresParameters, Script, Statement, Step, Wait, run};
+
+use crate::common::instance::{constant, station};
+use crate::redo::chain;
+
+/// A server whose statements cost `cpu_us` and insert `wal_bytes`, without any other cost.
+fn bare(cores: u64, cpu_us: f64, wal_bytes: f64) -> PostgresParameters {
+    let statement = Statement { user_us: cpu_us, wal_bytes, ..Statement::default() };
+    PostgresParameters {
+        cores,
+        flush_us: 0.0,
+        lock_us: 0.0,
+        client_us: 0.0,
+        client_threads: 4_096,
+        cpu_sigma: 0.0,
+        delay: constant(0.0),
+        // No log writer of its own: its flushes would be shared by commits.
+        wal_writer_delay_ms: 10_000.0,
+        statements: vec![statement],
+        ..PostgresParameters::default()
+    }
+}
+
+fn step(lock: Option<Lock>, commits: bool) -> Step {
+    Step { statement: 0, wal_bytes: vec![], lock, commits, pause_us: 0.0 }
+}
+
+fn load(sessions: u32, transactions: u64, steps: Vec<Step>) -> Load {
+    let scripts = vec![Script { weight: 1, steps }];
+    Load { sessions, transactions, warmup: transactions / 20, limit_s: 1e4, scripts }
+}
+
+fn outcome(parameters: &PostgresParameters, write: Times, load: &Load) -> Outcome {
+    let simulation = Simulation::new(2_026);
+    let device: Rc<dyn Device> = station(&simulation, "log", 1, (constant(1.0), write));
+    load.check(parameters.statements.len()).unwrap();
+    run(&simulation, parameters, &device, load).unwrap()
+}
+
+fn rate(outcome: &Outcome) -> f64 {
+    outcome.transactions as f64 / (outcome.elapsed_ns as f64 / 1e9)
+}
+
+fn near(found: f64, expected: f64, share: f64) {
+    assert!((found / expected - 1.0).abs() < share, "{found} instead of {expected}");
+}
+
+#[test]
+fn one_session_takes_a_flush_a_commit() {
+    let found = outcome(&bare(4, 100.0, 200.0), constant(400.0), &load(1, 2_000, vec![step(None, true)]));
+    near(rate(&found), 1e6 / 500.0, 0.002);
+    assert_eq!(found.flushes, found.commits);
+    assert!(found.latencies_ns.iter().all(|&ns| ns == 500_000));
+}
+
+#[test]
+fn without_a_pause_two_groups_alternate_and_a_commit_takes_two_flushes() {
+    for sessions in [4, 16, 32] {
+        let parameters = bare(64, 0.5, 200.0);
+        let found = outcome(&parameters, constant(500.0), &load(sessions, 20_000, vec![step(None, true)]));
+        near(rate(&found), f64::from(sessions) * 1e6 / 1_000.0, 0.01);
+        near(found.commits as f64 / found.flushes as f64, f64::from(sessions) / 2.0, 0.01);
+    }
+}
+
+#[test]
+fn group_commit_with_thinking_clients_follows_the_markov_chain() {
+    for (sessions, think_ms) in [(5, 1.0), (20, 1.0), (20, 5.0)] {
+        let think = Times::Exponential { mean_us: think_ms * 1e3 };
+        let parameters = PostgresParameters { think, ..bare(4_096, 0.001, 200.0) };
+        let found = outcome(&parameters, constant(500.0), &load(sessions, 100_000, vec![step(None, true)]));
+        let (batch, per_ms, _) = chain(sessions as usize, think_ms, 0.5, 0.0);
+        near(rate(&found), per_ms * 1e3, 0.01);
+        near(found.commits as f64 / found.flushes as f64, batch, 0.01);
+    }
+}
+
+#[test]
+fn a_flush_writes_whole_pages_and_begins_in_the_page_of_the_one_before() {
+    let small = outcome(&bare(4, 10.0, 100.0), constant(100.0), &load(1, 8_192, vec![step(None, true)]));
+    // 100 bytes a flush: one page of 8 KB, and a second one whenever a record crosses the end of a page.
+    let pages = small.written_bytes as f64 / 8_192.0 / small.flushes as f64;
+    near(pages, 1.0 + 100.0 / 8_192.0, 0.003);
+    let large = outcome(&bare(4, 10.0, 20_000.0), constant(100.0), &load(1, 8_192, vec![step(None, true)]));
+    near(large.written_bytes as f64 / 8_192.0 / large.flushes as f64, 1.0 + 20_000.0 / 8_192.0, 0.003);
+}
+
+#[test]
+fn a_commit_waits_for_siblings_only_if_there_are_enough_of_them() {
+    let with =
+        |siblings| PostgresParameters { commit_delay_us: 300.0, commit_siblings: siblings, ..bare(64, 1.0, 200.0) };
+    let delays = |siblings| {
+        let found = outcome(&with(siblings), constant(500.0), &load(4, 2_000, vec![step(None, true)]));
+        found.waits[Wait::CommitDelay as usize].count
+    };
+    assert_eq!(delays(4), 0);
+    assert!(delays(1) > 0);
+    let alone = outcome(&with(1), constant(500.0), &load(1, 2_000, vec![step(None, true)]));
+    near(rate(&alone), 1e6 / 501.0, 0.002);
+}
+
+#[test]
+fn a_delay_lets_more_commits_share_a_flush() {
+    let batch = |commit_delay_us| {
+        let think = Times::Exponential { mean_us: 2_000.0 };
+        let parameters = PostgresParameters { commit_delay_us, commit_siblings: 1, think, ..bare(64, 1.0, 200.0) };
+        let found = outcome(&parameters, constant(500.0), &load(16, 40_000, vec![step(None, true)]));
+        found.commits as f64 / found.flushes as f64
+    };
+    assert!(batch(400.0) > 1.3 * batch(0.0));
+}
+
+#[test]
+fn asynchronous_commits_wait_for_nothing() {
+    let parameters = PostgresParameters { synchronous_commit: false, ..bare(4, 100.0, 200.0) };
+    let found = outcome(&parameters, constant(5_000.0), &load(1, 5_000, vec![step(None, true)]));
+    near(rate(&found), 1e4, 0.002);
+    assert_eq!(found.waits[Wait::WalSync as usize].count, 0);
+}
+
+#[test]
+fn sessions_that_change_one_row_take_turns() {
+    let lock = Some(Lock { table: 0, rows: vec![1] });
+    let steps = vec![step(lock, false), step(None, true)];
+    let found = outcome(&bare(64, 50.0, 200.0), constant(400.0), &load(8, 5_000, steps));
+    // Held from the first statement's end to the commit: 50 us of CPU and a flush.
+    near(rate(&found), 1e6 / 450.0, 0.01);
+    assert!(found.waits[Wait::Row as usize].count > 4_900);
+}
+
+#[test]
+fn rows_that_are_many_or_popular_are_waited_for_accordingly() {
+    let waits = |rows: Vec<u64>| {
+        let steps = vec![step(Some(Lock { table: 0, rows }), false), step(None, true)];
+        let found = outcome(&bare(64, 50.0, 200.0), constant(400.0), &load(8, 20_000, steps));
+        found.waits[Wait::Row as usize].count as f64 / found.transactions as f64
+    };
+    let (few, many) = ((0..10).collect(), (0..1_000).collect());
+    // Half of the draws are of one row.
+    let skewed = (0..1_000).chain(std::iter::repeat_n(0, 1_000)).collect();
+    let (few, many, skewed) = (waits(few), waits(many), waits(skewed));
+    assert!(few > 10.0 * many && skewed > 5.0 * many, "{few} {many} {skewed}");
+}
+
+#[test]
+fn processors_are_the_limit_of_sessions_that_only_compute() {
+    for (cores, sessions) in [(1, 8), (2, 8), (4, 2)] {
+        let parameters = PostgresParameters { client_us: 20.0, ..bare(cores, 80.0, 0.0) };
+        let found = outcome(&parameters, constant(1.0), &load(sessions, 20_000, vec![step(None, true)]));
+        near(rate(&found), (cores as f64).min(f64::from(sessions)) * 1e6 / 100.0, 0.01);
+    }
+}
+
+#[test]
+fn other_programs_get_their_share_where_cores_are_short_and_what_is_idle_elsewhere() {
+    // Four sessions that always compute, beside four programs that do: half of the cores each.
+    let busy = PostgresParameters { others: 4.0, ..bare(2, 100.0, 0.0) };
+    near(rate(&outcome(&busy, constant(1.0), &load(4, 40_000, vec![step(None, true)]))), 1e4, 0.03);
+    // One session that mostly waits for its flush comes first when it wakes up.
+    let waiting = PostgresParameters { others: 4.0, ..bare(2, 20.0, 200.0) };
+    near(rate(&outcome(&waiting, constant(980.0), &load(1, 4_000, vec![step(None, true)]))), 1e3, 0.02);
+    // A part of a program takes a part of a core, and only if it finds it idle for long enough.
+    let part = PostgresParameters { others: 0.5, ..bare(1, 100.0, 0.0) };
+    let found = rate(&outcome(&part, constant(1.0), &load(1, 100_000, vec![step(None, true)])));
+    assert!((0.5e4..0.8e4).contains(&found), "{found}");
+}
+
+#[test]
+fn thinking_sessions_on_one_core_follow_mean_value_analysis() {
+    // Exponential demands are a lognormal's neighbours only in the mean: the bound of the throughput is compared.
+    let think = Times::Exponential { mean_us: 2_000.0 };
+    let parameters = PostgresParameters { think, ..bare(1, 200.0, 0.0) };
+    for sessions in [1, 5, 40] {
+        let found = outcome(&parameters, constant(1.0), &load(sessions, 40_000, vec![step(None, true)]));
+        let (rate_per_us, _) = mva(&[200.0], 2_000.0, sessions);
+        near(rate(&found), rate_per_us * 1e6, 0.06);
+        near(found.stations[0].utilisation, rate(&found) * 200e-6, 0.02);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_outcome() {
+    let lock = || Some(Lock { table: 0, rows: vec![1, 1, 2, 3] });
+    let twice = || {
+        let parameters =
+            PostgresParameters { delay: Times::Exponential { mean_us: 40.0 }, ..PostgresParameters::default() };
+        let statements = vec![Statement { user_us: 30.0, system_us: 20.0, wal_bytes: 300.0, ..Statement::default() }];
+        let parameters = PostgresParameters { statements, ..parameters };
+        outcome(
+            &parameters,
+            Times::Exponential { mean_us: 200.0 },
+            &load(9, 3_000, vec![step(lock(), false), step(None, true)]),
+        )
+    };
+    assert_eq!(twice(), twice());
+}
+
+#[test]
+fn a_load_that_cannot_be_one_is_refused() {
+    let good = || load(1, 10, vec![step(None, true)]);
+    let refused = |load: &Load| load.check(1).unwrap_err();
+    assert!(refused(&Load { sessions: 0, ..good() }).contains("sessions"));
+    assert!(refused(&Load { limit_s: 0.0, ..good() }).contains("limit"));
+    assert!(refused(&Load { scripts: vec![], ..good() }).contains("a script"));
+    assert!(refused(&load(1, 10, vec![])).contains("a statement"));
+    assert!(refused(&load(1, 10, vec![Step { statement: 1, ..step(None, true) }])).contains("statement 1 of 1"));
+    let lock = Some(Lock { table: 0, rows: vec![] });
+    assert!(refused(&load(1, 10, vec![step(lock, true)])).contains("a lock"));
+}

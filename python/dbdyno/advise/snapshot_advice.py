@@ -1,0 +1,37 @@
+"""Advice on an interval of snapshots, as `dbdyno advise snap:1..12` gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from dbdyno.advise.engines.postgres.snapshots import read
+from dbdyno.advise.facts import Facts, Lack
+from dbdyno.advise.judge import judge, rules
+from dbdyno.advise.placement import FastDevice
+from dbdyno.advise.proofs import kept
+from dbdyno.base.json_types import JsonObject
+from dbdyno.snapshot.store.folder import Store
+
+
+def advice_on(store: Store, period: str, target: str) -> JsonObject:
+    """Return the model of the advice on a period such as `1..12`, by all rules.
+
+    Raises:
+        SnapshotError: The period cannot be read.
+        AdviceError: There are no rules for the engine.
+    """
+    return judge(without_device(read(store, period, target)), rules(), kept())
+
+
+def without_device(facts: Facts) -> Facts:
+    """Return the evidence with the reason why nothing is said about a fast device: none was named."""
+    lack = Lack("no size of a fast device was given", "--fast-gb 100")
+    return replace(facts, lacking={FastDevice: lack, **facts.lacking})
+
+
+def about_statement(model: Mapping[str, Any], name: str) -> JsonObject:
+    """Return the advice that is about one statement, given by its identifier."""
+    found = [one for one in model["findings"] if one["subject"] == f"statement {name}"]
+    return {**model, "findings": found}

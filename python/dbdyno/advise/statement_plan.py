@@ -1,0 +1,130 @@
+"""A plan that tries a change on one statement, as text that a user completes.
+
+Evidence has no values, so each parameter of the statement is a variable of the script with a range to be replaced. The
+arms are the setting that an advice on this statement proposes, or else a setting as an example.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.advise.snapshot_advice import about_statement, advice_on
+from dbdyno.base.errors import AdviceError, Error
+from dbdyno.base.visible import line
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.sessions.history import texts
+from dbdyno.snapshot.store.folder import Snapshot, Store
+
+_PARAMETERS = {"postgres": re.compile(r"\$(\d{1,4})\b"), "mariadb": re.compile(r"(\?)")}
+_EXAMPLES = {"postgres": ("work_mem", "64MB"), "mariadb": ("sort_buffer_size", "8M")}
+TITLE_MOST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class SeenStatement:
+    """A statement to be tried: engine, identifier, text, and where it was seen."""
+
+    engine: str
+    name: str
+    text: str
+    seen: str
+
+
+def plan_of_seen(store: Store, ends: tuple[Snapshot, Snapshot], name: str) -> str:
+    """Return the plan of a statement that was seen between two snapshots.
+
+    Raises:
+        AdviceError: Its text is not known.
+    """
+    first, last = ends
+    with Interval(store, first, last) as interval:
+        text = texts(interval).get(name)
+    if not text:
+        raise AdviceError(
+            f"the text of statement {name!r:.60} is not known",
+            where=f"snapshots {first.number} to {last.number}",
+            next_step="choose a longer time, or another statement",
+        )
+    try:
+        model = advice_on(store, f"{first.number}..{last.number}", last.target)
+        findings = about_statement(model, name)["findings"]
+    except Error:  # no rules for this engine
+        findings = []
+    return statement_plan(SeenStatement(last.engine, name, text, last.target), findings)
+
+
+def statement_plan(statement: SeenStatement, findings: Iterable[Mapping[str, Any]] = ()) -> str:
+    """Return a plan.toml that runs the statement as it is and with one change."""
+    script, count = _script(statement)
+    setting, found, proposed = _change(statement.engine, findings)
+    begins = line(" ".join(statement.text.split()), TITLE_MOST)
+    comments = [
+        f"Statement {line(statement.name, 80)}, seen on {line(statement.seen, 200)}.",
+        *(
+            [f"Evidence has no values: give its {count} variables yours, of the types that the columns have."]
+            if count
+            else []
+        ),
+        "Run it on a copy of the server: dbdyno run plan.toml --target DSN",
+        "A change that no setting makes, such as an index: prepare two databases, and name each arm's with dsn.",
+    ]
+    head = "".join(f"# {one}\n" for one in comments)
+    return f"""{head}
+title = {_basic(f"{setting} for {begins}")}
+
+[workload]
+scripts = [{{name = {_basic(f"statement {statement.name}")}, text = {_multiline(script)}}}]
+
+[load]
+sessions = 4
+
+[schedule]
+blocks = 20
+
+[[arm]]
+name = "as it is"
+{f"settings = {{{setting} = {_basic(found)}}}" if found else "# the server's own settings"}
+
+[[arm]]
+name = "changed"
+settings = {{{setting} = {_basic(proposed)}}}  # {"as advised" if found else "an example: what you want to try"}
+"""
+
+
+def _script(statement: SeenStatement) -> tuple[str, int]:
+    """Return the statement as a script, and the number of its variables."""
+    names: dict[str, str] = {}
+
+    def variable(found: re.Match[str]) -> str:
+        key = found[1] if found[1] != "?" else f"?{len(names)}"
+        return ":" + names.setdefault(key, f"v{len(names) + 1}")
+
+    pattern = _PARAMETERS.get(statement.engine)
+    body = pattern.sub(variable, statement.text) if pattern else statement.text
+    sets = "".join(f"\\set {name} random(1, 1000)\n" for name in names.values())
+    return f"{sets}{body.strip().rstrip(';')};\n", len(names)
+
+
+def _change(engine: str, findings: Iterable[Mapping[str, Any]]) -> tuple[str, str, str]:
+    """Return a setting with the value found ("" if not known) and the value to try."""
+    for one in findings:
+        test = one.get("test")
+        if test and test["found"] and test["found"] != test["proposed"]:
+            return str(test["setting"]), str(test["found"]), str(test["proposed"])
+    setting, proposed = _EXAMPLES.get(engine, _EXAMPLES["postgres"])
+    return setting, "", proposed
+
+
+def _basic(text: str) -> str:
+    """Return a text as a basic string of TOML."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _multiline(text: str) -> str:
+    """Return a script as a literal string of several lines, or as a basic one if it has characters that forbid that."""
+    plain = all(character >= " " or character in "\n\t" for character in text) and "\x7f" not in text
+    return f"'''\n{text}'''" if plain and "'''" not in text else _basic(text)

@@ -1,0 +1,114 @@
+"""Commits of a git repository: the line of first parents from a good commit to a bad one."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.base.errors import Error, PlanError
+from dbdyno.base.processes import child_environment, find_program
+
+GIT_S = 600.0
+"""Longest time for one command of git [s]."""
+FOREIGN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR")
+"""Variables of git that would name another repository than the given one."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit: its full name, and the first line of its message."""
+
+    name: str
+    subject: str
+
+    @property
+    def short(self) -> str:
+        """Return the first twelve characters of its name."""
+        return self.name[:12]
+
+
+class GitError(Error):
+    """A command of git that failed, or a repository that is none."""
+
+
+def git(repository: Path, *words: str, given: bytes | None = None, environment: dict[str, str] | None = None) -> str:
+    """Run git in a repository and return what it prints as text, without the last line break.
+
+    Raises:
+        GitError: git is missing, fails, or takes longer than ten minutes.
+    """
+    printed = git_bytes(repository, *words, given=given, environment=environment)
+    return printed.decode(errors="replace").removesuffix("\n")
+
+
+def git_bytes(
+    repository: Path, *words: str, given: bytes | None = None, environment: dict[str, str] | None = None
+) -> bytes:
+    """Run git in a repository and return what it prints.
+
+    Raises:
+        GitError: git is missing, fails, or takes longer than ten minutes.
+    """
+    program = find_program("git")
+    if program is None:
+        raise GitError("git is not installed", next_step="install it, on Debian: apt-get install git")
+    try:
+        done = subprocess.run(
+            [str(program), "-C", str(repository), *words],
+            input=given if given is not None else b"",
+            capture_output=True,
+            timeout=GIT_S,
+            check=False,
+            env={**_environment(), **(environment or {})},
+        )
+    except subprocess.TimeoutExpired as late:
+        raise GitError(f"git {words[0]} takes longer than ten minutes", where=str(repository)) from late
+    if done.returncode:
+        said = (done.stderr.decode(errors="replace").strip().splitlines() or [f"exit {done.returncode}"])[-1]
+        raise GitError(f"git {words[0]} failed: {said[:300]}", where=str(repository))
+    return done.stdout
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment for git: no question is asked, and a hook that started us does not name its repository."""
+    kept = {name: value for name, value in child_environment().items() if name not in FOREIGN}
+    return {**kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+
+
+def commit_of(repository: Path, name: str) -> str:
+    """Return the full name of the commit that a revision names.
+
+    Raises:
+        GitError: It names none.
+    """
+    try:
+        return git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    except GitError as error:
+        raise GitError(
+            f"{name!r} names no commit", where=str(repository), next_step="`git log --oneline` lists the commits"
+        ) from error
+
+
+def line_of(repository: Path, good: str, bad: str) -> list[Commit]:
+    """Return the commits from `good` to `bad` along first parents, both included.
+
+    Raises:
+        GitError: One of them is no commit.
+        PlanError: `good` is not on the line of first parents of `bad`, or is the same commit.
+    """
+    first, last = commit_of(repository, good), commit_of(repository, bad)
+    if first == last:
+        raise PlanError(f"{good} and {bad} are the same commit", where=str(repository))
+    text = git(repository, "log", "--first-parent", "--reverse", "--format=%H%x00%s", f"{first}..{last}")
+    rows = [line.split("\0", 1) for line in text.split("\n") if line]
+    begin = git(repository, "log", "-1", "--format=%s", first)
+    parents = git(repository, "log", "-1", "--format=%P", rows[0][0]).split() if rows else []
+    if parents[:1] != [first]:
+        base = git(repository, "merge-base", first, last)
+        raise PlanError(
+            f"{good} is not on the line of first parents of {bad}",
+            where=str(repository),
+            next_step=f"give --good {base[:12]}, from which both come, or a commit of that line",
+        )
+    return [Commit(first, begin), *(Commit(name, subject) for name, subject in rows)]

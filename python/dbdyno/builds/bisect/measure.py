@@ -1,0 +1,151 @@
+"""Sequential measurements of builds: their plan runs block after block until a test can tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.stats.bisection import SideTest
+from dbdyno.study.plan.builds import plan_of_builds
+from dbdyno.study.run.execute import start
+from dbdyno.study.run.race import failing, numbers, rows_of_block
+from dbdyno.study.run.runner import Runner
+
+if TYPE_CHECKING:
+    from dbdyno.evidence.run import Run
+    from dbdyno.study.plan.plan import Plan
+    from dbdyno.study.plan.schedule import PlannedBlock
+    from dbdyno.study.run.progress import Progress
+
+GOOD, TESTED, BAD = "good", "tested", "bad"
+Goodness = Mapping[int, float]
+"""Values of the arms of a block, by number; larger is better."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Result of a test.
+
+    Attributes:
+        side: 1 or -1: which side of zero the mean is on; 0 if the test could not tell.
+        mean: Mean of the values, logs of ratios of which larger is better.
+        half: Half width of its interval.
+        blocks: Number of blocks.
+        run: Name of the run that holds the evidence.
+        failed: Name of the arm whose transactions fail, or "".
+    """
+
+    side: int
+    mean: float
+    half: float
+    blocks: int
+    run: str
+    failed: str = ""
+
+
+class StoppingRunner(Runner):
+    """Runner that ends a run when `is_decided`, called with the values of each measured block, returns True."""
+
+    side_by_side = False
+
+    def __init__(self, *around: Any, is_decided: Callable[[Goodness], bool]) -> None:
+        super().__init__(*around)
+        self.is_decided = is_decided
+
+    def _one_by_one(self, todo: Sequence[PlannedBlock]) -> None:
+        for planned in todo:
+            self.stopping.check()
+            block = self.ready.blocks[planned.index]
+            self._block(block)
+            if block.kind == "measure" and self._ends(block.index):
+                break
+
+    def _ends(self, index: int) -> bool:
+        from dbdyno.stats.metrics import default_headline
+
+        plan = self.ready.plan
+        headline = plan.judge.headline or default_headline("open" if plan.open_loop else "closed")
+        rows = dict(rows_of_block(self.run, index))
+        lost = failing(rows)
+        return self.is_decided({} if lost else numbers(rows, headline))
+
+
+@dataclass
+class Laboratory:
+    """Measurer of builds with the plan of the user.
+
+    Attributes:
+        plan: Path of the plan.
+        out: Folder of runs.
+        blocks: Largest number of blocks of a test.
+        progress: Receiver of the progress.
+        seed: Seed of the first run; None for new ones.
+        metric: Metric that decides; None for the plan's.
+    """
+
+    plan: Path
+    out: Path
+    blocks: int
+    progress: Progress
+    seed: int | None = None
+    metric: str | None = None
+    runs: int = 0
+
+    def ends(self, good: Path, bad: Path, alpha: float) -> Measured:
+        """Compare two builds: the mean is the log of how many times better the second is."""
+        return self._test({GOOD: good, BAD: bad}, alpha, lambda logs: logs[1] - logs[0], "the two ends")
+
+    def between(self, good: Path, tested: Path, bad: Path, alpha: float, name: str) -> Measured:
+        """Compare a build with the middle between two others: the mean is the log of its distance from it."""
+        builds = {GOOD: good, TESTED: tested, BAD: bad}
+        return self._test(builds, alpha, lambda logs: logs[1] - (logs[0] + logs[2]) / 2, name)
+
+    def plan_of(self, builds: Mapping[str, Path]) -> Plan:
+        """Return the plan with an arm per build.
+
+        Raises:
+            PlanError: The plan cannot be used for builds.
+        """
+        plan = plan_of_builds(self.plan, builds)
+        judge = replace(plan.judge, headline=self.metric or plan.judge.headline)
+        schedule = replace(plan.schedule, blocks=self.blocks)
+        watch = replace(plan.watch, overhead_blocks=0)
+        return replace(plan, judge=judge, schedule=schedule, watch=watch, of_builds=False)
+
+    def _test(
+        self, builds: Mapping[str, Path], alpha: float, value: Callable[[list[float]], float], name: str
+    ) -> Measured:
+        """Run the plan until the side of the mean of `value` is known, or the blocks are used up."""
+        plan, test = self.plan_of(builds), SideTest(alpha)
+        plan = replace(plan, title=f"{plan.title}: {name}")
+        side, empty = 0, 0
+
+        def is_decided(found: Goodness) -> bool:
+            nonlocal side, empty
+            logs = [math.log(found[at]) if at in found else math.nan for at in range(len(builds))]
+            empty += math.isnan(sum(logs))
+            side = test.see(value(logs))
+            return side != 0
+
+        def runner(*around: Any) -> StoppingRunner:
+            return StoppingRunner(*around, is_decided=is_decided)
+
+        seed = None if self.seed is None else self.seed + self.runs
+        self.runs += 1
+        run = start(plan, self.out, self.progress, seed=seed, runner=runner)
+        run.save(blocks_planned=run.measured_blocks())
+        failed = _failing_arm(run) if empty > test.count else ""
+        return Measured(side, test.mean, test.half(), test.count, run.id, failed)
+
+
+def _failing_arm(run: Run) -> str:
+    """Return the name of an arm of which more than one transaction in twenty fails in the last block, or ""."""
+    last = max((block.index for block in run.blocks() if block.kind == "measure"), default=None)
+    if last is None:
+        return ""
+    lost = failing(dict(rows_of_block(run, last)))
+    names = [arm["name"] for arm in run.manifest.arms]
+    return names[min(lost)] if lost else ""

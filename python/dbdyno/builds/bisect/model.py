@@ -1,0 +1,64 @@
+"""Model of the page about a search among commits."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+SCHEMA = 1
+
+
+class Ratio(TypedDict):
+    """How many times better something is, with its interval; an end that is not known is None."""
+
+    ratio: float
+    low: float | None
+    high: float | None
+
+
+class Suspect(TypedDict):
+    """A commit that may be the first with the change."""
+
+    commit: str
+    subject: str
+
+
+class TestRow(TypedDict):
+    """A test of the search: `change` only where two builds were compared with each other."""
+
+    commit: str
+    subject: str
+    result: str
+    blocks: int
+    change: Ratio | None
+    run: str
+
+
+class Verdict(TypedDict):
+    """The answer in words."""
+
+    headline: str
+    sentences: list[str]
+    next: str
+
+
+class BisectModel(TypedDict):
+    """A search among commits.
+
+    `direction` is "slower", "faster" or, "" if it is not known whether the ends differ. `change` is that from the
+    good to the bad commit, `step` that of the commit that was found against its parent. `suspects` is a single commit
+    if the search ended.
+    """
+
+    schema: int
+    kind: str
+    title: str
+    direction: str
+    good: str
+    bad: str
+    commits: int
+    alpha: float
+    change: Ratio
+    step: Ratio | None
+    suspects: list[Suspect]
+    tests: list[TestRow]
+    verdict: Verdict

@@ -1,0 +1,155 @@
+"""The search: ends first, then halving, and at last the commit that was found against its parent."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from dbdyno.base.errors import PlanError, TargetError
+from dbdyno.builds.bisect.cache import BuildCache
+from dbdyno.builds.bisect.commits import Commit
+from dbdyno.builds.bisect.measure import Measured
+from dbdyno.builds.bisect.model import SCHEMA, BisectModel, Ratio, TestRow
+from dbdyno.builds.bisect.words import verdict_of
+from dbdyno.stats.bisection import Bisection
+
+SLOWER, FASTER = "slower", "faster"
+
+
+class Measurer(Protocol):
+    """Measurer of builds; `Laboratory` is the real one."""
+
+    def ends(self, good: Path, bad: Path, alpha: float) -> Measured:
+        """Compare two builds."""
+
+    def between(self, good: Path, tested: Path, bad: Path, alpha: float, name: str) -> Measured:
+        """Compare a build with the middle between two others."""
+
+
+@dataclass
+class CommitSearch:
+    """A search among commits, of which the first is good and the last bad.
+
+    Attributes:
+        commits: The commits, oldest first.
+        cache: Their builds.
+        laboratory: What measures them.
+        alpha: Largest probability of a wrong answer.
+    """
+
+    commits: Sequence[Commit]
+    cache: BuildCache
+    laboratory: Measurer
+    alpha: float = 0.05
+    rows: list[TestRow] = field(default_factory=list)
+    direction: str = ""
+
+    def run(self, title: str) -> BisectModel:
+        """Search, and return the model of the page.
+
+        Raises:
+            PlanError: An end does not build.
+            TargetError: The plan cannot be run with an end.
+        """
+        ends = (self._built_end(self.commits[0]), self._built_end(self.commits[-1]))
+        state = Bisection(len(self.commits), self.alpha)
+        whole = self.laboratory.ends(ends[0], ends[1], state.share())
+        change = _ratio(whole)
+        self._add(self.commits[-1], "good against bad", whole, change)
+        if not whole.side:
+            return self._model(title, state, change, None)
+        self.direction = SLOWER if whole.side < 0 else FASTER
+        while (version := state.next()) is not None:
+            self._test(state, version, ends, whole.side)
+        return self._model(title, state, change, self._confirmed(state))
+
+    def _built_end(self, commit: Commit) -> Path:
+        place = self.cache.build(commit)
+        if place is None:
+            raise PlanError(
+                f"does not build: {self.cache.failed[commit.name]}",
+                where=commit.short,
+                next_step=f"look at {self.cache.place(commit)}.log; mend --build, or give another commit",
+            )
+        return place
+
+    def _test(self, state: Bisection, version: int, ends: tuple[Path, Path], worse: int) -> None:
+        """Test a version, and record on which side it is."""
+        commit = self.commits[version]
+        place = self.cache.build(commit)
+        if place is None:
+            self._skip(state, version, "does not build")
+            return
+        try:
+            found = self.laboratory.between(ends[0], place, ends[1], state.share(), commit.short)
+        except TargetError as error:
+            self._skip(state, version, f"does not run: {error.message}"[:200])
+            return
+        if not found.side:
+            words = f"its transactions fail ({found.failed})" if found.failed else "cannot tell"
+            self._skip(state, version, words, found)
+            return
+        state.see(version, is_bad=found.side == worse)
+        self._add(commit, "like the bad one" if found.side == worse else "like the good one", found, None)
+
+    def _skip(self, state: Bisection, version: int, words: str, found: Measured | None = None) -> None:
+        state.skip(version)
+        self._add(self.commits[version], f"skipped: {words}", found, None)
+
+    def _confirmed(self, state: Bisection) -> Ratio | None:
+        """Return the change from the last good commit to the first bad one, if the search found a single one."""
+        if len(state.suspects) != 1 or (state.good, state.bad) == (0, len(self.commits) - 1):
+            return None
+        good, bad = (self.cache.build(self.commits[at]) for at in (state.good, state.bad))
+        if good is None or bad is None:
+            return None
+        with contextlib.suppress(TargetError):
+            found = self.laboratory.ends(good, bad, self.alpha)
+            change = _ratio(found)
+            self._add(self.commits[state.bad], "against its parent", found, change)
+            return change
+        return None
+
+    def _add(self, commit: Commit, words: str, found: Measured | None, change: Ratio | None) -> None:
+        self.rows.append(
+            {
+                "commit": commit.name,
+                "subject": commit.subject,
+                "result": words,
+                "blocks": found.blocks if found else 0,
+                "change": change,
+                "run": found.run if found else "",
+            }
+        )
+
+    def _model(self, title: str, state: Bisection, change: Ratio, step: Ratio | None) -> BisectModel:
+        suspects = [self.commits[at] for at in state.suspects] if self.direction else []
+        alone = len(suspects) == 1 and len(self.commits) == 2
+        model: BisectModel = {
+            "schema": SCHEMA,
+            "kind": "bisect",
+            "title": title,
+            "direction": self.direction,
+            "good": self.commits[0].name,
+            "bad": self.commits[-1].name,
+            "commits": len(self.commits),
+            "alpha": self.alpha,
+            "change": change,
+            "step": change if alone else step,
+            "suspects": [{"commit": one.name, "subject": one.subject} for one in suspects],
+            "tests": self.rows,
+            "verdict": {"headline": "", "sentences": [], "next": ""},
+        }
+        model["verdict"] = verdict_of(model)
+        return model
+
+
+def _ratio(found: Measured) -> Ratio:
+    """Return a change of the goodness as ratios; None where an end is not known yet."""
+    ends = (found.mean - found.half, found.mean + found.half)
+    low, high = (math.exp(end) if math.isfinite(end) and abs(end) < 700 else None for end in ends)
+    return {"ratio": math.exp(found.mean), "low": low, "high": high}

@@ -1,0 +1,74 @@
+"""What a workflow is to do, and the shell commands of its steps."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+
+from dbdyno.base.errors import PlanError
+
+BASE, CHANGE = "base", "change"
+"""Names of the arms, and of the folders of the builds."""
+BASE_FOLDER = "../base"
+VERDICT = "verdict.md"
+PACKAGE = "dbdyno"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}")
+
+
+@dataclass(frozen=True)
+class WorkflowRequest:
+    """A workflow to write.
+
+    Attributes:
+        plan: Path of the plan in the repository.
+        build: Shell command that builds; empty if there is nothing to build.
+        fail_on: Conditions under which the job fails.
+        package: What pip installs.
+        results: Branch in which the results of the main branch are kept; None for none.
+    """
+
+    plan: str
+    build: str = ""
+    fail_on: tuple[str, ...] = ("slower",)
+    package: str = PACKAGE
+    results: str | None = None
+
+    def check(self) -> None:
+        """Refuse what a step of a workflow cannot hold.
+
+        Raises:
+            PlanError: A value has a control character, or the path of the plan leads out of the repository.
+        """
+        for name, value in (("PLAN", self.plan), ("--build", self.build), ("--package", self.package)):
+            if not value.replace("\n", "").replace("\t", "").isprintable():
+                raise PlanError("holds a character that cannot be in a workflow", where=name)
+        if self.plan.startswith(("/", "~")) or ".." in self.plan.split("/"):
+            raise PlanError(
+                f"{self.plan} is outside of the repository", next_step="run it at the top, and name a plan below it"
+            )
+        if self.results is not None and not NAME.fullmatch(self.results):
+            raise PlanError(f"{self.results!r} is no name of a branch or folder", where="--results")
+
+    def install(self) -> str:
+        """Return the command that installs dbdyno."""
+        return f"pip install {shlex.quote(self.package)}"
+
+    def compare(self) -> str:
+        """Return the command that compares the change with its base."""
+        conditions = [f"--fail-on {name}" for name in self.fail_on]
+        builds = [f"--build {BASE}={BASE_FOLDER}", f"--build {CHANGE}=."]
+        return " ".join(["dbdyno run", shlex.quote(self.plan), *builds, *conditions, f"-o {VERDICT}"])
+
+    def trend(self, place: str) -> str:
+        """Return the command that follows the plan over the results in a place."""
+        return f"dbdyno trend {shlex.quote(self.plan)} --results {place}"
+
+    def record(self) -> str:
+        """Return the command that measures the main branch by itself."""
+        return f"dbdyno run {shlex.quote(self.plan)} --build {CHANGE}=."
+
+
+def block(text: str, indent: int) -> str:
+    """Return text as the lines of a YAML block scalar."""
+    return "\n".join(f"{' ' * indent}{line}".rstrip() for line in text.strip("\n").split("\n"))

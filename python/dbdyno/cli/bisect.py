@@ -1,0 +1,117 @@
+"""`dbdyno bisect`: the commit that made a program slower."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.base.limits import Number
+from dbdyno.cli.output import out_option, seed_option
+from dbdyno.cli.pages import page_options, show_page
+
+
+@click.command("bisect")
+@click.argument("plan", metavar="PLAN.toml", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--good", required=True, metavar="COMMIT", help="A commit that was fast enough.")
+@click.option("--bad", default="HEAD", show_default=True, metavar="COMMIT", help="A later commit that is slower.")
+@click.option(
+    "--build", "build", default="", metavar="COMMAND", help="Shell command that builds, run at the top of a worktree."
+)
+@click.option(
+    "--repository",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    metavar="DIR",
+    help="The git repository (default: that of the current folder).",
+)
+@click.option("--metric", metavar="NAME", help="throughput, mean, p50, p90, p99, p99.9; the plan's by default.")
+@click.option(
+    "--blocks",
+    type=click.IntRange(6, 100_000),
+    default=100,
+    show_default=True,
+    help="Largest number of blocks of one test.",
+)
+@click.option(
+    "--error",
+    "alpha",
+    type=Number(0.0001, 0.5),
+    default=0.05,
+    show_default=True,
+    help="Largest probability that the answer is wrong.",
+)
+@click.option(
+    "--cache",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Folder of the builds (default: in ~/.cache/dbdyno/builds).",
+)
+@click.option("--clean", is_flag=True, help="Remove the builds of this repository from that folder at the end.")
+@click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
+@out_option
+@seed_option
+@page_options
+def command(
+    plan: Path,
+    good: str,
+    bad: str,
+    build: str,
+    repository: Path,
+    metric: str | None,
+    blocks: int,
+    alpha: float,
+    cache: Path | None,
+    clean: bool,
+    dry_run: bool,
+    out: Path,
+    seed: int | None,
+    form: str | None,
+    output: Path | None,
+) -> None:
+    """Find the commit between a good and a bad one that made it slower, or faster.
+
+    PLAN has one arm and names the folder of a build as {build}, in a command, a script, a variable, or in the server of
+    the arm. Each commit is built once, in a git worktree of its own, and kept for the next search; one that does not
+    build or run is skipped. A test runs good, bad and tested commit in the same blocks, in random order, and ends as
+    soon as it can tell. Of merges, only the first parents are searched.
+
+    Exit 0 if one commit was found, 1 if several remain or it is not known whether the two ends differ.
+
+    \b
+    dbdyno bisect plan.toml --good v1.4 --bad HEAD --build 'make -j4'
+    dbdyno bisect plan.toml --good 3f2a91c --build './configure && make' -o bisect.html
+    """
+    from dbdyno.base.signals import Interrupted
+    from dbdyno.builds.bisect.cache import BuildCache, default_cache
+    from dbdyno.builds.bisect.commits import line_of
+    from dbdyno.builds.bisect.measure import Laboratory
+    from dbdyno.builds.bisect.search import CommitSearch
+    from dbdyno.stats.bisection import Bisection
+    from dbdyno.stats.metrics import metric_named
+    from dbdyno.study.run.progress import for_stream
+
+    if metric is not None:
+        metric_named(metric)
+    commits = line_of(repository, good, bad)
+    progress = for_stream()
+    folder = cache if cache is not None else default_cache(repository)
+    builds = BuildCache(repository, folder.absolute(), build, progress.note)
+    laboratory = Laboratory(plan, out, blocks, progress, seed, metric)
+    if dry_run:
+        planned = Bisection(len(commits), alpha).planned + 1
+        click.echo(f"{len(commits)} commits from {commits[0].short} to {commits[-1].short}: about {planned} tests")
+        click.echo(f"builds in {folder}: {build or 'nothing to build'}\nnothing was built or run")
+        return
+    try:
+        with builds.held():
+            model = CommitSearch(commits, builds, laboratory, alpha).run(str(plan))
+            if clean:
+                builds.clear()
+    except Interrupted as stop:
+        progress.end()
+        click.echo("interrupted: builds are kept, and the next search takes them", err=True)
+        raise click.exceptions.Exit(130) from stop
+    show_page(model, form, output)
+    if len(model["suspects"]) != 1:
+        raise click.exceptions.Exit(1)

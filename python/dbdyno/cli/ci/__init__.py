@@ -1,0 +1,92 @@
+"""`dbdyno ci`: workflows for CI services."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from dbdyno.base.errors import PlanError
+from dbdyno.cli.fail_on import NAMES
+from dbdyno.cli.output import echo_own, write_text
+
+SERVICES = {"github": "dbdyno.builds.ci.github", "gitlab": "dbdyno.builds.ci.gitlab"}
+"""Module of each service."""
+
+
+@click.group("ci")
+def command() -> None:
+    """Write a workflow that runs a change and its base alternately on one machine.
+
+    It builds both, runs PLAN with an arm for each ({build} in the plan is the folder of a build), comments with the
+    verdict, keeps the evidence, and fails as --fail-on says.
+    """
+
+
+def _service(name: str, help_text: str) -> click.Command:
+    """Return the command that writes the workflow of a service."""
+
+    def write(
+        plan: str,
+        build: str,
+        fail_on: tuple[str, ...],
+        results: str | None,
+        package: str,
+        force: bool,
+        output: Path | None,
+    ) -> None:
+        from importlib import import_module
+
+        from dbdyno.builds.ci.request import WorkflowRequest
+
+        request = WorkflowRequest(plan, build, fail_on or ("slower",), package, results)
+        workflow: Callable[[WorkflowRequest], str] = import_module(SERVICES[name]).workflow
+        text = workflow(request)
+        if output is None:
+            echo_own(text)
+            return
+        if output.exists() and not force:
+            raise PlanError("exists already", where=str(output), next_step="another name, or --force")
+        write_text(output, text)
+        click.echo(f"wrote {output}; next: commit it with {plan}", err=True)
+
+    options = [
+        click.argument("plan", metavar="PLAN.toml"),
+        click.option("--build", default="", metavar="COMMAND", help="Shell command that builds, at the top of a tree."),
+        click.option(
+            "--fail-on", multiple=True, type=click.Choice(NAMES), help="When the job fails (default: slower)."
+        ),
+        click.option(
+            "--results",
+            metavar="NAME",
+            help="Also keep the results of the main branch there: a branch, or a folder in the cache.",
+        ),
+        click.option("--package", default="dbdyno", show_default=True, metavar="NAME", help="What pip installs."),
+        click.option("--force", is_flag=True, help="Overwrite the file."),
+        click.option(
+            "-o",
+            "--output",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="Write to this file instead of stdout.",
+        ),
+    ]
+    for option in reversed(options):
+        write = option(write)
+    return click.command(name, help=help_text)(write)
+
+
+command.add_command(
+    _service(
+        "github",
+        "Write a workflow of GitHub Actions.\n\n\b\n"
+        "dbdyno ci github bench/plan.toml --build 'make -j4' -o .github/workflows/performance.yml",
+    )
+)
+command.add_command(
+    _service(
+        "gitlab",
+        "Write a job of GitLab CI, to be included from .gitlab-ci.yml.\n\n\b\n"
+        "dbdyno ci gitlab bench/plan.toml --build 'make -j4' -o ci/performance.yml",
+    )
+)

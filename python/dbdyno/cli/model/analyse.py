@@ -1,0 +1,42 @@
+"""`dbdyno model analyse`: analytic answers beside the simulation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.pages import page_options, show_page
+
+
+@click.command("analyse")
+@click.argument("machine", metavar="FILE")
+@click.option(
+    "--sessions",
+    default="1..32",
+    show_default=True,
+    metavar="N1,N2|FROM..TO",
+    help="Numbers of sessions to answer for.",
+)
+@page_options
+def command(machine: str, sessions: str, form: str | None, output: Path | None) -> None:
+    """Compare queueing theory with the simulation of a calibrated machine, for several numbers of sessions.
+
+    Mean value analysis of the cores, group commit as a Markov chain, M/G/1 for a flush of each commit's
+    own, the bounds, and the operational laws; where the answers differ, why.
+
+    \b
+    dbdyno model analyse mine.toml
+    dbdyno model analyse mine.toml --sessions 1,4,16
+    """
+    from dbdyno.base.errors import ModelError
+    from dbdyno.model.machine import machine_of
+    from dbdyno.study.prediction.analytic import analyse
+    from dbdyno.study.prediction.axes import axes_of
+    from dbdyno.study.prediction.compare import Calibrated
+
+    given = Calibrated.of(machine_of(machine))
+    (axis,) = axes_of([f"sessions={sessions}"])
+    if not all(level.isdigit() and 0 < int(level) <= 65_535 for level in axis.levels):
+        raise ModelError("sessions are whole numbers from 1 to 65535", where=f"--sessions {sessions}")
+    show_page(analyse(given, [int(level) for level in axis.levels]), form, output)

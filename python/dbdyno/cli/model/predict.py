@@ -1,0 +1,47 @@
+"""`dbdyno model predict`: every arm of a run, model beside live."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.output import folder_option
+from dbdyno.cli.pages import page_options, show_page
+
+
+@click.command("predict")
+@click.argument("run_name", metavar="RUN")
+@click.option("--machine", "-m", required=True, metavar="FILE", help="Machine that `dbdyno model calibrate` wrote.")
+@click.option("--arm", multiple=True, metavar="NAME", help="Only this arm; may be repeated.")
+@page_options
+@folder_option
+def command(
+    run_name: str, machine: str, arm: tuple[str, ...], form: str | None, output: Path | None, folder: Path
+) -> None:
+    """Predict every arm of a RUN on PostgreSQL by a calibrated machine, beside what was measured.
+
+    Throughput, mean, p50, p90 and p99, and the waits of a transaction by class; the live values with
+    their 95 % interval over blocks. What the model does not have (other settings, statements without
+    costs) is said at the arm.
+
+    \b
+    dbdyno model calibrate last --arm s1 -o mine.toml
+    dbdyno model predict last --machine mine.toml
+    dbdyno model predict last --machine mine.toml -o prediction.html
+    """
+    from dbdyno.base.errors import ModelError
+    from dbdyno.cli.model.progress import progress
+    from dbdyno.evidence import find_run
+    from dbdyno.model.machine import machine_of
+    from dbdyno.study.analysis.measured.measures import measure
+    from dbdyno.study.prediction.compare import Calibrated, predict
+
+    run = find_run(run_name, folder)
+    given = Calibrated.of(machine_of(machine))
+    names = [str(about["name"]) for about in run.manifest.arms]
+    if missing := [name for name in arm if name not in names]:
+        raise ModelError(f"has no arm {missing[0]!r}", where=run.id, next_step=f"its arms are {', '.join(names)}")
+    with progress() as tell:
+        page = predict(run, measure(run), given, only=arm, on_progress=tell)
+    show_page(page, form, output)

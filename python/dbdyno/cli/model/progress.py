@@ -1,0 +1,27 @@
+"""Progress of commands that simulate: one line on a terminal, which is removed at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+
+from dbdyno.base.visible import unwrapped
+
+WIDTH = 78
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """Return a context whose function shows what is being done; it shows nothing where stderr is no terminal."""
+    shown = sys.stderr.isatty()
+
+    def tell(words: str) -> None:
+        if shown:
+            unwrapped(sys.stderr).write(f"\r\x1b[K{words[:WIDTH]}")
+            sys.stderr.flush()
+
+    try:
+        yield tell
+    finally:
+        tell("")

@@ -1,0 +1,38 @@
+"""`dbdyno model sensitivity`: which parameters move the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.base.limits import Count
+from dbdyno.cli.pages import page_options, show_page
+
+
+@click.command("sensitivity")
+@click.argument("machine", metavar="FILE")
+@click.option("--sessions", type=click.IntRange(1, 65_535), help="Number of sessions (default: as calibrated).")
+@click.option("--trajectories", type=Count(2), default=10, show_default=True, help="Paths through the parameters.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Seed of the paths.")
+@page_options
+def command(
+    machine: str, sessions: int | None, trajectories: int, seed: int, form: str | None, output: Path | None
+) -> None:
+    """Rank the parameters of a calibrated machine by how much they move throughput and p99 (Morris).
+
+    A parameter is varied within its interval; where the machine gives none, by a quarter up and down.
+
+    \b
+    dbdyno model sensitivity mine.toml --sessions 8
+    """
+    from dbdyno.cli.model.progress import progress
+    from dbdyno.model.machine import machine_of
+    from dbdyno.study.prediction.compare import Calibrated
+    from dbdyno.study.prediction.sensitivity import sensitivity
+
+    given = Calibrated.of(machine_of(machine))
+    number = sessions if sessions is not None else max(given.sessions, 1)
+    with progress() as tell:
+        page = sensitivity(given, sessions=number, trajectories=trajectories, seed=seed, on_progress=tell)
+    show_page(page, form, output)

@@ -1,0 +1,84 @@
+"""`dbdyno model whatif`: what a change would bring."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.base.errors import ModelError
+from dbdyno.cli.pages import page_options, show_page
+
+
+@click.command("whatif")
+@click.argument("machine", metavar="FILE")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    required=True,
+    metavar="NAME=V1,V2|FROM..TO",
+    help="Levels of device, sessions, cores, or a parameter of the machine; may be repeated.",
+)
+@click.option(
+    "--cost",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE.toml",
+    help="Prices of an hour: `server`, `core`, and a table `devices` by name.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Seed of the band.")
+@page_options
+def command(
+    machine: str, settings: tuple[str, ...], cost: Path | None, seed: int, form: str | None, output: Path | None
+) -> None:
+    """Simulate a calibrated machine with other devices, sessions, cores or settings.
+
+    Every combination of the levels: throughput and p99 with a band from the uncertainty of the fit,
+    what binds, the knee of each curve over sessions, and how far that is beyond what was calibrated.
+    A range FROM..TO is doubled from level to level.
+
+    \b
+    dbdyno model whatif mine.toml --set sessions=1..64
+    dbdyno model whatif mine.toml --set device=gp3,io2,nvme-2024 --set sessions=1..256 -o whatif.html
+    dbdyno model whatif mine.toml --set cores=2..64 --cost prices.toml
+    """
+    from dbdyno.cli.model.progress import progress
+    from dbdyno.model.machine import machine_of
+    from dbdyno.study.prediction.axes import axes_of
+    from dbdyno.study.prediction.compare import Calibrated
+    from dbdyno.study.prediction.whatif import whatif
+
+    given = Calibrated.of(machine_of(machine))
+    axes = axes_of(settings)
+    prices = _prices(cost) if cost is not None else None
+    with progress() as tell:
+        page = whatif(given, axes, prices=prices, seed=seed, on_progress=tell)
+    show_page(page, form, output)
+
+
+def _prices(path: Path) -> dict[str, object]:
+    """Return the prices of a file.
+
+    Raises:
+        ModelError: The file is no TOML, or a price is no number from 0.
+    """
+    import tomllib
+
+    try:
+        found = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ModelError(f"is not TOML: {error}", where=str(path)) from error
+    devices = found.get("devices", {})
+    flat = {
+        **{name: found.get(name, 0.0) for name in ("server", "core")},
+        **(devices if isinstance(devices, dict) else {}),
+    }
+    wrong = [name for name, price in flat.items() if not isinstance(price, int | float) or not price >= 0]
+    unknown = [name for name in found if name not in ("server", "core", "devices")]
+    if wrong or unknown or not isinstance(devices, dict):
+        raise ModelError(
+            f"{(wrong or unknown or ['devices'])[0]!r} is no price",
+            where=str(path),
+            next_step="prices of an hour: server = 0.1, core = 0.04, and [devices] with gp3 = 0.01",
+        )
+    return found

@@ -1,0 +1,24 @@
+"""Options shared by commands on kept results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from dbdyno.base.errors import EvidenceError
+
+SHOWN = 10
+
+remote_option = click.option(
+    "--remote", metavar="NAME", help="Of a branch: the remote to fetch from first, such as origin; push pushes to it."
+)
+machine_option = click.option("--machine", metavar="NAME", help="Only results of this machine.")
+
+
+def report_refused(refused: Sequence[EvidenceError]) -> None:
+    """Report files that are no results."""
+    for error in refused[:SHOWN]:
+        click.echo(f"dbdyno: left out: {error}", err=True)
+    if len(refused) > SHOWN:
+        click.echo(f"dbdyno: and {len(refused) - SHOWN} files more", err=True)

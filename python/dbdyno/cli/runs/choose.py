@@ -1,0 +1,53 @@
+"""Selection of runs: those of a plan, those alike a run, those since a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from dbdyno.evidence.run import Run, find_run, list_runs
+
+AnyRun = TypeVar("AnyRun", bound=Run)
+
+
+def chosen(folder: Path, plan: Path | str | None, since: str | None) -> list[Run]:
+    """Return the runs of a plan file, or with the plan of a run, from a time on, oldest first.
+
+    Runs alike a run are searched in its own folder; all others in `folder`.
+    """
+    if plan is not None and not _is_file(plan):
+        folder = find_run(str(plan), folder).path.absolute().parent
+    found = list(list_runs(folder))
+    if plan is not None:
+        found = of_plan(found, plan, folder)
+    return sorted(since_time(found, since), key=lambda run: str(run.manifest.started_at))
+
+
+def of_plan(runs: Iterable[AnyRun], plan: Path | str, folder: Path) -> list[AnyRun]:
+    """Return the runs of a plan file, or those with the plan of a run; `folder` is where runs are searched by name."""
+    from dbdyno.study.plan.runs_of_plan import of_builds_of, runs_alike, same_plan
+
+    if _is_file(plan):
+        from dbdyno.study.plan.builds import text_for_builds
+        from dbdyno.study.plan.file import read_plan
+
+        if (text := text_for_builds(Path(plan))) is not None:
+            return of_builds_of(text, runs)
+        given = read_plan(Path(plan))
+        return [run for run in runs if same_plan(given, run.manifest)]
+    one = find_run(str(plan), folder)
+    return [run for run in runs if runs_alike(one, run)]
+
+
+def since_time(runs: Iterable[AnyRun], since: str | None) -> list[AnyRun]:
+    """Return the runs that began at a time or later; all of them if it is None."""
+    from dbdyno.study.plan.runs_of_plan import moment
+
+    first = "" if since is None else moment(since)
+    return [run for run in runs if str(run.manifest.started_at) >= first]
+
+
+def _is_file(plan: Path | str) -> bool:
+    """Return True if `plan` names a plan file rather than a run."""
+    return Path(plan).is_file() or Path(plan).suffix.lower() == ".toml"

@@ -1,0 +1,57 @@
+"""Reader of HammerDB's results: `jobs ID result` and `jobs ID timing` as JSON, or a log with the line TEST RESULT.
+
+NOPM are new orders a minute, the operations of TPROC-C; throughput is NOPM / 60. Times by transaction are in `timing`
+alone; those of NEWORD are the arm's.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dbdyno.base.errors import EvidenceError
+from dbdyno.base.json_types import JsonObject
+from dbdyno.imports.contents import NS, Contents, Interval, Sums, finite, known
+from dbdyno.imports.readers.json_text import parsed, says, table
+
+RESULT = re.compile(r"TEST RESULT : System achieved (\d{1,15}) NOPM from (\d{1,15}) ([\w ]{1,40}?) TPM")
+USERS = re.compile(r"(\d{1,6}) (?:Active )?Virtual Users? configured", re.IGNORECASE)
+MAIN = "NEWORD"
+TIMES = {"mean": "avg_ms", "p50": "p50_ms", "p95": "p95_ms", "p99": "p99_ms", "min": "min_ms", "max": "max_ms"}
+
+
+def matches(head: str) -> bool:
+    """Return True if the text has HammerDB's line of the result, or begins like its timing."""
+    return bool(RESULT.search(head)) or says(head, "elapsed_ms", "calls", "ratio_pct")
+
+
+def read(text: str, where: str) -> Contents:
+    """Return NOPM as throughput, or the times of NEWORD.
+
+    Raises:
+        EvidenceError: The text holds more than one result, or is not HammerDB's.
+    """
+    found = RESULT.findall(text)
+    if not found:
+        return _timing(table(parsed(text, where), "the file", where), where)
+    if len(found) > 1:
+        raise EvidenceError(
+            f"holds {len(found)} results", where=where, next_step="give each job its own file: they are blocks of a run"
+        )
+    orders, transactions, engine = found[0]
+    users = USERS.search(text)
+    values = {"throughput": int(orders) / 60, "NOPM": float(orders), "TPM": float(transactions)}
+    return _contents(values, engine.strip(), int(users[1]) if users else None, 0)
+
+
+def _timing(given: JsonObject, where: str) -> Contents:
+    main = table(given.get(MAIN), MAIN, where)
+    elapsed_ms, calls = (finite(main.get(name), f"{MAIN} {name}", where) for name in ("elapsed_ms", "calls"))
+    times = {own: finite(main[key], key, where) * NS["ms"] for own, key in TIMES.items() if key in main}
+    values = known(throughput=calls / elapsed_ms * 1000 if elapsed_ms else None, transactions=calls) | times
+    return _contents(values, "", None, round(elapsed_ms * NS["ms"]))
+
+
+def _contents(values: dict[str, float], engine: str, users: int | None, elapsed_ns: int) -> Contents:
+    arm = Sums("TPROC-C", [Interval(0, elapsed_ns, values)], max(1, min(users or 1, 65535)))
+    settings = {} if users is None else {"virtual_users": users}
+    return Contents("HammerDB", engine, "TPROC-C", {**settings}, sums=[arm])

@@ -1,0 +1,40 @@
+"""Reading of JSON that other programs wrote."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from dbdyno.base.errors import EvidenceError
+from dbdyno.base.json_types import JsonObject
+
+
+def says(head: str, *names: str) -> bool:
+    """Return True if text that begins like JSON contains all these keys."""
+    return head.lstrip()[:1] in ("{", "[") and all(re.search(rf'"{re.escape(name)}"\s*:', head) for name in names)
+
+
+def parsed(text: str, where: str) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        EvidenceError: The text is not JSON.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise EvidenceError("is nested too deeply", where=where) from error
+    except ValueError as error:
+        raise EvidenceError(f"is not whole JSON: {error}", where=where, next_step="give the whole file") from error
+
+
+def table(value: Any, name: str, where: str) -> JsonObject:
+    """Return a value that must be a JSON object.
+
+    Raises:
+        EvidenceError: It is anything else.
+    """
+    if not isinstance(value, dict):
+        raise EvidenceError(f"{name} is not an object", where=where)
+    return value

@@ -1,0 +1,129 @@
+"""Runs of a modelled PostgreSQL: a machine with a section [postgres], a load, and what came of it.
+
+    outcome = simulate(machine_toml, sessions=8, scripts=scripts)
+    outcome.quantile_ns(0.99), outcome.throughput_per_s
+
+Several replications, each with dice of its own, are put together; the same seed gives the same outcome everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dbdyno.base.postgres_types import PostgresLoad, PostgresOutcome, PostgresScript
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SEED = 20_261
+TRANSACTIONS = 12_000
+"""Transactions of a replication, of all sessions together."""
+WARMUP = 1_500
+REPLICATIONS = 2
+LIMIT_S = 900.0
+"""Virtual time of a replication after which it ends with the transactions that it has."""
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What came of a load.
+
+    Attributes:
+        latencies_ns: Time of each transaction, sorted.
+        throughput_per_s: Transactions a second.
+        waits_ns: Time of each wait of a server's process, per transaction, by type and name of the event.
+        server_cpu_ns: CPU time of the server's processes for a transaction.
+        client_cpu_ns: CPU time of the client for a transaction.
+        cores: Busy share of the cores.
+        device: Busy share of the log's device.
+        device_ns: Mean time of a flush at the device; 0 without one.
+        commits_per_flush: Commits that share a flush; 0 without one.
+        sync_ns: Mean time of a wait for the sync of the log, by the process that flushes; 0 without one.
+        events: Number of events.
+    """
+
+    latencies_ns: NDArray[np.uint64]
+    throughput_per_s: float
+    waits_ns: dict[tuple[str, str], float]
+    server_cpu_ns: float
+    client_cpu_ns: float
+    cores: float
+    device: float
+    device_ns: float
+    commits_per_flush: float
+    sync_ns: float
+    events: int
+
+    def quantile_ns(self, q: float) -> float:
+        """Return a quantile of the transactions' times [ns]."""
+        import numpy as np
+
+        return float(np.quantile(self.latencies_ns, q))
+
+    @property
+    def mean_ns(self) -> float:
+        """Return the mean of the transactions' times [ns]."""
+        return float(self.latencies_ns.mean())
+
+
+def simulate(
+    machine: str,
+    *,
+    sessions: int,
+    scripts: Sequence[PostgresScript] = (),
+    settings: Mapping[str, str] | None = None,
+    seed: int = SEED,
+    replications: int = REPLICATIONS,
+    transactions: int = TRANSACTIONS,
+) -> Simulated:
+    """Run a load on a machine (TOML text); without scripts the machine's own are run.
+
+    Raises:
+        ModelError: The machine, a setting or a script is not valid.
+    """
+    from dbdyno import _core
+
+    load: PostgresLoad = {
+        "sessions": sessions,
+        "transactions": max(transactions, 40 * sessions),
+        "warmup": max(WARMUP, 10 * sessions),
+        "limit_s": LIMIT_S,
+        "scripts": list(scripts),
+    }
+    outcomes = [
+        _core.model_postgres({"machine": machine, "settings": settings or {}, "seed": seed + at, "load": load})
+        for at in range(replications)
+    ]
+    return _together(outcomes)
+
+
+def _together(outcomes: Sequence[PostgresOutcome]) -> Simulated:
+    import numpy as np
+
+    all_ns = np.sort(np.concatenate([np.frombuffer(one["latencies_ns"], dtype="<u8") for one in outcomes]))
+    done = max(sum(one["transactions"] for one in outcomes), 1)
+    elapsed_ns = sum(one["elapsed_ns"] for one in outcomes)
+    flushes = sum(one["flushes"] for one in outcomes)
+    waits: dict[tuple[str, str], float] = {}
+    for wait in (wait for one in outcomes for wait in one["waits"]):
+        event = (wait["event_type"], wait["event"])
+        waits[event] = waits.get(event, 0.0) + wait["elapsed_ns"] / done
+    syncs = [wait for one in outcomes for wait in one["waits"] if wait["event"] == "WALSync"]
+    stations = [one["stations"] for one in outcomes]
+    served = sum(own[1]["completions"] for own in stations)
+    return Simulated(
+        latencies_ns=all_ns,
+        throughput_per_s=done * 1e9 / max(elapsed_ns, 1),
+        waits_ns=waits,
+        server_cpu_ns=sum(one["server_cpu_ns"] for one in outcomes) / done,
+        client_cpu_ns=sum(one["client_cpu_ns"] for one in outcomes) / done,
+        cores=sum(own[0]["utilisation"] for own in stations) / len(stations),
+        device=sum(own[1]["utilisation"] for own in stations) / len(stations),
+        device_ns=sum(own[1]["sojourn_ns"] * own[1]["completions"] for own in stations) / served if served else 0.0,
+        commits_per_flush=sum(one["commits"] for one in outcomes) / flushes if flushes else 0.0,
+        sync_ns=sum(wait["elapsed_ns"] for wait in syncs) / max(sum(wait["count"] for wait in syncs), 1),
+        events=sum(one["events"] for one in outcomes),
+    )

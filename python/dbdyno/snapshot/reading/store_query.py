@@ -1,0 +1,129 @@
+"""SQL on an interval of snapshots: tables as reports have them, read and never changed.
+
+    with StoreAnswer(interval, "select queryid, calls from pg_stat_statements order by 2 desc") as answer:
+        answer.names, list(answer.rows())
+
+A view of the server is a table with the differences over the interval; NAME_by_snapshot has a row per key and
+sub-interval, with the time at which it ends. `sessions` has the sampled active sessions, `snapshots` the snapshots.
+Only the tables that a query names are made. The author of the query can read the store and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dbdyno.base.errors import EvidenceError
+from dbdyno.evidence.fenced_answer import FencedAnswer
+from dbdyno.evidence.query_limits import lock
+from dbdyno.snapshot.reading.difference import quoted
+from dbdyno.snapshot.sessions.history import STATEMENT_TYPES, History
+from dbdyno.snapshot.sessions.samples import activity
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.reading.interval import Interval
+
+SESSIONS, SNAPSHOTS = "sessions", "snapshots"
+EACH = "_by_snapshot"
+SAMPLED = ("activity", "blocked")
+VERDICTS = ["verdict", "why"]
+
+
+class StoreAnswer(FencedAnswer):
+    """Result of a SELECT over an interval of snapshots; `EvidenceError` is raised as by `FencedAnswer`.
+
+    The interval has to stay open as long as the answer, which closes its connection.
+    """
+
+    def __init__(self, interval: Interval, text: str, *, seconds: float | None = None) -> None:
+        known = store_tables(interval)
+        for name in _named(interval, text) & known.keys():
+            _make(interval, name)
+        lock(interval.connection, interval.store.folder, interval.sums.folder)
+        next_step = f"tables: {', '.join(known)}"
+        super().__init__(interval.connection, text, str(interval.store.folder), next_step, seconds)
+
+
+def store_tables(interval: Interval) -> dict[str, list[str]]:
+    """Return the tables that a query of an interval may use, with their columns."""
+    found = {SNAPSHOTS: ["snapshot", "time", "note"]}
+    if interval.before.engine in STATEMENT_TYPES:
+        columns = [one.name for one in activity(STATEMENT_TYPES[interval.before.engine])]
+        found[SESSIONS] = ["time", *columns, "class"]
+    for view in sorted(interval.after.views):
+        if view in SAMPLED or not interval.has(view):
+            continue
+        names = [one.name for one in interval.after.columns(view)]
+        found[view] = [*names, *VERDICTS]
+        if interval.counters(view):
+            kept = [one.name for one in interval.after.columns(view) if one.kind in ("key", "text", "counter", "sum")]
+            found[view + EACH] = ["snapshot", "time", *kept]
+    return found
+
+
+def _named(interval: Interval, text: str) -> set[str]:
+    """Return the tables that a query names; none if it cannot be parsed, which its execution reports."""
+    import duckdb
+
+    try:
+        return {str(name).rpartition(".")[2].strip('"') for name in interval.connection.get_table_names(text)}
+    except duckdb.Error:
+        return set()
+
+
+def _make(interval: Interval, name: str) -> None:
+    """Create one table of an interval.
+
+    Raises:
+        EvidenceError: A file cannot be read.
+    """
+    import duckdb
+
+    makers: dict[str, Callable[[], None]] = {
+        SNAPSHOTS: partial(_snapshots, interval),
+        SESSIONS: partial(_sessions, interval),
+    }
+    made = makers.get(name) or (
+        partial(_by_snapshot, interval, name.removesuffix(EACH))
+        if name.endswith(EACH)
+        else partial(interval.table, name)
+    )
+    try:
+        made()
+    except duckdb.Error as error:
+        raise EvidenceError(
+            f"cannot be read: {str(error).splitlines()[0]}", where=name, next_step="dbdyno snap check"
+        ) from error
+
+
+def _snapshots(interval: Interval) -> None:
+    columns = [
+        [one.number for one in interval.chain],
+        [one.at_ns // 1000 for one in interval.chain],
+        [one.note for one in interval.chain],
+    ]
+    interval.connection.execute(
+        f"create or replace table {SNAPSHOTS} as select unnest($1::bigint[]) as snapshot,"
+        " make_timestamp(unnest($2::bigint[])) as time, unnest($3::varchar[]) as note",
+        columns,
+    )
+
+
+def _sessions(interval: Interval) -> None:
+    History(interval)
+    interval.connection.execute(
+        f"create or replace temp view {SESSIONS} as select make_timestamp(at_us) as time, * from session_history"
+    )
+
+
+def _by_snapshot(interval: Interval, view: str) -> None:
+    """Create the view with a row per key and sub-interval."""
+    _snapshots(interval)
+    source, columns = interval.sums.relation(view, folded=False)
+    names = ", ".join(quoted(one.name) for one in columns) or "null as nothing"
+    rows = source or "(select 0 as part where false)"
+    interval.connection.execute(
+        f"create or replace temp view {quoted(view + EACH)} as select e.part as snapshot, s.time, {names}"
+        f" from {rows} e join {SNAPSHOTS} s on s.snapshot = e.part"
+    )

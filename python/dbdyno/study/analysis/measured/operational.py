@@ -1,0 +1,122 @@
+"""Operational laws on a run: identities between what was counted, whatever the distributions are.
+
+    Little         sessions in a transaction = throughput x its time, at most the arm's sessions
+    utilisation    CPU of servers and load = their share of the host's busy processors, at most all of it
+    forced flow    syncs of the log that were timed = those that the server counted
+
+What does not hold is a fault of the measurement, or something that it did not see. The first is known for each arm in a
+closed loop, the others for the whole run: a host is not busy by arms. (Denning and Buzen 1978.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.evidence.run import Block, Run
+from dbdyno.study.analysis.contract.parts import LawRow
+from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
+
+TOLERANCE = 0.02
+"""Relative difference up to which a law counts as kept."""
+FLOW_TOLERANCE = 0.05
+IDLE = 0.10
+"""Share of time between transactions from which on it is said that the client is part of what was measured."""
+OTHERS = 0.05
+"""Share of the processors that others use from which on that is said."""
+
+_HOST = """
+with spans as (
+  select arm, block, metric, max(value) - min(value) as ns from metrics
+  where source = '/proc/stat' and metric like 'cpu\\_%' escape '\\' and list_contains($1::uinteger[], block)
+  group by all having count(*) > 1
+)
+select sum(ns) filter (metric not in ('cpu_idle', 'cpu_iowait')), sum(ns) from spans
+"""
+_SYNCS = """
+select (select count(*) from waits where event = 'WALSync' and fidelity = 'exact'
+          and list_contains($1::uinteger[], block)),
+  (select sum(value) from (select max(value) - min(value) as value from metrics
+     where source = 'pg_stat_wal' and metric = 'wal_sync' and list_contains($1::uinteger[], block)
+     group by arm, block, object having count(*) > 1))
+"""
+
+
+def of_run(connection: Any, run: Run, measures: Measures) -> list[LawRow]:
+    """Return the laws of a run, each with both sides; `arm` is None where a law is of the whole run."""
+    from dbdyno.study.analysis.drawn.pictures import has_table
+
+    about = run.manifest.arms
+    rows = [_little(arm) for arm in measures.arms if not about[arm.number].get("rate_per_s")]
+    blocks = measures.arms[0].blocks
+    found = [row for row in rows if row is not None]
+    if not has_table(connection, "metrics"):
+        return found
+    listed = [[block.index for block in blocks]]
+    busy, whole = connection.execute(_HOST, listed).fetchone() or (None, None)
+    if busy and whole and (row := _utilisation(blocks, float(busy), float(whole))) is not None:
+        found.append(row)
+    if has_table(connection, "waits"):
+        timed, counted = connection.execute(_SYNCS, listed).fetchone() or (0, None)
+        if timed and counted:
+            found.append(_flow(float(timed), float(counted)))
+    return found
+
+
+def _little(arm: ArmMeasures) -> LawRow | None:
+    """Return Little's law of an arm in a closed loop; None where a transaction's time is not what was measured."""
+    import numpy as np
+
+    rate, mean_ns, count = (arm.values[name] for name in ("throughput", "mean", "count"))
+    known = np.isfinite(rate) & np.isfinite(mean_ns) & (count > 0)
+    if arm.operation != "transaction" or not known.any():
+        return None
+    inside = float(np.average(rate[known] * mean_ns[known] / 1e9, weights=count[known]))
+    idle = 1 - inside / arm.sessions
+    says = f"{max(idle, 0.0):.1%} of the time a session of {arm.name} was between two transactions"
+    if idle > IDLE:
+        says += ": the client is part of what was measured"
+    return {
+        "arm": arm.number,
+        "law": "Little",
+        "left": inside,
+        "right": float(arm.sessions),
+        "holds": inside <= arm.sessions * (1 + TOLERANCE),
+        "sentence": f"{says}.",
+    }
+
+
+def _utilisation(blocks: list[Block], busy: float, whole: float) -> LawRow | None:
+    """Return the utilisation law of the run; None if the CPU of the server's processes is unknown."""
+    reports = [own for block in blocks for own in block.report.get("arms", [])]
+    walls = [block.report.get("wall_ns") for block in blocks]
+    if not reports or not all("on_cpu_ns" in own for own in reports) or not all(walls):
+        return None
+    own_ns = sum(own["on_cpu_ns"] for own in reports) + sum(block.report.get("cpu_ns", 0) for block in blocks)
+    share = busy / whole
+    # The counters span a little more than the load; both are shares of the processors' time.
+    used = own_ns / whole
+    others = share - used
+    says = f"{share:.0%} of the processors' time was in use, {used:.0%} by the sessions' server processes and the load"
+    if others > OTHERS:
+        says += f"; {others:.0%} by others (the server's other processes, other programs, the kernel)"
+    return {
+        "arm": None,
+        "law": "utilisation",
+        "left": used,
+        "right": share,
+        "holds": used <= share * (1 + TOLERANCE) + TOLERANCE,
+        "sentence": f"{says}.",
+    }
+
+
+def _flow(timed: float, counted: float) -> LawRow:
+    """Return the forced flow law of the log: syncs that were timed beside those that the server counted."""
+    off = timed / counted - 1
+    return {
+        "arm": None,
+        "law": "forced flow",
+        "left": timed,
+        "right": counted,
+        "holds": abs(off) <= FLOW_TOLERANCE,
+        "sentence": f"{timed:,.0f} syncs of the log were timed, the server counted {counted:,.0f} ({off:+.1%}).",
+    }

@@ -1,0 +1,119 @@
+"""Measures of a run of which only sums are known: an import of what another program wrote, or results that were kept.
+
+Each block is an interval of the program; a metric that it did not report is NaN. There are no single operations, so
+nothing can be taken over several blocks together, and nothing be drawn of a distribution.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from dbdyno.base.errors import EvidenceError
+from dbdyno.evidence.run import Block, Run
+from dbdyno.study.analysis.measured.evidence_kind import reads
+from dbdyno.study.analysis.measured.facts import IMPORTED
+from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures, measure
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SUMS = "sums"
+"""Kind of evidence of such a run."""
+VALUES = (
+    "count",
+    "transactions",
+    "failed",
+    "skipped",
+    "rows",
+    "mean",
+    "m2",
+    "max",
+    "throughput",
+    "p50",
+    "p90",
+    "p99",
+    "p99.9",
+)
+"""Names of the arrays of an arm."""
+
+_SQL = "select arm, block, metric, value from metrics where kind = 'sum' order by block"
+
+
+class Summed(Measures):
+    """Measures of blocks that cannot be taken together."""
+
+    def batch_size(self, name: str) -> int:
+        """Return 1: a quantile of several intervals does not follow from theirs."""
+        return 1
+
+
+@runtime_checkable
+class Kept(Protocol):
+    """A run whose values were kept without its evidence (`kept.py`)."""
+
+    def measures(self) -> Summed:
+        """Return the values of the arms by block."""
+
+
+def measures_of(run: Run) -> Measures:
+    """Return the measures of a run, whatever its evidence.
+
+    Raises:
+        EvidenceError: There is no complete block.
+    """
+    if isinstance(run, Kept):
+        return run.measures()
+    if reads(run).evidence == SUMS:
+        return measure_sums(run)
+    measures = measure(run)
+    if run.manifest.switch == IMPORTED and len(measures.arms) == 1:
+        _by_wall_clock(measures.arms[0])
+    return measures
+
+
+def measure_sums(run: Run) -> Summed:
+    """Read the sums of a run's complete blocks.
+
+    Raises:
+        EvidenceError: There are none.
+    """
+    from dbdyno.evidence.query import connect
+
+    connection, broken = connect(run)
+    with connection:
+        tables = {name for (name,) in connection.execute("show tables").fetchall()}
+        rows = connection.execute(_SQL).fetchall() if "metrics" in tables else []
+    blocks = [block for block in run.blocks() if block.index in {row[1] for row in rows}]
+    if not blocks:
+        raise EvidenceError("contains no whole block that counts", where=str(run.path), next_step="import it again")
+    return summed(run, blocks, rows, broken)
+
+
+def summed(run: Run, blocks: list[Block], rows: list[tuple[str, int, str, float]], broken: list[str]) -> Summed:
+    """Return measures made of rows of arm, number of the block, name of the metric and value."""
+    import numpy as np
+
+    places = {block.index: at for at, block in enumerate(blocks)}
+    arms = []
+    names = [arm["name"] for arm in run.manifest.arms]
+    for at, about in enumerate(run.manifest.arms):
+        values: dict[str, NDArray[np.float64]] = {name: np.full(len(blocks), np.nan) for name in VALUES}
+        for arm, block, metric, value in rows:
+            if arm == about["name"] and metric in values and block in places:
+                values[metric][places[block]] = value
+        values["count"] = values["transactions"]
+        base = about.get("against") or names[0]
+        place = names.index(base) if base in names else 0
+        arms.append(
+            ArmMeasures(about["name"], about["name"], about["sessions"], blocks, [], values, base=place, number=at)
+        )
+    return Summed(arms, broken)
+
+
+def _by_wall_clock(arm: ArmMeasures) -> None:
+    """Compute the throughput of imported operations from the time that passed: sessions may have paused in between."""
+    import numpy as np
+
+    spans = np.array([block.ended_ns - block.started_ns for block in arm.blocks], dtype=float)
+    arm.values["throughput"] = arm.values["transactions"] * 1e9 / np.where(spans > 0, spans, np.nan)

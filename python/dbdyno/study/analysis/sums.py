@@ -1,0 +1,163 @@
+"""Analysis of runs of which only sums are known, alone or two of them compared.
+
+Every interval is a block. What takes single operations (distribution, tail, classical tests, stalls) is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.base.errors import StatsError
+from dbdyno.evidence.run import Run
+from dbdyno.study.analysis.analyse import compare_arm, headline_of, judged, judging
+from dbdyno.study.analysis.contract.declared import SCHEMA
+from dbdyno.study.analysis.contract.rows import ArmRow, Model, RunRow
+from dbdyno.study.analysis.measured.facts import run_facts
+from dbdyno.study.analysis.measured.measures import QUANTILES, ArmMeasures, Measures
+from dbdyno.study.analysis.measured.sums import measure_sums
+
+if TYPE_CHECKING:
+    from dbdyno.stats.gates import Gate
+
+METHOD = (
+    "The numbers are sums that another program wrote; what was within an interval is not known, so there are no "
+    "distribution, no tail and no tests over single operations.",
+    "The unit of inference is the block, here an interval of that program, or a whole run of it. Intervals of one run "
+    "depend on each other: the number of blocks is corrected for it from ten blocks on.",
+)
+
+
+def model_of(run: Run) -> tuple[Model, list[str]]:
+    """Return the model of one run, and the parts of evidence that could not be read."""
+    measures = measure_sums(run)
+    model = _measured(run, measures, [run])
+    if measures.compared():
+        _judge(model, run, measures)
+    else:
+        model["verdict"] = {
+            "decision": "unclear",
+            "headline": "One arm was imported; there is nothing to compare it with.",
+            "sentences": [],
+        }
+    return model, measures.broken
+
+
+def pair_model(runs: tuple[Run, Run], measures: Measures, facts: RunRow, descriptions: Sequence[str]) -> Model:
+    """Return the model of the base arms of two runs, at least one of which has sums alone.
+
+    Args:
+        runs: Both runs.
+        measures: Their base arms, as two arms.
+        facts: What the page says of both runs together: id, title and so on.
+        descriptions: What each arm is, in words.
+    """
+    model = _measured(runs[0], measures, runs)
+    model["run"] = {**model["run"], **facts}
+    for arm, words in zip(model["arms"], descriptions, strict=True):
+        arm["description"] = words
+    _judge(model, runs[0], measures)
+    return model
+
+
+def _measured(run: Run, measures: Measures, runs: Sequence[Run]) -> Model:
+    from dbdyno.study.analysis.method import engine
+
+    return {
+        "schema": SCHEMA,
+        "kind": "experiment",
+        "run": run_facts(run, measures.arms[0].blocks),
+        "arms": [_arm(runs[min(at, len(runs) - 1)], at, arm) for at, arm in enumerate(measures.arms)],
+        "metrics": [],
+        "classical": [],
+        "statements": [],
+        "errors": [],
+        "gates": [],
+        "warnings": [],
+        "figures": {"blocks": []},
+        "method": {"sentences": list(METHOD), "overhead": None},
+        "engine": engine(run),
+    }
+
+
+def _arm(run: Run, at: int, arm: ArmMeasures) -> ArmRow:
+    """Return an arm as a row of the model: counts are added up, times are means over the blocks."""
+    about, values = run.manifest.arms[arm.number], arm.values
+    return {
+        "index": at,
+        "name": arm.label,
+        "description": about["description"],
+        "changes": about["changes"],
+        "sessions": arm.sessions,
+        "rate_per_s": about["rate_per_s"],
+        "baseline": at == 0,
+        "error_codes": {},
+        "ops": arm.of("transactions"),
+        "errors": arm.of("failed"),
+        "retries": 0,
+        "skipped": 0,
+        "throughput_per_s": _typical(values["throughput"]),
+        "mean_ns": _typical(values["mean"]),
+        "sd_ns": None,
+        "quantiles_ns": {name: _typical(values[name]) for name in QUANTILES},
+        "max_ns": None,
+    }
+
+
+def _typical(values: Any) -> float | None:
+    """Return the geometric mean over the blocks that have a value; None if none has."""
+    found = [math.log(value) for value in values if value > 0 and math.isfinite(value)]
+    return math.exp(math.fsum(found) / len(found)) if found else None
+
+
+def _judge(model: Model, run: Run, measures: Measures) -> None:
+    """Add gates and the verdict."""
+    import numpy as np
+
+    from dbdyno.study.analysis.checks import gates
+
+    judge, headline = judging(run), _shared_headline(run, measures)
+    model["run"]["randomised"] = False
+    comparisons = {
+        arm.label: [c for c in compare_arm(measures, at, judge, model["run"]) if c.blocks]
+        for at, arm in measures.compared()
+    }
+    usable = min(c.blocks for own in comparisons.values() for c in own if c.metric == headline)
+    found = _gates(measures, usable, judge["level"])
+    without = gates.withheld(found, measures, judge)
+    nothing = [np.zeros(0, np.uint64) for _ in measures.arms]
+    judged(model, measures, nothing, comparisons, headline, without)
+    gates.conclude(model, without)
+    model["gates"] = gates.rows(found, judge)
+
+
+def _shared_headline(run: Run, measures: Measures) -> str:
+    """Return the metric of the verdict, or the first that all arms have if one of them lacks it.
+
+    Raises:
+        StatsError: The arms have no metric in common.
+    """
+    import numpy as np
+
+    for name in (headline_of(run), "throughput", "mean", *QUANTILES):
+        if all(np.isfinite(arm.values[name]).any() for arm in measures.arms):
+            return name
+    raise StatsError(
+        "the two have no metric in common",
+        next_step="`dbdyno sql 'select distinct metric from metrics' --run RUN` shows what each holds",
+    )
+
+
+def _gates(measures: Measures, usable: int, level: float) -> list[Gate]:
+    from dbdyno.stats import gates
+    from dbdyno.stats.gates_lost import ERRORS, Lost, lost_alone
+
+    found = [gates.enough_blocks(usable, level)]
+    if not found[0].ok:
+        found[0] = replace(found[0], next="import more files, or more intervals, of each side")
+    for arm in measures.arms:
+        failed, good = arm.of("failed"), arm.of("transactions")
+        found.append(lost_alone(Lost(arm.label, failed, failed + good), ERRORS))
+    return found

@@ -1,0 +1,96 @@
+"""One plan for several builds of a program: an arm for each, whose folder stands for `{build}` in the plan.
+
+    [workload]
+    command = "{build}/bench --rows 1000"
+
+A plan for builds has one arm. What may differ from build to build is what an arm can have for itself: scripts, command,
+variables, server, client.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from dbdyno.base.errors import PlanError
+from dbdyno.base.files import read_given
+from dbdyno.study.plan.file import read_plan
+from dbdyno.study.plan.plan import Arm, Plan
+
+PLACE = "{build}"
+SAFE = re.compile(r"[\w./+@%,=-]+")
+"""A folder with these characters alone means itself in a command, a script and a path."""
+
+
+def plan_of_builds(path: Path, folders: Mapping[str, Path]) -> Plan:
+    """Return the plan with an arm for each build, by name; the first is the base.
+
+    Raises:
+        PlanError: The plan has several arms, does not name `{build}`, or names it where arms cannot differ.
+    """
+    plans = {name: read_plan(path, words={PLACE: _safe(folder)}) for name, folder in folders.items()}
+    first = next(iter(plans.values()))
+    if len(first.arms) != 1:
+        raise PlanError(
+            f"has {len(first.arms)} arms; each build becomes an arm of its own",
+            where=str(path),
+            next_step="leave one [[arm]]",
+        )
+    if PLACE not in first.toml:
+        raise PlanError(
+            f"does not say where the build is used: {PLACE} stands nowhere in it",
+            where=str(path),
+            next_step=f'write the folder of the build as {PLACE}, such as command = "{PLACE}/bench"',
+        )
+    if any(_shared(plan) != _shared(first) for plan in plans.values()):
+        raise PlanError(
+            f"has {PLACE} in a value that all arms share",
+            where=str(path),
+            next_step=f"use {PLACE} in scripts, command, variables, or in the server or client of the arm",
+        )
+    return replace(first, arms=[_arm(plan, name) for name, plan in plans.items()], of_builds=True)
+
+
+def text_for_builds(path: Path) -> str | None:
+    """Return the text of a plan file that names `{build}`; None for any other file, or one that cannot be read."""
+    try:
+        text = read_given(path)
+    except (OSError, UnicodeDecodeError):
+        return None
+    return text if PLACE in text else None
+
+
+def _safe(folder: Path) -> str:
+    """Return the absolute path of a folder as text.
+
+    Raises:
+        PlanError: It has a character with a meaning in commands or scripts, such as a space.
+    """
+    text = str(folder.absolute())
+    if not SAFE.fullmatch(text):
+        raise PlanError(
+            "is a folder whose name has a space or another character with a meaning in commands",
+            where=text,
+            next_step="use a folder with letters, digits and -_./ alone",
+        )
+    return text
+
+
+def _arm(plan: Plan, name: str) -> Arm:
+    """Return the arm of a build with all that its plan has for it."""
+    arm = plan.arms[0]
+    return replace(
+        arm,
+        name=name,
+        scripts=plan.scripts_of(arm) or None,
+        command=plan.command_of(arm) or None,
+        variables={**plan.workload.variables, **arm.variables},
+    )
+
+
+def _shared(plan: Plan) -> Plan:
+    """Return the plan without what an arm can have for itself."""
+    work = replace(plan.workload, scripts=[], command=None, variables={})
+    return replace(plan, workload=work, arms=[])

@@ -1,0 +1,220 @@
+"""Answers of queueing theory beside those of the simulation, and what the difference comes from.
+
+    cores         mean value analysis of a closed network: cores as a queue and a delay (Seidmann 1987)
+    flushes       group commit of a closed loop as a Markov chain on the size of a batch; the pause between two commits
+                  contains the cores, found by iteration
+    each alone    what a flush for each commit would take: M/G/1 (Pollaczek and Khinchine)
+
+No network of these has locks of rows; there the simulation stands alone, with the bound that the rows give.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dbdyno.base.json_types import JsonObject
+from dbdyno.model.postgres import Simulated, simulate
+from dbdyno.study.prediction.compare import Calibrated
+
+SCHEMA = 1
+ROUNDS = 60
+CHAIN_MOST = 256
+"""Largest number of sessions for which the chain is computed."""
+CLOSE = 0.05
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What a transaction of a machine asks for, in us.
+
+    Attributes:
+        cpu: CPU of server and client.
+        delay: Time that is neither CPU nor flush: delays of round trips, and the pause between transactions.
+        flush: Time of a flush, its CPU included; 0 if commits wait for none.
+        cores: Number of cores.
+        locks: True if its script locks rows that sessions share.
+        spread: Squared coefficient of variation of a flush.
+    """
+
+    cpu: float
+    delay: float
+    flush: float
+    cores: int
+    locks: bool
+    spread: float
+
+
+def mva(cpu: float, cores: int, delay: float, sessions: int) -> tuple[float, float]:
+    """Return throughput [1/us] and time on and before the cores [us], by mean value analysis."""
+    queue, fixed = cpu / cores, cpu * (cores - 1) / cores
+    waiting, rate, time = 0.0, 0.0, cpu
+    for number in range(1, sessions + 1):
+        time = queue * (1 + waiting)
+        rate = number / (time + fixed + delay)
+        waiting = rate * time
+    return rate, time + fixed
+
+
+def chain(sessions: int, pause: float, flush: float) -> tuple[float, float]:
+    """Return commits [1/us] and mean batch of a closed loop whose commits share flushes.
+
+    During a flush each of the other sessions comes back with probability 1 - exp(-flush / pause); these are the next
+    batch. If none does, the first to come is flushed alone.
+    """
+    back = 1.0 - math.exp(-flush / pause) if pause > 0 else 1.0
+    back = min(back, 1 - 1e-12)
+    share = [0.0] + [1.0 / sessions] * sessions
+    for _ in range(400):
+        following = [0.0] * (sessions + 1)
+        for batch in range(1, sessions + 1):
+            term = (1 - back) ** (sessions - batch)
+            for count in range(sessions - batch + 1):
+                following[max(count, 1)] += share[batch] * term
+                term *= (sessions - batch - count) / (count + 1) * back / (1 - back)
+        moved = max(abs(a - b) for a, b in zip(share, following, strict=True))
+        share = following
+        if moved < 1e-10:
+            break
+    commits = sum(share[batch] * batch for batch in range(1, sessions + 1))
+    empty = [(1 - back) ** (sessions - batch) for batch in range(sessions + 1)]
+    cycle = sum(share[batch] * (flush + empty[batch] * pause / sessions) for batch in range(1, sessions + 1))
+    return commits / cycle, commits
+
+
+def closed(demands: Demands, sessions: int) -> tuple[float, float]:
+    """Return throughput [1/us] and time of a transaction without its pause [us], with this many sessions."""
+    if not demands.flush:
+        rate, time = mva(demands.cpu, demands.cores, demands.delay, sessions)
+        return rate, time
+    # Two groups of sessions alternate: on average a commit waits for the rest of a flush, then for its own.
+    rate = 0.0
+    cpu = demands.cpu
+    for _ in range(ROUNDS):
+        found, _ = chain(sessions, cpu + demands.delay, demands.flush)
+        rate = found if not rate else (rate + found) / 2
+        busy = min(rate * demands.cpu / demands.cores * (sessions - 1) / sessions, 0.995)
+        queue = demands.cpu / demands.cores / (1 - busy)
+        cpu = queue + demands.cpu * (demands.cores - 1) / demands.cores
+    return min(rate, demands.cores / demands.cpu), sessions / rate - demands.delay
+
+
+def alone(demands: Demands, rate: float) -> float:
+    """Return the time of a commit if each had a flush of its own [us]; infinite if the device could not keep up."""
+    busy = rate * demands.flush
+    if busy >= 1:
+        return math.inf
+    return demands.flush * (1 + busy * (1 + demands.spread) / (2 * (1 - busy)))
+
+
+def demands_of(given: Calibrated, one: Simulated) -> Demands:
+    """Return the demands of a machine's own script; `one` is what a single session does."""
+    values = {row["path"].removeprefix("postgres."): row["value"] for row in given.machine.parameters}
+    steps = [step for script in values.get("scripts") or [] for step in script["steps"]]
+    cpu = (one.server_cpu_ns + one.client_cpu_ns) / 1e3
+    cycle = 1e6 / one.throughput_per_s
+    flush = 0.0
+    if one.commits_per_flush:
+        flush = one.device_ns / 1e3 + float(values.get("flush_us") or 0.0)
+        cpu -= float(values.get("flush_us") or 0.0)
+    return Demands(
+        cpu=cpu,
+        delay=max(cycle - cpu - flush, 0.0),
+        flush=flush,
+        cores=int(values.get("cores") or 1),
+        locks=any(step.get("lock") for step in steps),
+        spread=0.0,
+    )
+
+
+def analyse(given: Calibrated, levels: Sequence[int]) -> JsonObject:
+    """Return the page about analytic answers beside the simulation, for each number of sessions."""
+    one = simulate(given.machine.toml, sessions=1)
+    demands = demands_of(given, one)
+    rows, laws = [], []
+    for sessions in levels:
+        outcome = one if sessions == 1 else simulate(given.machine.toml, sessions=sessions)
+        rows.append(_row(demands, sessions, outcome))
+        laws += _laws(demands, sessions, outcome)
+    return {
+        "schema": SCHEMA,
+        "kind": "model",
+        "page": "analysis",
+        "title": f"Queueing theory beside the simulation: {given.machine.title}",
+        "rows": rows,
+        "laws": laws,
+        "sentences": _said(demands, rows),
+    }
+
+
+def _row(demands: Demands, sessions: int, outcome: Simulated) -> JsonObject:
+    answered = not demands.flush or sessions <= CHAIN_MOST
+    rate = closed(demands, sessions)[0] * 1e6 if answered else math.nan
+    bound = min(sessions / (demands.cpu + demands.delay + demands.flush), demands.cores / demands.cpu) * 1e6
+    commit_us = alone(demands, outcome.throughput_per_s / 1e6) if demands.flush else math.nan
+    return {
+        "sessions": sessions,
+        "bound": bound,
+        "analytic": rate,
+        "simulated": outcome.throughput_per_s,
+        "difference": rate / outcome.throughput_per_s - 1,
+        "cores": outcome.cores,
+        "device": outcome.device,
+        "alone_ns": commit_us * 1e3,
+        "why": _why(demands, sessions, rate, outcome),
+    }
+
+
+def _why(demands: Demands, sessions: int, rate: float, outcome: Simulated) -> str:
+    """Return what the difference of the two answers comes from."""
+    if not math.isfinite(rate):
+        return "no analytic answer for so many sessions"
+    off = rate / outcome.throughput_per_s - 1
+    if abs(off) <= CLOSE:
+        return "they agree"
+    waits = {name: ns for (_, name), ns in outcome.waits_ns.items()}
+    if demands.locks and waits.get("transactionid", 0.0) > 0.02 * outcome.mean_ns:
+        return "locks of rows, which no product-form network has"
+    if demands.flush and outcome.cores > 0.7:
+        return "a process must be on a core to end a flush: busy cores make flushes longer, which the chain leaves out"
+    if outcome.cores > 0.7:
+        return "the scheduler's slices and the client's threads; the network takes exponential bursts in order"
+    return "pauses and flushes are not exponential, as the network takes them"
+
+
+def _laws(demands: Demands, sessions: int, outcome: Simulated) -> list[JsonObject]:
+    """Return the operational laws of an outcome: both sides, which agree whatever the distributions are."""
+    rate = outcome.throughput_per_s
+    cpu = (outcome.server_cpu_ns + outcome.client_cpu_ns) / 1e9
+    found = [
+        ("utilisation", "busy cores = throughput x CPU / cores", outcome.cores, rate * cpu / demands.cores),
+        ("Little", "sessions >= throughput x time of a transaction", float(sessions), rate * outcome.mean_ns / 1e9),
+    ]
+    if outcome.commits_per_flush and outcome.device_ns:
+        flow = rate / outcome.commits_per_flush * outcome.device_ns / 1e9
+        found.append(("forced flow", "busy device = flushes a second x their time", outcome.device, flow))
+    return [
+        {"sessions": sessions, "law": law, "says": says, "left": left, "right": right}
+        for law, says, left, right in found
+    ]
+
+
+def _said(demands: Demands, rows: Sequence[JsonObject]) -> list[str]:
+    said = [
+        f"A transaction asks for {demands.cpu:.4g} us of CPU and {demands.flush:.4g} us of a flush;"
+        f" {demands.delay:.4g} us are delays that pass whoever else is there."
+    ]
+    known = [row for row in rows if math.isfinite(row["analytic"])]
+    if known:
+        worst = max(known, key=lambda row: abs(row["difference"]))
+        said.append(
+            f"The two answers differ by {worst['difference']:+.1%} at most, with {worst['sessions']} session(s):"
+            f" {worst['why']}."
+        )
+    saturated = [row["sessions"] for row in rows if demands.flush and not math.isfinite(row["alone_ns"])]
+    if saturated:
+        said.append(
+            f"Without group commit the device could not serve {saturated[0]} sessions or more at this throughput."
+        )
+    return said

@@ -1,0 +1,117 @@
+"""What a what-if changes: a device, sessions, cores, or a parameter of the machine, each with its levels.
+
+device=gp3,io2        devices that come with dbdyno; `measured` is the calibrated one
+sessions=1..256       1, 2, 4 ... 256
+cores=2..64
+commit_delay_us=0,200
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from dbdyno.base.errors import ModelError
+from dbdyno.model.machine import Machine
+from dbdyno.model.swap import with_device
+
+DEVICE, SESSIONS, CORES = "device", "sessions", "cores"
+MEASURED = "measured"
+POINTS_MOST = 500
+LEVELS_MOST = 64
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis: its name, and its levels as text."""
+
+    name: str
+    levels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A combination of levels: the machine (TOML), the settings and the number of sessions."""
+
+    levels: dict[str, str]
+    machine: str
+    settings: dict[str, str]
+    sessions: int
+
+
+def axes_of(given: Sequence[str]) -> list[Axis]:
+    """Return the axes of `NAME=V1,V2` or `NAME=FROM..TO`.
+
+    Raises:
+        ModelError: A text is no axis, a range is empty, or an axis is named twice.
+    """
+    found: list[Axis] = []
+    for text in given:
+        name, sign, values = text.partition("=")
+        levels = _levels(text, values) if sign and values else ()
+        if not levels or not name:
+            raise ModelError("is no NAME=V1,V2 or NAME=FROM..TO", where=f"--set {text}")
+        if any(axis.name == name for axis in found):
+            raise ModelError(f"{name} is set twice", where=f"--set {text}", next_step="give all its levels at once")
+        found.append(Axis(name, levels))
+    return found
+
+
+def _levels(text: str, values: str) -> tuple[str, ...]:
+    if ".." not in values:
+        return tuple(value.strip() for value in values.split(","))
+    low_text, _, high_text = values.partition("..")
+    try:
+        low, high = int(low_text), int(high_text)
+    except ValueError:
+        low, high = 1, 0
+    if not 0 < low <= high <= 65_535:
+        raise ModelError("a range is of two whole numbers from 1 to 65535", where=f"--set {text}")
+    levels = [low]
+    while levels[-1] * 2 < high:
+        levels.append(levels[-1] * 2)
+    return tuple(str(level) for level in dict.fromkeys([*levels, high]))
+
+
+def points_of(machine: Machine, axes: Sequence[Axis], sessions: int) -> list[Point]:
+    """Return all combinations of levels.
+
+    Args:
+        machine: The calibrated machine.
+        axes: What is changed.
+        sessions: Number of sessions where no axis changes it.
+
+    Raises:
+        ModelError: There are too many, or a level is none of its axis.
+    """
+    count = 1
+    for axis in axes:
+        count *= len(axis.levels)
+    if count > POINTS_MOST:
+        raise ModelError(
+            f"{count} combinations are too many", next_step=f"name fewer levels; {POINTS_MOST} combinations at most"
+        )
+    paths = {axis.name: _path(machine, axis.name) for axis in axes if axis.name not in (DEVICE, SESSIONS)}
+    return [
+        _point(machine, dict(zip((axis.name for axis in axes), levels, strict=True)), paths, sessions)
+        for levels in product(*(axis.levels for axis in axes))
+    ]
+
+
+def _path(machine: Machine, name: str) -> str:
+    """Return the full path of a parameter; those of the PostgreSQL come first."""
+    own = f"postgres.{name}"
+    return own if any(row["path"] == own for row in machine.parameters) else machine.path(name, [DEVICE, SESSIONS])
+
+
+def _point(machine: Machine, levels: dict[str, str], paths: Mapping[str, str], sessions: int) -> Point:
+    text = machine.toml
+    device = levels.get(DEVICE, MEASURED)
+    if device != MEASURED:
+        text = with_device(text, device)
+    settings = {paths[name]: value for name, value in levels.items() if name in paths}
+    number = levels.get(SESSIONS, str(sessions))
+    if not number.isdigit() or not 0 < int(number) <= 65_535:
+        raise ModelError("sessions are a whole number from 1 to 65535", where=f"sessions={number}")
+    return Point(levels, text, settings, int(number))

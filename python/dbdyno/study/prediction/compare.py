@@ -1,0 +1,331 @@
+"""Every arm of a live run beside what a calibrated machine says of it.
+
+A live value has the interval over its blocks; the model's value is one number. The error is model / live - 1. Whether
+it is within the live interval is said apart: a run that is too short to tell is no proof of the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from dbdyno.base.errors import ModelError
+from dbdyno.base.json_types import JsonObject
+from dbdyno.base.postgres_types import PostgresScript, PostgresStep
+from dbdyno.evidence.run import Run
+from dbdyno.model.machine import Machine
+from dbdyno.model.postgres import Simulated, simulate
+from dbdyno.study.prediction.observed import is_live_postgres
+from dbdyno.study.prediction.scripts import Steps, steps_of
+from dbdyno.study.prediction.server import as_parameters
+
+if TYPE_CHECKING:
+    from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
+
+SCHEMA = 1
+LEVEL = 0.95
+METRICS = ("throughput", "mean", "p50", "p90", "p99")
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+AIMS = {"p50": 0.10, "p99": 0.25}
+"""Errors up to which a prediction is good."""
+CPU_QUEUE = "CPU queue"
+_OUTSIDE = ("idle",)
+"""Classes of waits that are the client's time."""
+
+
+class Metric(TypedDict):
+    """A metric of an arm: live with its interval, and by the model; times in ns, throughput a second."""
+
+    metric: str
+    live: float
+    low: float
+    high: float
+    model: float
+    error: float
+    inside: bool
+
+
+class Predicted(TypedDict):
+    """An arm of a run, live and by the model."""
+
+    arm: str
+    sessions: int
+    calibrated: bool
+    changes: dict[str, str]
+    transactions: int
+    metrics: list[Metric]
+    waits: list[JsonObject]
+    cores: float
+    device: float
+    commits_per_flush: float
+    notes: list[str]
+
+
+class PredictionPage(TypedDict):
+    """Model of the page about a prediction."""
+
+    schema: int
+    kind: str
+    page: str
+    title: str
+    machine: str
+    run: str
+    arms: list[Predicted]
+    sentences: list[str]
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """A calibrated machine as it was read.
+
+    Attributes:
+        machine: The machine.
+        statements: Texts of the statements that have costs.
+        changes: For each, whether it writes log.
+        sessions: Sessions of the arm that it was calibrated from.
+    """
+
+    machine: Machine
+    statements: list[str]
+    changes: list[bool]
+    sessions: int
+
+    @classmethod
+    def of(cls, machine: Machine) -> Calibrated:
+        """Return a machine that was calibrated from a run.
+
+        Raises:
+            ModelError: It has no PostgreSQL with costs.
+        """
+        values = {row["path"]: row["value"] for row in machine.parameters}
+        statements = values.get("postgres.statements") or []
+        if not statements:
+            raise ModelError(
+                "has no PostgreSQL that was calibrated",
+                where=machine.name,
+                next_step="make one of an arm of a run: dbdyno model calibrate RUN --arm ARM -o mine.toml",
+            )
+        texts = [str(statement.get("text", "")) for statement in statements]
+        changes = [float(statement.get("wal_bytes", 0.0)) > 0 for statement in statements]
+        return cls(machine, texts, changes, int(values.get("postgres.calibrated_sessions") or 0))
+
+
+def predict(
+    run: Run,
+    measures: Measures,
+    given: Calibrated,
+    *,
+    only: Sequence[str] = (),
+    on_progress: Callable[[str], None] = lambda words: None,
+) -> PredictionPage:
+    """Return every arm of a live run beside the model.
+
+    Raises:
+        ModelError: The run is none of PostgreSQL, or an arm cannot be modelled.
+    """
+    from dbdyno.study.plan.plan import plan_from_dict
+
+    if not is_live_postgres(run):
+        raise ModelError("is no run on PostgreSQL, which the machine models", where=run.id)
+    plan = plan_from_dict(run.manifest.plan)
+    arms: list[Predicted] = []
+    waits = _live_waits(run)
+    for number, arm in enumerate(plan.arms):
+        if only and arm.name not in only:
+            continue
+        if plan.rate_of(arm) is not None:
+            raise ModelError("an arm with a rate is not modelled: sessions go on as soon as they can", where=arm.name)
+        on_progress(f"arm {arm.name}")
+        about = run.manifest.arms[number]
+        steps = steps_of(plan, arm)
+        scripts, notes = scripts_for(given, steps)
+        settings, left = as_parameters({name: str(value) for name, value in about["changes"].items()})
+        outcome = simulate(
+            given.machine.toml,
+            sessions=measures.arms[number].sessions,
+            scripts=scripts,
+            settings={f"postgres.{name}": _word(value) for name, value in settings.items()},
+        )
+        arms.append(_row(measures.arms[number], outcome, waits.get(arm.name, {}), about, [*steps.notes, *notes, *left]))
+        arms[-1]["calibrated"] = f"calibrated from {arm.name} of {run.id}" == given.machine.title
+    return {
+        "schema": SCHEMA,
+        "kind": "model",
+        "page": "prediction",
+        "title": f"{run.manifest.title}: model beside live",
+        "machine": f"{given.machine.name}: {given.machine.title}",
+        "run": run.id,
+        "arms": arms,
+        "sentences": sentences(arms, given),
+    }
+
+
+def _word(value: bool | int | float) -> str:
+    return str(value).lower()
+
+
+def scripts_for(given: Calibrated, steps: Steps) -> tuple[list[PostgresScript], list[str]]:
+    """Return an arm's scripts with the machine's numbers of statements, and a sentence for each without costs."""
+    numbers, notes = [], []
+    for text, kind, changes in zip(steps.statements, steps.kinds, steps.changes, strict=True):
+        if text in given.statements:
+            numbers.append(given.statements.index(text))
+            continue
+        at = _like(given, kind, changes)
+        numbers.append(at)
+        if kind not in ("begin", "commit"):
+            notes.append(
+                f"{_short(text)} has no costs in the machine: those of {_short(given.statements[at])} are used."
+            )
+    scripts: list[PostgresScript] = []
+    for script in steps.scripts:
+        own: list[PostgresStep] = [{**step, "statement": numbers[step["statement"]]} for step in script["steps"]]
+        scripts.append({"weight": script["weight"], "steps": own})
+    return scripts, notes
+
+
+def _like(given: Calibrated, kind: str, changes: bool) -> int:
+    """Return the number of the statement that is most like one without costs."""
+    ends = {"commit": ("commit", "end"), "begin": ("begin", "start")}.get(kind, ())
+    for at, text in enumerate(given.statements):
+        if text.lower().startswith(ends) if ends else given.changes[at] == changes and not _is_frame(text):
+            return at
+    return 0
+
+
+def _is_frame(text: str) -> bool:
+    return text.lower().split(" ")[0] in ("begin", "start", "commit", "end", "rollback")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _row(
+    live: ArmMeasures, outcome: Simulated, waits: Mapping[str, float], about: Mapping[str, Any], notes: list[str]
+) -> Predicted:
+    done = live.of("transactions")
+    return {
+        "arm": live.name,
+        "sessions": live.sessions,
+        "calibrated": False,
+        "changes": {name: str(value) for name, value in about["changes"].items()},
+        "transactions": done,
+        "metrics": list(_metrics(live, outcome)),
+        "waits": _waits(waits, done, outcome),
+        "cores": outcome.cores,
+        "device": outcome.device,
+        "commits_per_flush": outcome.commits_per_flush,
+        "notes": notes,
+    }
+
+
+def _metrics(live: ArmMeasures, outcome: Simulated) -> Iterator[Metric]:
+    import numpy as np
+
+    pooled = live.pooled()
+    for name in METRICS:
+        low, middle, high = interval(live.values[name])
+        if name in QUANTILES:
+            value, model = float(np.quantile(pooled, QUANTILES[name])), outcome.quantile_ns(QUANTILES[name])
+        elif name == "mean":
+            value, model = float(pooled.mean()), outcome.mean_ns
+        else:
+            value, model = middle, outcome.throughput_per_s
+        # The interval is one of a typical block; pooled values may lie beside it.
+        low, high = min(low, value), max(high, value)
+        yield {
+            "metric": name,
+            "live": value,
+            "low": low,
+            "high": high,
+            "model": model,
+            "error": model / value - 1 if value else math.nan,
+            "inside": low <= model <= high,
+        }
+
+
+def interval(values: Any) -> tuple[float, float, float]:
+    """Return low end, geometric mean and high end over the blocks' values."""
+    import numpy as np
+
+    from dbdyno.stats.means import mean_interval
+
+    known = np.asarray(values, dtype=np.float64)
+    known = known[np.isfinite(known) & (known > 0)]
+    mean, low, high = mean_interval(np.log(known), LEVEL)
+    return math.exp(low), math.exp(mean), math.exp(high)
+
+
+def _waits(live: Mapping[str, float], done: int, outcome: Simulated) -> list[JsonObject]:
+    """Return the waits of servers' processes by class, for a transaction [ns]: live and by the model."""
+    from dbdyno.evidence.events import wait_class
+
+    model: dict[str, float] = {}
+    for (event_type, event), ns in outcome.waits_ns.items():
+        if event == CPU_QUEUE:
+            name = CPU_QUEUE
+        elif event == "CommitDelay":
+            name = "commit"
+        else:
+            name = wait_class("postgresql", event_type, event)
+        model[name] = model.get(name, 0.0) + ns
+    names = [name for name in dict.fromkeys([*model, *live]) if name not in _OUTSIDE and name != "network"]
+    rows = []
+    for name in names:
+        seen = live[name] / max(done, 1) if name in live else None
+        if (seen or 0.0) > 0 or model.get(name, 0.0) > 0:
+            rows.append({"class": name, "live": seen, "model": model.get(name, 0.0)})
+    return rows
+
+
+_LIVE_WAITS = """
+select arm, class, sum(elapsed_ns) from waits
+where object = 'client backend' and block in (select block from slices where counts) group by all
+"""
+
+
+def _live_waits(run: Run) -> dict[str, dict[str, float]]:
+    """Return the time of each class of waits, by arm [ns]; looks and samples give unbiased times, too."""
+    from dbdyno.evidence.query import connect
+
+    connection, _ = connect(run)
+    try:
+        tables = {row[0] for row in connection.execute("show tables").fetchall()}
+        rows = connection.execute(_LIVE_WAITS).fetchall() if "waits" in tables else []
+    finally:
+        connection.close()
+    found: dict[str, dict[str, float]] = {}
+    for arm, name, ns in rows:
+        if name != "CPU":
+            found.setdefault(arm, {})[name] = float(ns)
+    return found
+
+
+def sentences(arms: Sequence[Predicted], given: Calibrated) -> list[str]:
+    """Return what the comparison says: how many predictions reach the aims, the worst, and how far it extrapolates."""
+    others = [arm for arm in arms if not arm["calibrated"]]
+    said = []
+    for metric, aim in AIMS.items():
+        errors = {arm["arm"]: _error(arm, metric) for arm in others}
+        known = {name: error for name, error in errors.items() if math.isfinite(error)}
+        if known:
+            good = sum(abs(error) <= aim for error in known.values())
+            worst = max(known, key=lambda name: abs(known[name]))
+            said.append(
+                f"{metric}: {good} of {len(known)} arms that were not fitted are within {aim:.0%};"
+                f" the worst is {worst}, {known[worst]:+.1%}."
+            )
+    most = max((arm["sessions"] for arm in others), default=0)
+    if given.sessions and most > given.sessions:
+        said.append(
+            f"Calibrated at {given.sessions} session(s): {most} are {most / given.sessions:.3g} times that,"
+            " and what only many sessions meet (caches, latches) was not there to be measured."
+        )
+    return said
+
+
+def _error(arm: Predicted, metric: str) -> float:
+    return next((row["error"] for row in arm["metrics"] if row["metric"] == metric), math.nan)

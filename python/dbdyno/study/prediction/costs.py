@@ -1,0 +1,207 @@
+"""CPU, delays and log of an arm's statements, from what was observed of it.
+
+The CPU of a server's process outside of its waits is known for a whole transaction. It is shared out to the statements
+by their times on an unhurried occasion (the fifth percentile in five): what makes a statement wait is not in that. A
+round trip takes more than its CPU: what is beyond is its *delay* (wake-ups of server and client, other programs on the
+cores), kept as the measured distribution.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dbdyno.study.prediction.observed import SYNC, WRITE, Observed
+from dbdyno.study.prediction.parameter import MEASURED, Parameter, measured
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+UNHURRIED = 0.2
+"""Quantile of a statement's times by which CPU is shared out."""
+LEAST_US = 0.5
+"""Shortest delay of a round trip [us]; what is below comes from sharing out CPU and is no delay."""
+LEAST = 30
+"""Times of a statement that are enough for its quantiles."""
+_WRITES_DEFAULT = 300.0
+"""Log of a statement that writes, where the run does not know it [bytes]."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Costs of an arm's statements.
+
+    Attributes:
+        cpu_us: CPU time of each at the server [us].
+        system: Share of it in the kernel.
+        wal_bytes: Log of each.
+        insert: CPU time for each KB of log.
+        flush_us: CPU time of a flush.
+        server: CPU time of a transaction outside of its waits.
+        client: CPU time of the client for a round trip.
+        delays_us: Delays of round trips, in order within each session; empty if none can be seen apart.
+        memory: Likeness of neighbouring delays: the correlation of their ranks.
+    """
+
+    cpu_us: list[float]
+    system: float
+    wal_bytes: list[float]
+    insert: Parameter
+    flush_us: Parameter
+    server: Parameter
+    client: Parameter
+    delays_us: Floats
+    memory: float
+
+
+def costs_of(seen: Observed) -> Costs:
+    """Return the costs of an arm's statements."""
+    flush = _flush(seen)
+    server = measured("server_us", _outside_us(seen), "CPU of the server's processes outside of waits, blocks", "us")
+    client = measured(
+        "client_us", [ns / 1e3 for ns in seen.client_ns], "CPU of the load's threads for a round trip, all arms", "us"
+    )
+    insert, sizes_kb = _per_kb(seen)
+    cpu = _shared_out(seen, max(server.value - insert.value * sizes_kb, 0.0), flush.value)
+    delays = _delays(seen, cpu, client.value)
+    return Costs(cpu, _system(seen), _wal(seen), insert, flush, server, client, delays, _memory(delays))
+
+
+def _each(seen: Observed, name: str) -> list[float]:
+    """Return a value of the load's report for a transaction, by block."""
+    return [report[name] / report["transactions"] for report in seen.reports if report["transactions"]]
+
+
+def _outside_us(seen: Observed) -> list[float]:
+    """Return the CPU time of a transaction outside of waits, by block [us]."""
+    found = []
+    for block, report in zip(seen.measures.blocks, seen.reports, strict=True):
+        if report["transactions"]:
+            inside = seen.cpu_in_waits_ns.get(block.index, 0.0)
+            found.append((report["on_cpu_ns"] - inside) / report["transactions"] / 1e3)
+    return found
+
+
+def _system(seen: Observed) -> float:
+    """Return the share of the server's CPU time in the kernel."""
+    user, system = (sum(report[name] for report in seen.reports) for name in ("user_ns", "system_ns"))
+    return system / (user + system) if user + system else 0.5
+
+
+def _flush(seen: Observed) -> Parameter:
+    """Return the CPU time of a flush: what is inside the waits of write and sync."""
+    syncs = len(seen.of_wait(SYNC)["elapsed_ns"])
+    writes = seen.of_wait(WRITE)["elapsed_ns"]
+    write_us = float(writes.sum()) / 1e3 / max(syncs, 1)
+    if not syncs:
+        return Parameter("flush_us", 15.0, "default", "this arm flushed nothing", unit="us")
+    if not seen.cpu_in_waits_ns:
+        how = "the write of the log; CPU inside the sync is not seen by looks, and is counted as the device's"
+        return Parameter("flush_us", write_us, MEASURED, how, unit="us")
+    by_block = seen.of_wait(SYNC)["block"]
+    values = [ns / 1e3 / max(int((by_block == block).sum()), 1) for block, ns in seen.cpu_in_waits_ns.items()]
+    return measured("flush_us", values, "CPU inside the waits of a flush, blocks", "us")
+
+
+def _per_kb(seen: Observed) -> tuple[Parameter, float]:
+    """Return the CPU time for each KB of log, and the mean log of a transaction where it is not in the statements [KB].
+
+    It is known where a script draws the size: the slope of a statement's time over the log that it makes.
+    """
+    import numpy as np
+
+    from dbdyno.study.prediction.slopes import slope
+
+    none = Parameter("insert_us_per_kb", 0.0, "default", "sizes do not differ; it is in the costs of statements")
+    sized = [step for script in seen.steps.scripts for step in script["steps"] if "wal_bytes" in step]
+    if not sized:
+        return none, 0.0
+    calls = seen.calls
+    name = seen.steps.statements[sized[0]["statement"]]
+    own = np.flatnonzero((calls["kind"] == "exec") & (calls["statement"] == name))
+    commits = np.flatnonzero((calls["kind"] == "commit") & (calls["redo_bytes"] > 0))
+    after = commits[np.minimum(np.searchsorted(commits, own), len(commits) - 1)] if len(commits) else own[:0]
+    if not len(after):
+        return none, 0.0
+    good = (after > own) & (calls["session"][after] == calls["session"][own])
+    kb = calls["redo_bytes"][after[good]] / 1024.0
+    found = slope(kb, calls["elapsed_ns"][own[good]] / 1e3)
+    if found is None:
+        return none, 0.0
+    per_kb, low, high = found
+    how = "slope of a statement's time over the log that it makes"
+    return Parameter("insert_us_per_kb", per_kb, MEASURED, how, low, high, "us/KB"), float(kb.mean())
+
+
+def _shared_out(seen: Observed, server_us: float, flush_us: float) -> list[float]:
+    """Return the CPU time of each statement: that of a transaction, shared out by unhurried times."""
+    import numpy as np
+
+    steps = seen.steps
+    weights = []
+    for statement, kind in zip(steps.statements, steps.kinds, strict=True):
+        times = seen.elapsed_us(statement, kind)
+        weights.append(float(np.quantile(times, UNHURRIED)) if len(times) else math.nan)
+    plain = [weight for weight, kind in zip(weights, steps.kinds, strict=True) if kind != "commit" and weight > 0]
+    least = min(plain, default=1.0)
+    syncs = seen.of_wait(SYNC)["elapsed_ns"]
+    sync_us = float(np.quantile(syncs, UNHURRIED)) / 1e3 + flush_us if len(syncs) else 0.0
+    for at, kind in enumerate(steps.kinds):
+        if kind == "commit":
+            # A commit's time is mostly the device's; what is left counts at least as the cheapest statement.
+            weights[at] = max(weights[at] - sync_us, least) if math.isfinite(weights[at]) else least
+        elif not math.isfinite(weights[at]):
+            weights[at] = least
+    total = sum(weight * each for weight, each in zip(weights, steps.per_transaction, strict=True))
+    return [server_us * weight / total for weight in weights]
+
+
+def _wal(seen: Observed) -> list[float]:
+    """Return the log of each statement: that of a transaction, in equal parts to those that write."""
+    steps = seen.steps
+    writes = sum(each for each, changes in zip(steps.per_transaction, steps.changes, strict=True) if changes)
+    each = seen.wal_bytes / writes if writes and math.isfinite(seen.wal_bytes) else _WRITES_DEFAULT
+    return [each if changes else 0.0 for changes in steps.changes]
+
+
+def _delays(seen: Observed, cpu_us: list[float], client_us: float) -> Floats:
+    """Return the delays of round trips that wait for no lock and no flush, in order within each session."""
+    import numpy as np
+
+    steps = seen.steps
+    locked = {step["statement"] for script in steps.scripts for step in script["steps"] if "lock" in step}
+    calls = seen.calls
+    spent = np.full(len(calls["elapsed_ns"]), np.nan)
+    for at, (statement, kind) in enumerate(zip(steps.statements, steps.kinds, strict=True)):
+        waits = (at in locked and seen.sessions > 1) or (kind == "transaction" and steps.writes)
+        if kind == "commit" or waits or (steps.changes[at] and kind == "exec" and _sized(seen, at)):
+            continue
+        own = calls["kind"] == kind
+        if kind != "transaction":
+            own &= calls["statement"] == statement
+        spent[own] = cpu_us[at] + client_us
+    known = np.isfinite(spent)
+    if int(known.sum()) < LEAST:
+        return np.array([])
+    found: Floats = np.maximum(calls["elapsed_ns"][known] / 1e3 - spent[known], LEAST_US)
+    return found
+
+
+def _sized(seen: Observed, statement: int) -> bool:
+    steps = (step for script in seen.steps.scripts for step in script["steps"])
+    return any("wal_bytes" in step and step["statement"] == statement for step in steps)
+
+
+def _memory(delays: Floats) -> float:
+    """Return the rank correlation of neighbouring delays, from 0 to 0.95."""
+    import numpy as np
+
+    if len(delays) < LEAST:
+        return 0.0
+    ranks = np.argsort(np.argsort(delays)).astype(np.float64)
+    found = float(np.corrcoef(ranks[:-1], ranks[1:])[0, 1])
+    return min(max(found, 0.0), 0.95) if math.isfinite(found) else 0.0

@@ -1,0 +1,138 @@
+"""The log's device of an arm: how long a sync takes, in wall-clock regimes, and what a KB adds.
+
+Service times are the waits for the sync, without the CPU that is inside them. Where sizes differ and one session makes
+the waits follow its commits, the time that a KB adds is a slope; the table is then of what is left at no size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dbdyno.base.json_types import JsonObject
+from dbdyno.study.prediction.observed import SYNC, WRITE, Observed
+from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, toml_value
+from dbdyno.study.prediction.slopes import slope
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+NAME = "log"
+LEAST = 100
+PAGE_BYTES = 8192
+
+
+@dataclass(frozen=True)
+class LogDevice:
+    """The device of the log.
+
+    Attributes:
+        toml: Its section in a machine file.
+        parameters: Its parameters as rows.
+        inside_us: CPU time that is inside a measured wait, and is not the device's.
+        report: The fit of its times, as `_core.model_calibrate` returns it; empty if it is a default.
+        notes: Sentences about it.
+    """
+
+    toml: str
+    parameters: list[Parameter]
+    report: JsonObject
+    notes: list[str]
+    inside_us: float = 0.0
+
+
+def device_of(seen: Observed, flush_us: float) -> LogDevice:
+    """Return the device of the log, fitted to the arm's waits; without waits, to the syncs measured before blocks."""
+    import numpy as np
+
+    from dbdyno import _core
+
+    waits = seen.of_wait(SYNC)
+    if len(waits["elapsed_ns"]) < LEAST:
+        return _of_canaries(seen)
+    write_us = float(seen.of_wait(WRITE)["elapsed_ns"].sum()) / 1e3 / len(waits["elapsed_ns"])
+    inside_us = max(flush_us - write_us, 0.0)
+    times = waits["elapsed_ns"] / 1e3 - inside_us
+    per_kb = _per_kb(seen, waits)
+    if per_kb.value:
+        kb = _mean_kb(seen)
+        times = times - per_kb.value * kb
+    times = np.maximum(times, 1.0)
+    report = _core.model_calibrate(
+        np.ascontiguousarray(times, dtype="<f8").tobytes(),
+        np.ascontiguousarray(waits["started_ns"], dtype="<i8").tobytes(),
+    )
+    regimes = report["toml"].replace("{ stay_ms", f"{{ write_us_per_kb = {toml_value(per_kb.value)}, stay_ms")
+    how = f"{len(times)} waits for {SYNC.partition(':')[2]}, {seen.fidelity}, by their starts"
+    rows = [
+        Parameter(f"devices.{NAME} p{row['p'] * 100:g}", row["us"], MEASURED, how, row["low"], row["high"], "us")
+        for row in report["quantiles"]
+    ]
+    return LogDevice(_section(regimes, how), [*rows, per_kb], report, _notes(seen, report), inside_us)
+
+
+def _notes(seen: Observed, report: JsonObject) -> list[str]:
+    from dbdyno.model.calibrate import sentences
+
+    notes = [f"Device: {text}" for text in sentences(report)]
+    if seen.fidelity == "read":
+        notes.append(
+            "Device: its waits were read by looks, and short ones are seen less often than long ones; exact waits would"
+            " give its distribution."
+        )
+    return notes
+
+
+def _section(regimes: str, how: str) -> str:
+    return f'# {how}\n[devices.{NAME}]\nkind = "empirical"\ncapacity_gb = 100.0\nservers = 1\n{regimes}'
+
+
+def _of_canaries(seen: Observed) -> LogDevice:
+    """Return a device of a constant time: the median sync that was measured beside the load."""
+    import statistics
+
+    found = [b.canaries["fsync_ns"] / 1e3 for b in seen.measures.blocks if "fsync_ns" in b.canaries]
+    us = statistics.median(found) if found else 500.0
+    how = (
+        f"median of {len(found)} syncs of a file measured before blocks: this arm waited for none"
+        if found
+        else "this arm waited for no sync, and none was measured beside it"
+    )
+    times = f'{{ kind = "constant", us = {toml_value(us)} }}'
+    regimes = f"regimes = [{{ read = {times}, write = {times} }}]\n"
+    row = Parameter(f"devices.{NAME} p50", us, MEASURED if found else DEFAULT, how, unit="us")
+    note = "Device: it is not determined by this arm, and neither is anything that waits for it."
+    return LogDevice(_section(regimes, how), [row], {}, [note])
+
+
+def _mean_kb(seen: Observed) -> float:
+    """Return the mean size of a flush of one session [KB]: its log, and half of a page on either side."""
+    redo = seen.calls["redo_bytes"]
+    own = redo[redo > 0]
+    return (float(own.mean()) + PAGE_BYTES) / 1024.0 if len(own) else 0.0
+
+
+def _per_kb(seen: Observed, waits: JsonObject) -> Parameter:
+    """Return what a KB adds to a sync: the slope over the log of the commit that it is part of."""
+    import numpy as np
+
+    key = f"devices.{NAME} write_us_per_kb"
+    none = Parameter(key, 0.0, DEFAULT, "sizes do not differ in this arm, or several sessions share a flush")
+    commits = np.flatnonzero((seen.calls["kind"] == "commit") & (seen.calls["redo_bytes"] > 0))
+    if seen.sessions > 1 or not len(commits):
+        return none
+    starts: NDArray[np.int64] = seen.calls["started_ns"][commits]
+    order = np.argsort(starts)
+    commits, starts = commits[order], starts[order]
+    begun: NDArray[np.int64] = waits["started_ns"]
+    at = np.searchsorted(starts, begun, side="right") - 1
+    inside = (at >= 0) & (begun <= (starts + seen.calls["elapsed_ns"][commits])[at])
+    kb = seen.calls["redo_bytes"][commits][at[inside]] / 1024.0
+    found = slope(kb, waits["elapsed_ns"][inside] / 1e3)
+    if found is None:
+        return none
+    how = "slope of the sync over the log of its commit"
+    return Parameter(key, found[0], MEASURED, how, found[1], found[2], "us/KB")

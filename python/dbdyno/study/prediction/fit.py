@@ -1,0 +1,191 @@
+"""A whole machine from one arm of a run: what was measured, what was fitted, and what had to be taken as a default.
+
+Measured are the CPU of statements, client and flush, the device, the delays of round trips, the pause between
+transactions, and the programs beside it that wanted a core. Fitted are two numbers (`match.py`): clients and waits see
+time in the run queue that the model has of its own, and the fit takes it out again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dbdyno.base.json_types import JsonObject
+from dbdyno.study.prediction.costs import Costs, costs_of
+from dbdyno.study.prediction.device import LogDevice, device_of
+from dbdyno.study.prediction.match import match
+from dbdyno.study.prediction.observed import Observed
+from dbdyno.study.prediction.parameter import DEFAULT, FITTED, MEASURED, Parameter, measured
+from dbdyno.study.prediction.server import server_settings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+OFF = 0.03
+"""Relative difference of the medians from which on it is said that none fits."""
+INSENSITIVE = 0.05
+"""Relative change of the median, from no delay to the whole one, below which an arm does not determine the factor."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A calibrated machine.
+
+    Attributes:
+        title: Its title.
+        parameters: Parameters of the section [postgres].
+        scheduler: Those of its scheduler.
+        device: The device of the log.
+        statements: Its statements with their costs.
+        scripts: Scripts of the calibrated arm.
+        notes: Sentences about the fit.
+        undetermined: Keys that the arm does not determine.
+    """
+
+    title: str
+    parameters: list[Parameter]
+    scheduler: list[Parameter]
+    device: LogDevice
+    statements: list[JsonObject]
+    notes: list[str]
+    undetermined: list[str]
+
+    def toml(self) -> str:
+        """Return the machine as TOML."""
+        from dbdyno.study.prediction.parameter import toml_value
+
+        lines = [f"title = {toml_value(self.title)}", "", "[postgres]"]
+        lines += [parameter.toml() for parameter in self.parameters]
+        lines += ["", "[postgres.scheduler]", *(parameter.toml() for parameter in self.scheduler), ""]
+        return "\n".join(lines) + "\n" + self.device.toml + '\n[storage]\nredo = "log"\ndata = "log"\n'
+
+
+def calibrate(seen: Observed, on_progress: Callable[[str], None] = lambda words: None) -> Machine:
+    """Return the machine of an arm.
+
+    Raises:
+        ModelError: The model cannot run what was measured.
+    """
+    costs = costs_of(seen)
+    device = device_of(seen, costs.flush_us.value)
+    settings, scheduler, notes = server_settings(seen)
+    statements = [
+        {
+            "text": text,
+            "user_us": cpu * (1 - costs.system),
+            "system_us": cpu * costs.system,
+            "wal_bytes": wal,
+        }
+        for text, cpu, wal in zip(seen.steps.statements, costs.cpu_us, costs.wal_bytes, strict=True)
+    ]
+    how = f"CPU of a transaction ({costs.server.value:.4g} us) by unhurried times; log of a transaction by writers"
+    parameters = [
+        *settings,
+        costs.client,
+        costs.flush_us,
+        costs.insert,
+        _think(seen, costs.client.value),
+        *_others(seen),
+        *_delay(costs),
+        *_cpu_factor(costs),
+        Parameter("cpu_sigma", 0.0, MEASURED, "the spread of statements is in their delays"),
+        Parameter("statements", statements, MEASURED, how),
+        Parameter("scripts", list(seen.steps.scripts), MEASURED, "the script, drawn"),
+        Parameter("calibrated_sessions", seen.sessions, MEASURED, "sessions of the arm"),
+    ]
+    title = f"calibrated from {seen.arm.name} of {seen.run.id}"
+    machine = Machine(title, parameters, scheduler, device, statements, [*seen.steps.notes, *notes, *device.notes], [])
+    return _fitted(machine, seen, costs, on_progress)
+
+
+def _cpu_factor(costs: Costs) -> list[Parameter]:
+    """Return a factor of 1 whose interval says how well the CPU of statements is known."""
+    server = costs.server
+    found = []
+    if server.value and math.isfinite(server.low):
+        low, high = max(server.low / server.value, 0.01), server.high / server.value
+        found.append(Parameter("cpu_factor", 1.0, MEASURED, f"{server.how}: {server.value:.4g} us", low, high))
+    return found
+
+
+def _others(seen: Observed) -> list[Parameter]:
+    """Return the other programs beside the load: as many as the cores that they used, all arms together."""
+    if not seen.others:
+        return []
+    how = "the host's busy time without the load and the sessions' server processes, blocks"
+    return [measured("others", seen.others, how)]
+
+
+def _think(seen: Observed, client_us: float) -> Parameter:
+    """Return the pause of a session between two transactions: what its throughput leaves beside its latency.
+
+    A pause of less than two round trips of the client is work of the client, which is among its CPU.
+    """
+    values = seen.measures.values
+    pauses = seen.sessions * 1e9 / values["throughput"] - values["mean"]
+    found = measured("think", [float(ns) / 1e3 for ns in pauses], "sessions / throughput - mean latency, blocks", "us")
+    if found.value < 2 * client_us:
+        how = f"{found.value:.3g} us between transactions, which is the client's work"
+        return Parameter("think", {"kind": "constant", "us": 0.0}, MEASURED, how, unit="us")
+    return replace(found, value={"kind": "constant", "us": found.value})
+
+
+def _delay(costs: Costs) -> list[Parameter]:
+    delays = costs.delays_us
+    if not len(delays):
+        how = "no statement of this arm shows delays apart from flushes and locks"
+        return [Parameter("delay", {"kind": "constant", "us": 30.0}, DEFAULT, how)]
+    how = f"{len(delays)} round trips beyond their CPU"
+    return [
+        Parameter("delay", table(delays), MEASURED, how),
+        Parameter("delay_memory", costs.memory, MEASURED, "rank correlation of neighbouring delays"),
+    ]
+
+
+def table(values: Floats) -> JsonObject:
+    """Return measured quantiles as a distribution of a machine: 31 of 81 points in the last decile."""
+    import numpy as np
+
+    body = [0.0, 0.0005, 0.002, 0.005, *(0.01 + at / 50 for at in range(45))]
+    places = [*body, *(1.0 - 10 ** (-1.0 - at / 10) for at in range(31)), 1.0]
+    found = np.maximum.accumulate(np.maximum(np.quantile(values, places), 1e-3))
+    return {"kind": "measured", "probability": [round(p, 8) for p in places], "us": [float(us) for us in found]}
+
+
+def _fitted(machine: Machine, seen: Observed, costs: Costs, on_progress: Callable[[str], None]) -> Machine:
+    """Return the machine with the numbers with which it does what the arm did."""
+    found = match(machine.toml(), seen, machine.device.inside_us, on_progress=on_progress)
+    undetermined, notes = [], list(machine.notes)
+    if abs(found.off) > OFF:
+        notes.append(f"No factor of the delays gives the arm's median: the nearest is {found.off:+.1%} off.")
+    if found.share < INSENSITIVE or not len(costs.delays_us):
+        undetermined.append("delay")
+        notes.append("The delays of round trips hardly matter in this arm, so it does not determine them.")
+    if costs.insert.source == DEFAULT and any(seen.steps.changes):
+        undetermined.append("insert_us_per_kb")
+    if not machine.device.report:
+        undetermined.append("device")
+    elif machine.device.parameters[-1].source == DEFAULT:
+        undetermined.append("device write_us_per_kb")
+    name = seen.arm.name
+    own = [
+        Parameter("delay_factor", found.delay, FITTED, f"the median latency is that of {name}"),
+        *_device_factor(machine, found.device, name),
+    ]
+    return replace(machine, parameters=[*machine.parameters, *own], notes=notes, undetermined=undetermined)
+
+
+def _device_factor(machine: Machine, factor: float, name: str) -> list[Parameter]:
+    """Return the factor of the device's times, with the interval of the device's median."""
+    device = machine.device
+    if not device.report or not device.parameters[0].value:
+        return []
+    median = device.parameters[0]
+    low, high = factor * median.low / median.value, factor * median.high / median.value
+    how = f"the mean sync is that of {name}; interval of the device's median"
+    return [Parameter("device_factor", factor, FITTED, how, low, high)]

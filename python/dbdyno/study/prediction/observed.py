@@ -1,0 +1,256 @@
+"""What one arm of a live run did: times of its statements, waits, CPU of its servers and of the client, log.
+
+Only blocks that count are read, and of one arm; warm-up, settling and other arms are left out. Sampled waits are
+refused: each is as long as the time between two samples.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dbdyno.base.errors import ModelError
+from dbdyno.base.json_types import JsonObject
+from dbdyno.evidence.run import Run
+from dbdyno.study.plan.plan import Arm, Plan, plan_from_dict
+from dbdyno.study.prediction.scripts import Steps, steps_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
+
+    Floats = NDArray[np.float64]
+
+HOW_TO_TIME = (
+    'run it again with waits = "exact" (or "read") under [watch] of the plan; both need the server on this machine, and'
+    " `dbdyno doctor` says which this user may use"
+)
+_VERSION = "version_num"
+"""Fact of a target that PostgreSQL alone has."""
+_CALLS = """
+select c.session, c.kind, c.statement, c.started_ns, c.elapsed_ns, coalesce(c.redo_bytes, -1) as redo_bytes
+from calls c join slices s on c.block = s.block and c.slice = s.slice
+where s.counts and c.arm = $1 and c.error is null order by c.session, c.started_ns
+"""
+_WAITS = """
+select block, event_type || ':' || event as event, class, started_ns, elapsed_ns, fidelity from waits
+where arm = $1 and object = 'client backend' and block in (select block from slices where counts)
+order by started_ns
+"""
+_IN_WAITS = """
+select block, sum(value) from metrics where metric = 'cpu_in_waits' and object = $1
+and block in (select block from slices where counts) group by block
+"""
+_WAL = """
+select arm, sum(value) from (
+  select arm, block, object, max(value) - min(value) as value from metrics
+  where source = 'wal' and metric = 'insert_bytes' and block in (select block from slices where counts)
+  group by all having count(*) > 1) group by arm
+"""
+_HOST = """
+with spans as (
+  select arm, block, metric, max(value) - min(value) as ns, (max(at_ns) - min(at_ns)) as wall_ns from metrics
+  where source = '/proc/stat' and metric like 'cpu\\_%' escape '\\'
+    and block in (select block from slices where counts)
+  group by all having count(*) > 1
+)
+select block, sum(ns) filter (metric not in ('cpu_idle', 'cpu_iowait')), sum(wall_ns) / count(distinct metric)
+from spans group by block order by block
+"""
+SYNC, WRITE, LOG_LOCK = "IO:WALSync", "IO:WALWrite", "LWLock:WALWrite"
+"""Waits of a commit: the sync of the log, its write, and the lock that another session holds meanwhile."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What an arm of a run did.
+
+    Attributes:
+        run: The run.
+        plan: The plan that it ran.
+        arm: The arm.
+        number: Its index.
+        steps: Its scripts as steps.
+        measures: Its values by block.
+        sessions: Number of its sessions.
+        calls: Columns of its calls, by session and time.
+        waits: Columns of the waits of its servers' processes, by time.
+        reports: What the load reported of it, a list for each block that counts.
+        cpu_in_waits_ns: CPU time inside waits, by block; empty if only looks saw them.
+        wal_bytes: Log of a transaction; NaN if it is not known.
+        client_ns: CPU time of the client for a round trip, by block.
+        others: Cores that other programs used, by block; empty if it is not known.
+    """
+
+    run: Run
+    plan: Plan
+    arm: Arm
+    number: int
+    steps: Steps
+    measures: ArmMeasures
+    sessions: int
+    calls: JsonObject
+    waits: JsonObject
+    reports: list[JsonObject]
+    cpu_in_waits_ns: dict[int, float]
+    wal_bytes: float
+    client_ns: list[float]
+    others: list[float]
+
+    @property
+    def fidelity(self) -> str:
+        """Return how its waits were timed: `exact` or `read`; empty if it has none."""
+        return str(self.waits["fidelity"][0]) if len(self.waits["fidelity"]) else ""
+
+    def elapsed_us(self, statement: str, kind: str) -> Floats:
+        """Return the times of a statement at the client [us]; of a script's only statement, those of transactions."""
+        calls = self.calls
+        own = calls["kind"] == kind
+        if kind != "transaction":
+            own &= calls["statement"] == statement
+        found: Floats = calls["elapsed_ns"][own] / 1e3
+        return found
+
+    def of_wait(self, event: str) -> JsonObject:
+        """Return the columns of the waits for an event."""
+        own = self.waits["event"] == event
+        return {name: values[own] for name, values in self.waits.items()}
+
+
+def is_live_postgres(run: Run) -> bool:
+    """Return True if a run timed operations on a live PostgreSQL, which its targets' facts show."""
+    known = run.manifest
+    if not (known.says("plan") and known.says("targets")) or known.reads["virtual"]:
+        return False
+    return any(_VERSION in facts for facts in known.targets.values() if isinstance(facts, dict))
+
+
+def observe(run: Run, measures: Measures, name: str) -> Observed:
+    """Return what an arm did.
+
+    Raises:
+        ModelError: There is no such arm, it was no closed loop, or its server's processes were not seen.
+    """
+    from dbdyno.evidence.query import connect
+
+    plan = plan_from_dict(run.manifest.plan)
+    names = [arm.name for arm in plan.arms]
+    if name not in names:
+        raise ModelError(f"has no arm {name!r}", where=run.id, next_step=f"its arms are {', '.join(names)}")
+    number = names.index(name)
+    arm = plan.arms[number]
+    if plan.rate_of(arm) is not None:
+        raise ModelError("an arm with a rate is not modelled: sessions go on as soon as they can", where=name)
+    own = measures.arms[number]
+    connection, _ = connect(run)
+    try:
+        calls = connection.execute(_CALLS, [name]).fetchnumpy()
+        tables = {row[0] for row in connection.execute("show tables").fetchall()}
+        waits = connection.execute(_WAITS, [name]).fetchnumpy() if "waits" in tables else _no_waits()
+        inside = connection.execute(_IN_WAITS, [name]).fetchall() if "metrics" in tables else []
+        wal = dict(connection.execute(_WAL).fetchall()) if "metrics" in tables else {}
+        host = connection.execute(_HOST).fetchall() if "metrics" in tables else []
+    finally:
+        connection.close()
+    reports = [one for block in own.blocks for one in block.report["arms"] if one["arm"] == number]
+    steps = steps_of(plan, arm)
+    return Observed(
+        run,
+        plan,
+        arm,
+        number,
+        steps,
+        own,
+        own.sessions,
+        _plain(calls),
+        _plain(waits),
+        reports,
+        {int(block): float(value) for block, value in inside},
+        _wal_bytes(wal, name, measures, plan),
+        _client_ns(measures, plan),
+        _others(host, measures),
+    )
+
+
+def timed(seen: Observed) -> Observed:
+    """Return what was seen if its waits may be used for a fit.
+
+    Raises:
+        ModelError: The waits were sampled, there are none, or the CPU of the server's processes is unknown.
+    """
+    if seen.fidelity not in ("exact", "read"):
+        sampled = "were sampled: each is as long as the time between two samples" if seen.fidelity else "are missing"
+        raise ModelError(f"the waits of {seen.arm.name} {sampled}", where=seen.run.id, next_step=HOW_TO_TIME)
+    if not seen.reports or not all("on_cpu_ns" in report for report in seen.reports):
+        raise ModelError(
+            "the CPU time of the server's processes is unknown",
+            where=seen.run.id,
+            next_step="run dbdyno on the server's host, without a pooler, and leave `counters` of [watch] on",
+        )
+    return seen
+
+
+def _no_waits() -> JsonObject:
+    import numpy as np
+
+    names = ("block", "event", "class", "started_ns", "elapsed_ns", "fidelity")
+    return {name: np.array([], dtype=object if name in ("event", "class", "fidelity") else np.int64) for name in names}
+
+
+def _plain(columns: JsonObject) -> JsonObject:
+    """Return columns as plain arrays; columns of words as objects, whatever the database made of them."""
+    import numpy as np
+
+    return {
+        name: np.asarray(values)
+        if getattr(values, "dtype", None) is not None and values.dtype.kind in "iuf"
+        else np.asarray(list(values), dtype=object)
+        for name, values in columns.items()
+    }
+
+
+def _wal_bytes(wal: dict[str, float], name: str, measures: Measures, plan: Plan) -> float:
+    """Return the log of a transaction of an arm; where arms alternate in slices, that of all arms that write."""
+    if name in wal:
+        done = sum(r["transactions"] for b in measures.arms[0].blocks for r in b.report["arms"] if _is(r, plan, name))
+        return wal[name] / done if done else math.nan
+    if "" not in wal:
+        return math.nan
+    writers = {at for at, arm in enumerate(plan.arms) if steps_of(plan, arm).writes}
+    done = sum(r["transactions"] for b in measures.arms[0].blocks for r in b.report["arms"] if r["arm"] in writers)
+    return wal[""] / done if done else math.nan
+
+
+def _is(report: JsonObject, plan: Plan, name: str) -> bool:
+    return bool(plan.arms[report["arm"]].name == name)
+
+
+def _others(host: list[tuple[int, float, float]], measures: Measures) -> list[float]:
+    """Return the cores that others used, by block: what the host counts without the load and the sessions' servers.
+
+    Where no core was idle more of them may have waited. How many is not known: a load average counts what waits for a
+    disk, too, and groups of processes share cores by group.
+    """
+    reports = {block.index: block.report for block in measures.arms[0].blocks}
+    found = []
+    for block, busy_ns, wall_ns in host:
+        report = reports.get(int(block))
+        if report is None or not wall_ns or not all("on_cpu_ns" in own for own in report["arms"]):
+            continue
+        own_ns = report.get("cpu_ns", 0) + sum(own["on_cpu_ns"] for own in report["arms"])
+        found.append(max(busy_ns - own_ns, 0.0) / wall_ns)
+    return found
+
+
+def _client_ns(measures: Measures, plan: Plan) -> list[float]:
+    """Return the client's CPU time for a round trip, by block; its threads serve all arms, so it is that of all."""
+    trips = [steps_of(plan, arm).round_trips for arm in plan.arms]
+    found = []
+    for block in measures.arms[0].blocks:
+        sent = sum(report["transactions"] * trips[report["arm"]] for report in block.report["arms"])
+        if sent and block.report.get("cpu_ns"):
+            found.append(block.report["cpu_ns"] / sent)
+    return found

@@ -1,0 +1,78 @@
+"""Model of the page about a calibrated machine."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dbdyno.base.json_types import JsonObject
+from dbdyno.study.prediction.fit import Machine
+from dbdyno.study.prediction.observed import Observed
+from dbdyno.study.prediction.parameter import Parameter
+
+SCHEMA = 1
+_OTHERS = 0.1
+"""Share of the cores used by others from which on that is said."""
+_STRUCTURES = ("statements", "scripts")
+
+
+def page_of(machine: Machine, seen: Observed) -> dict[str, object]:
+    """Return the page about a machine that was calibrated from an arm."""
+    own = [*machine.parameters, *machine.device.parameters, *machine.scheduler]
+    return {
+        "schema": SCHEMA,
+        "kind": "model",
+        "page": "calibrated",
+        "title": f"A machine {machine.title}",
+        "run": seen.run.id,
+        "arm": seen.arm.name,
+        "parameters": [_row(parameter) for parameter in own if parameter.key not in _STRUCTURES],
+        "statements": machine.statements,
+        "undetermined": machine.undetermined,
+        "sentences": [*_said(machine, seen), *machine.notes],
+        "toml": machine.toml(),
+    }
+
+
+def _said(machine: Machine, seen: Observed) -> list[str]:
+    blocks, waits = len(seen.measures.blocks), len(seen.waits["elapsed_ns"])
+    said = [
+        f"From {blocks} blocks of arm {seen.arm.name} ({seen.sessions} sessions, {seen.measures.of('transactions')}"
+        f" transactions, {waits} waits, {seen.fidelity}); warm-up and other arms are not in it."
+    ]
+    others = next((own for own in machine.parameters if own.key == "others"), None)
+    cores = next(own.value for own in machine.parameters if own.key == "cores")
+    if others is not None and others.value > _OTHERS * cores:
+        said.append(
+            f"Other programs used {others.value:.2g} of {cores} cores while this was measured: they are part of the"
+            " machine, and what it says holds beside such neighbours."
+        )
+    if machine.undetermined:
+        said.append(f"Not determined by this arm: {', '.join(machine.undetermined)}.")
+    return said
+
+
+def _row(parameter: Parameter) -> JsonObject:
+    return {
+        "section": "postgres",
+        "key": parameter.key,
+        "value": _value(parameter.value),
+        "unit": parameter.unit,
+        "low": parameter.low if math.isfinite(parameter.low) else None,
+        "high": parameter.high if math.isfinite(parameter.high) else None,
+        "source": parameter.source,
+        "how": parameter.how,
+    }
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, dict):
+        if value.get("kind") == "measured":
+            by = dict(zip(value["probability"], value["us"], strict=True))
+            return f"p50 {by[0.51]:.4g} us, p99 {by[0.99]:.4g} us"
+        return f"{value.get('us', 0.0):.4g} us"
+    return str(value)

@@ -1,0 +1,68 @@
+"""A parameter of a calibrated machine: its value, the interval in which it lies, and where both come from."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+LEVEL = 0.95
+
+MEASURED, FITTED, DEFAULT = "measured", "fitted", "default"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter.
+
+    Attributes:
+        key: Its key in the machine's section.
+        value: Its value: a number, a word, a truth value, or a structure.
+        source: One of `measured`, `fitted` and `default`.
+        how: How it came about, in words.
+        low: Lower end of its interval, or NaN.
+        high: Upper end of its interval, or NaN.
+        unit: Unit of its value.
+    """
+
+    key: str
+    value: Any
+    source: str
+    how: str
+    low: float = math.nan
+    high: float = math.nan
+    unit: str = ""
+
+    def toml(self) -> str:
+        """Return its line in a machine file."""
+        ends = ""
+        if math.isfinite(self.low) and math.isfinite(self.high):
+            ends = f"low = {toml_value(self.low)}, high = {toml_value(self.high)}, "
+        source = json.dumps(f"{self.source}: {self.how}", ensure_ascii=False)
+        return f"{self.key} = {{ value = {toml_value(self.value)}, {ends}source = {source} }}"
+
+
+def measured(key: str, values: Iterable[float], how: str, unit: str = "") -> Parameter:
+    """Return a parameter that is the mean of the blocks' values, with Student's interval; never below 0."""
+    from dbdyno.stats.means import mean_interval
+
+    mean, low, high = mean_interval(values, LEVEL)
+    return Parameter(key, max(mean, 0.0), MEASURED, how, max(low, 0.0), max(high, 0.0), unit)
+
+
+def toml_value(value: Any) -> str:
+    """Return a value in TOML syntax; numbers with six significant digits."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        text = f"{value:.6g}"
+        return text if "." in text or "e" in text else f"{text}.0"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {toml_value(own)}" for key, own in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(toml_value, value)) + "]"
+    return str(value)

@@ -1,0 +1,154 @@
+"""Which parameters of a machine move the answer: elementary effects (Morris 1991), scaled by what is not known.
+
+Each parameter has a range: its interval where the machine gives one, else a quarter of its value up and down, which is
+assumed and said so. Trajectories start at random corners of a grid of four levels and change one parameter after the
+other; the mean absolute effect (mu*) says how much a parameter matters, its spread (sigma) how much that depends on the
+others.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dbdyno.base.json_types import JsonObject
+from dbdyno.model.postgres import SEED, simulate
+from dbdyno.study.prediction.compare import Calibrated
+
+SCHEMA = 1
+LEVELS = 4
+ASSUMED = 0.25
+TRANSACTIONS = 5_000
+SHOWN = 10
+_LEFT_OUT = ("calibrated_sessions", "cores", "client_threads", "page_bytes", "commit_siblings")
+"""Numbers that are no estimates: the host's, the server's and the run's own."""
+ANSWERS = ("throughput", "p99")
+
+
+@dataclass(frozen=True)
+class Range:
+    """Range of a parameter; `assumed` if the machine gives no interval."""
+
+    path: str
+    value: float
+    low: float
+    high: float
+    assumed: bool
+
+
+def ranges(given: Calibrated) -> list[Range]:
+    """Return the ranges of the machine's numbers that are not 0."""
+    found = []
+    for row in given.machine.parameters:
+        path, value = row["path"], row["value"]
+        key = path.removeprefix("postgres.")
+        if key == path or key in _LEFT_OUT or isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if not value or key.startswith("scheduler."):
+            continue
+        ends = row.get("interval")
+        # An interval of no width is none.
+        known = ends is not None and ends[1] > ends[0]
+        low, high = (ends[0], ends[1]) if known and ends else (value * (1 - ASSUMED), value * (1 + ASSUMED))
+        least, most = row["range"] or (-math.inf, math.inf)
+        found.append(Range(path, float(value), max(low, least), min(high, most), not known))
+    return found
+
+
+def effects(
+    answer: Callable[[Sequence[float]], Sequence[float]], count: int, trajectories: int, seed: int
+) -> list[list[tuple[float, float]]]:
+    """Return mu* and sigma of each parameter for each answer.
+
+    Args:
+        answer: Returns the answers at a point of the unit cube.
+        count: Number of parameters.
+        trajectories: Number of trajectories; each takes `count` + 1 answers.
+        seed: Seed of the trajectories.
+    """
+    dice = random.Random(seed)
+    step = LEVELS / (2 * (LEVELS - 1))
+    found: list[list[list[float]]] = [[] for _ in range(count)]
+    for _ in range(trajectories):
+        place = [dice.randrange(LEVELS // 2) / (LEVELS - 1) for _ in range(count)]
+        up = [dice.random() < 0.5 for _ in range(count)]
+        place = [at if rises else at + step for at, rises in zip(place, up, strict=True)]
+        before = answer(place)
+        for parameter in dice.sample(range(count), count):
+            change = step if up[parameter] else -step
+            place[parameter] += change
+            after = answer(place)
+            found[parameter].append([(b - a) / change for a, b in zip(before, after, strict=True)])
+            before = after
+    return [[_moments([own[at] for own in of]) for at in range(len(of[0]))] for of in found]
+
+
+def _moments(values: Sequence[float]) -> tuple[float, float]:
+    mean = sum(values) / len(values)
+    spread = math.sqrt(sum((value - mean) ** 2 for value in values) / max(len(values) - 1, 1))
+    return sum(abs(value) for value in values) / len(values), spread
+
+
+def sensitivity(
+    given: Calibrated,
+    *,
+    sessions: int,
+    trajectories: int,
+    seed: int,
+    on_progress: Callable[[str], None] = lambda words: None,
+) -> JsonObject:
+    """Return the page about the parameters that move throughput and p99 most."""
+    varied = ranges(given)
+    done = 0
+
+    def answer(place: Sequence[float]) -> tuple[float, float]:
+        nonlocal done
+        done += 1
+        on_progress(f"{done} of {trajectories * (len(varied) + 1)}")
+        at = {own.path: repr(own.low + (own.high - own.low) * x) for own, x in zip(varied, place, strict=True)}
+        # The same dice everywhere, so that only the parameters differ.
+        outcome = simulate(
+            given.machine.toml, sessions=sessions, settings=at, seed=SEED, replications=1, transactions=TRANSACTIONS
+        )
+        return math.log(outcome.throughput_per_s), math.log(outcome.quantile_ns(0.99))
+
+    found = effects(answer, len(varied), trajectories, seed)
+    rows: list[JsonObject] = [
+        {
+            "path": own.path,
+            "value": own.value,
+            "low": own.low,
+            "high": own.high,
+            "assumed": own.assumed,
+            **{
+                f"{name}_{what}": of[at][n] for at, name in enumerate(ANSWERS) for n, what in enumerate(("mu", "sigma"))
+            },
+        }
+        for own, of in zip(varied, found, strict=True)
+    ]
+    rows.sort(key=lambda row: -max(row["throughput_mu"], row["p99_mu"]))
+    return {
+        "schema": SCHEMA,
+        "kind": "model",
+        "page": "sensitivity",
+        "title": f"What moves the answer: {given.machine.title}",
+        "sessions": sessions,
+        "rows": rows[:SHOWN],
+        "left_out": max(len(rows) - SHOWN, 0),
+        "sentences": _said(rows, sessions),
+    }
+
+
+def _said(rows: Sequence[JsonObject], sessions: int) -> list[str]:
+    said = []
+    for name in ANSWERS:
+        first = max(rows, key=lambda row: row[f"{name}_mu"])
+        said.append(
+            f"{name} of {sessions} session(s) is moved most by {first['path']}:"
+            f" {math.expm1(first[f'{name}_mu']):.1%} over its range."
+        )
+    if assumed := [row["path"] for row in rows[:SHOWN] if row["assumed"]]:
+        said.append(f"Ranges assumed, a quarter up and down, since the machine gives none: {', '.join(assumed)}.")
+    return said

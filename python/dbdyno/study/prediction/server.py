@@ -1,0 +1,68 @@
+"""Settings of a run's server that the model has: cores and their scheduler, and how commits are made durable."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from dbdyno.base.json_types import JsonObject
+from dbdyno.study.prediction.observed import Observed
+from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter
+
+MODELLED = ("synchronous_commit", "commit_delay", "commit_siblings", "wal_writer_delay")
+"""Settings of a server that change the model."""
+_NO_EFFECT = ("application_name", "track_io_timing", "track_wal_io_timing")
+_MS = {"us": 0.001, "ms": 1.0, "s": 1_000.0, "min": 60_000.0, "": 1.0}
+_MICROSECONDS = {"us": 1.0, "ms": 1_000.0, "s": 1e6, "": 1.0}
+
+
+def server_settings(seen: Observed) -> tuple[list[Parameter], list[Parameter], list[str]]:
+    """Return the parameters of a server with their scheduler, and sentences about what was left at its default."""
+    about = seen.run.manifest.arms[seen.number]
+    target: JsonObject = seen.run.manifest.targets.get(str(about["target"])) or {}
+    cores = int(target.get("host_cpus") or 0)
+    found = [
+        Parameter("cores", cores, MEASURED, "processors that the host reports")
+        if cores
+        else Parameter("cores", 2, DEFAULT, "the run does not say how many the host has")
+    ]
+    known = {str(row["name"]): str(row["value"]) for row in target.get("settings", [])}
+    given = {**known, **{name: str(value) for name, value in about["changes"].items()}}
+    own, notes = as_parameters(given)
+    found += [Parameter(key, value, MEASURED, "the server's setting") for key, value in own.items()]
+    return found, _scheduler(cores or 2), [note for note in notes if note.partition(" ")[0] in about["changes"]]
+
+
+def as_parameters(settings: Mapping[str, str]) -> tuple[dict[str, bool | int | float], list[str]]:
+    """Return settings of a server as parameters of the model, and a sentence for each that it does not have."""
+    found: dict[str, bool | int | float] = {}
+    notes = []
+    for name, text in settings.items():
+        if name == "synchronous_commit":
+            found[name] = text.lower() not in ("off", "false", "no", "0")
+        elif name == "commit_delay":
+            found["commit_delay_us"] = _number(text, _MICROSECONDS)
+        elif name == "commit_siblings":
+            found[name] = int(_number(text, {"": 1.0}))
+        elif name == "wal_writer_delay":
+            found["wal_writer_delay_ms"] = _number(text, _MS)
+        elif name not in _NO_EFFECT:
+            notes.append(f"{name} is not in the model: what it changes is not predicted.")
+    return found, notes
+
+
+def _number(text: str, units: Mapping[str, float]) -> float:
+    match = re.fullmatch(r"\s*([\d.]+)\s*([a-z]*)\s*", text)
+    return float(match[1]) * units.get(match[2], 1.0) if match else 0.0
+
+
+def _scheduler(cores: int) -> list[Parameter]:
+    """Return the scheduler's parameters, by the kernel's own rule for this number of processors."""
+    factor = 1 + int(math.log2(min(cores, 8)))
+    how = f"Linux: 1 + log2 of {min(cores, 8)} processors"
+    return [
+        Parameter("latency_ms", 6.0 * factor, DEFAULT, f"{how}, times 6 ms"),
+        Parameter("slice_ms", 0.75 * factor, DEFAULT, f"{how}, times 0.75 ms"),
+        Parameter("wakeup_ms", 1.0 * factor, DEFAULT, f"{how}, times 1 ms"),
+    ]

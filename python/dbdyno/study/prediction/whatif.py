@@ -1,0 +1,231 @@
+"""What a change would bring: throughput and latency over devices, sessions, cores and settings, with a band.
+
+The band is the uncertainty of the fit: each point is run again on machines whose measured parameters are drawn from
+their intervals. It does not contain what the model leaves out.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.base.json_types import JsonObject
+from dbdyno.model.postgres import Simulated, simulate
+from dbdyno.study.prediction.axes import CORES, DEVICE, SESSIONS, Axis, Point, points_of
+from dbdyno.study.prediction.compare import Calibrated
+
+SCHEMA = 1
+DRAWS = 6
+"""Machines that are drawn for the band of a point."""
+TRANSACTIONS = 6_000
+BUSY = 0.9
+"""Share of its time from which on a resource binds."""
+FLAT = 0.95
+"""Share of the largest throughput at which a curve has its knee."""
+_Z = 1.96
+
+
+@dataclass(frozen=True)
+class Found:
+    """A point with its result, and those of the machines that were drawn."""
+
+    point: Point
+    outcome: Simulated
+    drawn: list[Simulated]
+
+    def row(self, prices: Mapping[str, Any]) -> JsonObject:
+        """Return the point as a row of the page's model."""
+        own = self.outcome
+        rates = sorted([own.throughput_per_s, *(one.throughput_per_s for one in self.drawn)])
+        tails = sorted([own.quantile_ns(0.99), *(one.quantile_ns(0.99) for one in self.drawn)])
+        return {
+            **self.point.levels,
+            "throughput": own.throughput_per_s,
+            "low": rates[0],
+            "high": rates[-1],
+            "p50": own.quantile_ns(0.5),
+            "p99": own.quantile_ns(0.99),
+            "p99_low": tails[0],
+            "p99_high": tails[-1],
+            "cores_busy": own.cores,
+            "device_busy": own.device,
+            "commits_per_flush": own.commits_per_flush,
+            "binds": binding(own),
+            "per_money": _per_money(self.point, own, prices),
+        }
+
+
+def whatif(
+    given: Calibrated,
+    axes: Sequence[Axis],
+    *,
+    prices: Mapping[str, Any] | None = None,
+    seed: int = 1,
+    on_progress: Callable[[str], None] = lambda words: None,
+) -> JsonObject:
+    """Return the page about all combinations of levels.
+
+    Raises:
+        ModelError: A level is none of its axis, or the machine cannot run it.
+    """
+    points = points_of(given.machine, axes, given.sessions or 1)
+    varied = intervals(given)
+    found = []
+    for number, point in enumerate(points):
+        on_progress(f"{number + 1} of {len(points)}")
+        outcome = _run(point, {})
+        dice = random.Random(seed)
+        drawn = [_run(point, drawn_settings(varied, point, dice)) for _ in range(DRAWS)] if varied else []
+        found.append(Found(point, outcome, drawn))
+    return {
+        "schema": SCHEMA,
+        "kind": "model",
+        "page": "whatif",
+        "title": f"What if: {given.machine.title}",
+        "axes": [axis.name for axis in axes],
+        "points": [one.row(prices or {}) for one in found],
+        "priced": bool(prices),
+        "figures": {"sweep": drawn_curves(found, axes)},
+        "sentences": [*curves(found, axes), *beyond(given, axes)],
+    }
+
+
+def _run(point: Point, more: Mapping[str, str]) -> Simulated:
+    settings = {**more, **point.settings}
+    return simulate(
+        point.machine, sessions=point.sessions, settings=settings, replications=1, transactions=TRANSACTIONS
+    )
+
+
+def intervals(given: Calibrated) -> dict[str, tuple[float, float, float]]:
+    """Return the parameters of the PostgreSQL that have an interval: value, low and high end."""
+    found = {}
+    for row in given.machine.parameters:
+        value, ends = row["value"], row.get("interval")
+        if row["path"].startswith("postgres.") and isinstance(value, int | float) and ends:
+            found[row["path"]] = (float(value), float(ends[0]), float(ends[1]))
+    return found
+
+
+def drawn_settings(
+    varied: Mapping[str, tuple[float, float, float]], point: Point, dice: random.Random
+) -> dict[str, str]:
+    """Return values drawn from the intervals; what the point sets itself keeps its value."""
+    settings = {}
+    for path, (value, low, high) in varied.items():
+        drawn = dice.gauss(value, (high - low) / 2 / _Z)
+        if path not in point.settings:
+            settings[path] = repr(max(drawn, value / 20, 0.0))
+    return settings
+
+
+def binding(outcome: Simulated) -> str:
+    """Return what limits the throughput of an outcome, in words."""
+    if outcome.cores >= BUSY:
+        return "cores"
+    if outcome.device >= BUSY:
+        return "log device"
+    waits = {name: ns for (_, name), ns in outcome.waits_ns.items()}
+    if waits.get("transactionid", 0.0) > 0.3 * outcome.mean_ns:
+        return "row locks"
+    return "round trips"
+
+
+def _per_money(point: Point, outcome: Simulated, prices: Mapping[str, Any]) -> float | None:
+    """Return transactions for one unit of money, by the prices of an hour of a core and of a device."""
+    if not prices:
+        return None
+    cores = float(point.levels.get(CORES, 0) or 0)
+    hour = float(prices.get("core", 0.0)) * cores + float(prices.get("server", 0.0))
+    hour += float(prices.get("devices", {}).get(point.levels.get(DEVICE, ""), 0.0))
+    return outcome.throughput_per_s * 3_600 / hour if hour > 0 else None
+
+
+def curves(found: Sequence[Found], axes: Sequence[Axis]) -> list[str]:
+    """Return a sentence for each curve over sessions: its knee, and what binds beyond it."""
+    if SESSIONS not in [axis.name for axis in axes]:
+        return []
+    groups: dict[tuple[tuple[str, str], ...], list[Found]] = {}
+    for one in found:
+        key = tuple((name, level) for name, level in one.point.levels.items() if name != SESSIONS)
+        groups.setdefault(key, []).append(one)
+    return [_curve(key, sorted(own, key=lambda one: one.point.sessions)) for key, own in groups.items()]
+
+
+def drawn_curves(found: Sequence[Found], axes: Sequence[Axis]) -> JsonObject | None:
+    """Return the curves of the figure, over sessions or else over the first axis of numbers; None without one."""
+    names = [axis.name for axis in axes if len(axis.levels) > 1 and all(_is_number(level) for level in axis.levels)]
+    over = SESSIONS if SESSIONS in names else next(iter(names), None)
+    if over is None:
+        return None
+    curves: dict[str, list[dict[str, float]]] = {}
+    for one in found:
+        rest = ", ".join(f"{name} {level}" for name, level in one.point.levels.items() if name != over)
+        all_drawn = [one.outcome, *one.drawn]
+        rates, means = [own.throughput_per_s for own in all_drawn], [own.mean_ns for own in all_drawn]
+        point = {
+            "x": float(one.point.levels[over]),
+            "per_s": rates[0],
+            "per_s_low": min(rates),
+            "per_s_high": max(rates),
+        }
+        point |= {"mean_ns": means[0], "mean_low_ns": min(means), "mean_high_ns": max(means)}
+        curves.setdefault(rest or "model", []).append(point)
+    return {
+        "x_label": over,
+        "operation": "transaction",
+        "curves": [{"name": name, "points": points} for name, points in curves.items()],
+    }
+
+
+def _is_number(level: str) -> bool:
+    return level.replace(".", "", 1).isdigit() and float(level) > 0
+
+
+def _curve(key: Sequence[tuple[str, str]], own: Sequence[Found]) -> str:
+    most = max(one.outcome.throughput_per_s for one in own)
+    knee = next(one for one in own if one.outcome.throughput_per_s >= FLAT * most)
+    name = ", ".join(f"{axis} {level}" for axis, level in key) or "this machine"
+    last = own[-1]
+    if knee is last and len(own) > 1:
+        return f"{name}: throughput still rises at {last.point.sessions} sessions ({most:,.0f}/s); {_binds(last)}."
+    return f"{name}: the knee is at {knee.point.sessions} sessions, {most:,.0f}/s at most; {_binds(knee)}."
+
+
+def _binds(one: Found) -> str:
+    what = binding(one.outcome)
+    if what == "cores":
+        return f"the cores bind there ({one.outcome.cores:.0%} busy)"
+    if what == "log device":
+        shared = f"{one.outcome.commits_per_flush:.3g} commits share a flush"
+        return f"the log's device binds there ({one.outcome.device:.0%} busy, {shared})"
+    if what == "row locks":
+        return "the locks of rows bind there"
+    return "no resource is busy: the time of round trips binds"
+
+
+def beyond(given: Calibrated, axes: Sequence[Axis]) -> list[str]:
+    """Return how far each axis is beyond what was calibrated."""
+    said = []
+    cores = given.machine.number("postgres.cores")
+    for axis in axes:
+        numbers = [float(level) for level in axis.levels if _is_number(level)]
+        if axis.name == SESSIONS and given.sessions and numbers and max(numbers) > given.sessions:
+            said.append(
+                f"Calibrated at {given.sessions} session(s): {max(numbers):g} are an extrapolation of"
+                f" {max(numbers) / given.sessions:.3g} times."
+            )
+        if axis.name == CORES and numbers and math.isfinite(cores) and max(numbers) > cores:
+            said.append(
+                f"Calibrated on {cores:g} cores: up to {max(numbers):g} is an extrapolation, and latches"
+                " that many cores contend for are not in the model."
+            )
+        if axis.name == DEVICE and any(level != "measured" for level in axis.levels):
+            said.append(
+                "The devices are the catalogue's, not measured here: what a file system adds to their times is not"
+                " in them."
+            )
+    return said

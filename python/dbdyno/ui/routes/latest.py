@@ -1,0 +1,101 @@
+"""The last day of all servers: what happened on them, and the advice on it, the gravest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from starlette.requests import Request
+
+from dbdyno.base.errors import Error
+from dbdyno.base.json_types import JsonObject
+from dbdyno.page import Cell, Column, Head, Page, Row, Section, Tone
+from dbdyno.pages import format as fmt
+from dbdyno.pages.common import columns, table
+from dbdyno.snapshot.model import Row as Event
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.long_timeline import happenings
+from dbdyno.ui.kept import Kept
+from dbdyno.ui.places import Server
+from dbdyno.ui.routes.advice import advice_of
+from dbdyno.ui.routes.common import HOME, asked, places_of, server_address, server_name
+from dbdyno.ui.stretch import DEFAULT, Stretch, iso, stretch_of
+from dbdyno.ui.view import View
+
+SHOWN = 12
+AROUND_US = 15 * 60 * 10**6
+"""Time before and after an event that its link shows."""
+NOTABLE = ("restart", "reset", "setting", "object")
+"""Kinds of events that are listed; checkpoints and vacuums are on the charts alone."""
+_ADVICE = columns("level:verdict finding:text:finding server:text stake:share:at_stake")
+_EVENTS = columns("at:time:by_then kind:text what:text:what_happened server:text")
+_TONES: dict[str, Tone] = {"critical": "bad", "warning": "doubt", "hint": "even"}
+_KNOWN: Kept[list[Event]] = Kept(64)
+
+
+def view(request: Request) -> View:
+    """Return events and advice of the last day of every server."""
+    places = places_of(request)
+    events: list[tuple[int, Row]] = []
+    advice: list[tuple[int, Row]] = []
+    notes = []
+    for server in places.servers():
+        try:
+            stretch = stretch_of(server.snapshots(), DEFAULT)
+            events += ((one["at_us"], _event(server, one)) for one in _events(server, stretch))
+            advice += _findings(server, stretch)
+        except Error as error:
+            notes.append(f"{server_name(server)}: {fmt.line(error.message, 160)}")
+    sections = (
+        _listed("advice", "Advice on the last day", _ADVICE, sorted(advice, key=lambda one: one[0]), notes),
+        _listed("events", "What happened in the last day", _EVENTS, sorted(events, key=lambda one: -one[0]), []),
+    )
+    head = Head("Latest", "", name="latest", headline="The last day of all servers", section="Latest")
+    return View(
+        Page(head, sections),
+        trail=(HOME,),
+        bare=bool(asked(request, "part")),
+        follows="stores",
+    )
+
+
+def _listed(name: str, title: str, shown: Sequence[Column], rows: list[tuple[int, Row]], notes: list[str]) -> Section:
+    left = max(len(rows) - SHOWN, 0)
+    made = table("", shown, [row for _, row in rows[:SHOWN]], look="loose", left_out=left)
+    said = notes if rows or notes else ["Nothing."]
+    return Section(name, title, tables=(made,) if rows else (), notes=tuple(said))
+
+
+def _events(server: Server, stretch: Stretch) -> list[Event]:
+    """Return what happened in a stretch, without checkpoints and vacuums."""
+
+    def make() -> list[Event]:
+        with Interval(server.store, *stretch.ends) as interval:
+            return [one for one in happenings(interval) if one["kind"] in NOTABLE]
+
+    return _KNOWN.get(f"{server.store.folder} {server.target} {stretch.numbers}", len(stretch.chain), make)
+
+
+def _event(server: Server, one: Event) -> Row:
+    at_us = one["at_us"]
+    around = f"{iso(at_us - AROUND_US)}..{iso(at_us + AROUND_US)}"
+    place = server_address("/server", server, window="1d", stretch=around)
+    what = Cell(fmt.line(one["what"], 160), href=place)
+    return Row({"at": at_us, "kind": one["kind"], "what": what, "server": server_name(server)})
+
+
+def _findings(server: Server, stretch: Stretch) -> Iterator[tuple[int, Row]]:
+    """Yield the findings of the advice on a stretch with their gravity, 0 for the gravest."""
+    for one in advice_of(server, stretch)["findings"]:
+        yield list(_TONES).index(one["level"]), _finding(server, stretch, one)
+
+
+def _finding(server: Server, stretch: Stretch, one: JsonObject) -> Row:
+    where = server_address("/advice", server, stretch=stretch.text) + f"#advice-{one['number']}"
+    return Row(
+        {
+            "level": Cell(one["level"], tone=_TONES.get(str(one["level"]), "")),
+            "finding": Cell(fmt.line(one["sentence"], 220), href=where),
+            "server": Cell(server_name(server), href=server_address("/server", server)),
+            "stake": one["stake"],
+        }
+    )

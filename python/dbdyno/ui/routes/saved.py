@@ -1,0 +1,15 @@
+"""Pages that commands saved as JSON in the folder of runs: power cuts, advice, flows, cells and others."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+
+from dbdyno.pages import page_of
+from dbdyno.ui.routes.common import HOME, asked, places_of
+from dbdyno.ui.view import View
+
+
+def view(request: Request) -> View:
+    """Return the page that the address names."""
+    model = places_of(request).saved_page(asked(request, "name"))
+    return View(page_of(model), model=model, trail=(HOME,), follows="runs")

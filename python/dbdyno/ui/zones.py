@@ -1,0 +1,94 @@
+"""The zone in which a reader sees times: UTC as in reports, the browser's, or the server's.
+
+The choice is in a cookie that the switch in the page's head sets; addresses, files and commands are always in UTC.
+Charts are drawn in the zone (`clock.ZONE`); in the text of a page each moment with its date is converted, but not in
+code, statements and fields.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo
+
+from starlette.requests import Request
+
+from dbdyno.base.errors import Error
+from dbdyno.report.figures import clock
+from dbdyno.snapshot.reading.server_zone import server_zone
+from dbdyno.ui.routes.common import server_of
+
+COOKIE = "dbdyno-zone"
+SERVER = "server"
+_NAME = re.compile(r"[A-Za-z][\w+-]*(?:/[\w+-]+){0,2}")
+_TAG = re.compile(r"(<[^<>]*+>)")
+_UNCHANGED = ("code", "pre", "textarea", "script", "style", "title", "select")
+_MOMENT = re.compile(
+    r"(?P<day>\d{4}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d)(?P<second>:\d\d)?(?P<part>\.\d{1,9})?"
+    r"(?P<zone> UTC|\+00:00)?(?![\d:-])"
+    r"|(?<![\d:-])(?P<alone>\d\d:\d\d)(?P<rest>:\d\d)? UTC\b|\(UTC\)"
+)
+
+
+def zone_of(request: Request) -> tzinfo:
+    """Return the zone that the reader has chosen; UTC if it is not known here."""
+    name = request.cookies.get(COOKIE, "")
+    if name == SERVER:
+        name = ""
+        with contextlib.suppress(Error):  # of several servers, or of none
+            server = server_of(request)
+            last = server.store.last(server.target)
+            name = server_zone(last) if last is not None else ""
+    if not _NAME.fullmatch(name) or name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (KeyError, OSError, ValueError):
+        return UTC
+
+
+@contextlib.contextmanager
+def drawn_in(zone: tzinfo) -> Iterator[None]:
+    """Draw charts in a zone within the block."""
+    token = clock.ZONE.set(zone)
+    try:
+        yield
+    finally:
+        clock.ZONE.reset(token)
+
+
+def in_zone(page: str, zone: tzinfo) -> str:
+    """Return a page with the moments in its text converted from UTC to a zone."""
+    if zone is UTC:
+        return page
+    inside = 0
+    near = [datetime.now(UTC)]
+    pieces = _TAG.split(page)
+    for at, piece in enumerate(pieces):
+        if piece.startswith("<"):
+            name = piece.strip("</>").split(" ", 1)[0].lower()
+            if name in _UNCHANGED and not piece.endswith("/>"):
+                inside = max(inside + (-1 if piece.startswith("</") else 1), 0)
+        elif not inside and (":" in piece or "(UTC)" in piece):
+            pieces[at] = _MOMENT.sub(lambda found: _converted(found, zone, near), piece)
+    return "".join(pieces)
+
+
+def _converted(found: re.Match[str], zone: tzinfo, near: list[datetime]) -> str:
+    """Return a moment in the zone; `near` holds the last one with a date, whose offset a time without a date takes."""
+    if found[0] == "(UTC)":
+        return f"({near[0].astimezone(zone).tzname()})"
+    if found["alone"]:
+        offset = near[0].astimezone(zone).utcoffset() or timedelta(0)
+        at = datetime.strptime(found["alone"] + (found["rest"] or ":00"), "%H:%M:%S").replace(tzinfo=UTC) + offset
+        return at.strftime("%H:%M:%S" if found["rest"] else "%H:%M") + f" {near[0].astimezone(zone).tzname()}"
+    try:
+        at = datetime.fromisoformat(f"{found['day']}T{found['time']}{found['second'] or ''}+00:00")
+    except ValueError:
+        return found[0]
+    near[0] = at
+    there = at.astimezone(zone)
+    name = f" {there.tzname()}" if found["zone"] else ""
+    return there.strftime("%Y-%m-%d %H:%M" + (":%S" if found["second"] else "")) + (found["part"] or "") + name

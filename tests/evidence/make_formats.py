@@ -1,0 +1,60 @@
+"""Write a small folder of each format, as this version has it, for later versions to read.
+
+    PYTHONPATH=python:tests:tests/ui:tests/trace python tests/evidence/make_formats.py tests/evidence/formats/VERSION
+
+Run once when a version is released; what is there is never written again.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from planted_day import BEGIN_S, Day
+from trace_text import trace
+
+from command_line import dbdyno
+
+PLAN = """\
+title = "kept for later versions"
+target = "mock:"
+[workload]
+kind = "mock"
+parameters = {mean_us = 1000}
+[schedule]
+blocks = 6
+warmup_blocks = 1
+turn = "40ms"
+slice = "20ms"
+[watch]
+overhead_blocks = 0
+[[arm]]
+name = "one"
+[[arm]]
+name = "two"
+parameters = {mean_us = 800}
+"""
+IMPORTED = Path(__file__).parents[1] / "imports" / "outputs" / "benchbase.summary.json"
+
+
+def make(place: Path) -> None:
+    """Write each format into a folder of its own."""
+    place.mkdir(parents=True)
+    (place / "plan.toml").write_text(PLAN)
+    (place / "one.trc").write_text(trace(orders=3))
+    words = (
+        ("run", "plan.toml", "--seed", "7", "--out", "runs", "--share"),
+        ("runs", "import", IMPORTED.resolve(), "--out", "imported", "--share"),
+        ("trace", "import", "one.trc", "--out", "traced", "--share"),
+        ("results", "push", "results", "last", "--machine", "made-once", "--commit", ""),
+    )
+    for command in words:
+        done = dbdyno(*command, cwd=place)
+        assert done.returncode == 0, (command, done.stderr)
+    Day(place / "snaps", every_s=7200).make(BEGIN_S, BEGIN_S + 4 * 7200)
+    for file in (*place.glob("runs/*/report.html"), *place.glob("**/lock")):
+        file.unlink()
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]))

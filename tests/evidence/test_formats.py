@@ -1,0 +1,51 @@
+"""What earlier versions wrote is read by this one: each format, as it was written when that version was released."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from command_line import dbdyno
+
+FORMATS = sorted(path for path in (Path(__file__).parent / "formats").iterdir() if path.is_dir())
+
+
+@pytest.fixture(params=FORMATS, ids=lambda path: path.name)
+def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A copy of what a version wrote."""
+    shutil.copytree(request.param, tmp_path / "old")
+    return tmp_path / "old"
+
+
+def test_a_run_has_the_verdict_that_it_had(old: Path) -> None:
+    (run,) = (old / "runs").iterdir()
+    before = json.loads((run / "manifest.json").read_text())["verdict"]["decision"]
+    done = dbdyno("compare", run, "--json", cwd=old)
+    assert json.loads(done.stdout)["verdict"]["decision"] == before == "faster"
+    assert dbdyno("report", run, "--format", "text", cwd=old).returncode == 0
+    assert len(json.loads(dbdyno("runs", "--plan", "plan.toml", "--json", cwd=old).stdout)) == 1
+
+
+def test_an_import_and_a_kept_result_are_read(old: Path) -> None:
+    assert dbdyno("compare", "imported", cwd=old).returncode == 0
+    (row,) = json.loads(dbdyno("results", "log", "results", "--json", cwd=old).stdout)
+    assert row["machine"] == "made-once"
+    model = json.loads(dbdyno("trend", "plan.toml", "--results", "results", "--json", cwd=old).stdout)
+    assert len(model["runs"]) == 1 and model["runs"][0]["values"]["two"] > 1
+
+
+def test_an_imported_trace_has_its_profile(old: Path) -> None:
+    kept = dbdyno("trace", "profile", "traced", "--json", cwd=old)
+    anew = dbdyno("trace", "profile", "one.trc", "--json", cwd=old)
+    assert kept.returncode == anew.returncode == 0
+    assert json.loads(kept.stdout)["profile"] == json.loads(anew.stdout)["profile"]
+
+
+def test_a_store_of_snapshots_has_its_intervals(old: Path) -> None:
+    assert len(json.loads(dbdyno("snap", "list", "--store", "snaps", "--json", cwd=old).stdout)) == 5
+    assert dbdyno("snap", "check", "--store", "snaps", cwd=old).returncode == 0
+    report = dbdyno("snap", "report", "1", "5", "--store", "snaps", "--json", cwd=old)
+    assert report.returncode == 0 and json.loads(report.stdout)["kind"] == "snapshot"

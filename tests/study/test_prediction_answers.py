@@ -1,0 +1,166 @@
+"""Analytic answers against closed forms, elementary effects of functions whose effects are known, laws on a run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import random
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from live_made import Truth, live_run
+
+from dbdyno.cli.main import cli
+from dbdyno.evidence.query import connect
+from dbdyno.pages.run_modelled import laws
+from dbdyno.study.analysis.measured.measures import measure
+from dbdyno.study.analysis.measured.operational import of_run
+from dbdyno.study.prediction.analytic import Demands, alone, chain, closed, mva
+from dbdyno.study.prediction.sensitivity import effects
+
+MACHINE = """
+title = "made"
+[postgres]
+cores = 2
+calibrated_sessions = 1
+flush_us = { value = 20.0, low = 18.0, high = 22.0, source = "measured: made" }
+client_us = { value = 10.0, low = 9.0, high = 11.0, source = "measured: made" }
+delay = { kind = "exponential", mean_us = 100.0 }
+statements = [{ text = "insert", user_us = 60.0, system_us = 20.0, wal_bytes = 300.0 }]
+scripts = [{ weight = 1, steps = [{ statement = 0, commits = true }] }]
+[devices.log]
+kind = "empirical"
+capacity_gb = 10.0
+servers = 1
+regimes = [{ read = { kind = "constant", us = 1.0 }, write = { kind = "constant", us = 500.0 } }]
+[storage]
+redo = "log"
+data = "log"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.toml"
+    path.write_text(MACHINE)
+    return path
+
+
+def model(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["model", *arguments])
+
+
+def machine_repair(cpu: float, think: float, sessions: int) -> float:
+    """Throughput of one exponential server with thinking customers: the birth-death chain, exact."""
+    weights = [math.perm(sessions, k) * (cpu / think) ** k for k in range(sessions + 1)]
+    return (1 - weights[0] / sum(weights)) / cpu
+
+
+@pytest.mark.parametrize(("cpu", "think", "sessions"), [(5, 100, 1), (5, 100, 10), (5, 100, 30), (80, 20, 4)])
+def test_mean_value_analysis_of_one_core_is_machine_repair(cpu: float, think: float, sessions: int):
+    assert mva(cpu, 1, think, sessions)[0] == pytest.approx(machine_repair(cpu, think, sessions), rel=1e-9)
+
+
+def test_many_cores_are_a_delay_while_they_are_idle_and_a_bound_when_they_are_not():
+    assert mva(100.0, 8, 400.0, 1)[0] == pytest.approx(1 / 500)
+    assert mva(100.0, 8, 400.0, 500)[0] == pytest.approx(8 / 100, rel=0.01)
+
+
+def played(sessions: int, pause: float, flush: float, seed: int) -> tuple[float, float]:
+    """The closed loop of commits that share flushes, played by dice: commits a unit of time, and the mean batch."""
+    random_ = random.Random(seed)
+    ready = [random_.expovariate(1 / pause) for _ in range(sessions)]
+    now, flushes, commits = 0.0, 0, 0
+    while flushes < 60_000:
+        now = max(now, min(ready))
+        batch = [at for at, time in enumerate(ready) if time <= now]
+        now += flush
+        for at in batch:
+            ready[at] = now + random_.expovariate(1 / pause)
+        flushes, commits = flushes + 1, commits + len(batch)
+    return commits / now, commits / flushes
+
+
+@pytest.mark.parametrize(("sessions", "pause", "flush"), [(1, 200, 500), (5, 1000, 500), (20, 1000, 500)])
+def test_the_chain_of_group_commit_is_what_dice_give(sessions: int, pause: float, flush: float):
+    rate, batch = chain(sessions, pause, flush)
+    by_dice, batches = played(sessions, pause, flush, seed=7)
+    assert rate == pytest.approx(by_dice, rel=0.01)
+    assert batch == pytest.approx(batches, rel=0.01)
+
+
+def test_one_session_asks_for_the_sum_of_its_demands():
+    demands = Demands(cpu=100.0, delay=200.0, flush=500.0, cores=2, locks=False, spread=0.0)
+    assert closed(demands, 1)[0] == pytest.approx(1 / 800)
+    without = Demands(cpu=100.0, delay=200.0, flush=0.0, cores=2, locks=False, spread=0.0)
+    assert closed(without, 1)[0] == pytest.approx(1 / 300)
+
+
+def test_a_flush_for_each_commit_is_m_g_1_and_impossible_beyond_its_rate():
+    demands = Demands(cpu=1.0, delay=0.0, flush=100.0, cores=1, locks=False, spread=1.0)
+    # M/M/1 at a utilisation of .8: five service times.
+    assert alone(demands, 0.008) == pytest.approx(500.0)
+    assert alone(demands, 0.01) == math.inf
+
+
+def test_both_answers_are_on_one_page_and_agree_where_they_should(file: Path):
+    shown = json.loads(model("analyse", str(file), "--sessions", "1,4,16", "--format", "json").output)
+    rows = {row["sessions"]: row for row in shown["rows"]}
+    assert abs(rows[1]["difference"]) < 0.01
+    assert all(abs(row["difference"]) < 0.2 for row in rows.values())
+    assert all(row["simulated"] <= row["bound"] * 1.01 or row["sessions"] > 1 for row in rows.values())
+    assert all(row["why"] for row in rows.values())
+    for law in shown["laws"]:
+        tolerance = 0.03 if law["law"] != "Little" else 0.02
+        assert law["left"] == pytest.approx(law["right"], rel=tolerance), law
+    assert "Operational laws" in model("analyse", str(file), "--sessions", "1").output
+
+
+def test_effects_of_a_straight_line_are_its_slopes_and_no_parameter_depends_on_another():
+    found = effects(lambda x: (3 * x[0] - 0.5 * x[1],), 3, trajectories=6, seed=5)
+    means = [of[0][0] for of in found]
+    assert means == pytest.approx([3.0, 0.5, 0.0], abs=1e-9)
+    assert all(of[0][1] == pytest.approx(0.0, abs=1e-9) for of in found)
+
+
+def test_a_product_shows_that_its_factors_depend_on_each_other():
+    found = effects(lambda x: (x[0] * x[1], x[0]), 2, trajectories=30, seed=5)
+    assert found[0][0][1] > 0.1
+    assert found[0][1][1] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_the_ten_that_move_the_answer(file: Path):
+    arguments = ("sensitivity", str(file), "--sessions", "1", "--trajectories", "3", "--format", "json")
+    shown = json.loads(model(*arguments).output)
+    paths = [row["path"] for row in shown["rows"]]
+    # The device is by far the longest part, and nothing is known of its factor.
+    assert paths[0] == "postgres.device_factor"
+    assert len(paths) <= 10
+    by = {row["path"]: row for row in shown["rows"]}
+    assert not by["postgres.client_us"]["assumed"]
+    assert by["postgres.device_factor"]["assumed"]
+    assert model("sensitivity", str(file), "--trajectories", "2", "--format", "html").exit_code == 0
+
+
+def test_operational_laws_of_a_run(tmp_path: Path):
+    run = live_run(tmp_path, Truth(), blocks=3, transactions=40)
+    connection, _ = connect(run)
+    with contextlib.closing(connection):
+        found = of_run(connection, run, measure(run))
+    little = {law["arm"]: law for law in found if law["law"] == "Little"}
+    # The made run is one session's in every arm: it pauses 60 us of some 1,030 that a transaction of arm `one` takes.
+    assert little[0]["holds"]
+    assert 0.9 < little[0]["left"] < 0.98
+    assert "between two transactions" in little[0]["sentence"]
+    model = {"laws": found, "arms": [{"index": at, "name": name} for at, name in enumerate(("one", "eight", "off"))]}
+    (section,) = laws(model)
+    assert [row.cells["law"] for row in section.tables[0].rows] == ["Little"] * 3
+
+
+def test_a_law_that_is_broken_is_marked():
+    broken = {"arm": None, "law": "forced flow", "left": 90.0, "right": 100.0, "holds": False, "sentence": "made"}
+    (section,) = laws({"laws": [broken], "arms": []})
+    cell = section.tables[0].rows[0].cells["holds"]
+    assert (cell.value, cell.tone) == ("broken", "bad")

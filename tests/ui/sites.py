@@ -1,0 +1,61 @@
+"""Servers of the pages as processes of their own, for a real browser."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import chromium
+
+DEADLINE_S = 30.0
+
+
+@dataclass
+class Site:
+    """A server of the pages: where it is, and its folders."""
+
+    base: str
+    token: str
+    runs: Path
+    store: Path
+
+    def address(self, path: str) -> str:
+        return f"{self.base}{path}{'&' if '?' in path else '?'}token={self.token}"
+
+
+@contextlib.contextmanager
+def running_site(runs: Path, store: Path, port: int = 0) -> Iterator[Site]:
+    """A server of these folders, ended on leaving."""
+    words = ["ui", "--runs", runs, "--store", store, "--port", port, "--no-browser"]
+    command = [sys.executable, "-m", "dbdyno", *map(str, words)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        base, _, token = server.stdout.readline().strip().partition("/?token=")
+        try:
+            yield Site(base, token, runs, store)
+        finally:
+            server.terminate()
+            server.wait(10)
+
+
+def until(true: Callable[[], object]) -> None:
+    """Waits until something is so."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not true():
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.05)
+
+
+def words(page: chromium.Page) -> str:
+    """The text of the page's content."""
+    return str(page.evaluate("(document.getElementById('content') || {}).innerText || ''"))
+
+
+def all_read(page: chromium.Page) -> None:
+    """Waits until the parts that take longer are there, too."""
+    until(lambda: page.evaluate("!document.querySelector('[aria-busy]')"))

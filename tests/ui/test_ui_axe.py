@@ -1,0 +1,80 @@
+"""No barrier that axe-core finds in any view: WCAG 2.1 AA and its good practice, light and dark, narrow and wide."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from asking import starlette  # noqa: F401 - skips where it is not installed
+from sites import Site, all_read, running_site
+
+import chromium
+from chromium import browser, running_browser  # noqa: F401 - fixtures
+
+AXE = Path(__file__).resolve().parents[2] / "target" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+pytestmark = [
+    chromium.needed,
+    pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not in target/axe: make setup-test (needs npm)"),
+]
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
+QUEUE = "stretch=2026-11-26T14:02:00..2026-11-26T14:12:00"
+WINDOW = "window=2026-11-26T13:50:00..2026-11-26T14:14:00"
+FEW = ("/", f"/server?{WINDOW}&{QUEUE}&where=class%3Dlock", "/sql")
+REST = (
+    *("/runs", "/search?q=stock", "/compare", "/trend", "/advice?stretch=1d", "/run?id=nothing"),
+    *(f"/statement?id=1002&{QUEUE}", f"/blocking?{WINDOW}&{QUEUE}", f"/report?{QUEUE}", "/experiment?id=1002"),
+    f"/periods?{QUEUE}&against=2026-11-26T13:50:00..2026-11-26T14:00:00",
+    "/sql?on=snap:/shop-db:5432&query=select+queryid,+calls+from+pg_stat_statements",
+)
+LOOKS = ((1400, "light"), (400, "dark"))
+
+
+@pytest.fixture(scope="module")
+def site(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    own = tmp_path_factory.mktemp("axe")
+    shutil.copytree(folder / "snaps", own / "snaps")
+    shutil.copytree(folder / "runs", own / "runs")
+    with running_site(own / "runs", own / "snaps") as running:
+        yield running
+
+
+def barriers(page: chromium.Page) -> list[tuple[str, list[str]]]:
+    """What axe-core finds: the rule, and where."""
+    if not page.evaluate("typeof axe == 'object'"):
+        page.evaluate(AXE.read_text(encoding="utf-8") + "; true")
+    options = json.dumps({"resultTypes": ["violations"], "runOnly": {"type": "tag", "values": TAGS}})
+    run = f"axe.run(document, {options}).then(found => found.violations)"
+    answer = page.call("Runtime.evaluate", expression=run, awaitPromise=True, returnByValue=True)
+    return [
+        (one["id"], [f"{node['target']}: {node['html'][:120]}" for node in one["nodes"]][:4])
+        for one in answer["result"]["value"]
+    ]
+
+
+def free_of_barriers(browser: chromium.Browser, site: Site, path: str, looks: object = LOOKS) -> None:  # noqa: F811
+    page = browser.open(site.address(path))
+    all_read(page)
+    for width, scheme in looks:  # type: ignore[attr-defined]
+        page.look(width=width, scheme=scheme)
+        assert barriers(page) == [], (path, width, scheme)
+
+
+@pytest.mark.parametrize("path", FEW)
+def test_axe_finds_no_barrier(browser, site, path) -> None:  # noqa: F811
+    free_of_barriers(browser, site, path)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("path", (*FEW, *REST))
+def test_axe_finds_no_barrier_in_any_view_at_any_width(browser, site, path) -> None:  # noqa: F811
+    looks = [(width, scheme) for width in (400, 1400, 2560) for scheme in ("light", "dark")]
+    free_of_barriers(browser, site, path, looks)
+
+
+def test_axe_would_find_one(browser, site) -> None:  # noqa: F811
+    page = browser.open(site.address("/runs"))
+    page.evaluate("document.querySelector('main').insertAdjacentHTML('beforeend', '<input type=text>')")
+    assert "label" in [rule for rule, _ in barriers(page)]

@@ -1,0 +1,140 @@
+"""Every kind of evidence has its pages: traces by any expression, cells over time, sweeps of a model, saved pages."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shlex
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from asking import Browser, Seen, is_tame
+
+from command_line import dbdyno
+from dbdyno.cells.collection import Collection, Column
+from dbdyno.cells.hosts import Host
+from dbdyno.cells.listing import Listing, Reading
+from dbdyno.cells.record import Pace, keep, new_recording
+from dbdyno.cuts.model import CutRow, campaign_model
+from dbdyno.cuts.plan import plan_of
+from dbdyno.evidence.run import Run
+
+pytestmark = pytest.mark.drawn(drawn=False)
+ORDERS = Path(__file__).resolve().parents[2] / "examples" / "orders.trc"
+CELLS = ("cel01", "cel02")
+SWEEP = """\
+title = "commits by sessions on {model}"
+target = "model:{model}"
+[workload]
+kind = "commit-loop"
+[schedule]
+blocks = 4
+turn = "50ms"
+warmup_blocks = 0
+[[arm]]
+name = "a"
+[[arm]]
+name = "b"
+"""
+CUT: CutRow = {
+    **dict.fromkeys(("tried", "acknowledged", "found"), 40),  # type: ignore[typeddict-item]
+    **{key: [] for key in ("lost", "doubled", "ghosts", "damaged", "halves")},
+    **dict.fromkeys(("lost_of_earlier", "pages", "pages_lost", "pages_torn", "names_undone"), 0),
+    "cut": 1,
+    "after_changes": 9,
+    "in_recovery": False,
+    "oldest_lost_ms": 0.0,
+    "corrupt": "",
+    "recovery_s": 0.2,
+}
+
+
+def recorded(folder: Path, minutes: int = 6) -> Run:
+    """A recording of two cells, a round a minute, each with redo writes of its own rate."""
+    run = new_recording(folder, [Host(name, name) for name in CELLS], Pace())
+    for minute in range(minutes):
+        at_ns = (1_800_000_000 + 60 * minute) * 10**9
+        columns = []
+        for number, cell in enumerate(CELLS):
+            value = float(minute * (6000 + 3000 * number))
+            seen = [Reading(cell, "FL_IO_W", "FLASHLOG", value, "IO requests", repr(value), 0, at_ns)]
+            columns.append(Column(Host(cell, cell), Listing(seen, {cell: 1}), at_ns, 0.1))
+        keep(run, minute, Collection(columns))
+    run.save(status="complete")
+    return run
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("kinds")
+    runs = made / "runs"
+    runs.mkdir()
+    assert dbdyno("trace", "import", ORDERS, "--out", runs / "orders").returncode == 0
+    for model in ("sas-and-flash", "exadata-x2"):
+        (made / "sweep.toml").write_text(SWEEP.format(model=model))
+        done = dbdyno("run", made / "sweep.toml", "--out", runs)
+        assert done.returncode in (0, 1), done.stderr
+    (runs / "cuts.json").write_text(json.dumps(campaign_model(plan_of("sqlite-full"), 7, [CUT], [])))
+    (runs / "notes.json").write_text('{"schema": 1, "kind": "nothing of ours"}')
+    (runs / "torn.json").write_text('{"schema": 1, "ki')
+    (runs / "link.json").symlink_to("/etc/passwd")
+    return made
+
+
+@pytest.fixture(scope="module")
+def there(kinds: Path) -> Browser:
+    return Browser(kinds / "runs", kinds / "snaps")
+
+
+def test_a_trace_is_grouped_by_any_expression_as_on_a_terminal(there: Browser) -> None:
+    report = Seen(there.get("/run?id=orders").text)
+    assert any(one.startswith("/profile?id=orders") for one in report.links)
+    by, where = "statement,event", "elapsed_us > 1"
+    address = f"/profile?id=orders&by={quote(by)}&where={quote(where)}"
+    page = there.get(address)
+    assert page.status == 200, Seen(page.text).words
+    is_tame(page.text)
+    words = shlex.split(html.unescape(re.findall(r"<code>(dbdyno trace profile .*?)</code>", page.text)[-1]))
+    said = json.loads(dbdyno(*words[1:], "--format", "json").stdout)
+    assert json.loads(there.get(f"{address}&format=json").body) == said and said["profile"]["rows"]
+
+
+@pytest.mark.parametrize("by", ("nonsense(", "'; drop table x", "no_such_column"))
+def test_an_expression_that_is_none_is_refused_in_words(there: Browser, by: str) -> None:
+    answer = there.get(f"/profile?id=orders&by={quote(by)}")
+    assert answer.status == 404 and "This could not be shown" in answer.text
+
+
+def test_runs_on_a_model_are_listed_together(there: Browser) -> None:
+    page = Seen(there.get("/runs?target=model%3Aexadata-x2").text)
+    links = [one for one in page.links if one.startswith("/run?id=")]
+    assert len(links) == 1 and "commits by sessions on exadata-x2" in page.words
+    run = Seen(there.get(links[0]).text)
+    assert "/runs?target=model%3Aexadata-x2" in run.links
+
+
+def test_a_saved_page_of_power_cuts_is_shown_and_what_is_no_page_is_not(there: Browser) -> None:
+    home = Seen(there.get("/").text)
+    assert "/saved?name=cuts.json" in home.links and "survived" in home.words
+    assert not {"notes.json", "torn.json", "link.json"} & set(re.findall(r"\w+\.json", home.words))
+    page = Seen(there.get("/saved?name=cuts.json").text).words
+    assert "Power cuts" in page and "1 power cuts" in page
+    for name in ("link.json", "../kinds/runs/cuts.json", "torn.json"):
+        assert there.get(f"/saved?name={quote(name)}").status == 404
+    assert "cuts.json" in there.get("/search?q=cuts").text
+
+
+@pytest.mark.drawn
+def test_cells_are_a_heat_map_over_time(tmp_path: Path) -> None:
+    run = recorded(tmp_path / "runs" / "rack")
+    there = Browser(tmp_path / "runs", tmp_path / "snaps")
+    assert f"/cells?id={run.id}" in Seen(there.get(f"/run?id={run.id}").text).links
+    page = there.get(f"/cells?id={run.id}")
+    assert page.status == 200, Seen(page.text).words
+    assert "FL_IO_W" in page.text and "<svg" in page.text and "cel01" in page.text
+    rows = there.get(f"/cells?id={run.id}&format=csv").text.splitlines()
+    assert rows[0] == "cell,from_s,to_s,value,unit" and len(rows) == 1 + 2 * 5
+    assert there.get(f"/cells?id={run.id}&format=svg").body.startswith(b"<svg")
+    assert there.get("/cells?id=nothing").status == 404
