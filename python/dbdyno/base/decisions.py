@@ -130,6 +130,8 @@ _RULES = (
     Rule("tail", "warns", "p99 is judged, and blocks hold too few transactions for one of their own"),
     Rule("dropped", "warns", "open loop: an arrival was dropped"),
     Rule("generator", "warns", "open loop: in a tenth of the blocks the load generator itself was late by over 1 ms"),
+    Rule("hosts", "warns", "many hosts: one of them had answers a quarter later than the others, in most blocks"),
+    Rule("host clocks", "warns", "many hosts: more than a tenth of the operations began before all hosts were there"),
     Rule("writes", "warns", "on cells: a turn saw fewer than 1,000 redo writes"),
     Rule("others", "warns", "on cells: more than 5 % of redo writes raced although the flash log was off"),
     Rule("counters", "warns", "on cells: the race's counters do not add up"),

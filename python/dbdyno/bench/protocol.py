@@ -41,6 +41,7 @@ class Traits:
         grows: Slices and turns grow to the transaction time that the warm-up measures.
         asks: The bench changes systems that belong to others, so the user is asked first.
         warms_up_again: A resumed run repeats its warm-up.
+        spreads: Workers on many hosts can carry out its work.
         lines: Its sessions can go through a simulated longer network line.
         devices: Servers that it starts can be on modelled devices.
         predictable: The plan alone determines about how long a run takes; otherwise the bench estimates it after its
@@ -55,6 +56,7 @@ class Traits:
     grows: bool = False
     asks: bool = False
     warms_up_again: bool = False
+    spreads: bool = False
     lines: bool = False
     devices: bool = False
     predictable: bool = True

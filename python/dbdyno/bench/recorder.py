@@ -75,6 +75,8 @@ class Recorder:
     rows: int = 0
     own: JsonObject = field(default_factory=dict)
     """Fields added to the block's record beside the joined reports."""
+    uncounted: list[tuple[int, int]] = field(default_factory=list)
+    """Slices beside those of the turns, as (arm, slice), that hold operations which do not count."""
 
     @property
     def folder(self) -> Path:

@@ -14,6 +14,7 @@ from dbdyno.cli.cells.options import way_options
 from dbdyno.cli.fail_on import NAMES, reasons
 from dbdyno.cli.output import out_option, seed_option, share_option
 from dbdyno.cli.pages import analysis_options
+from dbdyno.cli.spread_options import spread_options, workers_of
 
 if TYPE_CHECKING:
     from dbdyno.evidence import Run
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     help="Also exit 1 if an arm is slower, if the run cannot tell, or if any gate failed.",
 )
 @analysis_options
+@spread_options
 @way_options
 def command(
     what: str | None,
@@ -85,6 +87,8 @@ def command(
     fail_on: tuple[str, ...],
     form: str | None,
     output: Path | None,
+    scheduler: str | None,
+    hosts: tuple[str, ...],
     **ways: Any,
 ) -> None:
     """Run a study or a plan: arms in random order, every latency kept, a verdict at the end.
@@ -99,6 +103,7 @@ def command(
     dbdyno run --aa plan.toml                 the noise floor of that plan
     dbdyno run --resume RUN                   what an interrupted run has not yet run
     dbdyno run flash-log --target cells:@cell_group --set database=SALES    on storage cells
+    dbdyno run redo-size --target model:exadata-x2 --scheduler tcp://desk:8786    blocks on many hosts
     dbdyno run plan.toml --fail-on slower -o verdict.md    in a build: a comment, and its exit code
     dbdyno run plan.toml --build base=../base --build change=.    two builds of a program
     """
@@ -120,7 +125,8 @@ def command(
         return
     progress = for_stream()
     try:
-        run = _carried_out(plan, cut, target, out, seed, progress, reached, yes)
+        with workers_of(scheduler, hosts) as workers:
+            run = _carried_out(plan, cut, target, out, seed, progress, {**reached, "workers": workers}, yes)
     except Interrupted as stop:
         progress.end()
         click.echo(_interrupted(plan, cut), err=True)

@@ -12,9 +12,11 @@ import click
 from dbdyno.base.errors import PlanError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.cli.output import out_option, seed_option, share_option
+from dbdyno.cli.spread_options import spread_options, workers_of
 
 if TYPE_CHECKING:
     from dbdyno.evidence import Run
+    from dbdyno.hosts.workers import Workers
     from dbdyno.study.plan.plan import Plan
     from dbdyno.study.run.progress import Progress
 
@@ -43,8 +45,17 @@ FRESH_LEAST = 6
     help="File for the plan that confirms the winner.",
 )
 @share_option
+@spread_options
 def command(
-    plan: Path, target: str | None, budget: str | None, blocks: int | None, seed: int | None, out: Path, output: Path
+    plan: Path,
+    target: str | None,
+    budget: str | None,
+    blocks: int | None,
+    seed: int | None,
+    out: Path,
+    output: Path,
+    scheduler: str | None,
+    hosts: tuple[str, ...],
 ) -> None:
     """Find the best of many arms, such as the levels of a plan's factors.
 
@@ -63,14 +74,17 @@ def command(
     race, seconds = _race(plan, target, blocks), _seconds(budget)
     progress = for_stream()
     try:
-        run = _raced(race, out, progress, seed, seconds)
-        _show_race(run)
-        fresh = _fresh(run, race, seconds, output)
-        if fresh is None:
-            return
-        from dbdyno.study.run.execute import start
+        with workers_of(scheduler, hosts) as workers:
+            ways = {"workers": workers}
+            run = _raced(race, out, progress, seed, seconds, ways)
+            _show_race(run)
+            fresh = _fresh(run, race, seconds, output)
+            if fresh is None:
+                return
+            from dbdyno.study.run.execute import start
 
-        show(start(fresh, out, progress, seed=None if seed is None else seed + 1))
+            confirmed = start(fresh, out, progress, seed=None if seed is None else seed + 1, ways=ways)
+        show(confirmed)
     except Interrupted as stop:
         progress.end()
         click.echo("interrupted: the engine is as it was; whole blocks are kept", err=True)
@@ -111,12 +125,19 @@ def _seconds(budget: str | None) -> float | None:
     return nanoseconds / 1e9
 
 
-def _raced(plan: Plan, out: Path, progress: Progress, seed: int | None, seconds: float | None) -> Run:
+def _raced(
+    plan: Plan,
+    out: Path,
+    progress: Progress,
+    seed: int | None,
+    seconds: float | None,
+    ways: dict[str, Workers | None],
+) -> Run:
     from dbdyno.study.run.execute import start
     from dbdyno.study.run.race import RaceRunner
 
     runner = functools.partial(RaceRunner, seconds=None if seconds is None else seconds * RACE_SHARE)
-    return start(plan, out, progress, seed=seed, runner=runner)
+    return start(plan, out, progress, seed=seed, ways=ways, runner=runner)
 
 
 def _show_race(run: Run) -> None:

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from dbdyno import _core
 from dbdyno.base.device_types import CutReport, DeviceSpec, FaultRow
@@ -25,6 +26,10 @@ from dbdyno.cuts.plan import CutPlan
 from dbdyno.device.faults import fault_rule
 from dbdyno.device.mounts import check_machine, open_mount
 from dbdyno.device.undo import MountUndo
+from dbdyno.hosts.tasks import stopping_if_unwanted
+
+if TYPE_CHECKING:
+    from dbdyno.hosts.workers import Workers
 
 
 class Campaign:
@@ -34,8 +39,13 @@ class Campaign:
         self._plan, self._seed, self._engine, self._guardian = plan, seed, engine, guardian
         self._mount: _core.DeviceMount | None = None
         self._undo: int | None = None
+        self._stopped = False
         self.rows: list[CutRow] = []
         self.faults: list[FaultRow] = []
+
+    def stop(self) -> None:
+        """End the campaign after the cut that is being made."""
+        self._stopped = True
 
     def run_database(self, first: int, last: int) -> Iterator[CutRow]:
         """Make a database and cut the power from cut `first` to cut `last`, or until one is not survived.
@@ -52,7 +62,7 @@ class Campaign:
             for number in range(first, last + 1):
                 row, judgement = self._cut(number, ledger)
                 yield row
-                if not judgement.is_right:
+                if not judgement.is_right or self._stopped:
                     return
         finally:
             self._engine.kill()
@@ -157,6 +167,13 @@ class Campaign:
             self._undo = None
 
 
+class CampaignEvidence(NamedTuple):
+    """Evidence of a campaign, or of one of its databases."""
+
+    rows: list[CutRow]
+    faults: list[FaultRow]
+
+
 def run_campaign(
     plan: CutPlan,
     cuts: int,
@@ -164,8 +181,60 @@ def run_campaign(
     *,
     only: int | None = None,
     progress: Callable[[CutRow], None] = lambda row: None,
-) -> Campaign:
-    """Cut the power `cuts` times and return the campaign; with `only`, replay the database of that cut up to it.
+    workers: Workers | None = None,
+) -> CampaignEvidence:
+    """Cut the power `cuts` times; with `only`, replay the database of that cut up to it.
+
+    With `workers` each database is a task of its own.
+
+    Raises:
+        DeviceError: folders cannot be mounted here.
+        TargetError: the engine cannot be created, or the workers are gone.
+    """
+    found = CampaignEvidence([], [])
+    for database in _databases(plan, cuts, seed, only, progress, workers):
+        found.rows.extend(database.rows)
+        found.faults.extend(database.faults)
+    return found
+
+
+def _databases(
+    plan: CutPlan,
+    cuts: int,
+    seed: int,
+    only: int | None,
+    progress: Callable[[CutRow], None],
+    workers: Workers | None,
+) -> Iterator[CampaignEvidence]:
+    """Yield the evidence of each database in order."""
+    each, end = plan.cuts_of_a_database, cuts if only is None else only
+    first = 1 if only is None else (only - 1) // each * each + 1
+    parts = [(number, min(end, number + each - 1)) for number in range(first, end + 1, each)]
+    if workers is None:
+        for low, high in parts:
+            yield run_database(plan, seed, low, high, progress)
+        return
+    tasks = [workers.submit(run_database_as_task, plan, seed, low, high) for low, high in parts]
+    try:
+        for task in tasks:
+            database = task.result()
+            for row in database.rows:
+                progress(row)
+            yield database
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def run_database(
+    plan: CutPlan,
+    seed: int,
+    first: int,
+    last: int,
+    progress: Callable[[CutRow], None],
+    around: Callable[[Campaign], contextlib.AbstractContextManager[None]] = lambda _: contextlib.nullcontext(),
+) -> CampaignEvidence:
+    """Make a database, cut the power from cut `first` to cut `last` at most, and return what happened.
 
     Raises:
         DeviceError: folders cannot be mounted here.
@@ -174,15 +243,15 @@ def run_campaign(
     check_machine()
     with tempfile.TemporaryDirectory(prefix=f"dbdyno-cuts-{os.getpid()}-") as work, Guardian() as guardian:
         campaign = Campaign(plan, seed, _engine(plan, Path(work), guardian), guardian)
-        each = plan.cuts_of_a_database
-        number = 1 if only is None else (only - 1) // each * each + 1
-        end = cuts if only is None else only
-        while number <= end:
-            last = min(end, (number - 1) // each * each + each)
-            for row in campaign.run_database(number, last):
+        with around(campaign):
+            for row in campaign.run_database(first, last):
                 progress(row)
-            number = last + 1
-        return campaign
+        return CampaignEvidence(campaign.rows, campaign.faults)
+
+
+def run_database_as_task(plan: CutPlan, seed: int, first: int, last: int) -> CampaignEvidence:
+    """Run a database on a worker; it ends after a cut if nobody waits for it any longer."""
+    return run_database(plan, seed, first, last, lambda _: None, lambda own: stopping_if_unwanted(own.stop))
 
 
 def _engine(plan: CutPlan, work: Path, guardian: Guardian) -> CutEngine:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.base.json_types import JsonObject
+from dbdyno.bench.engine.host_loads import HostLoads, refuse_unfit_for_hosts
 from dbdyno.bench.engine.prepare import EngineArm, EngineReady
 from dbdyno.bench.engine.volumes import differing as differing_devices
 from dbdyno.bench.engine.volumes import in_words
@@ -23,10 +24,12 @@ from dbdyno.bench.recorder import AgainError
 from dbdyno.study.plan.network import differing
 
 if TYPE_CHECKING:
+    from dbdyno.base.core_types import LoadSpec
     from dbdyno.bench.engine.observer import Observer
     from dbdyno.bench.protocol import Circumstances
     from dbdyno.bench.recorder import Recorder
     from dbdyno.evidence.run import Run
+    from dbdyno.hosts.workers import Workers
     from dbdyno.study.plan.plan import Plan
     from dbdyno.study.plan.schedule import Turn
 
@@ -45,7 +48,7 @@ class EngineBench(ABC):
     `ready` is set by `prepare`; `load` and `observer` exist once the run has begun.
     """
 
-    traits = Traits(grows=True, warms_up_again=True, lines=True, devices=True)
+    traits = Traits(grows=True, warms_up_again=True, spreads=True, lines=True, devices=True)
     counts_at_once = False
     """True if the server's counters include a statement as soon as it ends; PostgreSQL's lag by up to a second."""
     ready: EngineReady
@@ -109,6 +112,8 @@ class EngineBench(ABC):
                 self.observer.forget()
                 raise
             recorder.rows = self.load.end_block()
+            if isinstance(self.load, HostLoads):
+                self.load.add_to(recorder)
             self.observer.write(recorder.folder, recorder.name)
         if lost := sum(piece["reconnects"] for piece in recorder.reports):
             recorder.marks.append(f"{lost} reconnect(s)")
@@ -178,6 +183,20 @@ class EngineBench(ABC):
             yield
         finally:
             self.load.disconnect(arm)
+
+    def _refuse_unfit_for_hosts(self, spec: LoadSpec) -> None:
+        """Raise `PlanError` if the user named workers and the load cannot be spread over them."""
+        if (workers := self.around.ways.get("workers")) is not None:
+            refuse_unfit_for_hosts(workers, self.ready, spec)
+
+    def _host_loads(self, spec: LoadSpec) -> HostLoads | None:
+        """Return the load on the user's workers, or None if there are no workers."""
+        workers: Workers | None = self.around.ways.get("workers")
+        if workers is None:
+            return None
+        load = HostLoads(workers, spec)
+        self.held.callback(load.close)
+        return load
 
     def _lasting(self) -> bool:
         """Return True if the sessions of all arms stay open side by side."""

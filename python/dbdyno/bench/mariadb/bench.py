@@ -77,6 +77,7 @@ class MariaDBBench(EngineBench):
             targets = self.held.enter_context(open_targets(self.plan, self.guardian))
             self.ready = prepare(self.plan, targets, seed)
             self.clients = client_arms(self.ready)
+            self._refuse_unfit_for_hosts(self.ready.load_spec())
             if self.around.only_looks:
                 return self.ready
             for target in self._others().values():
@@ -137,7 +138,10 @@ class MariaDBBench(EngineBench):
             if resumed:
                 for number, again in client_arms(ready).items():
                     self.clients[number].job = again.job
-            self.load = Loads(ready.load_spec(), self.clients) if self.clients else _core.Load(ready.load_spec())
+            if self.clients:
+                self.load = Loads(ready.load_spec(), self.clients)
+            else:
+                self.load = self._host_loads(ready.load_spec()) or _core.Load(ready.load_spec())
             self.observer = MariaDBObserver(self.ready)
             self._connect_lasting()
 

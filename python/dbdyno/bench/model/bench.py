@@ -23,6 +23,7 @@ from dbdyno.base.signals import Interrupted
 from dbdyno.bench.model.describe import describe_on_model
 from dbdyno.bench.passive_bench import QuietBench, arm_row
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
+from dbdyno.hosts.model_blocks import ModelBlocks
 from dbdyno.model.machine import Machine, machine_of, parsed
 from dbdyno.study.plan.schedule import Timing, blocks
 from dbdyno.study.plan.typed_workloads import refusal
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from dbdyno._core import ModelRun
     from dbdyno.base.core_types import ModelArm, ModelSpec
     from dbdyno.bench.recorder import Recorder
+    from dbdyno.hosts.workers import Workers
     from dbdyno.study.plan.plan import Plan
     from dbdyno.study.plan.schedule import Turn
 
@@ -40,7 +42,7 @@ _TIMING = Timing("model", 0, None, None, 0, in_order=True)
 class ModelBench(QuietBench):
     """Bench of a machine in virtual time, run by the core."""
 
-    traits = Traits(parallel_blocks=True, no_errors="what a model does never ends in an error")
+    traits = Traits(parallel_blocks=True, spreads=True, no_errors="what a model does never ends in an error")
 
     def __init__(self, plan: Plan, around: Circumstances) -> None:
         self.around = around
@@ -67,10 +69,20 @@ class ModelBench(QuietBench):
             self.machine = machine_of(plan.dsn or "")
         if seed is None:
             seed = plan.schedule.seed if plan.schedule.seed is not None else secrets.randbits(31)
-        self.core = core_run(plan, self.machine, seed)
+        self.core = self._on_workers(plan, seed) or core_run(plan, self.machine, seed)
         self.arms = ", ".join(arm.name for arm in plan.arms[:3]) + (" ..." if len(plan.arms) > 3 else "")
         order = blocks(plan, _TIMING, seed)
         return Ready(plan, seed, _TIMING, order, "in virtual time all arms begin alike")
+
+    def _on_workers(self, plan: Plan, seed: int) -> ModelBlocks | None:
+        """Return the blocks that the user's workers run, or None if there are no workers."""
+        workers: Workers | None = self.around.ways.get("workers")
+        if workers is None:
+            return None
+        core_run(plan, self.machine, seed)  # an error is found here, not on a worker
+        whole = {block.index for block in self.around.cut.blocks()} if self.around.cut else set()
+        missing = [index for index in range(plan.schedule.blocks) if index not in whole]
+        return ModelBlocks(workers, model_spec(plan, self.machine, seed), missing)
 
     def describe(self) -> str:
         """Return the description of what a run would do."""
@@ -139,6 +151,11 @@ def core_run(plan: Plan, machine: Machine, seed: int) -> ModelRun:
     """
     from dbdyno import _core
 
+    return _core.ModelRun(model_spec(plan, machine, seed))
+
+
+def model_spec(plan: Plan, machine: Machine, seed: int) -> ModelSpec:
+    """Return a plan on a machine as the core takes it."""
     warmup = plan.schedule.warmup_transactions
     arms: list[ModelArm] = [
         {
@@ -150,14 +167,13 @@ def core_run(plan: Plan, machine: Machine, seed: int) -> ModelRun:
         }
         for arm in plan.arms
     ]
-    spec: ModelSpec = {
+    return {
         "machine": machine.toml,
         "seed": seed,
         "transactions": plan.schedule.transactions,
         "warmup_transactions": plan.schedule.warmup_transactions,
         "arms": arms,
     }
-    return _core.ModelRun(spec)
 
 
 def _arm(plan: Plan, at: int, machine: Machine) -> dict[str, object]:

@@ -17,6 +17,7 @@ from dbdyno.bench.clients.arms import in_words, manifest_record, starts
 from dbdyno.bench.clients.load import Loads
 from dbdyno.bench.engine import arm_server
 from dbdyno.bench.engine.cold_start import chill
+from dbdyno.bench.engine.host_loads import HostLoads
 from dbdyno.bench.engine.turns import EngineBench, sent_and_set
 from dbdyno.bench.kinds import EMBEDDED
 from dbdyno.bench.postgres.capture_check import with_capture
@@ -102,6 +103,7 @@ class PostgresBench(EngineBench):
         targets = self.held.enter_context(open_targets(self.plan, self.guardian))
         self.ready = prepare(self.plan, targets, seed)
         self.clients = client_arms(self.ready)
+        self._refuse_unfit_for_hosts(self.ready.load_spec())
         if self.around.only_looks:
             return self.ready
         if claim_servers(self.ready, self.guardian):
@@ -144,7 +146,7 @@ class PostgresBench(EngineBench):
         enter = self.held.enter_context
         enter(settled(run, self.ready, self.guardian))
         if self.ready.plan.workload.replay is not None:
-            self.load: Replays | Loads | _core.Load = (replays := Replays(self.ready, self.around))
+            self.load: Replays | Loads | HostLoads | _core.Load = (replays := Replays(self.ready, self.around))
             enter(replays.databases())
             self._watched(run)
             return
@@ -157,7 +159,7 @@ class PostgresBench(EngineBench):
         if self.clients:
             self.load = Loads(ready.load_spec(), self.clients)
         else:
-            self.load = _core.Load(ready.load_spec())
+            self.load = self._host_loads(ready.load_spec()) or _core.Load(ready.load_spec())
         self._watched(run)
 
     def _watched(self, run: Run) -> None:

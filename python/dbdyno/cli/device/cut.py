@@ -10,6 +10,7 @@ import click
 
 from dbdyno.cli.output import seed_option
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.spread_options import spread_options, workers_of
 
 if TYPE_CHECKING:
     from dbdyno.cuts.model import CutRow, ShrunkModel
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 )
 @seed_option
 @page_options
+@spread_options
 def command(
     plan: str,
     cuts: int,
@@ -37,6 +39,8 @@ def command(
     seed: int | None,
     form: str | None,
     output: Path | None,
+    scheduler: str | None,
+    hosts: tuple[str, ...],
 ) -> None:
     """Cut the power under an engine, again and again, and look for every commit that it acknowledged.
 
@@ -65,7 +69,8 @@ def command(
                 f"cut {row['cut']}: {len(row['lost'])} lost{', ' if row['corrupt'] else ''}{row['corrupt']}", err=True
             )
 
-    campaign = run_campaign(found, cuts, seed, only=only, progress=progress)
+    with workers_of(scheduler, hosts) as workers:
+        campaign = run_campaign(found, cuts, seed, only=only, progress=progress, workers=workers)
     model = campaign_model(found, seed, campaign.rows, campaign.faults)
     if least is not None and model["failed"]:
         model["shrunk"] = _shrunk(found, seed, campaign.rows, least)

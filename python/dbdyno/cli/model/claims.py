@@ -8,6 +8,7 @@ import click
 
 from dbdyno.base.limits import Count
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.spread_options import spread_options, workers_of
 
 
 @click.command("claims")
@@ -29,8 +30,16 @@ from dbdyno.cli.pages import page_options, show_page
     "--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random numbers; the default is always the same."
 )
 @page_options
+@spread_options
 def command(
-    only: str, replications: int, most: int | None, seed: int | None, form: str | None, output: Path | None
+    only: str,
+    replications: int,
+    most: int | None,
+    seed: int | None,
+    form: str | None,
+    output: Path | None,
+    scheduler: str | None,
+    hosts: tuple[str, ...],
 ) -> None:
     """Validate the model against the published results N1 to N15: expected range, result, confirmed or not.
 
@@ -45,8 +54,15 @@ def command(
     from dbdyno.model.claims import SEED, hold
 
     dice = SEED if seed is None else seed
-    with progress() as on_progress:
-        page = hold(only.split(","), replications=replications, most=most, seed=dice, on_progress=on_progress)
+    with progress() as on_progress, workers_of(scheduler, hosts) as workers:
+        page = hold(
+            only.split(","),
+            replications=replications,
+            most=most,
+            seed=dice,
+            on_progress=on_progress,
+            workers=workers,
+        )
     show_page(page, form, output)
     if any("error" in claim for claim in page["claims"]):
         raise click.exceptions.Exit(2)

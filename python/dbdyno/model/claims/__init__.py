@@ -11,12 +11,16 @@ import importlib
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import ModelError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.model.claims.base import Claim, ClaimResult, to_json
 from dbdyno.model.claims.bench import Bench, Kept
 from dbdyno.model.describe import SCHEMA
+
+if TYPE_CHECKING:
+    from dbdyno.hosts.workers import Workers
 
 FILES = {
     "N1": "flash_times",
@@ -61,6 +65,7 @@ def hold(
     most: int | None = None,
     seed: int = SEED,
     on_progress: Callable[[str], None] = lambda _: None,
+    workers: Workers | None = None,
 ) -> JsonObject:
     """Measure claims and return the page about them.
 
@@ -73,8 +78,10 @@ def hold(
             default.
         seed: seed of the model runs.
         on_progress: called with a text about the current work.
+        workers: workers that run the replications; None for this machine alone.
 
     Raises:
+        TargetError: the workers or their scheduler are gone.
         ModelError: a name is not the name of a claim, or there are fewer than 2 replications.
     """
     if replications < 2:
@@ -84,7 +91,7 @@ def hold(
     found = []
     for at, claim in enumerate(wanted, 1):
         place = f"{claim.name} ({at} of {len(wanted)}): "
-        found.append(_held(claim, (replications, most), seed, partial(_placed, on_progress, place)))
+        found.append(_held(claim, (replications, most), seed, partial(_placed, on_progress, place), workers))
     holding = sum(entry["verdict"] == "holds" for entry in found)
     return {
         "schema": SCHEMA,
@@ -103,7 +110,13 @@ def _placed(on_progress: Callable[[str], None], place: str, words: str) -> None:
     on_progress(place + words)
 
 
-def _held(claim: Claim, replications: tuple[int, int], seed: int, on_progress: Callable[[str], None]) -> ClaimResult:
+def _held(
+    claim: Claim,
+    replications: tuple[int, int],
+    seed: int,
+    on_progress: Callable[[str], None],
+    workers: Workers | None,
+) -> ClaimResult:
     """Measure a claim, doubling the replications until its verdict is steady or the maximum is reached."""
     done = 0
     begun = time.monotonic()
@@ -118,7 +131,7 @@ def _held(claim: Claim, replications: tuple[int, int], seed: int, on_progress: C
     with Kept() as kept:
         while True:
             try:
-                entry = to_json(claim, claim.measure(Bench(number, seed, one, kept)))
+                entry = to_json(claim, claim.measure(Bench(number, seed, one, kept, workers)))
             except ModelError as error:
                 entry = to_json(claim, [])
                 entry["error"] = str(error)

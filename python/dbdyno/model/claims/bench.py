@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.base.closing import Closing
 from dbdyno.base.errors import ModelError
 from dbdyno.evidence.memory import in_memory
+from dbdyno.hosts.model_blocks import ModelBlocks
 from dbdyno.model.machine import Machine, machine_of
 
 if TYPE_CHECKING:
     import duckdb
 
     from dbdyno.base.core_types import ModelArm, ModelSpec
+    from dbdyno.hosts.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -102,13 +104,14 @@ class Bench:
     """Runs specifications of claims.
 
     `on_progress` is called after each finished replication. With `kept`, evidence is kept for a later bench with more
-    replications.
+    replications, with `workers` it is they that run them.
     """
 
     replications: int
     seed: int
     on_progress: Callable[[], None]
     kept: Kept | None = None
+    workers: Workers | None = None
 
     def machine(self, name: str) -> Machine:
         """Return a built-in machine."""
@@ -136,10 +139,12 @@ class Bench:
             "warmup_transactions": warmup,
             "arms": [arm.spec() for arm in arms],
         }
-        run = _core.ModelRun(spec)
+        run: _core.ModelRun | ModelBlocks = _core.ModelRun(spec)
         with contextlib.ExitStack() as stack:
             kept = self.kept or stack.enter_context(Kept())
             with kept.missing(spec, self.replications) as (scratch, missing):
+                if self.workers is not None:
+                    run = ModelBlocks(self.workers, spec, missing)
 
                 def block(index: int) -> None:
                     run.block(index, scratch)

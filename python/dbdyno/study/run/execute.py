@@ -229,6 +229,12 @@ def opened(plan: Plan, around: Circumstances) -> Bench:
     """
     kind = kind_of(plan.dsn)
     bench = kind.bench()(plan, around)
+    if around.ways.get("workers") is not None and not bench.traits.spreads:
+        raise PlanError(
+            f"{kind.word} cannot be spread over many hosts",
+            where=plan.study or plan.title,
+            next_step="leave --scheduler and --hosts out",
+        )
     reason = bench.can(plan)
     if reason is None and not bench.traits.lines and any(map(plan.network_of, plan.arms)):
         reason = "it gives a network, and there are no sessions on one"

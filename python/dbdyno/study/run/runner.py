@@ -107,7 +107,10 @@ class Runner:
             started_ns=recorder.started_ns,
             ended_ns=recorder.ended_ns,
             rows=recorder.rows,
-            slices=[SliceRecord(t.arm, t.slice, t.counts, t.watched) for t in turns],
+            slices=[
+                *(SliceRecord(t.arm, t.slice, t.counts, t.watched) for t in turns),
+                *(SliceRecord(arm, number, counts=False) for arm, number in recorder.uncounted),
+            ],
             marks=list(dict.fromkeys(recorder.marks)),
             report=report,
             canaries=recorder.canaries,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.run import Block, Run
-from dbdyno.study.analysis.checks import answers, base_level, client_cost, stalls
+from dbdyno.study.analysis.checks import answers, base_level, client_cost, hosts, stalls
 from dbdyno.study.analysis.contract.rows import ArmRow, Caution, GateRow, Judging, Model, RunRow
 from dbdyno.study.analysis.measured.measures import BATCHES_MIN, QUANTILES, ArmMeasures, Measures
 from dbdyno.study.analysis.measured.timeline import timeline
@@ -186,6 +186,7 @@ def within(of: Examined) -> Iterator[Gate]:
 
         yield gates.truncation({of.measures.arms[0].label: of.latencies[0]})
     yield from _operations(of)
+    yield from hosts.gates(of.measures.arms[0].blocks)
     yield from _in_time(of)
 
 

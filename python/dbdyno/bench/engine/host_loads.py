@@ -1,0 +1,386 @@
+"""The load of a plan on many hosts, with the interface of `_core.Load`.
+
+Every host holds its share of each arm's sessions. All run the same slices at the same instants, which each gets in
+its own time, by the offset of its clock. Between two slices there is a gap, for the error of the clocks and for
+transactions that end late. What a host began before all hosts were in a slice is evidence, but does not count.
+
+A host that is lost ends the block. The next one begins once as many hosts are there as before.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.base.closing import Closing
+from dbdyno.base.errors import Error, PlanError, TargetError
+from dbdyno.bench.recorder import AgainError
+from dbdyno.hosts import held_load
+from dbdyno.hosts.calls import HostPart, load_pyarrow, write_calls
+from dbdyno.hosts.clock import ClockFit, Comparison, SteadyClock, compare, fit
+from dbdyno.hosts.load_reports import HostReport, HostSlice, merged
+from dbdyno.hosts.shares import first_session, share_of
+
+if TYPE_CHECKING:
+    from dbdyno.base.core_types import LoadReport, LoadSpec
+    from dbdyno.bench.clients.load import Slice
+    from dbdyno.bench.engine.prepare import EngineReady
+    from dbdyno.bench.recorder import Recorder
+    from dbdyno.hosts.workers import Workers
+
+LEAD_NS = 150_000_000
+LEAD_OF_HOST_NS = 3_000_000
+"""Time before the first slice of a stretch, and more of it for each host: until then all hosts know their slices."""
+GAP_NS = 5_000_000
+"""Shortest gap between two slices."""
+ERRORS_IN_GAP = 4
+RENEW_S = 0.5
+RETURN_S = 60.0
+"""Seconds to wait for the return of a host that was lost."""
+
+
+class HostLostError(AgainError):
+    """Error for a block in which a host was lost."""
+
+
+@dataclass
+class Held:
+    """The load that one host holds, what its clock said in this block, and what it reported."""
+
+    address: str
+    name: str
+    opened: held_load.Opened
+    compared: list[Comparison] = field(default_factory=list)
+    late: int = 0
+
+
+class HostLoads(Closing):
+    """Load of a plan on the workers of a scheduler."""
+
+    def __init__(self, workers: Workers, spec: LoadSpec) -> None:
+        """Open the load on every worker; sessions are opened later.
+
+        Raises:
+            PlanError: There are more hosts than an arm has sessions.
+            TargetError: A host cannot log in to the server, or its clock does not answer.
+        """
+        load_pyarrow()
+        self.workers, self.spec, self.count = workers, spec, len(workers.addresses)
+        self.clock, self.connected = SteadyClock(), set[int]()
+        self.gap_ns, self.done, self.is_stopped, self.is_lost = GAP_NS, 0, False, False
+        self.begins_ns: dict[int, int] = {}
+        self.last: list[HostPart] = []
+        self.cut_slices: set[tuple[str, int]] = set()
+        self.held: list[Held] = []
+        self.place: tuple[Path, str] | None = None
+        self._open()
+        self._closing = threading.Event()
+        self._renewing = threading.Thread(target=self._renew, name="hosts", daemon=True)
+        self._renewing.start()
+
+    def close(self) -> None:
+        """Close all sessions of all hosts."""
+        self._closing.set()
+        self._renewing.join(5)
+        self._drop()
+
+    def connect(self, arm: int) -> None:
+        """Open the sessions of an arm on every host."""
+        self._all("connect", arm)
+        self.connected.add(arm)
+
+    def disconnect(self, arm: int) -> None:
+        """Close the sessions of an arm on every host."""
+        self.connected.discard(arm)
+        if not self.is_lost:
+            self._all("disconnect", arm)
+
+    def begin_block(self, folder: Path, name: str) -> None:
+        """Open the block's part on every host.
+
+        Raises:
+            TargetError: A host was lost and did not return.
+        """
+        if self.is_lost:
+            self._reopen()
+        self.begins_ns, self.place = {}, (folder, name)
+        for held in self.held:
+            held.compared, held.late = [], 0
+        self._all("begin_block", name)
+        self._compare(rounds=16)
+
+    def abandon_block(self) -> None:
+        """Forget the open block; the hosts forget it when the next one begins."""
+        self.place = None
+
+    def end_block(self) -> int:
+        """Fetch the parts of all hosts, write them as one, and return its number of rows."""
+        assert self.place is not None
+        folder, name = self.place
+        self._compare(rounds=16)
+        contents: list[bytes] = self._all("end_block", name)
+        arms = [(arm["name"], arm["sessions"]) for arm in self.spec["arms"]]
+        self.last = [
+            HostPart(
+                held.name,
+                content,
+                self._fit(held),
+                {arm: first_session(whole, self.count, at) for arm, whole in arms},
+            )
+            for at, (held, content) in enumerate(zip(self.held, contents, strict=True))
+        ]
+        rows, self.cut_slices = write_calls(self.last, self.begins_ns, folder / f"{name}.parquet")
+        return rows
+
+    def add_to(self, recorder: Recorder) -> None:
+        """Add to a block's record what each host did, and the slices that do not count."""
+        numbers = {arm["name"]: at for at, arm in enumerate(self.spec["arms"])}
+        recorder.uncounted += sorted((numbers[arm], number) for arm, number in self.cut_slices)
+        recorder.own["hosts"] = [
+            {
+                "host": held.name,
+                "transactions": part.calls,
+                "cut": part.cut,
+                "late_slices": held.late,
+                "mean_ns": {arm: round(mean) for arm, mean in part.mean_ns.items()},
+                "clock_offset_ns": part.clock.offset_at(part.clock.host_ns),
+                "clock_error_ns": part.clock.error_ns,
+                "clock_drift_ppm": round(part.clock.drift * 1e6, 3),
+                "comparisons": len(held.compared),
+            }
+            for held, part in zip(self.held, self.last, strict=True)
+        ]
+
+    def progress(self) -> int:
+        """Return the number of transactions of all hosts so far."""
+        return self.done
+
+    def stop(self) -> None:
+        """Let all hosts end soon; called from a signal handler."""
+        self.is_stopped = True
+
+    def run(self, block: int, slices: Sequence[Slice]) -> LoadReport:
+        """Run slices on all hosts at the same instants and return one report.
+
+        Raises:
+            HostLostError: A host was lost, or began no slice in time.
+        """
+        self._compare(rounds=8)
+        clocks = [self._fit(held) for held in self.held]
+        gap_ns = max(self.gap_ns, ERRORS_IN_GAP * max(clock.error_ns for clock in clocks))
+        planned = self._instants(slices, gap_ns)
+        reports: list[HostReport | None] = self._each(
+            "run_slices", lambda at: (block, [_moved(one, clocks[at]) for one in planned])
+        )
+        self._compare(rounds=8)
+        whole = [report for report in reports if report is not None]
+        if len(whole) < self.count:
+            if self.is_stopped:
+                return merged([report.report for report in whole], beside=True) if whole else _nothing(self.clock)
+            behind = next(held.name for held, one in zip(self.held, reports, strict=True) if one is None)
+            raise HostLostError("began no slice in time", where=behind, next_step="look what keeps this host busy")
+        self._learn(planned, whole)
+        report = merged([report.report for report in whole], beside=True)
+        report["started_ns"] = planned[0].started_ns
+        report["ended_ns"] = self.clock.now_ns()
+        return report
+
+    def _instants(self, slices: Sequence[Slice], gap_ns: int) -> list[HostSlice]:
+        """Return the slices with their beginnings and ends on our clock."""
+        at_ns = self.clock.now_ns() + LEAD_NS + LEAD_OF_HOST_NS * self.count
+        planned = []
+        for arm, number, length_ns, _ in slices:
+            assert length_ns is not None  # refused before
+            planned.append(HostSlice(arm, number, at_ns, at_ns + length_ns))
+            at_ns += length_ns + gap_ns
+        return planned
+
+    def _learn(self, planned: Sequence[HostSlice], reports: Sequence[HostReport]) -> None:
+        """Note from when on each slice counts, and lengthen the gap if transactions end later than it is long."""
+        fits = [self._fit(held) for held in self.held]
+        error_ns = max(clock.error_ns for clock in fits)
+        began: dict[int, int] = {}
+        ended: dict[int, int] = {}
+        for held, clock, report in zip(self.held, fits, reports, strict=True):
+            held.late += len(planned) - len(report.slices)
+            for one in report.slices:
+                began[one.slice] = max(began.get(one.slice, 0), one.started_ns - clock.offset_at(one.started_ns))
+                ended[one.slice] = max(ended.get(one.slice, 0), one.ended_ns - clock.offset_at(one.ended_ns))
+        before_ns, beyond = 0, []
+        for one in planned:
+            self.begins_ns[one.slice] = max(began.get(one.slice, 0), before_ns) + error_ns
+            before_ns = ended.get(one.slice, before_ns)
+            beyond.append(before_ns - one.ended_ns)
+        longest = min(one.ended_ns - one.started_ns for one in planned) // 2
+        usual = sorted(beyond)[len(beyond) * 9 // 10]
+        self.gap_ns = max(GAP_NS, min(usual * 3 // 2, longest))
+
+    def _open(self) -> None:
+        token = secrets.token_hex(16)
+        self.token = token
+        shares = [share_of(self.spec, self.count, at) for at in range(self.count)]
+        addresses = self.workers.addresses[: self.count]
+        tasks = [
+            self.workers.submit(held_load.open_load, token, share, on=address)
+            for address, share in zip(addresses, shares, strict=True)
+        ]
+        opened = [task.result(self._check) for task in tasks]
+        self.held = [
+            Held(address, self.workers.names[address], one) for address, one in zip(addresses, opened, strict=True)
+        ]
+        self._compare(rounds=16)
+
+    def _reopen(self) -> None:
+        """Open the load again on as many hosts as before, and the sessions that were open.
+
+        Raises:
+            TargetError: A host did not return.
+        """
+        self._drop()
+        deadline = time.monotonic() + RETURN_S
+        while len(self.workers.look_again()) < self.count:
+            if self.is_stopped or time.monotonic() > deadline:
+                raise TargetError(
+                    f"{self.count} hosts began this run, and {len(self.workers.addresses)} are left",
+                    where=self.workers.scheduler,
+                    next_step="start the worker again; `dbdyno run --resume last` goes on",
+                )
+            time.sleep(0.2)
+        self.is_lost = False
+        try:
+            self._open()
+            for arm in sorted(self.connected):
+                self._all("connect", arm)
+        except TargetError as error:
+            self.is_lost = True
+            raise HostLostError(error.message, where=error.where, next_step=error.next_step) from error
+
+    def _drop(self) -> None:
+        """Close the load on all workers that are there."""
+        self.held = []
+        try:
+            self.workers.look_again()
+            self.workers.ask(held_load.close_load, self.token)
+        except Error:
+            return  # their leases end
+
+    def _all(self, method: str, *arguments: Any) -> list[Any]:
+        return self._each(method, lambda _: arguments)
+
+    def _each(self, method: str, arguments: Callable[[int], tuple[Any, ...]]) -> list[Any]:
+        """Call a method of the load of every host at the same time, and return the answers.
+
+        Raises:
+            HostLostError: A host was lost.
+            TargetError: A host's load raised it, with the host's name.
+        """
+        tasks: list[Any] = []
+        name = ""
+        try:
+            for at, held in enumerate(self.held):
+                name = held.name
+                own = arguments(at)
+                tasks.append(self.workers.submit(held_load.call_load, self.token, method, *own, on=held.address))
+            answers = []
+            for held, task in zip(self.held, tasks, strict=True):
+                name = held.name
+                answers.append(task.result(self._look))
+            return answers
+        except TargetError as error:
+            self.is_lost = True
+            for task in tasks:
+                task.cancel()
+            raise HostLostError(
+                f"host {name}: {error.message}", where=error.where, next_step=error.next_step
+            ) from error
+
+    def _look(self) -> None:
+        """Pass on a request to stop, and raise an error if a host is gone that a task still waits for."""
+        if self.is_stopped and not self._closing.is_set():
+            self.workers.ask(held_load.stop_load, self.token)
+        self._check()
+
+    def _check(self) -> None:
+        if self.is_lost:
+            raise HostLostError("a host is gone", where=self.workers.scheduler)
+
+    def _renew(self) -> None:
+        """Renew the leases, count transactions, and compare clocks while slices run."""
+        while not self._closing.wait(RENEW_S):
+            if self.is_lost:
+                continue
+            try:
+                if not {held.address for held in self.held} <= set(self.workers.look_again()):
+                    self.is_lost = True
+                    continue
+                self.done = sum(max(0, done) for done in self.workers.ask(held_load.renew_load, self.token).values())
+                self._compare(rounds=2)
+            except Error:
+                continue  # a task that waits for the host finds out
+
+    def _compare(self, rounds: int) -> None:
+        """Compare the clock of every host with ours.
+
+        Raises:
+            HostLostError: A host does not answer.
+        """
+        for held in self.held:
+            opened = held.opened
+            try:
+                held.compared.append(compare(self.clock.now_ns, opened.address, opened.port, opened.key, rounds))
+            except TargetError as error:
+                raise HostLostError(f"host {held.name}: {error.message}", where=error.where) from error
+
+    def _fit(self, held: Held) -> ClockFit:
+        found = fit(held.compared)
+        return ClockFit(found.host_ns, found.offset_ns, found.drift, found.error_ns + held.opened.error_ns)
+
+
+def _moved(one: HostSlice, clock: ClockFit) -> HostSlice:
+    """Return a slice with its instants on a host's clock."""
+    offset = clock.offset_at(one.started_ns + round(clock.offset_ns))
+    return HostSlice(one.arm, one.slice, one.started_ns + offset, one.ended_ns + offset)
+
+
+def _nothing(clock: SteadyClock) -> LoadReport:
+    """Return the report of a stretch that was stopped before it began."""
+    now_ns = clock.now_ns()
+    return {
+        "started_ns": now_ns,
+        "ended_ns": now_ns,
+        "reconnects": 0,
+        "cpu_ns": 0,
+        "threads": 0,
+        "interrupted": True,
+        "arms": [],
+        "lines": [],
+        "error_codes": [],
+    }
+
+
+def refuse_unfit_for_hosts(workers: Workers, ready: EngineReady, spec: LoadSpec) -> None:
+    """Raise an error if the load of a prepared plan cannot be spread over the workers; nothing is opened.
+
+    Raises:
+        PlanError: It cannot, or an arm has fewer sessions than there are hosts.
+    """
+    plan = ready.plan
+    reasons = {
+        "an embedded engine answers on this machine alone": any(arm.target.owned for arm in ready.arms),
+        "an arm has an external client": any(arm.arm.client is not None for arm in ready.arms),
+        "its workload is a captured run": plan.workload.replay is not None,
+        "its turns are counted in transactions": plan.schedule.turn_transactions is not None,
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise PlanError(
+                f"the load cannot be spread over hosts: {reason}",
+                where=plan.study or plan.title,
+                next_step="leave --scheduler and --hosts out, or change the plan; a server is named by --target",
+            )
+    share_of(spec, len(workers.addresses), 0)

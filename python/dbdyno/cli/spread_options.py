@@ -1,0 +1,51 @@
+"""Options that spread the work of a command over many hosts: `--scheduler`, or `--hosts` over SSH."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dbdyno.base.errors import PlanError
+
+if TYPE_CHECKING:
+    from dbdyno.hosts.workers import Workers
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def spread_options(function: F) -> F:
+    """Add --scheduler and --hosts; `workers_of` connects to what they name."""
+    scheduler = click.option(
+        "--scheduler", metavar="ADDRESS", help="Work on the workers of this Dask scheduler: tcp://HOST:PORT."
+    )
+    hosts = click.option(
+        "-H",
+        "--hosts",
+        multiple=True,
+        metavar="HOSTS",
+        help="Work on these hosts, over SSH: names with commas, name[01-14], @FILE, USER@HOST:PORT.",
+    )
+    return scheduler(hosts(function))
+
+
+@contextlib.contextmanager
+def workers_of(scheduler: str | None, hosts: tuple[str, ...]) -> Iterator[Workers | None]:
+    """Yield the workers that the options name, or None if the command works on this machine alone.
+
+    Raises:
+        PlanError: Both options are given.
+        TargetError: The scheduler or a host cannot be reached.
+    """
+    if scheduler is None and not hosts:
+        yield None
+        return
+    if scheduler is not None and hosts:
+        raise PlanError("--scheduler and --hosts both say where to work", next_step="give one of them")
+    from dbdyno.cells.hosts import hosts_of
+    from dbdyno.hosts.workers import open_workers
+
+    with open_workers(scheduler, hosts_of(hosts) if hosts else ()) as workers:
+        yield workers

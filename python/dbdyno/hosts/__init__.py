@@ -1,0 +1,1 @@
+"""Many hosts: the workers of a Dask scheduler, which run the tasks of a command beside each other."""

@@ -1,0 +1,160 @@
+"""Clocks of hosts compared: what to subtract from a host's clock, and how wrong that can be.
+
+A host answers a datagram with its time. How the way there and the way back share the round trip is not known, so that
+the error of a comparison is half its round trip; of several the quickest counts. Comparisons before, during and after
+a block give the drift.
+
+    offset = host's clock - our clock        our time = host's time - fit.offset_at(host's time)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dbdyno.base.closing import Closing
+from dbdyno.base.errors import TargetError
+
+KEY_BYTES = 16
+TIMEOUT_S = 0.5
+TRIES = 6
+"""Rounds in a row without an answer after which a host is said to be silent."""
+DRIFT_SPAN_NS = 1_000_000_000
+"""Shortest time over which a drift is fitted."""
+DRIFT_MOST = 1e-3
+_ANSWER = struct.Struct("!q")
+
+
+class SteadyClock:
+    """Clock that begins with the wall clock and then never steps, like that of the load generator."""
+
+    def __init__(self) -> None:
+        self.base_ns = time.time_ns() - time.monotonic_ns()
+
+    def now_ns(self) -> int:
+        """Return the time [ns since the UNIX epoch]."""
+        return self.base_ns + time.monotonic_ns()
+
+
+class ClockServer(Closing):
+    """Thread that answers datagrams, which begin with its key, with the time."""
+
+    def __init__(self, now_ns: Callable[[], int], address: str) -> None:
+        self.key = secrets.token_bytes(KEY_BYTES)
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        self._now_ns, self._socket = now_ns, socket.socket(family, socket.SOCK_DGRAM)
+        self._socket.bind((address, 0))
+        self.port = int(self._socket.getsockname()[1])
+        self._thread = threading.Thread(target=self._answer, name="clock", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _answer(self) -> None:
+        while True:
+            try:
+                asked, sender = self._socket.recvfrom(64)
+                if len(asked) == KEY_BYTES + 8 and secrets.compare_digest(asked[:KEY_BYTES], self.key):
+                    self._socket.sendto(asked[KEY_BYTES:] + _ANSWER.pack(self._now_ns()), sender)
+            except OSError:
+                return
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One comparison of a host's clock with ours: when (on the host's clock), the offset, and its largest error."""
+
+    host_ns: int
+    offset_ns: int
+    error_ns: int
+
+
+@dataclass(frozen=True)
+class ClockFit:
+    """Offset of a host's clock as a line over its time; `error_ns` bounds the error in the time that was compared."""
+
+    host_ns: int
+    offset_ns: float
+    drift: float
+    error_ns: int
+
+    def offset_at(self, host_ns: int) -> int:
+        """Return what to subtract from a time of the host [ns]."""
+        return round(self.offset_ns + self.drift * (host_ns - self.host_ns))
+
+
+def compare(now_ns: Callable[[], int], address: str, port: int, key: bytes, rounds: int = 8) -> Comparison:
+    """Compare the clock of a host with ours and return the comparison with the smallest error.
+
+    Raises:
+        TargetError: The host's clock does not answer.
+    """
+    best: Comparison | None = None
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as line:
+        line.settimeout(TIMEOUT_S)
+        line.connect((address, port))
+        silent = 0
+        for _ in range(rounds):
+            found = _round(line, key, now_ns)
+            silent = 0 if found else silent + 1
+            if found and (best is None or found.error_ns < best.error_ns):
+                best = found
+            if silent == TRIES:
+                break
+    if best is None:
+        raise TargetError(
+            "its clock does not answer",
+            where=f"{address}, UDP port {port}",
+            next_step="let datagrams through between this host and the workers",
+        )
+    return best
+
+
+def _round(line: socket.socket, key: bytes, now_ns: Callable[[], int]) -> Comparison | None:
+    nonce, sent_ns = secrets.token_bytes(8), now_ns()
+    try:
+        line.send(key + nonce)
+        while True:
+            answer = line.recv(64)
+            heard_ns = now_ns()
+            if answer[:8] == nonce:
+                break
+    except OSError:
+        return None
+    (host_ns,) = _ANSWER.unpack(answer[8:16])
+    return Comparison(host_ns, host_ns - (sent_ns + heard_ns) // 2, (heard_ns - sent_ns) // 2 + 1)
+
+
+def fit(found: Sequence[Comparison]) -> ClockFit:
+    """Return the line through comparisons of one host, each weighted by its certainty.
+
+    The error is that of the best comparison, and how far the line passes by any comparison beyond that one's own error.
+    """
+    weights = [1 / own.error_ns**2 for own in found]
+    whole, first = sum(weights), found[0].host_ns
+    at = sum(w * (own.host_ns - first) for w, own in zip(weights, found, strict=True)) / whole
+    base = found[0].offset_ns
+    mean = sum(w * (own.offset_ns - base) for w, own in zip(weights, found, strict=True)) / whole
+    drift = 0.0
+    if max(own.host_ns for own in found) - min(own.host_ns for own in found) >= DRIFT_SPAN_NS:
+        spread = sum(w * (own.host_ns - first - at) ** 2 for w, own in zip(weights, found, strict=True))
+        joint = sum(
+            w * (own.host_ns - first - at) * (own.offset_ns - base - mean)
+            for w, own in zip(weights, found, strict=True)
+        )
+        drift = max(-DRIFT_MOST, min(DRIFT_MOST, joint / spread))
+    line = ClockFit(first + round(at), base + mean, drift, 0)
+    beside = max(abs(own.offset_ns - line.offset_at(own.host_ns)) - own.error_ns for own in found)
+    error = min(own.error_ns for own in found) + max(0, beside)
+    return ClockFit(line.host_ns, line.offset_ns, line.drift, error)

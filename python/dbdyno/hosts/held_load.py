@@ -1,0 +1,171 @@
+"""Load generators that workers hold: each has its share of the sessions, and runs slices at given instants.
+
+A load is held under a token from one task to the next. It ends, and its sessions are closed, if its runner has not
+renewed it for `LEASE_S`, however that came: the runner, the scheduler or the network may be gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+from dbdyno.base.closing import Closing
+from dbdyno.base.errors import TargetError
+from dbdyno.hosts.clock import ClockServer, SteadyClock
+from dbdyno.hosts.load_reports import HostReport, HostSlice, merged
+from dbdyno.hosts.tasks import stopping_if_unwanted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dbdyno.base.core_types import LoadSpec
+
+LEASE_S = 15.0
+LATE_SHARE = 0.5
+"""A slice that would begin later than this share of its length is left out on this host."""
+
+_HELD: dict[str, HeldLoad] = {}
+
+
+class Opened(NamedTuple):
+    """Where the clock of a held load answers, and how far that clock may be from the load's own [ns]."""
+
+    address: str
+    port: int
+    key: bytes
+    error_ns: int
+
+
+class HeldLoad(Closing):
+    """A load generator on a worker."""
+
+    def __init__(self, spec: LoadSpec, address: str) -> None:
+        from dbdyno import _core
+
+        self.clock = SteadyClock()
+        self.core = _core.Load(spec)
+        self.error_ns = abs(SteadyClock().base_ns - self.clock.base_ns) + 1_000  # it reads the same two clocks between
+        self.server = ClockServer(self.clock.now_ns, address)
+        self.folder = tempfile.TemporaryDirectory(prefix="dbdyno-load-")
+        self.arms, self.renewed_s, self.is_closed = len(spec["arms"]), time.monotonic(), False
+
+    def close(self) -> None:
+        """Close the sessions and remove what is not yet fetched."""
+        self.is_closed = True
+        self.core.stop()
+        self.server.close()
+        for arm in range(self.arms):
+            self.core.disconnect(arm)
+        self.core.abandon_block()
+        self.folder.cleanup()
+
+    def connect(self, arm: int) -> None:
+        """Open the sessions of an arm."""
+        self.core.connect(arm)
+
+    def disconnect(self, arm: int) -> None:
+        """Close the sessions of an arm."""
+        self.core.disconnect(arm)
+
+    def begin_block(self, name: str) -> None:
+        """Open the part of a block, in place of one that was not ended."""
+        self.core.abandon_block()
+        self.core.begin_block(Path(self.folder.name), name)
+
+    def run_slices(self, block: int, slices: Sequence[HostSlice]) -> HostReport | None:
+        """Run each slice from its beginning to its end on this host's clock; None if all would have begun too late."""
+        ran, reports = [], []
+        for planned in slices:
+            if not self._reached(planned.started_ns):
+                break
+            left_ns = planned.ended_ns - self.clock.now_ns()
+            if left_ns < (1 - LATE_SHARE) * (planned.ended_ns - planned.started_ns):
+                continue
+            report = self.core.run(block, [(planned.arm, planned.slice, left_ns, None)])
+            ran.append(HostSlice(planned.arm, planned.slice, report["started_ns"], report["ended_ns"]))
+            reports.append(report)
+            if report["interrupted"]:
+                break
+        return HostReport(ran, merged(reports, beside=False)) if reports else None
+
+    def end_block(self, name: str) -> bytes:
+        """Complete the block's part and return its bytes; empty if it has no rows."""
+        self.core.end_block()
+        part = Path(self.folder.name) / f"{name}.parquet"
+        if not part.exists():
+            return b""
+        content = part.read_bytes()
+        part.unlink()
+        return content
+
+    def _reached(self, at_ns: int) -> bool:
+        """Wait for an instant; returns False if the load was closed meanwhile."""
+        while (left_ns := at_ns - self.clock.now_ns()) > 0:
+            if self.is_closed:
+                return False
+            time.sleep(min(left_ns / 1e9, 0.1))
+        return not self.is_closed
+
+
+def open_load(token: str, spec: LoadSpec) -> Opened:
+    """Hold a load on this worker, and return how to compare its clock.
+
+    Raises:
+        TargetError: Its server refuses the login.
+        PlanError: The load is not valid.
+    """
+    worker = importlib.import_module("distributed").get_worker()
+    address = str(urlsplit(worker.address).hostname)
+    load = HeldLoad(spec, address)
+    _HELD[token] = load
+    threading.Thread(target=_expire, args=(token, load), name="lease", daemon=True).start()
+    return Opened(address, load.server.port, load.server.key, load.error_ns)
+
+
+def _expire(token: str, load: HeldLoad) -> None:
+    while not load.is_closed:
+        time.sleep(LEASE_S / 15)
+        if time.monotonic() - load.renewed_s > LEASE_S:
+            close_load(token)
+
+
+def call_load(token: str, method: str, *arguments: Any) -> Any:
+    """Call a method of the load that is held under a token; it ends soon if nobody waits for it any longer.
+
+    Raises:
+        TargetError: No load is held under it: the worker was started anew, or the lease has ended.
+    """
+    load = _HELD.get(token)
+    if load is None:
+        raise TargetError("holds no load of this run any longer")
+    with stopping_if_unwanted(load.core.stop):
+        return getattr(load, method)(*arguments)
+
+
+def renew_load(token: str) -> int:
+    """Keep a load for another `LEASE_S`, and return the number of its transactions so far; -1 if there is none."""
+    load = _HELD.get(token)
+    if load is None:
+        return -1
+    load.renewed_s = time.monotonic()
+    return load.core.progress()
+
+
+def stop_load(token: str) -> None:
+    """Let what a load does end soon."""
+    if (load := _HELD.get(token)) is not None:
+        load.core.stop()
+
+
+def close_load(token: str) -> None:
+    """Close a load, if it is held here."""
+    load = _HELD.pop(token, None)
+    if load is not None:
+        with contextlib.suppress(Exception):
+            load.close()

@@ -1,0 +1,62 @@
+"""Reports of a load put together: of the slices of one host, and of all hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+if TYPE_CHECKING:
+    from dbdyno.base.core_types import LoadReport
+    from dbdyno.base.json_types import JsonObject
+
+
+class HostSlice(NamedTuple):
+    """A slice as a host is to run it, or ran it; times are of the host's clock [ns since the UNIX epoch]."""
+
+    arm: int
+    slice: int
+    started_ns: int
+    ended_ns: int
+
+
+class HostReport(NamedTuple):
+    """What a host reports of its share of a stretch: the slices that it ran, and one report of all."""
+
+    slices: list[HostSlice]
+    report: LoadReport
+
+
+def merged(reports: Sequence[LoadReport], *, beside: bool) -> LoadReport:
+    """Return one report of several; sums, but the largest of what has `max` in its name.
+
+    Args:
+        reports: At least one report.
+        beside: True if they ran at the same time, so that their threads add up.
+    """
+    whole = cast("Any", {**reports[0], "arms": [], "lines": []})
+    for key in ("arms", "lines"):
+        rows: dict[int, JsonObject] = {}
+        for report in cast("Sequence[Any]", reports):
+            for row in report[key]:
+                _add(rows.setdefault(row["arm"], {"arm": row["arm"]}), row)
+        whole[key] = list(rows.values())
+    whole["started_ns"] = min(report["started_ns"] for report in reports)
+    whole["ended_ns"] = max(report["ended_ns"] for report in reports)
+    whole["reconnects"] = sum(report["reconnects"] for report in reports)
+    whole["cpu_ns"] = sum(report["cpu_ns"] for report in reports)
+    whole["threads"] = (sum if beside else max)(report["threads"] for report in reports)
+    whole["interrupted"] = any(report["interrupted"] for report in reports)
+    whole["error_codes"] = list(dict.fromkeys(code for report in reports for code in report["error_codes"]))
+    return cast("LoadReport", whole)
+
+
+def _add(known: JsonObject, row: JsonObject) -> None:
+    for key, value in row.items():
+        if key == "arm":
+            continue
+        if known.get(key) is None:
+            known[key] = value
+        elif "max" in key:
+            known[key] = max(known[key], value)
+        elif isinstance(value, int | float):
+            known[key] += value

@@ -1,0 +1,82 @@
+"""A Dask cluster on this machine, and a folder in which `dbdyno` runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cluster import Cluster, cluster
+
+from command_line import dbdyno
+from dbdyno.base.errors import Error
+from dbdyno.hosts.workers import load_distributed
+from skipped import skip_for
+
+PLAN = """\
+title = "redo on disk and flash"
+target = "model:sas-and-flash"
+[workload]
+kind = "commit-loop"
+parameters = {redo_bytes = "512", cpu_us = 50}
+[schedule]
+blocks = %d
+transactions = %d
+warmup_transactions = 20
+[verdict]
+operation = "commit"
+metric = "p50"
+[[arm]]
+name = "disk"
+settings = {"storage.redo" = "log_sas"}
+[[arm]]
+name = "flash"
+settings = {redo = "log_flash"}
+[[arm]]
+name = "disk again"
+settings = {"storage.redo" = "log_sas"}
+"""
+
+
+class Desk:
+    """Runs `dbdyno` in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, *arguments: str, code: int = 0) -> str:
+        done = dbdyno(*arguments, cwd=self.folder, COLUMNS="120", NO_COLOR="1")
+        assert done.returncode == code, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr
+        return done.stdout + done.stderr
+
+    def plan(self, blocks: int = 5, transactions: int = 300) -> str:
+        (self.folder / "p.toml").write_text(PLAN % (blocks, transactions))
+        return "p.toml"
+
+    def run(self, runs: str) -> Path:
+        (run,) = (self.folder / runs).iterdir()
+        return run
+
+    def parts(self, runs: str) -> dict[str, bytes]:
+        run = self.run(runs)
+        return {file.relative_to(run).as_posix(): file.read_bytes() for file in sorted(run.rglob("*.parquet"))}
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def needs_distributed() -> None:
+    try:
+        load_distributed()
+    except Error as error:
+        skip_for(error)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("workers"), 2) as found:
+        yield found

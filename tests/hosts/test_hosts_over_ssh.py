@@ -1,0 +1,97 @@
+"""Workers started over SSH: a real OpenSSH server, whose host is this one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+import dbdyno as package
+from command_line import dbdyno
+from conftest import Desk
+
+SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+CONFIG = """\
+Port {port}
+ListenAddress 127.0.0.1
+HostKey {folder}/host
+AuthorizedKeysFile {folder}/user.pub
+StrictModes no
+PidFile none
+UsePAM no
+PermitRootLogin yes
+SetEnv PYTHONPATH={path}
+"""
+
+
+@pytest.fixture
+def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A server on which the tests' own user logs in; its port."""
+    if SSHD is None:
+        pytest.skip("OpenSSH's server is not here; make setup-test")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        number = int(probe.getsockname()[1])
+    home = tmp_path / "home" / ".ssh"
+    home.mkdir(parents=True, mode=0o700)
+    for key in (tmp_path / "host", home / "id_ed25519"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    shutil.copy(home / "id_ed25519.pub", tmp_path / "user.pub")
+    (home / "known_hosts").write_text(f"[127.0.0.1]:{number} {(tmp_path / 'host.pub').read_text()}")
+    path = ":".join([str(Path(package.__file__).parents[1]), *filter(None, sys.path)])
+    (tmp_path / "config").write_text(CONFIG.format(port=number, folder=tmp_path, path=path))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    server = subprocess.Popen([SSHD, "-D", "-f", str(tmp_path / "config"), "-E", str(tmp_path / "log")])
+    deadline = time.monotonic() + 20
+    while not listens(number) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    yield number
+    server.terminate()
+    server.wait(10)
+
+
+def listens(number: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", number)) == 0
+
+
+def dask_processes() -> set[int]:
+    return {process.pid for process in psutil.process_iter() if "dask_spec" in " ".join(_words(process))}
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        words: list[str] = process.cmdline()
+    except psutil.Error:
+        return []
+    return words
+
+
+@pytest.mark.soak
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_hosts_over_ssh_work_and_nothing_is_left_on_them(port: int, desk: Desk) -> None:
+    before = dask_processes()
+    user = subprocess.run(["id", "-un"], check=True, capture_output=True, text=True).stdout.strip()
+    desk("run", desk.plan(), "--seed", "7", "--out", "here")
+    desk("run", desk.plan(), "--seed", "7", "--out", "there", "--hosts", f"{user}@127.0.0.1:{port}")
+    assert desk.parts("here") == desk.parts("there")
+    deadline = time.monotonic() + 30
+    while dask_processes() - before:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+@pytest.mark.soak
+def test_a_host_that_cannot_be_reached_is_told(port: int, desk: Desk) -> None:
+    del port
+    done = dbdyno("run", desk.plan(), "--hosts", "127.0.0.1:1", cwd=desk.folder)
+    assert done.returncode == 2
+    assert "workers cannot be started over SSH" in done.stderr

@@ -1,0 +1,160 @@
+"""Work that is tasks, on the workers of a scheduler: results are those of one machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cluster import Cluster, cluster, fail, watched_tasks
+
+from conftest import Desk
+from dbdyno.base.errors import DeviceError, TargetError
+from dbdyno.base.version import VERSION
+from dbdyno.cuts.campaign import run_campaign
+from dbdyno.cuts.plan import plan_of
+from dbdyno.hosts import workers as workers_module
+from dbdyno.hosts.workers import open_workers
+from skipped import skip_for
+
+CLOCKED = {"seconds", "recovery_s", "oldest_lost_ms"}
+"""What a clock of the real world measured."""
+
+
+def test_a_run_on_a_model_has_the_same_parts_to_the_byte(two: Cluster, desk: Desk) -> None:
+    desk("run", desk.plan(), "--seed", "7", "--out", "here", code=0)
+    desk("run", desk.plan(), "--seed", "7", "--out", "there", "--scheduler", two.address)
+    assert desk.parts("here")
+    assert desk.parts("here") == desk.parts("there")
+
+
+def test_a_race_ends_alike_although_its_blocks_are_started_ahead(two: Cluster, desk: Desk) -> None:
+    desk("tune", desk.plan(blocks=8), "--seed", "7", "--out", "here")
+    desk("tune", desk.plan(blocks=8), "--seed", "7", "--out", "there", "--scheduler", two.address)
+    here, there = ([_raced(run) for run in sorted((desk.folder / at).iterdir())] for at in ("here", "there"))
+    assert here == there
+    assert any(race for race, _ in here)
+
+
+def _raced(run: Path) -> tuple[object, dict[str, bytes]]:
+    manifest = json.loads((run / "manifest.json").read_text())
+    return manifest.get("race"), {str(part.relative_to(run)): part.read_bytes() for part in run.rglob("*.parquet")}
+
+
+def test_claims_have_the_same_values(two: Cluster, desk: Desk) -> None:
+    words = ("model", "claims", "--only", "N11", "--replications", "2", "--most", "2", "--format", "json")
+    here, there = (json.loads(_stdout(desk, *words, *more)) for more in ((), ("--scheduler", two.address)))
+    assert _unclocked(here) == _unclocked(there)
+
+
+def _stdout(desk: Desk, *words: str) -> str:
+    done = desk(*words)
+    return done[done.index("{") : done.rindex("}") + 1]
+
+
+def _unclocked(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _unclocked(own) for key, own in value.items() if key not in CLOCKED}
+    return [_unclocked(own) for own in value] if isinstance(value, list) else value
+
+
+def test_power_cuts_of_two_databases_are_those_of_one_machine(two: Cluster) -> None:
+    plan = replace(plan_of("sqlite-full"), cuts_of_a_database=2)
+    try:
+        here = run_campaign(plan, 3, 7)
+    except DeviceError as error:
+        skip_for(error)
+    with open_workers(two.address) as workers:
+        there = run_campaign(plan, 3, 7, workers=workers)
+    assert [_unclocked(dict(row)) for row in here.rows] == [_unclocked(dict(row)) for row in there.rows]
+
+
+def test_what_cannot_be_spread_says_so_before_it_begins(two: Cluster, desk: Desk) -> None:
+    said = desk("run", "threads", "--target", "host", "--scheduler", two.address, "--out", "none", code=2)
+    assert "cannot be spread over many hosts" in said
+    assert "leave --scheduler and --hosts out" in said
+    assert not (desk.folder / "none").exists()
+
+
+def test_an_error_of_a_task_is_the_error_of_the_command(two: Cluster) -> None:
+    with open_workers(two.address) as workers, pytest.raises(TargetError, match="planted") as raised:
+        workers.submit(fail).result()
+    assert raised.value.next_step == "do better"
+
+
+def test_too_few_workers_and_another_version_are_errors(two: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TargetError, match="has 2 workers, and 3 are needed"), open_workers(two.address, least=3):
+        pass
+    monkeypatch.setattr(workers_module, "VERSION", "9.9.9")
+    with pytest.raises(TargetError, match=f"the worker has dbdyno {VERSION}"), open_workers(two.address):
+        pass
+
+
+def test_addresses_that_are_none_are_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers_module, "CONNECT_S", 0.5)
+    assert "is not the address of a scheduler" in desk("run", desk.plan(), "--scheduler", "desk", code=2)
+    assert "does not answer" in desk("run", desk.plan(), "--scheduler", "tcp://127.0.0.1:9", code=2)
+    both = desk("run", desk.plan(), "--scheduler", "tcp://127.0.0.1:9", "--hosts", "a", code=2)
+    assert "--scheduler and --hosts both say where to work" in both
+
+
+@pytest.mark.soak
+def test_a_killed_worker_costs_nothing_but_time(desk: Desk, tmp_path: Path) -> None:
+    with cluster(tmp_path, 2) as found:
+        process = _begun(desk, found)
+        found.kill(found.workers[0])
+        assert process.wait(120) == 0
+    desk("run", "p.toml", "--seed", "7", "--out", "here")
+    assert desk.parts("here") == desk.parts("there")
+
+
+@pytest.mark.soak
+def test_a_killed_scheduler_ends_the_run_which_is_finished_elsewhere(desk: Desk, tmp_path: Path) -> None:
+    with cluster(tmp_path, 2) as found:
+        process = _begun(desk, found)
+        found.kill(found.scheduler)
+        assert process.wait(120) == 2
+        for worker in found.workers:  # without their scheduler they end, too
+            worker.wait(60)
+    assert json.loads((desk.run("there") / "manifest.json").read_text())["status"] == "aborted"
+    with cluster(tmp_path, 2) as found:
+        desk("run", "--resume", "last", "--out", "there", "--scheduler", found.address)
+    desk("run", "p.toml", "--seed", "7", "--out", "here")
+    assert desk.parts("here") == desk.parts("there")
+
+
+@pytest.mark.soak
+def test_a_killed_runner_leaves_no_task_running(desk: Desk, tmp_path: Path) -> None:
+    with cluster(tmp_path, 2) as found:
+        process = _begun(desk, found)
+        process.send_signal(signal.SIGKILL)
+        process.wait(20)
+        with open_workers(found.address) as workers:
+            deadline = time.monotonic() + 20
+            while any(workers.ask(watched_tasks).values()):
+                assert time.monotonic() < deadline, "a worker still runs a block that nobody waits for"
+                time.sleep(0.2)
+
+
+def _begun(desk: Desk, found: Cluster) -> subprocess.Popen[bytes]:
+    """Start a run on the cluster, and return once it has a whole block."""
+    plan = desk.plan(blocks=12, transactions=20_000)
+    command = [sys.executable, "-m", "dbdyno", "run", plan, "--seed", "7", "--out", "there"]
+    process = subprocess.Popen(
+        [*command, "--scheduler", found.address],
+        cwd=desk.folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONWARNINGS": "ignore"},
+    )
+    deadline = time.monotonic() + 60
+    while not list((desk.folder / "there").glob("*/blocks/*.json")):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    return process
