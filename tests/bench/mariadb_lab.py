@@ -79,4 +79,5 @@ overhead_blocks = 0
     def sql(self, query: str) -> list[tuple[Any, ...]]:
         """Asks the last run's evidence: `{calls}`, `{waits}` and `{metrics}` are its parts."""
         parts = {name: f"read_parquet('{self.last}/{name}/*.parquet')" for name in ("calls", "waits", "metrics")}
-        return duckdb.sql(query.format(**parts)).fetchall()
+        with duckdb.connect() as own:
+            return own.sql(query.format(**parts)).fetchall()

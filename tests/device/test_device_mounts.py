@@ -18,6 +18,7 @@ from dbdyno.device.catalogue import device_names, device_of, parameters, setting
 from dbdyno.device.faults import fault_rule
 from dbdyno.device.mounts import check_folders, check_machine, mounted, mounted_folders, status, unmount
 from dbdyno.device.server import start_server
+from waiting import until
 
 PLAIN = 'title = "t"\n[devices.v]\nkind = "volume"\niops = 200.0\nwindow_ms = 10.0\n[storage]\nredo = "v"\ndata = "v"\n'
 
@@ -65,6 +66,8 @@ def test_synced_writes_take_the_time_of_the_device(tmp_path: Path):
             file.write(b"x" * 4096)
             os.fsync(file.fileno())
         took_s = time.monotonic() - begin
+        # A flush is counted after its reply.
+        until(lambda: mount.status()["flush"]["count"] >= 22, 10)
         state = mount.status()
     assert took_s > 0.1  # 200 a second, two of them at once
     assert state["write"]["count"] == 22

@@ -83,7 +83,7 @@ def test_commits_take_the_time_of_the_device_and_the_run_says_so(tmp_path: Path)
         assert row["flushes"] > 0
         assert row["late_p50_ns"] is not None
     sql = "select count(*) from read_parquet($1) where source = 'device'"
-    found = duckdb.execute(sql, [f"{run}/metrics/*.parquet"]).fetchone()
+    found = duckdb.connect().execute(sql, [f"{run}/metrics/*.parquet"]).fetchone()
     assert found is not None
     assert found[0] > 0
     page = dbdyno("report", str(run), "-o", tmp_path / "page.html")

@@ -79,10 +79,14 @@ def test_every_call_is_in_evidence_once_with_its_host(
     run = desk.run("runs")
     (rows,) = counted.execute("select count(*) from counted").fetchone() or (0,)
     calls = f"read_parquet('{run}/calls/*.parquet')"
-    found = duckdb.execute(
-        f"select host, count(*), count(distinct session), min(session), max(session) from {calls}"
-        " where kind = 'transaction' group by host order by min(session)"
-    ).fetchall()
+    found = (
+        duckdb.connect()
+        .execute(
+            f"select host, count(*), count(distinct session), min(session), max(session) from {calls}"
+            " where kind = 'transaction' group by host order by min(session)"
+        )
+        .fetchall()
+    )
     assert sum(count for _, count, *_ in found) == rows > 100
     assert [(sessions, low, high) for _, _, sessions, low, high in found] == [(3, 0, 2), (2, 3, 4)]
     assert {host for host, *_ in found} == {"worker-0", "worker-1"}
@@ -209,10 +213,14 @@ def test_a_host_with_a_moved_clock_is_in_the_same_slices(
     assert done.returncode in (0, 1), done.stderr
     (rows,) = counted.execute("select count(*) from counted").fetchone() or (0,)
     run = desk.run("runs")
-    spans = duckdb.execute(
-        f"select block, host, min(started_ns), count(*) from read_parquet('{run}/calls/*.parquet')"
-        " where kind = 'transaction' group by all"
-    ).fetchall()
+    spans = (
+        duckdb.connect()
+        .execute(
+            f"select block, host, min(started_ns), count(*) from read_parquet('{run}/calls/*.parquet')"
+            " where kind = 'transaction' group by all"
+        )
+        .fetchall()
+    )
     assert sum(count for *_, count in spans) == rows
     for record in block_records(run):
         moved = next(row for row in record["report"]["hosts"] if row["host"] == "moved")  # type: ignore[index]
@@ -236,6 +244,6 @@ def test_two_thousand_sessions_over_four_hosts_lose_no_call(desk: Desk, tmp_path
             assert done.returncode in (0, 1), done.stderr
             (rows,) = conn.execute("select count(*) from counted").fetchone() or (0,)
     run = desk.run("runs")
-    assert duckdb.execute(
+    assert duckdb.connect().execute(
         f"select count(*), count(distinct host) from read_parquet('{run}/calls/*.parquet') where kind = 'transaction'"
     ).fetchone() == (rows, 4)
