@@ -215,7 +215,7 @@ fn connecting_to_a_silent_server_without_a_time_limit_ends_with_the_wish_to_stop
             client
         });
         let error = load.connect(0, &stop).expect_err("ends");
-        assert!(error.to_string().contains("told to stop"), "{error}");
+        assert!(error.to_string().contains("a request to stop"), "{error}");
         silent.join().expect("no panic");
     });
 }

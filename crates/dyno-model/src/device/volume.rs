@@ -133,7 +133,7 @@ impl Volume {
                 Bucket::full(most_iops, most_iops * window_s),
                 Bucket::full(bytes_per_s, bytes_per_s * window_s),
             ],
-            called_ns: 0,
+            called_ns: u64::MAX,
             station: Station::default(),
             times: sim.stream(&format!("{name}/times")),
         };
@@ -213,7 +213,7 @@ impl Machine for Volume {
     fn event(&self, token: u64) {
         let mut state = self.state.borrow_mut();
         if token == LOOK {
-            state.called_ns = 0;
+            state.called_ns = u64::MAX;
             self.next(&mut state);
             return;
         }
