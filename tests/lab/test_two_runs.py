@@ -95,6 +95,7 @@ def test_a_lock_lost_with_its_session_is_taken_again(dsn):
         assert _rows(dsn, GUARDIAN) not in ([], [pid])
 
 
+@pytest.mark.soak
 def test_a_turn_under_another_value_does_not_count(lab, dsn, mended):
     """Somebody sets the value anew while the arm runs: it is read back, the block is run again."""
     plan = reloading(lab, blocks=2)

@@ -77,6 +77,7 @@ scripts = [{{name = "s", text = "select sum(id) from orders where cust + 0 = 77;
 """
 
 
+@pytest.mark.soak
 def test_work_that_slices_do_not_tell_apart_is_counted_in_turns(tmp_path: Path) -> None:
     """PostgreSQL counts for all sessions together, and a second late: the work of the arm that hides its index was
     called the same."""
