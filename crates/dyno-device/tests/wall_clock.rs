@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use dyno_device::DeviceError;
 use dyno_device::devices::{Model, built_in};
 use dyno_device::mount::{Mount, MountSpec};
 use dyno_model::device::{Request, start};
@@ -50,14 +51,17 @@ impl Folder {
     }
 
     pub fn mount(&self, spec: &serde_json::Value) -> Mount {
+        self.try_mount(spec).unwrap()
+    }
+
+    pub fn try_mount(&self, spec: &serde_json::Value) -> Result<Mount, DeviceError> {
         let mut all = serde_json::json!({
             "device": "test", "folder": self.0.join("mounted"), "back": self.0.join("back"), "threads": 4, "seed": SEED,
         });
         for (key, value) in spec.as_object().unwrap() {
             all[key] = value.clone();
         }
-        let spec: MountSpec = serde_json::from_value(all).unwrap();
-        Mount::new(spec).unwrap()
+        Mount::new(serde_json::from_value::<MountSpec>(all).unwrap())
     }
 }
 
@@ -89,8 +93,7 @@ fn virtual_ns(toml: &str, depth: u64, count: u64) -> Vec<u64> {
 }
 
 /// The same jobs as threads that read from a mounted file.
-fn wall_ns(folder: &Folder, toml: &str, depth: u64, count: u64) -> Vec<u64> {
-    let mount = folder.mount(&serde_json::json!({"toml": toml, "direct_io": true}));
+fn wall_ns(folder: &Folder, mount: Mount, depth: u64, count: u64) -> Vec<u64> {
     let path = folder.0.join("mounted/file");
     let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
     file.set_len(PAGES * PAGE_BYTES).unwrap();
@@ -126,37 +129,52 @@ fn quantile(values: &[u64], q: f64) -> f64 {
     sorted[((sorted.len() - 1) as f64 * q) as usize] as f64
 }
 
-fn assert_same(name: &str, found: &[u64], wanted: &[u64]) {
-    for (q, most) in [(0.5, 0.03), (0.99, 0.10)] {
+/// Time that an idle core of a virtual machine may take to start a thread, once in a hundred times [ns].
+const START_NS: f64 = 30e3;
+
+/// Prints quantiles beside those of virtual time; returns what is off by more than 3 % at the median, 10 % at p99.
+fn misses(name: &str, found: &[u64], wanted: &[u64]) -> Vec<String> {
+    let mut missed = Vec::new();
+    for (q, most, start_ns) in [(0.5, 0.03, 0.0), (0.99, 0.10, START_NS)] {
         let (found, wanted) = (quantile(found, q), quantile(wanted, q));
         let off = found / wanted - 1.0;
-        println!(
+        let row = format!(
             "{name} p{}: {:.0} us, {:.0} us in virtual time, {:+.1} %",
             q * 100.0,
             found / 1e3,
             wanted / 1e3,
             off * 100.0
         );
-        assert!(off.abs() <= most, "{name} p{}: {off:+.3}", q * 100.0);
+        println!("{row}");
+        if (found - wanted).abs() > (wanted * most).max(start_ns) {
+            missed.push(row);
+        }
     }
+    missed
 }
 
 #[test]
 #[ignore = "needs an idle machine"]
 fn latencies_in_wall_clock_time_are_those_of_virtual_time() {
-    for (name, depth, count) in [
-        ("disk-15000", 1, 8_000),
-        ("disk-15000", 32, 400),
-        ("gp3", 1, 4_000),
-        ("gp3", 32, 200),
-        ("io2", 1, 6_000),
-        ("flash-2011", 1, 10_000),
-    ] {
-        let Some(folder) = Folder::new(&format!("same-{name}-{depth}")) else { return };
-        let toml = text_of(name);
-        let found = wall_ns(&folder, &toml, depth, count);
-        assert_same(&format!("{name} depth {depth}"), &found, &virtual_ns(&toml, depth, count));
+    let mut missed = Vec::new();
+    for (name, _) in built_in() {
+        for depth in [1, 32] {
+            let Some(folder) = Folder::new(&format!("same-{name}-{depth}")) else { return };
+            let toml = text_of(name);
+            let mount = match folder.try_mount(&serde_json::json!({"toml": toml, "direct_io": true})) {
+                Ok(mount) => mount,
+                Err(error @ DeviceError::Floor(_)) => {
+                    println!("{name} refused: {error}");
+                    continue;
+                }
+                Err(error) => panic!("{name}: {error}"),
+            };
+            let count = if depth == 1 { 4_000 } else { 1_000 };
+            let found = wall_ns(&folder, mount, depth, count);
+            missed.extend(misses(&format!("{name} depth {depth}"), &found, &virtual_ns(&toml, depth, count)));
+        }
     }
+    assert!(missed.is_empty(), "{missed:#?}");
 }
 
 /// Waits of a single server with constant times under arrivals at random: Pollaczek and Khinchine.
@@ -224,7 +242,8 @@ fn a_bucket_of_ten_and_a_hundred_a_second_admits_sixty_in_half_a_second() {
 fn thirty_two_requests_at_once_overlap_on_a_device_with_channels() {
     let Some(folder) = Folder::new("overlap") else { return };
     let begin = Instant::now();
-    let latencies = wall_ns(&folder, &volume(1e6, 20_000.0, 50.0), 32, 4);
+    let mount = folder.mount(&serde_json::json!({"toml": volume(1e6, 20_000.0, 50.0), "direct_io": true}));
+    let latencies = wall_ns(&folder, mount, 32, 4);
     // One after the other they would take 2.5 s, at once 80 ms.
     assert!(latencies.len() == 128 && latencies.iter().sum::<u64>() >= 128 * 20_000_000);
     assert!(begin.elapsed() < Duration::from_millis(1_500), "{:?}", begin.elapsed());
