@@ -134,7 +134,7 @@ def test_canaries_measure_three_things(own: Postgres) -> None:
     assert 10_000 < found.cpu_ns < 1_000_000_000
     assert found.fsync_ns is not None and found.fsync_ns > 0
     assert 1_000 < found.round_trip_ns < 1_000_000_000
-    assert [one.metric for one in found.metrics(1)] == ["cpu", "fsync", "round_trip"]
+    assert [one.metric for one in found.metrics(1)] == ["cpu", "fsync", "wake", "round_trip"]
     assert not [path for path in folder.iterdir() if "canary" in path.name]
 
 

@@ -68,6 +68,7 @@ mod store;
 mod supervise;
 mod tally;
 mod transaction;
+pub mod wake;
 mod wire;
 mod worker;
 

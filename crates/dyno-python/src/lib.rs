@@ -47,7 +47,7 @@ mod _core {
     #[pymodule_export]
     use crate::line::LinePort;
     #[pymodule_export]
-    use crate::load::{Drawer, Load, check_script, mariadb_errors, mariadb_signed, reported_error};
+    use crate::load::{Drawer, Load, check_script, mariadb_errors, mariadb_signed, reported_error, wake_cost_ns};
     #[pymodule_export]
     use crate::model::{ModelRun, model_calibrate, model_check, model_machine, model_machines};
     #[pymodule_export]

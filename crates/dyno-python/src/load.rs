@@ -23,6 +23,12 @@ struct State {
 
 /// Return MariaDB's own errors as tuples of number, SQLSTATE and name of the condition.
 #[pyfunction]
+/// Return the CPU time that a waker spends to start an idle core [ns], or None where there is only one core.
+pub fn wake_cost_ns(py: Python<'_>, messages: u32) -> Option<u64> {
+    py.detach(|| dyno_load::wake::wake_cost_ns(messages))
+}
+
+#[pyfunction]
 pub(crate) fn mariadb_errors() -> Vec<(u16, &'static str, &'static str)> {
     dyno_load::known_errors().map(|error| (error.number, error.state, error.condition)).collect()
 }

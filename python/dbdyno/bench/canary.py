@@ -1,4 +1,4 @@
-"""Three short, constant measurements before each block: CPU, disk sync and round trip to the server.
+"""Short, constant measurements before each block: CPU, disk sync, start of an idle core, round trip to the server.
 
 They distinguish a slow machine from a slow arm. A canary whose value changes during the run means that the arms should
 not be compared without care: it is used as a covariate and reported as a warning, but no result is ever corrected by
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 LOOP_STEPS = 50_000
 WRITE_BYTES = 8192
 ROUND_TRIPS = 20
+MESSAGES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Canaries:
     Attributes:
         cpu_ns: Time of a fixed CPU loop.
         fsync_ns: Time to write 8 KiB and sync it, or None if the folder was not writable.
+        wake_ns: CPU time to start an idle core, or None if there is only one.
         round_trip_ns: Time of one round trip to the server.
         folder: The folder used for the fsync measurement.
         on_data_disk: True if that folder is on the disk that holds the server's data.
@@ -44,6 +46,7 @@ class Canaries:
 
     cpu_ns: int
     fsync_ns: int | None
+    wake_ns: int | None
     round_trip_ns: int
     folder: str
     on_data_disk: bool
@@ -54,6 +57,7 @@ class Canaries:
         rows = [
             ("cpu", "", self.cpu_ns),
             ("fsync", place, self.fsync_ns),
+            ("wake", "", self.wake_ns),
             ("round_trip", "", self.round_trip_ns),
         ]
         return [
@@ -100,9 +104,12 @@ def measured(
     clock: Callable[[], int] = time.perf_counter_ns,
 ) -> Canaries:
     """Measure all canaries now, with `ask` as one round trip to the server and `clock` returning ns."""
+    from dbdyno import _core
+
     return Canaries(
         cpu_ns=_median([_timed(clock, _count) for _ in range(5)]),
         fsync_ns=_fsync_ns(folder, clock),
+        wake_ns=_core.wake_cost_ns(MESSAGES),
         round_trip_ns=_median([_timed(clock, ask) for _ in range(ROUND_TRIPS)]),
         folder=str(folder),
         on_data_disk=on_data_disk,

@@ -14,12 +14,17 @@
 //! flushes everything inserted so far; those that find it held sleep until it is released, and most of them then find
 //! their records flushed. So one flush serves all commits that arrived during the one before.
 //!
-//! **Processors.** Clients and servers are processes on the same cores ([`crate::database::cpu`]): more sessions than cores queue.
-//! A wake-up takes a drawn time besides (`delay`), half of it at the server and half at the client of a round trip.
+//! **Rows.** All who wait for a row wake up at the end of the transaction that has it; the first one that runs has it next.
+//!
+//! **Processors.** Clients and servers are processes on the same cores, with a run queue each (`cores`): more sessions than
+//! cores queue. A process that is woken onto an idle core starts after a drawn time (`delay`, half of it at the server and
+//! half at the client of a round trip), and its waker spends CPU on that; onto a busy core it is switched to. A server that
+//! comes back where others ran meanwhile fetches its data again.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`parameters`] | parameters of a server, and costs of its statements |
+//! | `cores` | run queues of the cores, and who gets which core |
 //! | [`load`] | what sessions do: scripts of steps |
 //! | `process` | a process on the cores, with its account |
 //! | `wal` | the log and its lock |
@@ -29,6 +34,7 @@
 //!
 //! **Limits.** No buffer cache (all data are in memory), no checkpoints, no latches but the log's, no parallel workers.
 
+mod cores;
 pub mod load;
 pub mod parameters;
 mod process;
@@ -37,6 +43,7 @@ pub mod run;
 mod session;
 mod wal;
 
+pub use cores::CoresParameters;
 pub use load::{Load, Script, Step};
 pub use parameters::{PostgresParameters, Statement};
 pub use process::Wait;

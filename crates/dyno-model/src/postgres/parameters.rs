@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::cores::CoresParameters;
 use super::load::Script;
-use crate::database::SchedulerParameters;
 use crate::device::parameters;
 use crate::kernel::sample::Times;
 
@@ -50,8 +50,14 @@ parameters! {
         flush_us: f64 = 15.0, from ASSUMED;
         /// CPU time for each KB of log, to make and insert it
         insert_us_per_kb: f64 = 0.0, from "none: it is in the costs of statements";
+        /// CPU time to wait for the lock of the log: to go to sleep and to wake up
+        latch_us: f64 = 4.0, from ASSUMED;
         /// CPU time to wait for a row's lock: to queue, to wake up, to look at the row again
         lock_us: f64 = 20.0, from ASSUMED;
+        /// CPU time of a server's process to start an idle core, when it wakes its client
+        wake_us: f64 = 0.0, from "none: it is in the costs of statements";
+        /// CPU time of a server's process to fetch its data again, when others ran on its core since
+        cold_us: f64 = 0.0, from "none: it is in the costs of statements";
         /// CPU time of the client for a round trip
         client_us: f64 = 10.0, from ASSUMED;
         /// threads of the client; 0: one a session up to two sessions a core, then one a core
@@ -79,6 +85,6 @@ parameters! {
         /// sessions of the arm that it was calibrated from; 0: none
         calibrated_sessions: u64 = 0, from "calibrated from a run", in 0.0..=65_535.0;
         /// scheduler of the cores
-        scheduler: SchedulerParameters = SchedulerParameters::default(), from "a table of its own";
+        scheduler: CoresParameters = CoresParameters::default(), from "a table of its own";
     }
 }

@@ -1,13 +1,17 @@
 //! Process on the cores, with an account of its time.
 //!
-//! As in [`crate::database::task`], a wait ends when the process runs again: time in the run queue belongs to the wait that
+//! A process that sleeps is woken by another one or by the device ([`super::cores`]). As in [`crate::database::task`], a wait ends when the process runs again: time in the run queue belongs to the wait that
 //! ended. Time that it loses while it computes is [`Wait::CpuQueue`].
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::Poll;
 
-use crate::database::cpu::{Cpu, Seat};
-use crate::kernel::Sim;
+use super::cores::{Cores, Seat};
+use crate::kernel::sim::Place;
+use crate::kernel::{ProcessId, Sim};
 
 /// What a process of the server waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,15 +62,17 @@ pub struct Account {
 #[derive(Clone)]
 pub struct Process {
     sim: Sim,
-    cpu: Cpu,
+    cores: Cores,
     seat: Rc<Seat>,
     account: Rc<RefCell<Account>>,
+    cold_ns: u64,
 }
 
 impl Process {
-    /// Returns a process without a core, which adds to `account`.
-    pub fn new(sim: &Sim, cpu: &Cpu, account: &Rc<RefCell<Account>>) -> Self {
-        Self { sim: sim.clone(), cpu: cpu.clone(), seat: Seat::new(false), account: Rc::clone(account) }
+    /// Returns a process that sleeps, which adds to `account`; on a core where others ran since it computes for `cold_ns`
+    /// more.
+    pub fn new(sim: &Sim, cores: &Cores, account: &Rc<RefCell<Account>>, cold_ns: u64) -> Self {
+        Self { sim: sim.clone(), cores: cores.clone(), seat: Seat::new(), account: Rc::clone(account), cold_ns }
     }
 
     /// Computes [ns].
@@ -76,29 +82,41 @@ impl Process {
         }
         let mut left_ns = ns;
         while left_ns > 0 {
-            if self.cpu.must_leave(&self.seat) {
-                let begin_ns = self.leave();
-                self.cpu.acquire(&self.seat, false).await;
+            if self.seat.take_cold() {
+                left_ns += self.cold_ns;
+            }
+            if self.cores.must_give_way(&self.seat) {
+                let begin_ns = self.sim.now_ns();
+                self.cores.give_way(&self.seat).await;
                 self.wait(Wait::CpuQueue, begin_ns);
             }
-            let done_ns = self.cpu.compute(&self.seat, left_ns).await;
+            let done_ns = self.cores.compute(&self.seat, left_ns).await;
             self.account.borrow_mut().cpu_ns += done_ns;
             left_ns -= done_ns;
         }
     }
 
-    /// Releases the core in order to wait; returns the time now [ns].
+    /// Releases the core in order to sleep; returns the time now [ns].
     pub fn leave(&self) -> u64 {
-        self.cpu.release(&self.seat);
+        self.cores.release(&self.seat);
         self.sim.now_ns()
     }
 
-    /// Ends the wait that began at `begin_ns` as soon as there is a core.
-    pub async fn back(&self, what: Wait, begin_ns: u64) {
-        if !self.seat.is_running() {
-            self.cpu.acquire(&self.seat, true).await;
-        }
+    /// Wakes this process, which sleeps; `waker` runs and may be about to sleep. Returns true if it got an idle core.
+    pub fn wake(&self, waker: Option<&Self>) -> bool {
+        self.cores.wake(&self.seat, waker.map(|waker| &*waker.seat))
+    }
+
+    /// Ends the wait that began at `begin_ns` as soon as this process, which was woken, has a core that is started.
+    pub async fn start(&self, what: Wait, begin_ns: u64, start_ns: u64) {
+        self.cores.arrive(&self.seat, start_ns).await;
         self.wait(what, begin_ns);
+    }
+
+    /// Ends the wait that began at `begin_ns`, which nobody else ends, as soon as there is a core.
+    pub async fn back(&self, what: Wait, begin_ns: u64) {
+        self.wake(None);
+        self.start(what, begin_ns, 0).await;
     }
 
     fn wait(&self, what: Wait, begin_ns: u64) {
@@ -107,5 +125,52 @@ impl Process {
             let (count, sum_ns) = &mut self.account.borrow_mut().waits[what as usize];
             (*count, *sum_ns) = (*count + 1, *sum_ns + elapsed_ns);
         }
+    }
+}
+
+/// A process that sleeps, and how it was woken: true if it got an idle core.
+struct Sleeper {
+    id: ProcessId,
+    process: Process,
+    woken: Rc<Cell<Option<bool>>>,
+}
+
+/// Processes that sleep until another one wakes them, in order of arrival.
+pub struct Sleepers {
+    place: Place,
+    sleeping: RefCell<VecDeque<Sleeper>>,
+}
+
+impl Sleepers {
+    /// Returns a list without a process; `place` is its name in messages.
+    pub fn new(place: Place) -> Self {
+        Self { place, sleeping: RefCell::default() }
+    }
+
+    /// Sleeps until woken; returns true if it was woken onto an idle core.
+    pub async fn sleep(&self, process: &Process) -> bool {
+        let woken = Rc::new(Cell::new(None));
+        let sleeper = Sleeper { id: process.sim.running(), process: process.clone(), woken: Rc::clone(&woken) };
+        self.sleeping.borrow_mut().push_back(sleeper);
+        poll_fn(|_| {
+            if let Some(idle) = woken.get() {
+                return Poll::Ready(idle);
+            }
+            process.sim.stops_at(self.place);
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Wakes all of them; returns how many got an idle core.
+    pub fn wake_all(&self, waker: &Process) -> u64 {
+        let mut started = 0;
+        while let Some(sleeper) = self.sleeping.borrow_mut().pop_front() {
+            let idle = sleeper.process.wake(Some(waker));
+            started += u64::from(idle);
+            sleeper.woken.set(Some(idle));
+            waker.sim.wake(sleeper.id);
+        }
+        started
     }
 }

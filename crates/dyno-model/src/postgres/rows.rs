@@ -1,25 +1,24 @@
-//! Locks of rows, held to the end of a transaction and handed over in order of arrival.
+//! Locks of rows, held to the end of a transaction.
+//!
+//! Who finds a row locked waits for the end of the transaction that has it, and all who do wake up then: the first one
+//! that runs has the row, which may be one that never waited, and the others wait for that one. There is an order (the
+//! tuple's lock) only among those that wait at the same version of a row; with many sessions each waits at another.
 
-use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
-use std::future::poll_fn;
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
-use std::task::Poll;
 
+use super::process::{Process, Sleepers};
+use crate::kernel::Sim;
 use crate::kernel::sim::Place;
-use crate::kernel::{ProcessId, Sim};
 
 /// Row: number of its table, and of the row in it.
 pub type Row = (u32, u64);
 
-/// A process that waits for a row, and whether the row was handed to it.
-type Waiter = (ProcessId, Rc<Cell<bool>>);
-
 struct Inner {
-    sim: Sim,
     place: Place,
     /// Locked rows, and who waits for each.
-    locked: RefCell<HashMap<Row, VecDeque<Waiter>>>,
+    locked: RefCell<HashMap<Row, Rc<Sleepers>>>,
 }
 
 /// Locks of a server's rows; clones share them. Only rows that are locked take memory.
@@ -29,8 +28,7 @@ pub struct Rows(Rc<Inner>);
 impl Rows {
     /// Returns rows that nobody has locked.
     pub fn new(sim: &Sim) -> Self {
-        let place = sim.place("a row");
-        Self(Rc::new(Inner { sim: sim.clone(), place, locked: RefCell::default() }))
+        Self(Rc::new(Inner { place: sim.place("a row"), locked: RefCell::default() }))
     }
 
     /// Locks a row if it is free; returns false if another session has it.
@@ -38,38 +36,26 @@ impl Rows {
         let mut locked = self.0.locked.borrow_mut();
         let free = !locked.contains_key(&row);
         if free {
-            locked.insert(row, VecDeque::new());
+            locked.insert(row, Rc::new(Sleepers::new(self.0.place)));
         }
         free
     }
 
-    /// Waits until a row is handed to this process, which it then has locked.
-    pub async fn wait(&self, row: Row) {
-        let handed = Rc::new(Cell::new(false));
-        let waiter = (self.0.sim.running(), Rc::clone(&handed));
-        self.0.locked.borrow_mut().entry(row).or_default().push_back(waiter);
-        poll_fn(|_| {
-            if handed.get() {
-                return Poll::Ready(());
-            }
-            self.0.sim.stops_at(self.0.place);
-            Poll::Pending
-        })
-        .await;
+    /// Sleeps until a locked row is released; returns true if the process was woken onto an idle core.
+    pub async fn wait(&self, row: Row, process: &Process) -> bool {
+        let sleepers = self.0.locked.borrow().get(&row).map(Rc::clone);
+        match sleepers {
+            Some(sleepers) => sleepers.sleep(process).await,
+            None => false,
+        }
     }
 
-    /// Releases rows: each goes to the process that waits longest.
-    pub fn release(&self, held: &mut Vec<Row>) {
-        let mut locked = self.0.locked.borrow_mut();
+    /// Releases rows, and wakes all who wait for them.
+    pub fn release(&self, held: &mut Vec<Row>, releaser: &Process) {
         for row in held.drain(..) {
-            match locked.get_mut(&row).and_then(VecDeque::pop_front) {
-                Some((process, handed)) => {
-                    handed.set(true);
-                    self.0.sim.wake(process);
-                }
-                None => {
-                    locked.remove(&row);
-                }
+            let sleepers = self.0.locked.borrow_mut().remove(&row);
+            if let Some(sleepers) = sleepers {
+                sleepers.wake_all(releaser);
             }
         }
     }

@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use serde::Serialize;
 
+use super::cores::Cores;
 use super::load::Load;
 use super::parameters::PostgresParameters;
 use super::process::{Account, Process, Wait};
 use super::rows::Rows;
 use super::session::{Prepared, Progress, Session, Shared, Streams, Thread, threads};
 use super::wal::{Wal, WalCounts};
-use crate::database::cpu::Cpu;
 use crate::device::Device;
 use crate::kernel::sample::whole_ns;
 use crate::kernel::{Resource, Sim, SimError, Simulation, StationReport};
@@ -88,10 +88,11 @@ pub fn run(
     load: &Load,
 ) -> Result<Outcome, SimError> {
     let sim = simulation.sim();
-    let cpu = Cpu::new(sim, "cpu", parameters.cores, &parameters.scheduler);
+    let cpu = Cores::new(sim, parameters.cores, &parameters.scheduler);
     let accounts = [Rc::new(RefCell::new(Account::default())), Rc::new(RefCell::new(Account::default()))];
     let [servers, clients] = &accounts;
     let wal = Wal::new(sim, parameters, Rc::clone(device));
+    let background = Process::new(sim, &cpu, &Rc::default(), 0);
     let prepared = |script: &super::load::Script| {
         let steps = script.steps.iter().map(|step| Prepared::new(step, parameters)).collect();
         (script.weight, steps)
@@ -105,20 +106,20 @@ pub fn run(
         progress: Progress::default(),
     });
     let thread =
-        |_| Thread { turn: Resource::new(sim, "a client's thread", 1), process: Process::new(sim, &cpu, clients) };
+        |_| Thread { turn: Resource::new(sim, "a client's thread", 1), process: Process::new(sim, &cpu, clients, 0) };
     let all: Vec<Thread> = (0..threads(parameters, load)).map(thread).collect();
     for number in 0..load.sessions {
         let session = Session {
             shared: Rc::clone(&shared),
             thread: all[number as usize % all.len()].clone(),
-            server: Process::new(sim, &cpu, servers),
+            server: Process::new(sim, &cpu, servers, whole_ns(parameters.cold_us * 1e3)),
             streams: Streams::new(sim, number),
             last_delay_ns: 0,
         };
         sim.spawn_daemon("session", session.live());
     }
+    sim.spawn_daemon("balance", cpu.clone().balance_at_intervals());
     spawn_others(simulation, &cpu, parameters);
-    let background = Process::new(sim, &cpu, &Rc::new(RefCell::new(Account::default())));
     sim.spawn_daemon("walwriter", wal.clone().flush_at_intervals(background, parameters.wal_writer_delay_ms));
 
     let limit_ns = (load.limit_s * 1e9) as u64;
@@ -146,11 +147,11 @@ pub fn run(
 const BURST_NS: f64 = 10e6;
 
 /// Starts other programs, which the scheduler treats like any process.
-fn spawn_others(sim: &Sim, cpu: &Cpu, parameters: &PostgresParameters) {
+fn spawn_others(sim: &Sim, cpu: &Cores, parameters: &PostgresParameters) {
     for number in 0..parameters.others.ceil() as u64 {
         let share = (parameters.others - number as f64).min(1.0);
         let mut dice = sim.stream(&format!("postgres others {number}"));
-        let process = Process::new(sim, cpu, &Rc::default());
+        let process = Process::new(sim, cpu, &Rc::default(), 0);
         let clock = sim.clone();
         sim.spawn_daemon("another program", async move {
             loop {

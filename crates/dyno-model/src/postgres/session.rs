@@ -11,6 +11,10 @@ use super::wal::Wal;
 use crate::kernel::sample::whole_ns;
 use crate::kernel::{Permit, Resource, Sim, Stream};
 
+/// Record of a commit in the log: a header of 24 bytes, 2 of its data's length, 8 of time, aligned (`XLogRecord`,
+/// `xl_xact_commit`).
+const COMMIT_RECORD_BYTES: u64 = 40;
+
 /// A step, ready to be run.
 pub(super) struct Prepared {
     pub cpu_ns: f64,
@@ -59,6 +63,16 @@ pub(super) struct Shared {
 pub(super) struct Thread {
     pub turn: Resource,
     pub process: Process,
+}
+
+impl Thread {
+    /// Ends a turn: the thread goes on with the next session that is ready, or sleeps.
+    pub fn end(&self, turn: Permit) {
+        if self.turn.queue_len() == 0 {
+            self.process.leave();
+        }
+        drop(turn);
+    }
 }
 
 /// A session with its random streams.
@@ -115,8 +129,7 @@ impl Session {
         loop {
             let think_ns = shared.parameters.think.sample_ns(&mut self.streams.think);
             if think_ns > 0 {
-                self.thread.process.leave();
-                turn = None;
+                turn.take().into_iter().for_each(|turn| self.thread.end(turn));
                 shared.sim.hold(think_ns).await;
             }
             let mut drawn = self.streams.script.below(all);
@@ -144,8 +157,7 @@ impl Session {
         let mut turn = turn;
         for step in steps {
             if step.pause_ns > 0 {
-                self.thread.process.leave();
-                turn = None;
+                turn.take().into_iter().for_each(|turn| self.thread.end(turn));
                 shared.sim.hold(step.pause_ns).await;
             }
             let own = match turn.take() {
@@ -153,33 +165,36 @@ impl Session {
                 None => self.thread.turn.acquire().await,
             };
             self.thread.process.run(half_ns).await;
-            self.thread.process.leave();
-            drop(own);
-            let wake_ns = self.wake_ns();
-            self.serve(step, &mut open, wake_ns).await;
-            shared.sim.hold(wake_ns).await;
-            turn = Some(self.thread.turn.acquire().await);
+            self.draw_delay();
+            let idle = self.server.wake(Some(&self.thread.process));
+            self.thread.end(own);
+            turn = Some(self.serve(step, &mut open, idle).await);
             self.thread.process.run(half_ns).await;
         }
         turn
     }
 
-    /// Draws half of the delay of a round trip, that of one wake-up [ns]; sometimes it is the last one's again, since a
-    /// machine that is busy stays busy for a while.
-    fn wake_ns(&mut self) -> u64 {
+    /// Draws the delay of a round trip; sometimes it is the last one's again, since a machine that is busy stays busy for
+    /// a while.
+    fn draw_delay(&mut self) {
         let parameters = &self.shared.parameters;
         if self.last_delay_ns == 0 || !self.streams.wake.chance(parameters.delay_memory) {
             self.last_delay_ns = parameters.delay.sample_ns(&mut self.streams.delay);
         }
-        whole_ns(self.last_delay_ns as f64 * parameters.delay_factor / 2.0)
     }
 
-    /// Executes a statement at the server.
-    async fn serve(&mut self, step: &Prepared, open: &mut Open, wake_ns: u64) {
+    /// Returns the time in which a process that was woken starts, half of the delay of the round trip [ns]; 0 if it was
+    /// woken onto a busy core, which switches to it.
+    fn start_ns(&self, idle: bool) -> u64 {
+        let half = self.last_delay_ns as f64 * self.shared.parameters.delay_factor / 2.0;
+        if idle { whole_ns(half) } else { 0 }
+    }
+
+    /// Executes a statement at the server, which was woken, and wakes the client's thread unless it is busy; returns the
+    /// client's turn. `idle`: the server was woken onto an idle core.
+    async fn serve(&mut self, step: &Prepared, open: &mut Open, idle: bool) -> Permit {
         let shared = Rc::clone(&self.shared);
-        let begin_ns = shared.sim.now_ns();
-        shared.sim.hold(wake_ns).await;
-        self.server.back(Wait::Client, begin_ns).await;
+        self.server.start(Wait::Client, shared.sim.now_ns(), self.start_ns(idle)).await;
         let bytes = drawn(&step.wal_bytes, &mut self.streams.sizes);
         self.compute(step.cpu_ns + bytes as f64 / 1_024.0 * shared.parameters.insert_us_per_kb * 1e3).await;
         if let Some(lock) = &step.lock {
@@ -194,7 +209,21 @@ impl Session {
         if step.commits {
             self.commit(open).await;
         }
+        let thread = self.thread.clone();
+        let Some(turn) = thread.turn.try_acquire() else {
+            self.server.leave();
+            return thread.turn.acquire().await;
+        };
+        let idle = thread.process.wake(Some(&self.server));
+        let begin_ns = shared.sim.now_ns();
+        if idle {
+            self.server.run(whole_ns(shared.parameters.wake_us * 1e3)).await;
+        }
+        // The core starts meanwhile.
+        let left_ns = self.start_ns(idle).saturating_sub(shared.sim.now_ns() - begin_ns);
         self.server.leave();
+        thread.process.start(Wait::CpuQueue, begin_ns, left_ns).await;
+        turn
     }
 
     async fn compute(&mut self, mean_ns: f64) {
@@ -212,14 +241,12 @@ impl Session {
         if open.rows.contains(&row) {
             return;
         }
-        if !shared.rows.try_lock(row) {
+        while !shared.rows.try_lock(row) {
             let writes = i64::from(open.record > 0);
             shared.wal.writing(-writes);
             let begin_ns = self.server.leave();
-            shared.rows.wait(row).await;
-            let wake_ns = self.wake_ns();
-            shared.sim.hold(wake_ns).await;
-            self.server.back(Wait::Row, begin_ns).await;
+            let idle = shared.rows.wait(row, &self.server).await;
+            self.server.start(Wait::Row, begin_ns, self.start_ns(idle)).await;
             shared.wal.writing(writes);
             self.server.run(whole_ns(shared.parameters.lock_us * 1e3)).await;
         }
@@ -230,13 +257,13 @@ impl Session {
         let shared = Rc::clone(&self.shared);
         if open.record > 0 {
             shared.wal.commit();
+            open.record = shared.wal.insert(COMMIT_RECORD_BYTES);
             if shared.parameters.synchronous_commit {
-                let server = self.server.clone();
-                shared.wal.flush(&server, open.record, || self.wake_ns()).await;
+                shared.wal.flush(&self.server, open.record, self.start_ns(true)).await;
             }
             shared.wal.writing(-1);
         }
-        shared.rows.release(&mut open.rows);
+        shared.rows.release(&mut open.rows, &self.server);
     }
 }
 

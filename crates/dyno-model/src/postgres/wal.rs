@@ -8,10 +8,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::parameters::PostgresParameters;
-use super::process::{Process, Wait};
+use super::process::{Process, Sleepers, Wait};
 use crate::device::{Device, Request, start};
+use crate::kernel::Sim;
 use crate::kernel::sample::whole_ns;
-use crate::kernel::{Condition, Sim};
 
 /// Counters of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,12 +31,14 @@ struct Inner {
     device: Rc<dyn Device>,
     page_bytes: u64,
     flush_ns: u64,
+    latch_ns: u64,
+    wake_ns: u64,
     delay_ns: u64,
     siblings: u64,
     inserted: Cell<u64>,
     flushed: Cell<u64>,
     held: Cell<bool>,
-    released: Condition,
+    released: Sleepers,
     /// Open transactions that have inserted something and do not wait for a row.
     writing: Cell<u64>,
     counts: Cell<WalCounts>,
@@ -54,12 +56,14 @@ impl Wal {
             device,
             page_bytes: parameters.page_bytes.max(1),
             flush_ns: whole_ns(parameters.flush_us * 1e3),
+            latch_ns: whole_ns(parameters.latch_us * 1e3),
+            wake_ns: whole_ns(parameters.wake_us * 1e3),
             delay_ns: whole_ns(parameters.commit_delay_us * 1e3),
             siblings: parameters.commit_siblings,
             inserted: Cell::new(0),
             flushed: Cell::new(0),
             held: Cell::new(false),
-            released: Condition::new(sim, "WALWrite"),
+            released: Sleepers::new(sim.place("WALWrite")),
             writing: Cell::new(0),
             counts: Cell::default(),
         }))
@@ -95,15 +99,15 @@ impl Wal {
         self.0.counts.set(counts);
     }
 
-    /// Returns when everything up to `record` is flushed; `wake_ns` draws the time of a wake-up.
-    pub async fn flush(&self, process: &Process, record: u64, mut wake_ns: impl FnMut() -> u64) {
+    /// Returns when everything up to `record` is flushed; an idle core starts a process in `start_ns`.
+    pub async fn flush(&self, process: &Process, record: u64, start_ns: u64) {
         let inner = &*self.0;
         while inner.flushed.get() < record {
             if inner.held.get() {
                 let begin_ns = process.leave();
-                inner.released.wait().await;
-                inner.sim.hold(wake_ns()).await;
-                process.back(Wait::WalLock, begin_ns).await;
+                let idle = inner.released.sleep(process).await;
+                process.start(Wait::WalLock, begin_ns, if idle { start_ns } else { 0 }).await;
+                process.run(inner.latch_ns).await;
                 continue;
             }
             inner.held.set(true);
@@ -115,7 +119,8 @@ impl Wal {
             }
             self.write(process).await;
             inner.held.set(false);
-            inner.released.notify_all();
+            let started = inner.released.wake_all(process);
+            process.run(started * inner.wake_ns).await;
         }
     }
 
@@ -142,7 +147,7 @@ impl Wal {
         loop {
             self.0.sim.hold(delay_ns).await;
             let upto = self.0.inserted.get();
-            self.flush(&process, upto, || 0).await;
+            self.flush(&process, upto, 0).await;
             process.leave();
         }
     }

@@ -132,6 +132,8 @@ def predict(
     plan = plan_from_dict(run.manifest.plan)
     arms: list[Predicted] = []
     waits = _live_waits(run)
+    # Sessions of all arms share the load's threads, whose number goes by the arm with the most sessions.
+    threads = {"client_threads": int(block.report["threads"]) for block in measures.arms[0].blocks[:1]}
     for number, arm in enumerate(plan.arms):
         if only and arm.name not in only:
             continue
@@ -146,7 +148,7 @@ def predict(
             given.machine.toml,
             sessions=measures.arms[number].sessions,
             scripts=scripts,
-            settings={f"postgres.{name}": _word(value) for name, value in settings.items()},
+            settings={f"postgres.{name}": _word(value) for name, value in {**settings, **threads}.items()},
         )
         arms.append(_row(measures.arms[number], outcome, waits.get(arm.name, {}), about, [*steps.notes, *notes, *left]))
         arms[-1]["calibrated"] = f"calibrated from {arm.name} of {run.id}" == given.machine.title

@@ -1,7 +1,8 @@
 """CPU, delays and log of an arm's statements, from what was observed of it.
 
-The CPU of a server's process outside of its waits is known for a whole transaction. It is shared out to the statements
-by their times on an unhurried occasion (the fifth percentile in five): what makes a statement wait is not in that. A
+The CPU of a server's process outside of its waits is known for a whole transaction. What it costs to start the idle
+core of the client is taken off for each round trip; the rest is shared out to the statements by their times on an
+unhurried occasion (the fifth percentile in five): what makes a statement wait is not in that. A
 round trip takes more than its CPU: what is beyond is its *delay* (wake-ups of server and client, other programs on the
 cores), kept as the measured distribution.
 """
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dbdyno.study.prediction.observed import SYNC, WRITE, Observed
-from dbdyno.study.prediction.parameter import MEASURED, Parameter, measured
+from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,6 +42,7 @@ class Costs:
         wal_bytes: Log of each.
         insert: CPU time for each KB of log.
         flush_us: CPU time of a flush.
+        wake: CPU time of a server's process to start an idle core when it wakes its client, once a round trip.
         server: CPU time of a transaction outside of its waits.
         client: CPU time of the client for a round trip.
         delays_us: Delays of round trips, in order within each session; empty if none can be seen apart.
@@ -52,6 +54,7 @@ class Costs:
     wal_bytes: list[float]
     insert: Parameter
     flush_us: Parameter
+    wake: Parameter
     server: Parameter
     client: Parameter
     delays_us: Floats
@@ -66,9 +69,11 @@ def costs_of(seen: Observed) -> Costs:
         "client_us", [ns / 1e3 for ns in seen.client_ns], "CPU of the load's threads for a round trip, all arms", "us"
     )
     insert, sizes_kb = _per_kb(seen)
-    cpu = _shared_out(seen, max(server.value - insert.value * sizes_kb, 0.0), flush.value)
+    wake = _wake(seen)
+    wakes_us = wake.value * sum(seen.steps.per_transaction)
+    cpu = _shared_out(seen, max(server.value - insert.value * sizes_kb - wakes_us, 0.0), flush.value)
     delays = _delays(seen, cpu, client.value)
-    return Costs(cpu, _system(seen), _wal(seen), insert, flush, server, client, delays, _memory(delays))
+    return Costs(cpu, _system(seen), _wal(seen), insert, flush, wake, server, client, delays, _memory(delays))
 
 
 def _each(seen: Observed, name: str) -> list[float]:
@@ -105,6 +110,15 @@ def _flush(seen: Observed) -> Parameter:
     by_block = seen.of_wait(SYNC)["block"]
     values = [ns / 1e3 / max(int((by_block == block).sum()), 1) for block, ns in seen.cpu_in_waits_ns.items()]
     return measured("flush_us", values, "CPU inside the waits of a flush, blocks", "us")
+
+
+def _wake(seen: Observed) -> Parameter:
+    """Return the CPU time to start an idle core: what was measured before the blocks of the run."""
+    found = [b.canaries["wake_ns"] / 1e3 for b in seen.measures.blocks if "wake_ns" in b.canaries]
+    if not found:
+        how = "the run did not measure it: it is in the costs of statements"
+        return Parameter("wake_us", 0.0, DEFAULT, how, unit="us")
+    return measured("wake_us", found, "CPU time to start an idle core, before blocks", "us")
 
 
 def _per_kb(seen: Observed) -> tuple[Parameter, float]:

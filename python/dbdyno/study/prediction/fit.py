@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+AS_MUCH = "assumed: as much as to start an idle core"
 OFF = 0.03
 """Relative difference of the medians from which on it is said that none fits."""
 INSENSITIVE = 0.05
@@ -87,6 +88,8 @@ def calibrate(seen: Observed, on_progress: Callable[[str], None] = lambda words:
     parameters = [
         *settings,
         costs.client,
+        costs.wake,
+        replace(costs.wake, key="cold_us", source=DEFAULT, how=AS_MUCH),
         costs.flush_us,
         costs.insert,
         _think(seen, costs.client.value),

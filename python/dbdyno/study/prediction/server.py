@@ -61,8 +61,4 @@ def _scheduler(cores: int) -> list[Parameter]:
     """Return the scheduler's parameters, by the kernel's own rule for this number of processors."""
     factor = 1 + int(math.log2(min(cores, 8)))
     how = f"Linux: 1 + log2 of {min(cores, 8)} processors"
-    return [
-        Parameter("latency_ms", 6.0 * factor, DEFAULT, f"{how}, times 6 ms"),
-        Parameter("slice_ms", 0.75 * factor, DEFAULT, f"{how}, times 0.75 ms"),
-        Parameter("wakeup_ms", 1.0 * factor, DEFAULT, f"{how}, times 1 ms"),
-    ]
+    return [Parameter("slice_ms", 0.7 * factor, DEFAULT, f"{how}, times 0.7 ms")]
