@@ -132,8 +132,6 @@ def predict(
     plan = plan_from_dict(run.manifest.plan)
     arms: list[Predicted] = []
     waits = _live_waits(run)
-    # Sessions of all arms share the load's threads, whose number goes by the arm with the most sessions.
-    threads = {"client_threads": int(block.report["threads"]) for block in measures.arms[0].blocks[:1]}
     for number, arm in enumerate(plan.arms):
         if only and arm.name not in only:
             continue
@@ -148,7 +146,7 @@ def predict(
             given.machine.toml,
             sessions=measures.arms[number].sessions,
             scripts=scripts,
-            settings={f"postgres.{name}": _word(value) for name, value in {**settings, **threads}.items()},
+            settings={f"postgres.{name}": _word(value) for name, value in {**_threads(measures), **settings}.items()},
         )
         arms.append(_row(measures.arms[number], outcome, waits.get(arm.name, {}), about, [*steps.notes, *notes, *left]))
         arms[-1]["calibrated"] = f"calibrated from {arm.name} of {run.id}" == given.machine.title
@@ -162,6 +160,12 @@ def predict(
         "arms": arms,
         "sentences": sentences(arms, given),
     }
+
+
+def _threads(measures: Measures) -> dict[str, int]:
+    """Return the number of the load's threads, which sessions of all arms share: it goes by the largest arm."""
+    blocks = measures.arms[0].blocks
+    return {"client_threads": int(blocks[0].report["threads"])} if blocks else {}
 
 
 def _word(value: bool | int | float) -> str:
