@@ -20,7 +20,7 @@ from dbdyno.rehearse.statement import Parameters, Statement
 
 def item(number: int, old: list[float], new: list[float], processes: list[int], calls: int = 10) -> Rehearsed:
     """A statement with the times of its blocks."""
-    found = Rehearsed(Statement(number, f"select {number}", calls, 1000), first_blocks=len(old), inner=[1])
+    found = Rehearsed(Statement(number, f"select {number}", calls, 1000))
     found.trials.append(Trial(Parameters("select 1"), Answer(), Answer(), "", elapsed_ns=1000))
     found.old_ns, found.new_ns, found.processes = old, new, processes
     return found

@@ -20,7 +20,7 @@ def measured(number: int, ratios: Sequence[float], *, first: int = 0, processes:
     item = Rehearsed(Statement(number, f"select {number}", calls=100, total_ns=100_000_000))
     item.old_ns = [1e6] * len(ratios)
     item.new_ns = [1e6 * ratio for ratio in ratios]
-    item.first_blocks = first or len(ratios)
+    item.first_blocks = first or None
     item.processes = list(processes) or [number * 1_000 + at for at in range(len(ratios))]
     return item
 

@@ -68,7 +68,11 @@ def test_at_most_one_rehearsal_in_twenty_reports_a_regression_that_is_none(tmp_p
             done = dbdyno("rehearse", old, new, *words)
             model = model_in(tmp_path / str(number))
             found = Counter(row["decision"] for row in (*model["statements"], *model["left_out"]))
-            print(f"{number + 1}: {dict(found.most_common())}; {model['verdict']['headline']}", flush=True)
+            shares: Counter[str] = Counter()
+            for row in (*model["statements"], *model["left_out"]):
+                shares[row["decision"]] += row["share"]
+            weights = ", ".join(f"{word} {100 * share:.0f} %" for word, share in shares.most_common())
+            print(f"{number + 1}: {dict(found.most_common())}; by weight {weights}; {model['verdict']['headline']}", flush=True)
             assert done.returncode in (0, 1), done.stderr
             assert not {"fails", "differs"} & found.keys(), f"seed {seed}"
             false += "slower" in found

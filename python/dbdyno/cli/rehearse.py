@@ -152,8 +152,8 @@ def command(
     from dbdyno.base.signals import Interrupted, Stopping
     from dbdyno.cli.compare import form_asked
     from dbdyno.move.database.masks import read_masks
+    from dbdyno.rehearse.budget import Budget
     from dbdyno.rehearse.job import carry_out
-    from dbdyno.rehearse.rehearsal import Budget
     from dbdyno.rehearse.request import Request
     from dbdyno.trace.units import length_ns
 

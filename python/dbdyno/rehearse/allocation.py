@@ -1,25 +1,31 @@
-"""Allocation of the time that is left after the first blocks: to what weighs most, and to what is nearly certain.
+"""Allocation of time after the first blocks: to what weighs most, and to what is least certain.
 
 Every other turn goes to the statement that is least certain of the load's total, its calls times the standard error of
-its difference. The turns between go to the unclear statement that needs the least time until it is certain that it is
-not slower; statements that look slower get no time here, because fresh blocks confirm them.
+its difference. The turns between go to statements that are not settled, those first that decide most of the load's
+database time for the time that they need. How much that is depends on the spread of their blocks only, and not on which
+side was faster: time that ends where a statement happens to look good would let statements seem equal that are not.
+Statements that look slower get no time here, because fresh blocks confirm them.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from dbdyno.rehearse.decision import interval
+from dbdyno.rehearse.decision import is_settled, log_ratios, looks_slower, prior_of
 from dbdyno.rehearse.rehearsed import Rehearsed
+from dbdyno.rehearse.spread import NO_PRIOR, Prior, moderated
 
 BLOCKS_MOST = 200
 """Number of blocks after which a statement gets no more."""
-_MULTIPLE_MOST = 8
-"""Multiple of a statement's blocks up to which it is worth trying to make it certain."""
+_HALF = 0.5
+"""Half the width of the interval at which a statement has blocks enough, as a share of the threshold."""
+_T = 2.1
+"""Student's t at 95 % with the usual number of blocks."""
+_NEW_PRIOR = 100
+"""Number of looks after which the common spread is computed anew."""
 
 
 @dataclass
@@ -29,6 +35,8 @@ class Allocation:
     items: Sequence[Rehearsed]
     threshold: float
     _known: dict[int, tuple[int, float, float]] = field(default_factory=dict)
+    _prior: Prior = NO_PRIOR
+    _looks: int = 0
 
     def heaviest(self) -> Rehearsed | None:
         """Return the statement that adds most to the uncertainty of the total; None if all are certain enough."""
@@ -36,31 +44,33 @@ class Allocation:
         return found if found is not None and self._look(found)[0] > 0 else None
 
     def nearest(self, most: int) -> list[Rehearsed]:
-        """Return the unclear statements that need the least time until they are certain, at most so many."""
-        times = sorted(((self._look(item)[1], at) for at, item in enumerate(self.items)))
-        return [self.items[at] for time, at in times[:most] if math.isfinite(time)]
+        """Return the unsettled statements that decide most database time for the time they need, at most so many."""
+        worth = sorted(((-self._look(item)[1], at) for at, item in enumerate(self.items)))
+        return [self.items[at] for value, at in worth[:most] if value < 0]
 
     def _look(self, item: Rehearsed) -> tuple[float, float]:
-        """Return the standard error of what a statement adds to the total, and the time until it is certain [ns]."""
+        """Return the standard error of what a statement adds to the total, and what a unit of its time decides."""
         count = len(item.old_ns)
         known = self._known.get(item.statement.number)
         if known is None or known[0] != count:
-            known = (count, *_looked(item, self.threshold))
+            if self._looks % _NEW_PRIOR == 0:
+                self._prior = prior_of(self.items)
+            self._looks += 1
+            known = (count, *_looked(item, self.threshold, self._prior))
             self._known[item.statement.number] = known
         return known[1], known[2]
 
 
-def _looked(item: Rehearsed, threshold: float) -> tuple[float, float]:
-    count = len(item.old_ns)
+def _looked(item: Rehearsed, threshold: float, prior: Prior) -> tuple[float, float]:
+    blocks = item.deciding
+    count = len(blocks.old_ns)
     if item.reason or not 2 <= count < BLOCKS_MOST:
-        return 0.0, math.inf
-    old, new = np.array(item.old_ns), np.array(item.new_ns)
-    error = item.statement.calls * float(np.std(new - old, ddof=1)) / math.sqrt(count)
-    ratio, _, high = interval(item.old_ns, item.new_ns)
-    room, half = math.log1p(threshold) - math.log(ratio), math.log(high / ratio)
-    if room >= half or room <= 0:
-        return error, math.inf
-    needed = count * (half / room) ** 2
-    if needed > _MULTIPLE_MOST * count:
-        return error, math.inf
-    return error, (needed - count) * float(np.mean(old + new)) * max(sum(item.inner), 1)
+        return 0.0, 0.0
+    error = item.statement.calls * statistics.stdev(blocks.apart) / math.sqrt(count)
+    if is_settled(item, threshold, prior) or (item.first_blocks is None and looks_slower(item, threshold, prior)):
+        return error, 0.0
+    spread = moderated(log_ratios(blocks), prior)[1] * math.sqrt(count)
+    missing = (_T * spread / (_HALF * math.log1p(threshold))) ** 2 - count
+    if missing <= 0:
+        return error, 0.0
+    return error, max(item.statement.total_ns, 1) / (math.ceil(missing) * max(item.block_ns, 2 * item.round_ns))

@@ -1,4 +1,6 @@
-"""Blocks: all sets of values of a statement on both sides alternately, in server processes that are new.
+"""Blocks: all sets of values of a statement on both sides in alternating turns, in server processes that are new.
+
+A turn of a statement that only reads is one pipeline: the server executes it without waiting for the client.
 
 Where a server process runs, beside its client or on another processor, stays so for its life and costs a short
 statement more than the threshold. With new processes it is a matter of chance in each block. Where there is too little
@@ -7,16 +9,20 @@ time for that, the blocks of several statements share a pair of processes.
 
 from __future__ import annotations
 
+import math
 import random
-import statistics
-from collections.abc import Iterable
+import time
 from itertools import count
 
 from dbdyno.rehearse.rehearsed import CUSTOM_PLANS, Rehearsed
 from dbdyno.rehearse.side import FailedError, Side
 from dbdyno.rehearse.statement import Parameters
 
-INNER_MOST = 40
+TURNS_LEAST, TURNS_MOST, REPEATS_MOST = 3, 40, 40
+_LONGER = 3
+"""Multiple of a block's time up to which it has the least number of turns."""
+_TURN_NS = 1_000_000
+"""Shortest time of a turn of one side [ns]; it executes all sets of values as often as necessary."""
 _WARMED_NS = 20_000_000
 """Time of an execution of all sets of values up to which a statement is quick [ns]."""
 _numbers = count()
@@ -29,10 +35,8 @@ def new_processes(old: Side, new: Side) -> int:
     return next(_numbers)
 
 
-def run_block(
-    item: Rehearsed, old: Side, new: Side, dice: random.Random, processes: int, *, is_first: bool, keep: bool = True
-) -> None:
-    """Execute all sets of values on both sides; the first time of each tells how often a block repeats it.
+def run_block(item: Rehearsed, old: Side, new: Side, dice: random.Random, processes: int, *, is_first: bool) -> None:
+    """Execute all sets of values on both sides in turns; their lower quartile is the time of the block.
 
     Args:
         item: The statement; its times are added to it.
@@ -41,26 +45,19 @@ def run_block(
         dice: Order of the sides.
         processes: Number of the pair of server processes.
         is_first: True if these processes have executed no statement yet.
-        keep: False for a block that only warms up.
 
     A statement that failed before is not executed again.
     """
     if item.reason:
         return
-    begun: dict[str, float] = {}
-    undo = item.undo or old.server is new.server
     places = [old, new]
     dice.shuffle(places)
     try:
         with old.transaction(item.statement), new.transaction(item.statement):
-            for side in places:
-                times = [side.execute(parameters, undo=undo) for parameters in _warming(item)]
-                begun[side.name] = float(times[0])
-            spent = _timed(item, places, dice, undo=undo)
+            begun = {side.name: _warm_up(item, side, is_first=is_first) for side in places}
+            spent = _timed(item, places)
     except FailedError as error:
         item.reason = f"it failed while it was timed: {error}"
-        return
-    if not keep:
         return
     if is_first:
         item.old_first_ns.append(begun[old.name])
@@ -75,26 +72,52 @@ def is_quick(item: Rehearsed) -> bool:
     return sum(trial.elapsed_ns for trial in item.trials) < _WARMED_NS
 
 
-def _warming(item: Rehearsed) -> Iterable[Parameters]:
-    """Return what a process executes first: every set of values if that is quick, and past the custom plans."""
+def _warm_up(item: Rehearsed, side: Side, *, is_first: bool) -> float:
+    """Execute every set of values if that is quick, and past the custom plans; return the time of the first [ns].
+
+    The first execution is timed only in new server processes.
+    """
     timed = item.timed
-    executions = max(len(timed) if is_quick(item) else 1, CUSTOM_PLANS if timed[0].is_prepared else 0)
-    return [timed[at % len(timed)] for at in range(executions)]
+    count = max(len(timed) if is_quick(item) else 1, CUSTOM_PLANS if timed[0].is_prepared else 0)
+    first_ns = side.execute(timed[0], undo=item.undo) if is_first else 0
+    rest = [timed[at % len(timed)] for at in range(int(is_first), count)]
+    if rest:
+        item.round_ns = min(item.round_ns, _execute(item, side, rest) * len(timed) / len(rest))
+    return float(first_ns)
 
 
-def _timed(item: Rehearsed, sides: list[Side], dice: random.Random, *, undo: bool) -> dict[str, float]:
-    """Return by side the sum over the sets of values of the median time of an execution [ns]."""
-    inner, repeats = item.inner, list[int]()
-    spent = {side.name: 0.0 for side in sides}
-    for place, parameters in enumerate(item.timed):
-        dice.shuffle(sides)
-        found: dict[str, list[int]] = {side.name: [] for side in sides}
-        for _ in range(inner[place] if inner else 1):
-            for side in sides:
-                found[side.name].append(side.execute(parameters, undo=undo))
-        least = min(min(times) for times in found.values())
-        repeats.append(max(1, min(INNER_MOST, round(item.inner_ns / max(least, 1)))))
-        for name, times in found.items():
-            spent[name] += statistics.median(times)
-    item.inner = inner or repeats
-    return spent
+def _execute(item: Rehearsed, side: Side, executions: list[Parameters]) -> float:
+    """Execute sets of values, together unless each must be undone, and return their time [ns]."""
+    if item.undo:
+        return float(sum(side.execute(parameters, undo=True) for parameters in executions))
+    return float(side.execute_together(executions))
+
+
+def _timed(item: Rehearsed, places: list[Side]) -> dict[str, float]:
+    """Return by side the lower quartile over the block's turns of the time of all sets of values [ns].
+
+    A turn lasts a millisecond at least, because the first execution after a change of sides is slow.
+    """
+    executions = item.timed
+    repeats = max(1, min(REPEATS_MOST, math.ceil(_TURN_NS / item.round_ns)))
+    turn_ns = 2 * repeats * item.round_ns
+    least = max(1, min(TURNS_LEAST, int(_LONGER * item.block_ns / turn_ns)))
+    turns = max(least, min(TURNS_MOST, round(item.block_ns / turn_ns)))
+    found: dict[str, list[float]] = {side.name: [] for side in places}
+    end_ns = time.perf_counter_ns() + item.block_ns
+    for number in range(turns):
+        if number >= least and time.perf_counter_ns() > end_ns:
+            break
+        for side in places:
+            found[side.name].append(_execute(item, side, executions * repeats) / repeats)
+        places.reverse()  # Neither side is always the second one.
+    item.round_ns = min(item.round_ns, *(min(times) for times in found.values()))
+    return {name: _quartile(times) for name, times in found.items()}
+
+
+def _quartile(times: list[float]) -> float:
+    """Return the lower quartile: other programs only make turns longer."""
+    times.sort()
+    place = (len(times) - 1) / 4
+    low = int(place)
+    return times[low] + (place - low) * (times[min(low + 1, len(times) - 1)] - times[low])

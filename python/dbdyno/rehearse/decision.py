@@ -1,10 +1,14 @@
 """Decisions on statements, and the total of a rehearsal.
 
 A statement is slower if the 95 % interval of its ratio lies above the threshold as a whole: the hypothesis tested is
-"at most 10 % slower", at 2.5 % one-sided, by Student's t on the logarithms of the ratios of blocks. Over all statements
+"at most 10 % slower", at 2.5 % one-sided, by Student's t on the logarithms of the ratios of blocks, whose spread is
+moderated by the other statements (`spread`). Over all statements
 the false discovery rate is held at 5 % (Benjamini and Hochberg 1995), with p doubled, so that no statement is slower
 whose interval reaches below the threshold. Where confirming blocks exist, they alone are tested, and all numbers of the
 statement are theirs. A statement is "same" if it is certainly not slower by more than the threshold.
+
+A statement gets no more time once it is settled: "same" at 0.05 % one-sided, checked at most ten times. That adds at
+most 0.5 % to the 2.5 % of the last look (the rule of Haybittle 1971 and Peto 1976).
 
 The total is the sum over statements of calls times the difference of the means. Blocks of several statements may share
 a pair of server processes, and then depend on each other; the interval's standard error is that of sums over such
@@ -16,17 +20,18 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dbdyno.rehearse.rehearsed import LEAST_BLOCKS, Rehearsed
+from dbdyno.rehearse.rehearsed import LEAST_BLOCKS, Blocks, Rehearsed
+from dbdyno.rehearse.spread import NO_PRIOR, Prior, common_prior, moderated
 from dbdyno.stats.distributions import t_cdf, t_quantile
 
 Word = Literal["slower", "faster", "same", "unclear", "fails", "differs", "not rehearsed"]
 LEVEL = 0.95
-_LEAST_SPREAD = 0.005
-"""Least spread of the logarithms of blocks, so that coarse clocks make nothing significant."""
+_SETTLED, _LOOKS = 0.0005, 10
+"""Probability of an error at which a statement is settled, and the number of blocks up to which that is checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +85,32 @@ class Total:
     judged: float
 
 
-def looks_slower(item: Rehearsed, threshold: float) -> bool:
+def looks_slower(item: Rehearsed, threshold: float, prior: Prior = NO_PRIOR) -> bool:
     """Return True if a statement deserves confirming blocks: its mean is slower by more than half the threshold."""
     if len(item.old_ns) < LEAST_BLOCKS:
         return False
-    mean, error, freedom = _log_ratio(item.old_ns, item.new_ns)
+    mean, error, freedom = moderated(log_ratios(item.deciding), prior)
     return mean > math.log1p(threshold / 2) and _p_above(mean, error, freedom, math.log1p(threshold)) < 0.2
+
+
+def is_settled(item: Rehearsed, threshold: float, prior: Prior = NO_PRIOR) -> bool:
+    """Return True if it is so certain that a statement is not slower that it needs no more blocks."""
+    blocks = item.deciding
+    if not LEAST_BLOCKS <= len(blocks.old_ns) < LEAST_BLOCKS + _LOOKS:
+        return False
+    mean, error, freedom = moderated(log_ratios(blocks), prior)
+    return 1 - _p_above(mean, error, freedom, math.log1p(threshold)) < _SETTLED
+
+
+def prior_of(items: Iterable[Rehearsed]) -> Prior:
+    """Return the common spread of the first blocks of statements; confirming blocks are of chosen ones."""
+    return common_prior(log_ratios(item.first) for item in items if not item.reason)
 
 
 def decide(items: Sequence[Rehearsed], threshold: float) -> list[Decision]:
     """Return the decision on each statement, in their order."""
-    found = [_measured(item, threshold) for item in items]
+    prior = prior_of(items)
+    found = [_measured(item, threshold, prior) for item in items]
     timed = sorted((one.p, at) for at, one in enumerate(found) if one.is_timed)
     slower: set[int] = set()
     for rank, (p, _) in enumerate(timed, 1):
@@ -140,15 +160,15 @@ def _total_half(judged: Sequence[Decision]) -> float:
     return t_quantile(freedom, 0.5 + LEVEL / 2) * error
 
 
-def _measured(item: Rehearsed, threshold: float) -> Decision:
+def _measured(item: Rehearsed, threshold: float, prior: Prior) -> Decision:
     if item.reason or len(item.old_ns) < LEAST_BLOCKS:
         return Decision(item, "not rehearsed")
     blocks = item.deciding
-    mean, error, freedom = _log_ratio(blocks.old_ns, blocks.new_ns)
+    mean, error, freedom = moderated(log_ratios(blocks), prior)
     return Decision(
         item,
         "unclear",
-        *interval(blocks.old_ns, blocks.new_ns),
+        *_interval(mean, error, freedom, LEVEL),
         statistics.fmean(blocks.old_ns),
         statistics.fmean(blocks.new_ns),
         item.statement.calls * statistics.fmean(blocks.apart),
@@ -158,9 +178,17 @@ def _measured(item: Rehearsed, threshold: float) -> Decision:
 
 def interval(old: Sequence[float], new: Sequence[float], level: float = LEVEL) -> tuple[float, float, float]:
     """Return the ratio of the times of blocks, new by old, with its interval, by default of 95 %."""
-    mean, error, freedom = _log_ratio(old, new)
+    return _interval(*moderated([math.log(b / a) for a, b in zip(old, new, strict=True)]), level)
+
+
+def _interval(mean: float, error: float, freedom: float, level: float) -> tuple[float, float, float]:
     half = t_quantile(freedom, 0.5 + level / 2) * error
     return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
+
+
+def log_ratios(blocks: Blocks) -> list[float]:
+    """Return the logarithms of the ratios of the sides' times by block."""
+    return [math.log(new / old) for old, new in zip(blocks.old_ns, blocks.new_ns, strict=True)]
 
 
 def _worded(one: Decision, is_slower: bool, threshold: float) -> Decision:
@@ -181,12 +209,5 @@ def _worded(one: Decision, is_slower: bool, threshold: float) -> Decision:
     return replace(one, word=word)
 
 
-def _log_ratio(old: Sequence[float], new: Sequence[float]) -> tuple[float, float, int]:
-    """Return the mean of the logarithms of the blocks' ratios, its standard error and degrees of freedom."""
-    logs = [math.log(b / a) for a, b in zip(old, new, strict=True)]
-    spread = max(statistics.stdev(logs), _LEAST_SPREAD)
-    return statistics.fmean(logs), spread / math.sqrt(len(logs)), len(logs) - 1
-
-
-def _p_above(mean: float, error: float, freedom: int, limit: float) -> float:
+def _p_above(mean: float, error: float, freedom: float, limit: float) -> float:
     return t_cdf(freedom, -(mean - limit) / error)

@@ -1,4 +1,4 @@
-"""Time that a message takes to each side and back: the farther side's times are reduced by the difference."""
+"""What is subtracted from times: the longer way to the farther side, and waits for a processor on this machine."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dbdyno.snapshot.wording import span
 
 ROUND_TRIPS = 100
 """Number of empty queries sent to each side."""
+_NOTED_SHARE = 0.1
 LEAST_NS, LEAST_SHARE = 50_000, 0.5
 """Difference of the round trips [ns], and as a share of the shorter one, below which times are left as they are."""
 
@@ -46,3 +47,23 @@ def level_distance(old: Side, new: Side) -> str:
 def _place(side: Side) -> tuple[str | None, ...]:
     known = side.server.libpq_parameters()
     return tuple(known.get(name) for name in ("host", "hostaddr", "port"))
+
+
+def subtract_waits(old: Side, new: Side) -> None:
+    """Let both sides subtract waits for a processor if they are known of both.
+
+    Raises:
+        TargetError: A server does not answer.
+    """
+    known = [side.subtract_waits() for side in (old, new)]
+    if not all(known):
+        old.without_waits = new.without_waits = False
+
+
+def waits_note(old: Side, new: Side) -> str:
+    """Return a sentence on the waits that were subtracted; empty if they were short."""
+    elapsed, waited = (sum(side.waits[at] for side in (old, new)) for at in (0, 1))
+    if waited < _NOTED_SHARE * elapsed:
+        return ""
+    share = f"{100 * waited / elapsed:.0f} %"
+    return f"The machine was busy: client and servers waited {share} of the time for a processor, which is subtracted."

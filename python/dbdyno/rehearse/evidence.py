@@ -25,8 +25,9 @@ def write_evidence(folder: Path, items: Sequence[Rehearsed]) -> None:
     for item in items:
         one = item.statement
         statements.append((one.number, one.text, one.calls, one.total_ns, one.user, item.reason))
+        first = len(item.first.old_ns)
         for at, (old, new) in enumerate(zip(item.old_ns, item.new_ns, strict=True)):
-            blocks.append((one.number, at, at >= item.first_blocks, old, new))
+            blocks.append((one.number, at, at >= first, old, new))
     shapes = {
         STATEMENTS: (
             "statement uinteger, text varchar, calls bigint, total_ns bigint, login varchar, reason varchar",

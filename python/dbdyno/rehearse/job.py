@@ -15,25 +15,28 @@ from dbdyno.evidence.files import write_json
 from dbdyno.evidence.query import REHEARSAL
 from dbdyno.evidence.run import Run, new_run
 from dbdyno.rehearse import causes as found_causes
+from dbdyno.rehearse.budget import Budget
 from dbdyno.rehearse.catalog import Catalog, read_catalog
 from dbdyno.rehearse.cause import NO_TIME, Cause, Grounds
 from dbdyno.rehearse.causes import read_plan, worst
-from dbdyno.rehearse.decision import Decision, decide, looks_slower, total
-from dbdyno.rehearse.distance import level_distance
+from dbdyno.rehearse.decision import Decision, decide, total
+from dbdyno.rehearse.distance import level_distance, subtract_waits, waits_note
 from dbdyno.rehearse.effects import Outside, may_change
 from dbdyno.rehearse.evidence import write_evidence
-from dbdyno.rehearse.generic_plans import plan_choice
-from dbdyno.rehearse.model import model_of
+from dbdyno.rehearse.measuring import Bench
+from dbdyno.rehearse.model import PLANNED_MOST, model_of
 from dbdyno.rehearse.names import search_path
 from dbdyno.rehearse.outside import read_outside
-from dbdyno.rehearse.rehearsal import Budget, confirm, rehearse, unsuited
-from dbdyno.rehearse.rehearsed import CUSTOM_PLANS, Rehearsed
+from dbdyno.rehearse.plans import execute_plans, pass_custom_plans, take_plans
+from dbdyno.rehearse.rehearsal import rehearse, unsuited
+from dbdyno.rehearse.rehearsed import Rehearsed
 from dbdyno.rehearse.replay.summary import outcome_of
 from dbdyno.rehearse.replay.turns import open_player, replay_both
 from dbdyno.rehearse.request import Request
 from dbdyno.rehearse.setting_trials import OutOfTimeError, Tried
+from dbdyno.rehearse.shortage import shortage_of
 from dbdyno.rehearse.side import FailedError, Side
-from dbdyno.rehearse.statement import Load, Parameters, Statement
+from dbdyno.rehearse.statement import Load, Statement
 from dbdyno.rehearse.verdict import judge, with_replay
 
 _FIRST_CAUSE, _FIRST_CAUSE_S = 0.5, 20
@@ -58,6 +61,7 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     outside = read_outside(old.server, new.server, allowed=request.allowed)
     load = replace(load, statements=[replace(one, left_out=unsuited(one, outside)) for one in load.statements])
     apart = level_distance(old, new)
+    subtract_waits(old, new)
     load = replace(load, notes=(*load.notes, *old.notes, *new.notes, *_unread(catalogs), *([apart] if apart else [])))
     run = new_run(
         request.out,
@@ -74,8 +78,7 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     causes: dict[int, Cause] = {}
     try:
         with contextlib.suppress(StopAsked):
-            rehearse(items, old, new, budget, dice, request.threshold)
-            confirm((one for one in items if looks_slower(one, request.threshold)), old, new, budget, dice)
+            rehearse(items, Bench(old, new, budget, dice, request.threshold))
             causes = _explained(decide(items, request.threshold), old, new, catalogs, budget)
     except BaseException:
         run.save(status="aborted")
@@ -86,9 +89,11 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     if count := sum(cause is NO_TIME for cause in causes.values()):
         note = f"For {count} slower statements there was no time to look for the cause: give more time (--for)."
         load = replace(load, notes=(*load.notes, note))
+    if note := waits_note(old, new):
+        load = replace(load, notes=(*load.notes, note))
     whole = total(decisions)
     name = _name(new, catalogs, request.change)
-    verdict = judge(decisions, whole, causes, name, request.threshold)
+    verdict = judge(decisions, whole, causes, name, request.threshold, shortage_of(items, budget))
     outcome = outcome_of(replay_both(player, sides, dice), name) if player and not budget.stop() else None
     if outcome is not None:
         verdict = with_replay(verdict, outcome.sentences, is_worse=outcome.is_worse)
@@ -135,7 +140,11 @@ def _explained(
     order = sorted(decisions, key=lambda one: (one.word == "faster", -abs(one.added_ns)))
     more = max(_FIRST_CAUSE, _FIRST_CAUSE_S / budget.seconds)
     run = 0
-    for one in (one for one in order if one.word in ("fails", "differs", "slower", "faster")):
+    moved = [one for one in order if one.word in ("fails", "differs", "slower", "faster")]
+    for at, one in enumerate(moved):
+        if at < PLANNED_MOST and not budget.stop():
+            take_plans(one.item, old, new)
+    for one in moved:
         number = one.item.statement.number
         is_over = functools.partial(budget.is_over, 1.0 + more if run == 0 else 1.0)
         if budget.stop():
@@ -147,7 +156,7 @@ def _explained(
             if run < _PLANS_MOST:
                 budget.show(f"plans of statement {number}")
                 run += 1
-                _execute_plans(one.item, old, new)
+                execute_plans(one.item, old, new)
         if (cause := _cause(one, new, catalogs, is_over)) is not None:
             causes[number] = cause
     return causes
@@ -168,35 +177,6 @@ def _cause(one: Decision, new: Side, catalogs: tuple[Catalog, Catalog], is_over:
     plans = tuple(read_plan(plan) if plan else None for plan in trial.plans)
     grounds = replace(grounds, plans=(plans[0], plans[1]))
     return found_causes.cause_of_slowness(one, grounds, functools.partial(_try_setting, one.item, new, is_over))
-
-
-def _execute_plans(item: Rehearsed, old: Side, new: Side) -> None:
-    """Replace the plans of the statement's worst trial by executed ones; a side that refuses keeps the plan it has."""
-    at = worst(item)
-    trial = item.trials[at]
-    executed: dict[int, str] = {}
-    for place, side in enumerate((old, new)):
-        with contextlib.suppress(FailedError), side.transaction(item.statement):
-            executed[place] = _executed_plan(item, side, trial.parameters)
-    plans = [executed.get(place, plan) for place, plan in enumerate(trial.plans)]
-    if trial.parameters.is_prepared and len(executed) == 2:
-        custom = [tuple(one.plans[side] for one in item.trials) for side in (0, 1)]
-        item.choices = (plan_choice(plans[0], custom[0]), plan_choice(plans[1], custom[1]))
-    item.trials[at] = replace(trial, plans=(plans[0], plans[1]))
-
-
-def _executed_plan(item: Rehearsed, side: Side, parameters: Parameters) -> str:
-    """Return the executed plan as JSON, of a prepared statement the one that it has after its first executions."""
-    if not parameters.is_prepared:
-        return side.explain(parameters, run=True)
-    _pass_custom_plans(item, side)
-    return side.explain_prepared(parameters, run=True)
-
-
-def _pass_custom_plans(item: Rehearsed, side: Side) -> None:
-    """Execute a prepared statement until the server may choose a generic plan."""
-    for at in range(CUSTOM_PLANS):
-        side.execute(item.timed[at % len(item.timed)])
 
 
 def _try_setting(
@@ -229,7 +209,7 @@ def _mean_ns(item: Rehearsed, new: Side, settings: tuple[str, ...]) -> float:
     with new.transaction(item.statement, *settings):
         first_ns = new.execute(item.timed[0])
         if is_prepared:
-            _pass_custom_plans(item, new)
+            pass_custom_plans(item, new)
         repeats = 3 if first_ns < _SHORT_NS else 1
         return statistics.fmean(
             statistics.median(new.execute(parameters) for _ in range(repeats)) for parameters in item.timed

@@ -20,7 +20,7 @@ from dbdyno.rehearse.statement import Load
 from dbdyno.rehearse.verdict import Verdict
 
 SCHEMA = 1
-_PLANNED_MOST = 200
+PLANNED_MOST = 200
 """Number of statements that the model holds the plans of."""
 
 

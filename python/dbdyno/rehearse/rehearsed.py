@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -15,8 +16,8 @@ CUSTOM_PLANS = 5
 """Number of executions after which PostgreSQL may choose a generic plan for a prepared statement."""
 FAILS_ON_OLD = "it fails on the old server, too"
 """Begin of the reason why a statement that fails on both sides is left out."""
-INNER_NS = 2_000_000
-"""Time that a set of values takes at least in a block, by repetition, unless there is too little time for it [ns]."""
+NO_TIME_FOR_ANSWERS, NO_TIME_FOR_BLOCKS = "there was no time for it", "there was no time for enough blocks"
+"""Reasons why a statement could not be judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +65,11 @@ class Rehearsed:
         undetermined: Why its answers, which differ, may do so by right; empty if they are alike or may not.
         old_ns: Time of an execution on the old side by block [ns].
         new_ns: The same on the new side.
-        first_blocks: Number of blocks before the confirming ones.
+        first_blocks: Number of blocks before the confirming ones; None if there are no confirming ones.
         reason: Why it could not be judged; empty if it could.
-        inner: How often a block executes each set of values.
+        round_ns: Least time that a side took for all timed sets of values [ns].
         sets_most: Largest number of sets that are timed, so that a block of a slow statement does not take all time.
-        inner_ns: Time that a set of values takes at least in a block, by repetition [ns].
+        block_ns: Time of a block of both sides, by repetition [ns].
         processes: Number of the pair of server processes by block; statements whose blocks share one depend on each
             other.
         old_first_ns: Time of the first execution in a new server process of the old side [ns].
@@ -82,11 +83,11 @@ class Rehearsed:
     undetermined: str = ""
     old_ns: list[float] = field(default_factory=list)
     new_ns: list[float] = field(default_factory=list)
-    first_blocks: int = 0
+    first_blocks: int | None = None
     reason: str = ""
-    inner: list[int] = field(default_factory=list)
+    round_ns: float = math.inf
     sets_most: int = 1_000
-    inner_ns: float = INNER_NS
+    block_ns: float = 20e6
     processes: list[int] = field(default_factory=list)
     old_first_ns: list[float] = field(default_factory=list)
     new_first_ns: list[float] = field(default_factory=list)
@@ -101,9 +102,17 @@ class Rehearsed:
         return [good[(2 * at + 1) * len(good) // (2 * count)] for at in range(count)]
 
     @property
+    def first(self) -> Blocks:
+        """Return the blocks before the confirming ones."""
+        end = self.first_blocks
+        return Blocks(self.old_ns[:end], self.new_ns[:end], self.processes[:end])
+
+    @property
     def deciding(self) -> Blocks:
         """Return the blocks that decide: the confirming ones if there are enough, else all."""
-        start = self.first_blocks if len(self.old_ns) - self.first_blocks >= LEAST_BLOCKS else 0
+        start = self.first_blocks or 0
+        if len(self.old_ns) - start < LEAST_BLOCKS:
+            start = 0
         return Blocks(self.old_ns[start:], self.new_ns[start:], self.processes[start:])
 
     @property

@@ -8,9 +8,9 @@ behind an INSERT would make it stay. Results stay bytes.
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import methodcaller
 from typing import Any
 
 import psycopg
@@ -20,7 +20,9 @@ from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.postgres.session import StopAsked
 from dbdyno.rehearse.answer import Answer, answer_of
+from dbdyno.rehearse.pipeline import Send, pipelined
 from dbdyno.rehearse.privacy import hidden_message, hidden_plan, without_values
+from dbdyno.rehearse.run_queue import Stopwatch, is_local, run_queue_of
 from dbdyno.rehearse.statement import Parameters, Statement
 
 NAME = "dbdyno rehearse"
@@ -29,6 +31,8 @@ _LEAST_NS = 1_000
 """Time of an execution [ns] that is left at least where the way to a farther server is taken off."""
 _ENDING = (b"FATAL", b"PANIC")
 """Severities of errors that end a session."""
+_UNDO = "rollback to rehearsed"
+_HAS_WRITTEN = "select pg_catalog.txid_current_if_assigned() is not null"
 _SETTINGS_SINCE, _WAL_SINCE = 120_000, 130_000
 """Versions since which EXPLAIN has these options."""
 
@@ -54,6 +58,8 @@ class Side:
         stop: Called while a statement runs; the statement is cancelled when it returns True.
         notes: Sentences on how the side was made.
         private: Return messages and plans without the values of the load.
+        without_waits: Subtract the time in which the server's process or this one waited for a processor.
+        waits: Time of all executions by the clock, and what was subtracted from it as waits [ns].
         farther_ns: Time by which a round trip takes longer than to the other side [ns]; it is taken off all times.
     """
 
@@ -64,8 +70,11 @@ class Side:
     stop: Any = None
     notes: tuple[str, ...] = ()
     private: bool = False
+    without_waits: bool = False
+    waits: tuple[int, int] = (0, 0)
     farther_ns: int = 0
     _connection: Any = field(default=None, repr=False)
+    _watch: Stopwatch = field(default_factory=lambda: Stopwatch(None), repr=False)
     _prepared: dict[tuple[str, tuple[int, ...]], bytes] = field(default_factory=dict, repr=False)
     """Names of the connection's prepared statements, by text and types."""
 
@@ -83,6 +92,8 @@ class Side:
                 application_name=NAME,
                 stop=self.stop,
             )
+            queue = run_queue_of(self._connection.info.backend_pid) if self.without_waits else None
+            self._replace_watch(Stopwatch(queue))
 
     def close(self) -> None:
         """Close the connection."""
@@ -90,6 +101,25 @@ class Side:
             with contextlib.suppress(psycopg.Error):
                 self._connection.close()
         self._connection = None
+        self._replace_watch(Stopwatch(None))
+
+    def _replace_watch(self, watch: Stopwatch) -> None:
+        """Use the stopwatch of another connection, and add up what the last one has counted."""
+        self.waits = (self.waits[0] + self._watch.elapsed_ns, self.waits[1] + self._watch.waited_ns)
+        self._watch.close()
+        self._watch = watch
+
+    def subtract_waits(self) -> bool:
+        """Subtract from now on what the server's process waits for a processor; return False if that is not known.
+
+        Raises:
+            TargetError: The server does not answer.
+        """
+        self.close()
+        self.without_waits = True
+        self._open()
+        self.without_waits = is_local(self.server.libpq_parameters()) and self._watch.is_counting
+        return self.without_waits
 
     @contextlib.contextmanager
     def transaction(self, statement: Statement, *more: str) -> Iterator[None]:
@@ -103,12 +133,10 @@ class Side:
         """
         self._open()
         with self._in_words():
-            self._command("begin")
             try:
-                for setting in (*statement.settings, *self.settings, *more):
-                    self._command(setting)
-                self._limit()
-                self._command("savepoint rehearsed")
+                self._commands(
+                    "begin", *statement.settings, *self.settings, *more, self._limits(), "savepoint rehearsed"
+                )
                 yield
             finally:
                 if self._connection is not None and not self._connection.closed:
@@ -135,34 +163,49 @@ class Side:
             FailedError: The server refused it.
         """
         pgconn = self._connection.pgconn
-        begun = time.perf_counter_ns()
-        if parameters.is_prepared:
-            name = self._prepare(parameters)
-            pgconn.send_query_prepared(name, list(parameters.values), param_formats=_formats(parameters))
-        else:
-            self._send(pgconn, parameters)
+        send = _sending(parameters, self._prepare(parameters) if parameters.is_prepared else None)
+        self._watch.start()
+        send(pgconn)
         results = self._connection.wait(generators.execute(pgconn))
-        elapsed = max(time.perf_counter_ns() - begun - self.farther_ns, _LEAST_NS)
+        elapsed = max(self._watch.stop() - self.farther_ns, _LEAST_NS)
         self._refuse_ended_transaction()
         if undo:
             self._undo()
         self._refuse(results, parameters.text)
         return elapsed
 
+    def execute_together(self, executions: Sequence[Parameters]) -> int:
+        """Execute statements that only read in one pipeline and return the time until the last row of the last [ns].
+
+        Raises:
+            FailedError: The server refused one.
+        """
+        names = [self._prepare(one) if one.is_prepared else None for one in executions]
+        sends = [_sending(one, name) for one, name in zip(executions, names, strict=True)]
+        self._watch.start()
+        results = pipelined(self._connection, sends)
+        elapsed = max(self._watch.stop() - self.farther_ns, _LEAST_NS)
+        self._refuse_ended_transaction()
+        for parameters, found in zip(executions, results, strict=True):
+            self._refuse(found, parameters.text)
+        return elapsed
+
     def answer(self, parameters: Parameters) -> Answer:
         """Execute a statement once and return its answer, an error included; its changes are undone."""
-        pgconn = self._connection.pgconn
-        self._send(pgconn, parameters)
-        results = self._connection.wait(generators.execute(pgconn))
+        found, undone = pipelined(self._connection, [_sending(parameters), _commanding(_UNDO)], apart=True)
         self._refuse_ended_transaction()
+        self._refuse(undone, _UNDO)
         try:
-            self._refuse(results, parameters.text)
+            self._refuse(found, parameters.text)
         except FailedError as error:
             return Answer(sqlstate=error.sqlstate, message=str(error))
-        else:
-            return _answer(results[-1])
-        finally:
-            self._undo()
+        return _answer(found[-1])
+
+    def has_written(self) -> bool:
+        """Return True if the transaction has changed or locked rows, also if that was undone."""
+        (results,) = pipelined(self._connection, [_commanding(_HAS_WRITTEN)])
+        self._refuse(results, _HAS_WRITTEN)
+        return bool(results[-1].get_value(0, 0) == b"t")
 
     def explain(self, parameters: Parameters, *, run: bool = False) -> str:
         """Return the plan as JSON; with `run` the statement is executed, and the plan has times and buffers.
@@ -189,7 +232,7 @@ class Side:
 
     def _asked(self, question: Parameters) -> str:
         pgconn = self._connection.pgconn
-        self._send(pgconn, question)
+        _sending(question)(pgconn)
         results = self._connection.wait(generators.execute(pgconn))
         self._refuse_ended_transaction()
         self._undo()
@@ -217,27 +260,19 @@ class Side:
         types = [described.param_type(at) for at in range(described.nparams)]
         written = ", ".join(f"${at + 1}::text" for at in range(len(types)))
         asked = Parameters(f"select {written}", parameters.values, parameters.binary, tuple(types))
-        self._send(pgconn, asked)
+        _sending(asked)(pgconn)
         results = self._connection.wait(generators.execute(pgconn))
         self._refuse(results, parameters.text)
         values = [results[-1].get_value(0, at) for at in range(len(types))]
         escaping = pq.Escaping(pgconn)
         return b"(%s)" % b", ".join(b"null" if one is None else escaping.escape_literal(one) for one in values)
 
-    def _send(self, pgconn: Any, parameters: Parameters) -> None:
-        pgconn.send_query_params(
-            parameters.text.encode("utf-8", "surrogateescape"),
-            list(parameters.values),
-            param_types=_padded(parameters.types, len(parameters.values)),
-            param_formats=_formats(parameters),
-        )
-
-    def _limit(self) -> None:
-        """Set the limits of this transaction's statements, whatever the settings before it have set."""
+    def _limits(self) -> str:
+        """Return the command that limits this transaction's statements, whatever the settings before it have set."""
         values = {"statement_timeout": self.timeout_ms, "lock_timeout": LOCK_TIMEOUT_MS}
         values |= {"idle_in_transaction_session_timeout": 0}
         called = (f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in values.items())
-        self._command(f"select {', '.join(called)}")
+        return f"select {', '.join(called)}"
 
     def _refuse_ended_transaction(self) -> None:
         """Raise an error if what was executed ended the transaction: nothing that follows could be undone.
@@ -254,12 +289,21 @@ class Side:
             )
 
     def _undo(self) -> None:
-        self._command("rollback to rehearsed")
+        self._command(_UNDO)
 
     def _command(self, text: str) -> None:
         pgconn = self._connection.pgconn
-        pgconn.send_query_params(text.encode("utf-8", "surrogateescape"), None)
+        _commanding(text)(pgconn)
         self._refuse(self._connection.wait(generators.execute(pgconn)), text)
+
+    def _commands(self, *texts: str) -> None:
+        """Send commands in one pipeline; each text must be a single command.
+
+        Raises:
+            FailedError: The server refused one; it has executed those before it.
+        """
+        for text, results in zip(texts, pipelined(self._connection, [*map(_commanding, texts)]), strict=True):
+            self._refuse(results, text)
 
     def _refuse(self, results: Sequence[Any], sent: str) -> None:
         """Raise the error that the server answered with, if it did.
@@ -300,6 +344,23 @@ def explain_command(version: int, *, run: bool) -> str:
     if run:
         options += ["analyze", "buffers", *(["wal"] if version >= _WAL_SINCE else [])]
     return f"explain ({', '.join(options)})"
+
+
+def _sending(parameters: Parameters, name: bytes | None = None) -> Send:
+    """Return the function that sends an execution, of a prepared statement if it has a name."""
+    if name is not None:
+        return methodcaller("send_query_prepared", name, list(parameters.values), param_formats=_formats(parameters))
+    return methodcaller(
+        "send_query_params",
+        parameters.text.encode("utf-8", "surrogateescape"),
+        list(parameters.values),
+        param_types=_padded(parameters.types, len(parameters.values)),
+        param_formats=_formats(parameters),
+    )
+
+
+def _commanding(text: str) -> Send:
+    return methodcaller("send_query_params", text.encode("utf-8", "surrogateescape"), None)
 
 
 def _formats(parameters: Parameters) -> list[int] | None:

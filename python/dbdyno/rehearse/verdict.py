@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from dbdyno.rehearse.cause import Cause
 from dbdyno.rehearse.decision import Decision, Total
 from dbdyno.rehearse.rehearsed import FAILS_ON_OLD
+from dbdyno.rehearse.shortage import Shortage, length
 
 LEAST_JUDGED = 0.5
 """Share of database time that must be judged; below it the verdict on the total is withheld."""
@@ -35,14 +36,15 @@ def judge(
     causes: Mapping[int, Cause],
     new: str,
     threshold: float,
+    shortage: Shortage | None = None,
 ) -> Verdict:
-    """Return the verdict; `new` names the new side, such as `17`."""
+    """Return the verdict; `new` names the new side, such as `17`, and `shortage` what there was no time for."""
     count = len([one for one in decisions if one.word != "not rehearsed"])
     fails, differs, slower, unclear = (_of(decisions, word) for word in ("fails", "differs", "slower", "unclear"))
     failing = [one for one in decisions if one.item.reason.startswith(FAILS_ON_OLD)]
     if failing and len(failing) == len([one for one in decisions if one.item.statement.samples]):
         return Verdict("no verdict", *_WORDS["no verdict"], _all_fail(failing), (), _ALL_FAIL_NEXT)
-    parts = [_total(whole, new)]
+    parts = [_total(whole, new, shortage)]
     if slower:
         parts.append(_slower(slower, causes, count, threshold))
     if fails:
@@ -57,8 +59,10 @@ def judge(
     decision = "fails" if fails else "differs" if differs else "slower" if slower else ""
     decision = decision or _by_total(whole, _share(unclear, decisions), threshold)
     word, tone = _WORDS[decision]
-    step = _next([*fails, *differs, *slower], causes) or (_UNCLEAR_NEXT if decision == "no verdict" and unclear else "")
-    return Verdict(decision, word, tone, "; ".join(parts), tuple(_grounds(whole, decisions)), step)
+    step = _next([*fails, *differs, *slower], causes)
+    if decision == "no verdict" and not step:
+        step = shortage.next if shortage is not None else _UNCLEAR_NEXT if unclear else ""
+    return Verdict(decision, word, tone, "; ".join(parts), tuple(_grounds(whole, decisions, shortage)), step)
 
 
 _ALL_FAIL_NEXT = (
@@ -127,9 +131,9 @@ def _by_total(whole: Total, unclear: float, threshold: float) -> str:
     return "same" if whole.high < 1 + threshold and unclear <= UNCLEAR_MOST else "no verdict"
 
 
-def _total(whole: Total, new: str) -> str:
+def _total(whole: Total, new: str, shortage: Shortage | None) -> str:
     if math.isnan(whole.ratio):
-        return "No statement could be timed"
+        return f"No statement could be timed{f': {shortage.spent}' if shortage is not None else ''}"
     if whole.judged < LEAST_JUDGED:
         return f"Only {100 * whole.judged:.0f} % of the database time could be judged"
     if whole.low <= 1 <= whole.high:
@@ -165,7 +169,7 @@ def _of(decisions: Sequence[Decision], word: str) -> list[Decision]:
     return sorted(found, key=lambda one: (-one.added_ns, one.item.statement.number))
 
 
-def _grounds(whole: Total, decisions: Sequence[Decision]) -> list[str]:
+def _grounds(whole: Total, decisions: Sequence[Decision], shortage: Shortage | None) -> list[str]:
     words = {
         word: len([one for one in decisions if one.word == word]) for word in ("faster", "unclear", "not rehearsed")
     }
@@ -176,6 +180,11 @@ def _grounds(whole: Total, decisions: Sequence[Decision]) -> list[str]:
         said.append(f"For {words['unclear']} it is not certain that they are not slower: give more time (--for).")
     if words["not rehearsed"]:
         said.append(f"{words['not rehearsed']} were not rehearsed; the reasons are below.")
+    if shortage is not None:
+        said.append(
+            f"For {shortage.count} of them there was no time: {shortage.spent}. At this pace all need"
+            f" --for {length(shortage.needed_s)}."
+        )
     return said
 
 

@@ -1,0 +1,49 @@
+"""Time of a rehearsal, what it was spent on, and the progress that is shown."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Budget:
+    """Time of a rehearsal, and its progress.
+
+    Attributes:
+        seconds: Length of the rehearsal [s].
+        show: Called with a line on the progress.
+        stop: Returns True if the user asked to stop.
+        begun: When the time began, by the monotonic clock [s].
+        spent: Time by phase [s].
+    """
+
+    seconds: float
+    show: Callable[[str], None] = lambda _: None
+    stop: Callable[[], bool] = lambda: False
+    begun: float = field(default_factory=time.monotonic)
+    spent: dict[str, float] = field(default_factory=dict)
+
+    def start(self) -> None:
+        """Begin to count."""
+        self.begun = time.monotonic()
+
+    @property
+    def passed(self) -> float:
+        """Return the share of the time that has passed; above 1 after its end."""
+        return (time.monotonic() - self.begun) / self.seconds
+
+    def is_over(self, share: float = 1.0) -> bool:
+        """Return True if this share of the time has passed, or the user asked to stop."""
+        return self.stop() or self.passed > share
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Return a context whose time is added to what was spent on a phase."""
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.spent[name] = self.spent.get(name, 0.0) + time.monotonic() - begun

@@ -1,0 +1,134 @@
+"""Blocks of all statements while the time lasts: first blocks for each, then more for what is not settled."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from dbdyno.rehearse.allocation import Allocation
+from dbdyno.rehearse.blocks import TURNS_LEAST, new_processes, run_block
+from dbdyno.rehearse.budget import Budget
+from dbdyno.rehearse.decision import is_settled, prior_of
+from dbdyno.rehearse.rehearsed import LEAST_BLOCKS, Rehearsed
+from dbdyno.rehearse.side import Side
+
+FIRST_BLOCKS = 4
+"""Number of blocks that each statement gets while there is time."""
+CONFIRMING, CONFIRMING_MOST = 8, 40
+"""Least and largest number of fresh blocks for a statement that looks slower; more than the least if there is time."""
+_BEGIN_S, _SINGLE_SHARE, _SHARING = 0.02, 0.5, 12
+"""Time that new processes of both sides cost [s], the share of the time up to which each block has its own, and the
+number of statements that share them otherwise."""
+_BLOCK_SHARE, _FIRST_SHARE = 0.02, 0.25
+"""Shares of the time: the most for one block, and for the first blocks of all statements together."""
+BLOCK_NS_MOST = 500_000_000
+"""Longest block of both sides that repeats anything [ns]."""
+_LATEST_SHARE = 0.95
+"""Share of the time up to which statements get the blocks without which they cannot be judged at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Both sides, the time and the dice."""
+
+    old: Side
+    new: Side
+    budget: Budget
+    dice: random.Random
+    threshold: float
+
+    def run_blocks(self, items: Iterable[Rehearsed]) -> None:
+        """Run a block of each statement in a new pair of server processes."""
+        processes = new_processes(self.old, self.new)
+        for at, item in enumerate(items):
+            run_block(item, self.old, self.new, self.dice, processes, is_first=at == 0)
+
+
+def measure(items: Sequence[Rehearsed], bench: Bench, share: float) -> None:
+    """Give each statement its first blocks, then more to those that are not settled, until this share of the time."""
+    if any(not item.old_ns for item in items):
+        _measure_first(items, bench, share)
+    _settle(items, bench, share)
+
+
+def confirm(items: Iterable[Rehearsed], bench: Bench, share: float) -> None:
+    """Measure statements that look slower in fresh blocks, so that these alone decide; the heaviest first.
+
+    Beyond the least number of blocks, that ends after a share of the time.
+    """
+    chosen = sorted((item for item in items if not item.reason), key=lambda item: -item.statement.total_ns)
+    for item in chosen:
+        item.first_blocks = len(item.old_ns)
+    for number in range(CONFIRMING_MOST):
+        for at, item in enumerate(chosen, 1):
+            if bench.budget.is_over(share if number >= CONFIRMING else 1.0):
+                return
+            bench.budget.show(f"confirming {at} of {len(chosen)}, block {number + 1}")
+            bench.run_blocks([item])
+
+
+def _measure_first(items: Sequence[Rehearsed], bench: Bench, share: float) -> None:
+    """Give each statement its first blocks, the heaviest first.
+
+    The first round ends early enough to leave as much time for each round that must follow: what it reaches can be
+    judged then. Statements that it does not reach are the lightest.
+    """
+    budget = bench.budget
+    _size_blocks(items, budget)
+    sharing = _sharing(items, budget)
+    first_share = budget.passed + (_LATEST_SHARE - budget.passed) / (LEAST_BLOCKS + 1)
+    reached = sorted(items, key=lambda item: -item.statement.total_ns)
+    for number in range(FIRST_BLOCKS):
+        end = first_share if number == 0 else _LATEST_SHARE if number < LEAST_BLOCKS else share
+        for at, group in enumerate(_groups(reached, sharing)):
+            if budget.is_over(end):
+                break
+            budget.show(f"block {number + 1} of {FIRST_BLOCKS}, statement {at * sharing + 1} of {len(reached)}")
+            bench.dice.shuffle(group)
+            bench.run_blocks(group)
+        reached = [item for item in reached if item.old_ns]
+        if number + 1 >= LEAST_BLOCKS:
+            prior = prior_of(items)
+            reached = [item for item in reached if not is_settled(item, bench.threshold, prior)]
+        bench.dice.shuffle(reached)
+
+
+def _settle(items: Sequence[Rehearsed], bench: Bench, share: float) -> None:
+    """Spend time on the total, and on statements that are not settled, in turn."""
+    allocation = Allocation([item for item in items if item.old_ns], bench.threshold)
+    sharing = _sharing(items, bench.budget)
+    is_for_total = True
+    while not bench.budget.is_over(share):
+        heaviest = allocation.heaviest() if is_for_total else None
+        chosen = [heaviest] if heaviest is not None else allocation.nearest(sharing)
+        is_for_total = not is_for_total
+        if not chosen:
+            if (heaviest := allocation.heaviest()) is None:
+                return
+            chosen = [heaviest]
+        bench.budget.show(f"block {len(chosen[0].old_ns) + 1} of statement {chosen[0].statement.number}")
+        bench.run_blocks(chosen)
+
+
+def _size_blocks(items: Sequence[Rehearsed], budget: Budget) -> None:
+    """Set the length of each statement's blocks: half of the time for all alike, half of it by their weight."""
+    whole_ns = sum(item.statement.total_ns for item in items) or 1
+    for item in items:
+        share = 0.5 / len(items) + 0.5 * item.statement.total_ns / whole_ns
+        item.block_ns = 1e9 * budget.seconds * min(_BLOCK_SHARE, _FIRST_SHARE * share / FIRST_BLOCKS)
+        item.block_ns = min(item.block_ns, BLOCK_NS_MOST)
+        mean_ns = sum(one.elapsed_ns for one in item.trials) / len(item.trials)
+        item.sets_most = max(1, int(item.block_ns / (TURNS_LEAST * max(mean_ns, 1))))
+        item.round_ns = mean_ns * len(item.timed) / 2
+
+
+def _sharing(items: Sequence[Rehearsed], budget: Budget) -> int:
+    """Return the number of statements whose blocks share a pair of server processes; 1 if there is time for that."""
+    whole_s = FIRST_BLOCKS * sum(item.block_ns / 1e9 + _BEGIN_S for item in items)
+    return 1 if whole_s < _SINGLE_SHARE * budget.seconds else _SHARING
+
+
+def _groups(items: Sequence[Rehearsed], size: int) -> Iterator[list[Rehearsed]]:
+    for at in range(0, len(items), size):
+        yield list(items[at : at + size])

@@ -1,0 +1,54 @@
+"""Several commands to a PostgreSQL server in one message: it does not wait for the client between them.
+
+A busy machine lets client and server wait for a processor at each change between them. In a pipeline, there is one such
+change for many commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+from psycopg import generators, pq
+
+from dbdyno.bench.postgres.session import Session
+
+Send = Callable[[Any], None]
+"""Function that hands one command of the extended protocol to libpq's connection."""
+
+
+def pipelined(connection: Session, sends: Sequence[Send], *, apart: bool = False) -> list[list[Any]]:
+    """Send commands together and return the results of each.
+
+    After an error, the commands up to the next sync have results with the status PIPELINE_ABORTED.
+
+    Args:
+        connection: The connection; it is in no pipeline.
+        sends: The commands.
+        apart: True for a sync after each command, so that one that fails does not end the others.
+
+    Raises:
+        psycopg.OperationalError: The connection was lost.
+    """
+    pgconn = connection.pgconn
+    pgconn.enter_pipeline_mode()
+    syncs = 0
+    for at, send in enumerate(sends, 1):
+        send(pgconn)
+        if apart or at == len(sends):
+            pgconn.pipeline_sync()
+            syncs += 1
+    found: list[list[Any]] = connection.wait(_received(pgconn, len(sends), syncs))
+    pgconn.exit_pipeline_mode()
+    return found
+
+
+def _received(pgconn: Any, count: int, syncs: int) -> Generator[Any, Any, list[list[Any]]]:
+    """Flush what was sent, and return the results of all commands without those of the syncs."""
+    yield from generators.send(pgconn)
+    found = []
+    for _ in range(count + syncs):
+        results = yield from generators.fetch_many(pgconn)
+        if not results or results[0].status != pq.ExecStatus.PIPELINE_SYNC:
+            found.append(results)
+    return found

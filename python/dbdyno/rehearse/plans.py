@@ -1,0 +1,54 @@
+"""Plans of the statements that moved: with all sets of values, and executed with the set whose plans differ."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+
+from dbdyno.rehearse.causes import worst
+from dbdyno.rehearse.generic_plans import plan_choice
+from dbdyno.rehearse.rehearsed import CUSTOM_PLANS, Rehearsed
+from dbdyno.rehearse.side import FailedError, Side
+from dbdyno.rehearse.statement import Parameters
+
+
+def take_plans(item: Rehearsed, old: Side, new: Side) -> None:
+    """Plan all sets of values on both sides; the plan of one that a server refuses stays empty."""
+    found: tuple[dict[int, str], dict[int, str]] = ({}, {})
+    for side, plans in zip((old, new), found, strict=True):
+        with contextlib.suppress(FailedError), side.transaction(item.statement):
+            for at, trial in enumerate(item.trials):
+                with contextlib.suppress(FailedError):
+                    plans[at] = side.explain(trial.parameters)
+    item.trials = [
+        replace(trial, plans=(found[0].get(at, ""), found[1].get(at, ""))) for at, trial in enumerate(item.trials)
+    ]
+
+
+def execute_plans(item: Rehearsed, old: Side, new: Side) -> None:
+    """Replace the plans of the statement's worst trial by executed ones; a side that refuses keeps the plan it has."""
+    at = worst(item)
+    trial = item.trials[at]
+    executed: dict[int, str] = {}
+    for place, side in enumerate((old, new)):
+        with contextlib.suppress(FailedError), side.transaction(item.statement):
+            executed[place] = _executed_plan(item, side, trial.parameters)
+    plans = [executed.get(place, plan) for place, plan in enumerate(trial.plans)]
+    if trial.parameters.is_prepared and len(executed) == 2:
+        custom = [tuple(one.plans[side] for one in item.trials) for side in (0, 1)]
+        item.choices = (plan_choice(plans[0], custom[0]), plan_choice(plans[1], custom[1]))
+    item.trials[at] = replace(trial, plans=(plans[0], plans[1]))
+
+
+def _executed_plan(item: Rehearsed, side: Side, parameters: Parameters) -> str:
+    """Return the executed plan as JSON, of a prepared statement the one that it has after its first executions."""
+    if not parameters.is_prepared:
+        return side.explain(parameters, run=True)
+    pass_custom_plans(item, side)
+    return side.explain_prepared(parameters, run=True)
+
+
+def pass_custom_plans(item: Rehearsed, side: Side) -> None:
+    """Execute a prepared statement until the server may choose a generic plan."""
+    for at in range(CUSTOM_PLANS):
+        side.execute(item.timed[at % len(item.timed)])

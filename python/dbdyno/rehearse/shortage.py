@@ -1,0 +1,56 @@
+"""Statements for which there was no time: what took the time, and how much they would need."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dbdyno.rehearse.budget import Budget
+from dbdyno.rehearse.rehearsed import LEAST_BLOCKS, NO_TIME_FOR_ANSWERS, NO_TIME_FOR_BLOCKS, Rehearsed
+
+_MEASURED_SHARE = 0.8
+"""Share of the time that answers and first blocks may have if the rest of a rehearsal is to be worth it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """Statements for which there was no time.
+
+    Attributes:
+        count: Their number.
+        spent: What the time was spent on, in words.
+        needed_s: Length of a rehearsal that would reach all of them, at the pace that was seen [s].
+    """
+
+    count: int
+    spent: str
+    needed_s: int
+
+    @property
+    def next(self) -> str:
+        """Return the next step."""
+        return f"give more time (--for {length(self.needed_s)}), or rehearse while nothing else uses the machine"
+
+
+def shortage_of(items: Sequence[Rehearsed], budget: Budget) -> Shortage | None:
+    """Return what there was no time for; None if there was time for all, or the user ended the rehearsal."""
+    late = [item for item in items if item.reason in (NO_TIME_FOR_ANSWERS, NO_TIME_FOR_BLOCKS)]
+    if not late or budget.stop():
+        return None
+    answered = [item for item in items if item.trials]
+    blocks = sum(len(item.old_ns) for item in items)
+    answers_s, blocks_s = budget.spent.get("answers", 0.0), budget.spent.get("blocks", 0.0)
+    pace_s = answers_s / max(len(answered), 1) + LEAST_BLOCKS * blocks_s / max(blocks, 1)
+    count = len(answered) + sum(item.reason == NO_TIME_FOR_ANSWERS for item in items)
+    words = f"the answers of {len(answered)} statements took {answers_s:.0f} s, and {blocks} blocks {blocks_s:.0f} s"
+    return Shortage(len(late), words, math.ceil(max(pace_s * count / _MEASURED_SHARE, 1.2 * budget.seconds)))
+
+
+def length(seconds: int) -> str:
+    """Return a time as `--for` takes it, rounded up.
+
+    >>> length(45), length(250)
+    ('45s', '5min')
+    """
+    return f"{seconds}s" if seconds < 100 else f"{math.ceil(seconds / 60)}min"
