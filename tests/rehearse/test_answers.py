@@ -10,8 +10,10 @@ from typing import cast
 import pytest
 
 from dbdyno.rehearse.answer import KEPT, Answer, answer_of, difference
+from dbdyno.rehearse.budget import Budget
+from dbdyno.rehearse.measuring import Bench
 from dbdyno.rehearse.order import determined, undetermined
-from dbdyno.rehearse.rehearsal import Budget, rehearse
+from dbdyno.rehearse.rehearsal import rehearse
 from dbdyno.rehearse.rehearsed import Rehearsed
 from dbdyno.rehearse.side import Side
 from dbdyno.rehearse.statement import Parameters, Statement
@@ -133,8 +135,8 @@ class Answering:
         self.asked += 1
         return answer([(self.values[(self.asked - 1) % len(self.values)],)], "x")
 
-    def explain(self, parameters: Parameters) -> str:
-        return ""
+    def has_written(self) -> bool:
+        return False
 
     def execute(self, parameters: Parameters, *, undo: bool) -> int:
         return 1_000_000
@@ -144,7 +146,7 @@ class Answering:
 
 def rehearsed(text: str, old: Answering, new: Answering) -> Rehearsed:
     item = Rehearsed(Statement(1, text, calls=1, total_ns=1, samples=(Parameters(text),)))
-    rehearse([item], cast(Side, old), cast(Side, new), Budget(0.1), random.Random(1), 0.1)
+    rehearse([item], Bench(cast(Side, old), cast(Side, new), Budget(0.1), random.Random(1), 0.1))
     return item
 
 

@@ -13,10 +13,12 @@ import pytest
 
 from dbdyno.rehearse import job
 from dbdyno.rehearse.answer import Answer
+from dbdyno.rehearse.budget import Budget
 from dbdyno.rehearse.catalog import Catalog
 from dbdyno.rehearse.cause import NO_TIME, Cause
 from dbdyno.rehearse.decision import Decision
-from dbdyno.rehearse.rehearsal import Budget, confirm
+from dbdyno.rehearse.measuring import Bench, confirm
+from dbdyno.rehearse.plans import execute_plans
 from dbdyno.rehearse.rehearsed import Rehearsed, Trial
 from dbdyno.rehearse.setting_trials import TRIED
 from dbdyno.rehearse.side import FailedError, Side, explain_command
@@ -40,10 +42,10 @@ class Told:
         self.executions += 1
         return self.time_ns(self.more)
 
-    def explain(self, parameters: Parameters, *, run: bool) -> str:
+    def explain(self, parameters: Parameters, *, run: bool = False) -> str:
         if not self.plan:
             raise FailedError("42601", 'unrecognized EXPLAIN option "wal"')
-        return self.plan
+        return self.plan if run else "[1]" if self.name == "old" else "[2]"
 
     def close(self) -> None: ...
 
@@ -68,7 +70,7 @@ def test_explain_has_the_options_of_the_version(version: int, lacking: set[str])
 
 def test_a_side_that_refuses_explain_does_not_take_the_other_sides_plan_away() -> None:
     item = statement()
-    job._execute_plans(item, *sides(Told("old"), Told("new", "[3]")))
+    execute_plans(item, *sides(Told("old"), Told("new", "[3]")))
     assert item.trials[0].plans == ("[1]", "[3]")
 
 
@@ -124,7 +126,7 @@ def test_trials_end_with_the_time_and_say_so() -> None:
 
 def test_causes_end_with_the_time_the_heaviest_statement_first(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("dbdyno.rehearse.rehearsal.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("dbdyno.rehearse.budget.time.monotonic", lambda: now[0])
     budget = Budget(100, begun=0.0)
 
     def time_ns(more: tuple[str, ...]) -> int:
@@ -142,13 +144,14 @@ def test_causes_end_with_the_time_the_heaviest_statement_first(monkeypatch: pyte
 
 def test_confirming_blocks_end_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now, ran = [0.0], []
-    monkeypatch.setattr("dbdyno.rehearse.rehearsal.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("dbdyno.rehearse.budget.time.monotonic", lambda: now[0])
 
     def run_block(item: Rehearsed, *_: object, **__: object) -> None:
         now[0] += 1.0
         ran.append(item.statement.number)
 
-    monkeypatch.setattr("dbdyno.rehearse.rehearsal.run_block", run_block)
+    monkeypatch.setattr("dbdyno.rehearse.measuring.run_block", run_block)
     items = [statement(number) for number in range(1, 61)]
-    confirm(items, *sides(Told("old"), Told("new")), Budget(100, begun=0.0), random.Random(1))
+    old, new = sides(Told("old"), Told("new"))
+    confirm(items, Bench(old, new, Budget(100, begun=0.0), random.Random(1), 0.1), 0.85)
     assert len(ran) <= 102, "not 60 statements of 8 blocks each"

@@ -72,7 +72,8 @@ def test_at_most_one_rehearsal_in_twenty_reports_a_regression_that_is_none(tmp_p
             for row in (*model["statements"], *model["left_out"]):
                 shares[row["decision"]] += row["share"]
             weights = ", ".join(f"{word} {100 * share:.0f} %" for word, share in shares.most_common())
-            print(f"{number + 1}: {dict(found.most_common())}; by weight {weights}; {model['verdict']['headline']}", flush=True)
+            print(f"{number + 1}: {dict(found.most_common())}; by weight {weights}", flush=True)
+            print(f"   {model['verdict']['headline']}; {'; '.join(model['load']['notes'])}", flush=True)
             assert done.returncode in (0, 1), done.stderr
             assert not {"fails", "differs"} & found.keys(), f"seed {seed}"
             false += "slower" in found

@@ -13,10 +13,12 @@ from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
+from dbdyno.rehearse.budget import Budget
 from dbdyno.rehearse.catalog import read_catalog
 from dbdyno.rehearse.load.parameters import ColumnStatistics, value_of
+from dbdyno.rehearse.measuring import Bench
 from dbdyno.rehearse.new_server import carried_settings
-from dbdyno.rehearse.rehearsal import Budget, rehearse
+from dbdyno.rehearse.rehearsal import rehearse
 from dbdyno.rehearse.rehearsed import FAILS_ON_OLD, Rehearsed
 from dbdyno.rehearse.side import Side
 from dbdyno.rehearse.statement import Parameters, Statement
@@ -83,7 +85,7 @@ def test_what_fails_on_the_old_server_alone_is_said_so(engine: EmbeddedPostgres)
     texts = ("select a from later", "select a from never")
     items = [Rehearsed(Statement(at, text, 1, 1, samples=(Parameters(text),))) for at, text in enumerate(texts, 1)]
     sides = Side("old", Postgres.on(engine).in_database("odd")), Side("new", Postgres.open(new))
-    rehearse(items, *sides, Budget(5), random.Random(1), 0.1)
+    rehearse(items, Bench(*sides, Budget(5), random.Random(1), 0.1))
     for side in sides:
         side.close()
     assert items[0].reason == 'it fails on the old server, and not on the new one: relation "later" does not exist'

@@ -63,7 +63,7 @@ def subtract_waits(old: Side, new: Side) -> None:
 def waits_note(old: Side, new: Side) -> str:
     """Return a sentence on the waits that were subtracted; empty if they were short."""
     elapsed, waited = (sum(side.waits[at] for side in (old, new)) for at in (0, 1))
-    if waited < _NOTED_SHARE * elapsed:
+    if waited <= _NOTED_SHARE * elapsed:
         return ""
     share = f"{100 * waited / elapsed:.0f} %"
     return f"The machine was busy: client and servers waited {share} of the time for a processor, which is subtracted."
