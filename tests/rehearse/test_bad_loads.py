@@ -112,3 +112,13 @@ def test_a_capture_whose_end_is_missing_is_refused_with_the_reason(engine: Embed
     assert done.returncode == 2
     assert "parquet" in done.stderr.lower() and "Traceback" not in done.stderr
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("sides", [("mariadb", "host=/tmp"), ("host=/tmp", "mariadb://app@db/shop"), ("mysql://db/x",)])
+def test_a_mariadb_as_a_side_is_refused_with_what_compares_two(sides: tuple[str, ...]) -> None:
+    done = dbdyno(
+        "rehearse", *sides, *(("--change", "set jit = off") if len(sides) == 1 else ()), "--load", "statements"
+    )
+    assert done.returncode == 2
+    assert "MariaDB cannot be a side of a rehearsal" in done.stderr
+    assert "`dbdyno run`" in done.stderr

@@ -24,6 +24,22 @@ from dbdyno.rehearse.side import Side
 Show = Callable[[str], None]
 
 
+def refuse_mariadb(old: str, new: str | None) -> None:
+    """Refuse a MariaDB as a side, before anything is opened.
+
+    Raises:
+        TargetError: One of the targets is a MariaDB.
+    """
+    for name, target in (("OLD", old), ("NEW", new or "")):
+        if target.lower() == "mariadb" or target.lower().startswith(("mariadb://", "mysql://")):
+            raise TargetError(
+                "MariaDB cannot be a side of a rehearsal, which needs PostgreSQL's plans and rollbacks",
+                where=name,
+                next_step="compare two MariaDB servers by `dbdyno run` with a script of your statements, in which each arm"
+                " has its own server; docs/how-to/mariadb.md shows it",
+            )
+
+
 @contextlib.contextmanager
 def two_servers(old: str, new: str) -> Iterator[tuple[Side, Side]]:
     """Open two servers that exist.
