@@ -26,7 +26,7 @@ from dbdyno.rehearse.changes import refuse_change
 from dbdyno.rehearse.effects import NOTHING, Outside, may_change, reason_left_out
 from dbdyno.rehearse.outside import read_outside
 from dbdyno.rehearse.rehearsal import unsuited
-from dbdyno.rehearse.rehearsed import Rehearsed, Trial
+from dbdyno.rehearse.rehearsed import CUSTOM_PLANS, Rehearsed, Trial
 from dbdyno.rehearse.side import Side
 from dbdyno.rehearse.sides import with_change
 from dbdyno.rehearse.statement import Parameters, Statement
@@ -355,3 +355,16 @@ def where(engine: EmbeddedPostgres) -> str:
 def changed(dsn: str, *changes: str) -> AbstractContextManager[tuple[Side, Side]]:
     """Both sides of a rehearsal of changes."""
     return with_change(dsn, changes, lambda _: None, lambda: False)
+
+
+@pytest.mark.parametrize("text", ["select count(*) from t where a <> $1", "select count(*) from t"])
+def test_a_slow_prepared_statement_passes_its_custom_plans_without_being_executed(
+    engine: EmbeddedPostgres, text: str
+) -> None:
+    values = (b"1",) if "$" in text else ()
+    sent = Parameters(text, values, is_prepared=True)
+    with two_sides(engine) as (old, _), old.transaction(Statement(1, text, 1, 1)):
+        assert ("$1" in old.explain_prepared(sent)) is False
+        old.pass_custom_plans([sent] * CUSTOM_PLANS)
+        assert ("$1" in old.explain_prepared(sent)) is bool(values), "the generic plan"
+        assert not old.has_written()

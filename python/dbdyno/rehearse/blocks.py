@@ -73,13 +73,18 @@ def is_quick(item: Rehearsed) -> bool:
 
 
 def _warm_up(item: Rehearsed, side: Side, *, is_first: bool) -> float:
-    """Execute every set of values if that is quick, and past the custom plans; return the time of the first [ns].
+    """Execute every set of values if that is quick, and pass the custom plans; return the time of the first [ns].
 
-    The first execution is timed only in new server processes.
+    The first execution is timed only in new server processes. Of a slow statement, its first turn warms up.
     """
     timed = item.timed
-    count = max(len(timed) if is_quick(item) else 1, CUSTOM_PLANS if timed[0].is_prepared else 0)
     first_ns = side.execute(timed[0], undo=item.undo) if is_first else 0
+    is_prepared = timed[0].is_prepared
+    if not is_quick(item):
+        if is_prepared:
+            side.pass_custom_plans([timed[at % len(timed)] for at in range(CUSTOM_PLANS)])
+        return float(first_ns)
+    count = max(len(timed), CUSTOM_PLANS if is_prepared else 0)
     rest = [timed[at % len(timed)] for at in range(int(is_first), count)]
     if rest:
         item.round_ns = min(item.round_ns, _execute(item, side, rest) * len(timed) / len(rest))

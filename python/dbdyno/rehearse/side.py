@@ -227,6 +227,19 @@ class Side:
         text = b"%s execute %s%s" % (self._explain(run=run).encode(), name, values)
         return self._asked(Parameters(text.decode("utf-8", "surrogateescape"), is_simple=True))
 
+    def pass_custom_plans(self, executions: Sequence[Parameters]) -> None:
+        """Let the server plan a prepared statement for values; it is executed only if it cannot be explained.
+
+        Raises:
+            FailedError: The server refused it.
+        """
+        for parameters in executions:
+            try:
+                self.explain_prepared(parameters)
+            except FailedError:
+                self._undo()
+                self.execute(parameters)
+
     def _explain(self, *, run: bool) -> str:
         return explain_command(self._connection.info.server_version, run=run)
 
@@ -265,6 +278,8 @@ class Side:
         self._refuse(results, parameters.text)
         values = [results[-1].get_value(0, at) for at in range(len(types))]
         escaping = pq.Escaping(pgconn)
+        if not values:
+            return b""
         return b"(%s)" % b", ".join(b"null" if one is None else escaping.escape_literal(one) for one in values)
 
     def _limits(self) -> str:

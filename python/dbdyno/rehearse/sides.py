@@ -35,7 +35,7 @@ def refuse_mariadb(old: str, new: str | None) -> None:
             raise TargetError(
                 "MariaDB cannot be a side of a rehearsal, which needs PostgreSQL's plans and rollbacks",
                 where=name,
-                next_step="compare two MariaDB servers by `dbdyno run` with a script of your statements, in which each arm"
+                next_step="compare two MariaDB servers by `dbdyno run` with a script of your statements, where each arm"
                 " has its own server; docs/how-to/mariadb.md shows it",
             )
 
