@@ -71,13 +71,13 @@ def confirm(items: Iterable[Rehearsed], bench: Bench, share: float) -> None:
 def _measure_first(items: Sequence[Rehearsed], bench: Bench, share: float) -> None:
     """Give each statement its first blocks, the heaviest first.
 
-    The first round ends early enough to leave as much time for each round that must follow: what it reaches can be
-    judged then. Statements that it does not reach are the lightest.
+    The first round ends early enough to leave as much time for each round that must follow, so that what it reaches can
+    be judged, and half of the time to settle the heaviest. Statements that it does not reach are the lightest.
     """
     budget = bench.budget
     _size_blocks(items, budget)
     sharing = _sharing(items, budget)
-    first_share = budget.passed + (_LATEST_SHARE - budget.passed) / (LEAST_BLOCKS + 1)
+    first_share = budget.passed + (_LATEST_SHARE - budget.passed) / (2 * LEAST_BLOCKS)
     reached = sorted(items, key=lambda item: -item.statement.total_ns)
     for number in range(FIRST_BLOCKS):
         end = first_share if number == 0 else _LATEST_SHARE if number < LEAST_BLOCKS else share
