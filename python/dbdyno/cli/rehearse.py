@@ -155,7 +155,6 @@ def command(
     from dbdyno.rehearse.budget import Budget
     from dbdyno.rehearse.job import carry_out
     from dbdyno.rehearse.request import Request
-    from dbdyno.rehearse.sides import refuse_mariadb
     from dbdyno.trace.units import length_ns
 
     form_asked(form, output)
@@ -165,7 +164,6 @@ def command(
         raise click.UsageError("--upgrade makes the data of the server that --new names: give both")
     if masks and (not programs or upgrade or replay or speeds):
         raise click.UsageError("--mask is for the copy that --new makes, without --upgrade and --replay")
-    refuse_mariadb(old, new)
     share, masked = _share(threshold), read_masks(masks)
     options = LoadOptions(load, sets, store, key_file, privacy, logs, masked, line_prefix, zone_of(timezone))
     seconds, limit_ms = length_ns(length, "--for") / 1e9, _limit_ms(timeout)
@@ -206,10 +204,10 @@ def _sides(
     stop: Callable[[], bool],
     masks: Sequence[Mask],
 ) -> Iterator[tuple[Side, Side]]:
-    from dbdyno.rehearse.sides import two_servers, with_change, with_new_server, with_upgrade
+    from dbdyno.rehearse.sides import refuse_mariadb, two_servers, with_change, with_new_server, with_upgrade
 
     programs, upgrade = made
-
+    refuse_mariadb(old, new)
     if new is not None:
         opened = two_servers(old, new)
     elif programs is not None and upgrade is not None:

@@ -36,7 +36,7 @@ def new_processes(old: Side, new: Side) -> int:
 
 
 def run_block(item: Rehearsed, old: Side, new: Side, dice: random.Random, processes: int, *, is_first: bool) -> None:
-    """Execute all sets of values on both sides in turns; their lower quartile is the time of the block.
+    """Execute all sets of values on both sides alternately; a block's time is the lower quartile of its turns.
 
     Args:
         item: The statement; its times are added to it.
