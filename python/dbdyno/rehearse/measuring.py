@@ -13,14 +13,14 @@ from dbdyno.rehearse.decision import is_settled, prior_of
 from dbdyno.rehearse.rehearsed import LEAST_BLOCKS, Rehearsed
 from dbdyno.rehearse.side import Side
 
-FIRST_BLOCKS = 4
+FIRST_BLOCKS = 3
 """Number of blocks that each statement gets while there is time."""
-CONFIRMING, CONFIRMING_MOST = 8, 40
+CONFIRMING, CONFIRMING_MOST = 8, 16
 """Least and largest number of fresh blocks for a statement that looks slower; more than the least if there is time."""
-_BEGIN_S, _SINGLE_SHARE, _SHARING = 0.02, 0.5, 12
+_BEGIN_S, _SINGLE_SHARE, _SHARING = 0.02, 0.3, 12
 """Time that new processes of both sides cost [s], the share of the time up to which each block has its own, and the
 number of statements that share them otherwise."""
-_BLOCK_SHARE, _FIRST_SHARE = 0.02, 0.25
+_BLOCK_SHARE, _FIRST_SHARE = 0.02, 0.2
 """Shares of the time: the most for one block, and for the first blocks of all statements together."""
 BLOCK_NS_MOST = 500_000_000
 """Longest block of both sides that repeats anything [ns]."""
