@@ -31,6 +31,10 @@ pub(super) struct CacheState {
     pub write_past: bool,
     pub memory_bytes: u64,
     pub populating_bytes: u64,
+    /// Lines from disk that are not being written to flash yet.
+    pub to_populate: VecDeque<(Ask, (u64, u32))>,
+    pub populates: u64,
+    pub populates_max: u64,
     /// Reads of KEEP segments that wait for memory to store their lines.
     pub parked: VecDeque<(u64, Ask)>,
 }
@@ -55,6 +59,9 @@ impl CacheState {
             write_past: false,
             memory_bytes: parameters.populate_mb << 20,
             populating_bytes: 0,
+            to_populate: VecDeque::new(),
+            populates: 0,
+            populates_max: parameters.populates.max(1),
             parked: VecDeque::new(),
         };
         if mode != CacheMode::None {

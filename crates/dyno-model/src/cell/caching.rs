@@ -11,9 +11,9 @@
 //!
 //! Small is up to 128 KB. "Into the cache" is for data and scans only, of segments and grid disks whose caching policy
 //! is not none, of databases whose plan allows it; in write-through mode for the primary copy only. Redo, temporary
-//! segments and backups are never cached. A new line is clean and counts as held from the moment its write is passed to
-//! the card, and no request waits for it, as long as there is memory for writes under way: beyond that, reads of KEEP
-//! segments wait, other lines are not stored.
+//! segments and backups are never cached. A new line is clean and counts as held from the moment it has come from disk.
+//! It is written to flash beside the requests, line by line and `populates` at once, and no request waits for it, as
+//! long as there is memory for lines on their way: beyond that, reads of KEEP segments wait, other lines are not stored.
 //!
 //! A line counts as held as a whole, even if only part of it was written. Not modelled: valid parts of lines, smart
 //! placement by frequency, compression, and expiry of KEEP by the hour.
@@ -192,7 +192,17 @@ impl StorageCell {
         state.caching.populating_bytes += bytes;
         state.caching.counts.populate.add(bytes);
         self.count_write(state, &ask, bytes);
-        self.on_flash(state, ask, Kind::Write, &places, Then::Populated);
+        state.caching.to_populate.extend(places.into_iter().map(|place| (ask, place)));
+        self.populate_next(state);
+    }
+
+    /// Writes the next lines into the cache, as many at once as are allowed.
+    fn populate_next(&self, state: &mut State) {
+        while state.caching.populates < state.caching.populates_max {
+            let Some((ask, place)) = state.caching.to_populate.pop_front() else { return };
+            state.caching.populates += 1;
+            self.on_flash(state, ask, Kind::Write, &[place], Then::Populated);
+        }
     }
 
     /// Caches lines of a unit at the start, as far as there is free room.
@@ -240,6 +250,8 @@ impl StorageCell {
     /// Handles the end of a write into the cache: frees its memory and continues a request that waited for it.
     pub(super) fn populated(&self, state: &mut State, bytes: u64) {
         state.caching.populating_bytes -= bytes;
+        state.caching.populates -= 1;
+        self.populate_next(state);
         while let Some(&(op, ask)) = state.caching.parked.front() {
             let caching = &mut state.caching;
             let fits = caching.populating_bytes + ask.request.bytes <= caching.memory_bytes;

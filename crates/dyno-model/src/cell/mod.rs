@@ -12,7 +12,7 @@
 //!     large ---------> disk; with KEEP disk and flash at the same time
 //!     all others ----> disk, in the order that resource management gives
 //!      |
-//!   12 x (controller memory over a disk)     16 x flash module
+//!   a controller over 12 disks     16 x flash module
 //! ```
 //!
 //! Each request of the database carries a [`Tag`]: its purpose, its database and the caching policy of its segment. The
@@ -27,8 +27,7 @@
 //! ms when they are read.
 //!
 //! Not modelled: CPU of the cells (except the work on a request, which overlaps), storage index, compression,
-//! interconnect beyond one link per cell, loss of disks or cells, rebalance, scrubbing. The memory of a
-//! controller is divided evenly among its disks; real ones share it.
+//! interconnect beyond one link per cell, loss of disks or cells, rebalance, scrubbing.
 //!
 //! | module | what |
 //! |---|---|

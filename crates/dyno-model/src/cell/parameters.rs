@@ -27,7 +27,7 @@ parameters! {
         simulated_mb: u64 = 64, from "chosen: write amplification depends on ratios, not on size", in 1.0..=100_000.0;
         /// a disk
         disk: DiskParameters = DiskParameters::default(), from "its own table";
-        /// disk controller of a cell; its memory is divided evenly among the disks
+        /// disk controller of a cell, which its disks share
         controller: CacheParameters = CacheParameters::default(), from "its own table";
         /// a flash module
         flash: FlashParameters = FlashParameters::default(), from "its own table";
@@ -136,6 +136,9 @@ parameters! {
         dirty_limit_ratio: f64 = 0.8, from "assumed; a cell with 97 % overwrites destaged next to nothing";
         /// lines being destaged at once
         destages: u64 = 48, from "assumed: some a disk", in 1.0..=1e6;
+        /// lines from disk being written into the cache at once
+        populates: u64 = 1,
+            from "assumed: one stream a cell; looked for after the first scan with KEEP had cost nothing", in 1.0..=1e6;
         /// memory for lines from disk on their way into the cache; beyond it KEEP waits, other lines are skipped
         populate_mb: u64 = 64,
             from "assumed; counter FC_IO_RQ_W_SKIP_FC_THROTTLE shows that there is a limit", in 1.0..=1e6;

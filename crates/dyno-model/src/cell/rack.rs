@@ -14,6 +14,7 @@ use super::state::Slice;
 use super::storage_cell::StorageCell;
 use super::{Label, Tag};
 use crate::device::cache::{Cache, CacheParameters};
+use crate::device::controller::Controller;
 use crate::device::disk::Disk;
 use crate::device::flash::Flash;
 use crate::device::{Device, Request, flash::FlashParameters};
@@ -25,8 +26,18 @@ pub struct Rack {
     pub(super) shared: Rc<RackCells>,
 }
 
-/// Function that makes a device of this name: a disk with its controller's memory, or a flash module.
+/// Function that makes a device of this name: a disk, or a flash module.
 pub type Make<'a> = &'a dyn Fn(&Sim, &str) -> Rc<dyn Device>;
+
+/// Returns the disks of a cell behind its controller.
+fn behind(sim: &Sim, cell: &str, of: &CacheParameters, disks: Vec<Rc<dyn Device>>) -> Vec<Rc<dyn Device>> {
+    let controller = Controller::new(sim, &format!("{cell} controller"), of.clone());
+    let cache = |disk: Rc<dyn Device>| -> Rc<dyn Device> {
+        let name = format!("{} controller", disk.name());
+        Cache::of(&controller, &name, disk)
+    };
+    disks.into_iter().map(cache).collect()
+}
 
 impl Rack {
     /// Builds a rack of disks behind controllers and of flash modules as the parameters say.
@@ -35,17 +46,10 @@ impl Rack {
     /// A parameter is out of range, or parameters contradict each other.
     pub fn new(sim: &Sim, parameters: &RackParameters) -> Result<Rc<Self>, CellError> {
         parameters.check()?;
-        let controller = CacheParameters {
-            capacity_kb: parameters.controller.capacity_kb / parameters.disks,
-            ..parameters.controller.clone()
-        };
         let flash = parameters.simulated_flash();
-        let disk = |sim: &Sim, name: &str| -> Rc<dyn Device> {
-            let disk = Disk::new(sim, name, parameters.disk.clone());
-            Cache::new(sim, &format!("{name} controller"), controller.clone(), disk)
-        };
+        let disk = |sim: &Sim, name: &str| -> Rc<dyn Device> { Disk::new(sim, name, parameters.disk.clone()) };
         let module = |sim: &Sim, name: &str| -> Rc<dyn Device> { Flash::new(sim, name, flash.clone()) };
-        Self::with(sim, parameters, &disk, &module)
+        Self::assemble(sim, parameters, (&disk, &module), Some(&parameters.controller))
     }
 
     /// Builds a rack of other devices, for example measured ones or plain distributions of service times.
@@ -53,6 +57,15 @@ impl Rack {
     /// # Errors
     /// A parameter is out of range, or parameters contradict each other.
     pub fn with(sim: &Sim, parameters: &RackParameters, disk: Make, module: Make) -> Result<Rc<Self>, CellError> {
+        Self::assemble(sim, parameters, (disk, module), None)
+    }
+
+    fn assemble(
+        sim: &Sim,
+        parameters: &RackParameters,
+        (disk, module): (Make, Make),
+        controller: Option<&CacheParameters>,
+    ) -> Result<Rc<Self>, CellError> {
         parameters.check()?;
         let RackParameters { count, disks, modules, .. } = *parameters;
         let shape = (count, disks, modules);
@@ -63,7 +76,12 @@ impl Rack {
             let units = |kind: &str, count: u64, make: Make| -> Vec<Rc<dyn Device>> {
                 (0..count).map(|unit| make(sim, &format!("{kind}_{unit:02}_{cell}"))).collect()
             };
-            let devices = (units("CD", disks, disk), units("FD", modules, module));
+            let disks = units("CD", disks, disk);
+            let disks = match controller {
+                Some(of) => behind(sim, &cell, of, disks),
+                None => disks,
+            };
+            let devices = (disks, units("FD", modules, module));
             for (device, medium) in [(&devices.0, Medium::Disk), (&devices.1, Medium::Flash)] {
                 parameters.check_space(device, medium, &layouts)?;
             }

@@ -1,8 +1,8 @@
 //! A storage cell: receives requests from the network, passes them to disks and flash modules, and answers.
 //!
 //! ```text
-//!   request --> network --> redo write? --> flash log (the race)      disk i = controller cache
-//!               (dispatch)  otherwise   --> flash cache                        over a disk
+//!   request --> network --> redo write? --> flash log (the race)      disk i behind
+//!               (dispatch)  otherwise   --> flash cache                      the controller
 //!                                             |   \
 //!                                             |    resource management --> disk 0 .. n
 //!   answer  <-- network <-- last part <-------+--------------------------> module 0 .. m

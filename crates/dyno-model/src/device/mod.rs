@@ -7,7 +7,7 @@
 //!        |
 //!   channel    shared by LUNs: commands and bytes take their time on the cable
 //!        |
-//!   cache      controller memory: writes are acknowledged here until it fills
+//!   cache      controller memory: writes are acknowledged here until it fills; devices may share a controller
 //!        |
 //!   stripe     pieces go to different members; the last to arrive completes the request
 //!   mirror     every member writes; the slowest decides
@@ -29,7 +29,9 @@
 
 pub mod array;
 pub mod cache;
+mod cache_lines;
 pub mod calibrate;
+pub mod controller;
 pub mod disk;
 pub mod empirical;
 pub mod flash;

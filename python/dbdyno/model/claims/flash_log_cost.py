@@ -9,6 +9,8 @@ from dbdyno.model.claims.bench import Arm, Bench
 
 MACHINE = "exadata-x2"
 SYNC = "event = 'log file sync'"
+# Both samples of the source are cut off there.
+CUT = f"{SYNC} and elapsed_ns < 4e6"
 WRITE = "event = 'log file parallel write'"
 ONE_ROW = {"kind": "commit-loop", "redo_bytes": "512"}
 SESSIONS = 20
@@ -27,8 +29,8 @@ def measure(bench: Bench) -> list[Part]:
     """Measure the mean and median log file sync with the flash log, relative to without it."""
     with bench.run(MACHINE, race(), transactions=TRANSACTIONS) as evidence:
         return [
-            Part("mean, on / off", evidence.ratio("avg(elapsed_ns)", "waits", "on", "off", SYNC), 1.02, 1.08),
-            Part("median, on / off", evidence.ratio("median(elapsed_ns)", "waits", "on", "off", SYNC), 1.02, 1.08),
+            Part("mean, on / off", evidence.ratio("avg(elapsed_ns)", "waits", "on", "off", CUT), 1.02, 1.08),
+            Part("median, on / off", evidence.ratio("median(elapsed_ns)", "waits", "on", "off", CUT), 1.02, 1.08),
         ]
 
 
@@ -45,6 +47,7 @@ CLAIM = Claim(
         " constant: that it agrees is weak evidence. With 20 us it was 8 %.",
         "The cell's 180 us a request were looked for, and found in another measurement, after a"
         " sync had come out at half of the source's time; the ratio depends on them.",
-        "Both samples of the source are cut at 4 ms, which hides the tail that the race is for.",
+        "Both samples of the source are cut at 4 ms, which hides the tail that the race is for. So are ours:"
+        " a flush of the controllers now and then delays a commit by tens of milliseconds.",
     ),
 )

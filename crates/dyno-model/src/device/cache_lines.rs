@@ -1,0 +1,115 @@
+//! Lines of one device in a controller's memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// State of a line in memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Dirty,
+    Destaging,
+    /// Written again while being destaged.
+    Again,
+}
+
+/// First and last line of a write to the device below.
+pub(super) type Run = (u64, u64);
+
+/// Lines of a device.
+#[derive(Default)]
+pub(super) struct Lines {
+    lines: BTreeMap<u64, Line>,
+    /// Dirty lines that are not being destaged.
+    dirty: BTreeSet<u64>,
+    /// Those of them that a flush must write.
+    due: BTreeSet<u64>,
+    /// Where the last destage ended.
+    swept: u64,
+    lines_in: u64,
+    pub absorbed: u64,
+    lines_out: u64,
+}
+
+impl Lines {
+    /// Returns the number of lines that are dirty or being destaged.
+    pub fn len(&self) -> u64 {
+        self.lines.len() as u64
+    }
+
+    /// Returns true if a line is in memory.
+    pub fn has(&self, line: u64) -> bool {
+        self.lines.contains_key(&line)
+    }
+
+    /// Returns the number of lines of a request that are not in memory yet.
+    pub fn new_lines(&self, (first, last): Run) -> u64 {
+        (first..=last).filter(|line| !self.has(*line)).count() as u64
+    }
+
+    /// Returns true if a line of these is being destaged.
+    pub fn on_their_way(&self, (first, last): Run) -> bool {
+        self.lines.range(first..=last).any(|(_, line)| *line != Line::Dirty)
+    }
+
+    /// Returns true if there is a dirty line.
+    pub fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// Writes a line into memory.
+    pub fn write(&mut self, line: u64) {
+        self.lines_in += 1;
+        match self.lines.get_mut(&line) {
+            None => {
+                self.lines.insert(line, Line::Dirty);
+                self.dirty.insert(line);
+            }
+            Some(Line::Dirty | Line::Again) => self.absorbed += 1,
+            Some(kind) => *kind = Line::Again,
+        }
+    }
+
+    /// Marks all dirty lines as due.
+    pub fn flush(&mut self) {
+        self.due.clone_from(&self.dirty);
+    }
+
+    /// Returns a run of dirty lines and marks it as being destaged. It begins at a line that is due (with `any`: that
+    /// is dirty), the first at or after the end of the last run.
+    pub fn sweep(&mut self, longest: u64, any: bool) -> Option<Run> {
+        let wanted = if any { &self.dirty } else { &self.due };
+        let from = wanted.range(self.swept..).next().or_else(|| wanted.first());
+        let (first, mut last) = (*from?, *from?);
+        while last + 1 - first < longest && self.dirty.contains(&(last + 1)) {
+            last += 1;
+        }
+        for line in first..=last {
+            self.dirty.remove(&line);
+            self.due.remove(&line);
+            self.lines.insert(line, Line::Destaging);
+        }
+        self.swept = last + 1;
+        Some((first, last))
+    }
+
+    /// Handles a run that is on the device; returns the number of lines that are free again.
+    pub fn swept(&mut self, (first, last): Run) -> u64 {
+        let before = self.len();
+        for line in first..=last {
+            self.lines_out += 1;
+            if self.lines.get(&line) == Some(&Line::Again) {
+                self.lines.insert(line, Line::Dirty);
+                self.dirty.insert(line);
+            } else {
+                self.lines.remove(&line);
+            }
+        }
+        before - self.len()
+    }
+
+    /// Returns true if no line is lost: lines in = absorbed + written below + held; a line that was written again while
+    /// being destaged is held twice.
+    pub fn holds(&self) -> bool {
+        let again = self.lines.values().filter(|&&line| line == Line::Again).count() as u64;
+        self.lines_in == self.absorbed + self.lines_out + self.len() + again
+    }
+}
