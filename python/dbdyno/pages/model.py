@@ -11,6 +11,7 @@ from dbdyno.pages import common, device, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, data, table
 from dbdyno.pages.model_answers import analysis, sensitivity, what_if
+from dbdyno.pages.model_map import claim_map
 from dbdyno.pages.model_prediction import calibrated, predicted
 from dbdyno.pages.reading import Analysis
 
@@ -40,6 +41,7 @@ def page(model: Analysis) -> Page:
     make = {
         "machine": _machine,
         "claims": _claims,
+        "claim_map": claim_map,
         "calibration": _calibration,
         "device_fit": device.fit,
         "replay": device.replay,

@@ -22,6 +22,7 @@ ROWS = {
     "cells": ("dbdyno_rig.command", "Modelled storage cells that answer over SSH."),
     "trace": ("dbdyno.cli.model.trace", "Write a modelled run as Oracle trace files."),
     "claims": ("dbdyno.cli.model.claims", "Validate the model against published results."),
+    "map": ("dbdyno.cli.model.map", "Draw a claim over the parameters that its source leaves open."),
 }
 
 

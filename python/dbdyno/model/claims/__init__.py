@@ -8,6 +8,7 @@ the published answer in it; the model's own results are not written down. To add
 from __future__ import annotations
 
 import importlib
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -56,6 +57,40 @@ def claims(only: Sequence[str] = ()) -> list[Claim]:
     if unknown:
         raise ModelError(f"no claim {unknown[0]!r}", where="--only", next_step=f"there are {', '.join(NAMES)}")
     return [importlib.import_module(f"dbdyno.model.claims.{FILES[name]}").CLAIM for name in wanted]
+
+
+MAPS = ("N3", "N5", "N8", "N10", "N12")
+"""The claims whose sources leave a parameter open: their files have a `MAP`."""
+
+
+def map_of(
+    name: str,
+    *,
+    replications: int = 4,
+    seed: int = SEED,
+    on_progress: Callable[[str], None] = lambda _: None,
+) -> JsonObject:
+    """Measure the map of a claim and return the page about it.
+
+    Args:
+        name: name of a claim of `MAPS`.
+        replications: replications of each point.
+        seed: seed of the model runs.
+        on_progress: called with a text about the current work.
+
+    Raises:
+        ModelError: the claim has no map, or there are fewer than 2 replications.
+    """
+    from dbdyno.model.claims.map import draw_map
+
+    if replications < 2:
+        raise ModelError("an interval needs 2 replications or more", where="--replications")
+    if name.upper() not in MAPS:
+        raise ModelError(f"no map of a claim {name!r}", where="CLAIM", next_step=f"there are {', '.join(MAPS)}")
+    module = importlib.import_module(f"dbdyno.model.claims.{FILES[name.upper()]}")
+    done = itertools.count(1)
+    bench = Bench(replications, seed, lambda: on_progress(f"{name.upper()}: replication {next(done)}"))
+    return draw_map(module.CLAIM.name, module.CLAIM.title, module.CLAIM.source, module.MAP, bench)
 
 
 def hold(

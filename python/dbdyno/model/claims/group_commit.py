@@ -5,7 +5,8 @@ from __future__ import annotations
 from dbdyno.model.claims.base import FITTED, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
 from dbdyno.model.claims.flash_log_cost import CUT, MACHINE, SESSIONS
-from dbdyno.model.claims.race_winner import QUIET
+from dbdyno.model.claims.map import Map
+from dbdyno.model.claims.race_winner import CPU_US
 
 PER_WRITE = "count(*) filter (event = 'log file sync') / count(*) filter (event = 'log file parallel write')"
 ONE_ROW = {"kind": "commit-loop", "redo_bytes": "512"}
@@ -21,18 +22,30 @@ def arm(cpu_us: float, members: int = 1, sessions: int = SESSIONS) -> Arm:
 
 def measure(bench: Bench) -> list[Part]:
     """Measure the commits of 20 sessions per write of the log writer, and the sync that goes with them."""
-    cpu_us = float(QUIET["cpu_us"])
-    arms = [arm(cpu_us), arm(cpu_us, members=2), arm(100.0)]
+    arms = [arm(CPU_US), arm(CPU_US, members=2), arm(100.0)]
     with bench.run(MACHINE, arms, transactions=2_000) as evidence:
         one, two, little = (evidence.of_arm(PER_WRITE, "waits", each.name) for each in arms)
         sync = evidence.of_arm(f"avg(elapsed_ns) / 1e3 / {PUBLISHED_US}", "waits", arms[0].name, CUT)
     return [
-        Part(f"commits a write, {cpu_us:g} us of CPU", one, 3, 8),
+        Part(f"commits a write, {CPU_US:g} us of CPU", one, 3, 8),
         Part("the same, two log members", two, 3, 8),
         Part("sync there / the source's", sync, 0.8, 1.25),
         Part("for comparison, 100 us of CPU", little),
     ]
 
+
+MAP = Map(
+    quantity="commits of 20 sessions a log write",
+    parameter="CPU of a transaction [us]",
+    levels=(50, 100, 200, 300, 400, 600, 800, 1_200, 2_000),
+    curves=("1 log member", "2 log members"),
+    machine=MACHINE,
+    arms=lambda curve, cpu_us: [arm(cpu_us, members=int(curve[0]))],
+    value=lambda evidence, arms: evidence.of_arm(PER_WRITE, "waits", arms[0]),
+    transactions=1_000,
+    band=(3, 8),
+    published=(("the source", PUBLISHED),),
+)
 
 CLAIM = Claim(
     "N12",

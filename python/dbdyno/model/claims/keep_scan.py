@@ -2,47 +2,76 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from dbdyno.model.claims.base import PART_CHOSEN, Claim, Part
-from dbdyno.model.claims.bench import Arm, Bench
+from dbdyno.model.claims.bench import Arm, Bench, Evidence
+from dbdyno.model.claims.map import Map
 
 MACHINE = "exadata-x2"
 # Larger than the cells' memory for lines on their way to flash, and read as fast as the source's scan before KEEP.
 AHEAD = 16
-SCAN = {"kind": "scan-jobs", "bytes": 4 << 30, "ahead": AHEAD, "cpu_us_per_io": 100.0}
+SCAN = {"kind": "scan-jobs", "bytes": 2 << 30, "ahead": AHEAD, "cpu_us_per_io": 100.0}
 
 
 def measure(bench: Bench) -> list[Part]:
-    """Measure the waits of a scan of 4 GB: before KEEP, the first scan after it, and the second."""
+    """Measure the waits of a scan of 2 GB: before KEEP, the first scan after it, and the second."""
     arms = [
         Arm("before", SCAN, 1),
         Arm("keep", SCAN, 1, {"storage.caching": "keep"}),
     ]
     with bench.run(MACHINE, arms, transactions=3, warmup=0) as evidence:
-        evidence.connection.execute(
-            "create table scans as with numbered as (select arm, block, started_ns,"
-            " started_ns + elapsed_ns as ended_ns, row_number() over (partition by arm, block"
-            " order by started_ns) as scan from calls where kind = 'transaction')"
-            " select n.arm, n.block, scan, sum(w.elapsed_ns) as waited_ns, count(*) as waits"
-            " from numbered n join waits w on w.arm = n.arm and w.block = n.block"
-            " and w.object = 'session' and w.started_ns >= n.started_ns"
-            " and w.started_ns < n.ended_ns group by all"
-        )
-
-        def ratio(upper: str, lower: str, value: str = "waited_ns") -> list[float]:
-            return evidence.values(
-                f"select block, sum({value}) filter ({upper}) / sum({value}) filter ({lower})"  # noqa: S608
-                " from scans group by block"
-            )
-
-        base = "arm = 'before' and scan = 2"
-        first = "arm = 'keep' and scan = 1"
+        first, second = Scan("keep", 1), Scan("keep", 2)
+        before = Scan("before", 2)
         return [
-            Part("first scan with KEEP / before", ratio(first, base), 3, 5),
-            Part("second scan with KEEP / before", ratio("arm = 'keep' and scan = 2", base), high=0.95),
-            Part("for comparison, time of a wait, first / before", ratio(first, base, "waited_ns / waits")),
-            Part("for comparison, number of waits, first / before", ratio(first, base, "waits")),
+            Part("first scan with KEEP / before", ratio(evidence, first, before), 3, 5),
+            Part("second scan with KEEP / before", ratio(evidence, second, before), high=0.95),
+            Part("for comparison, time of a wait, first / before", ratio(evidence, first, before, "avg(waited_ns)")),
+            Part("for comparison, number of waits, first / before", ratio(evidence, first, before, "count(*)")),
         ]
 
+
+class Scan(NamedTuple):
+    """One of the scans of an arm, counted from 1."""
+
+    arm: str
+    number: int
+
+
+def ratio(evidence: Evidence, upper: Scan, lower: Scan, value: str = "sum(waited_ns)") -> list[float]:
+    """Return, per replication, an aggregate of the waits of a scan divided by that of another one."""
+    of = (f"{value} filter (arm = '{scan.arm}' and scan = {scan.number})" for scan in (upper, lower))
+    return evidence.values(
+        "with numbered as (select arm, block, started_ns,"  # noqa: S608
+        " started_ns + elapsed_ns as ended_ns, row_number() over (partition by arm, block"
+        " order by started_ns) as scan from calls where kind = 'transaction'),"
+        " scans as (select n.arm, n.block, scan, w.elapsed_ns as waited_ns"
+        " from numbered n join waits w on w.arm = n.arm and w.block = n.block"
+        " and w.object = 'session' and w.started_ns >= n.started_ns and w.started_ns < n.ended_ns)"
+        f" select block, {' / '.join(of)} from scans group by block"
+    )
+
+
+def _ahead(curve: str, ahead: float) -> list[Arm]:
+    """Return the arms with and without KEEP that read so many I/Os ahead; the curve says the lines written at once."""
+    scan, populates = {**SCAN, "ahead": int(ahead)}, curve.partition(" ")[0]
+    settings = {"cells.flash_cache.populates": populates}
+    return [Arm("", scan, 1, {**settings, "storage.caching": "keep"}), Arm("", scan, 1, settings)]
+
+
+MAP = Map(
+    quantity="waits of the first scan, KEEP / before",
+    parameter="I/Os of 1 MB at once",
+    levels=(1, 2, 4, 8, 12, 16, 24, 32),
+    curves=("1 line at once into the cache", "2 lines at once into the cache", "8 lines at once into the cache"),
+    machine=MACHINE,
+    arms=_ahead,
+    value=lambda evidence, arms: ratio(evidence, Scan(arms[0], 1), Scan(arms[1], 1)),
+    transactions=1,
+    warmup=0,
+    band=(3, 5),
+    published=(("the source", 33.37 / 7.60),),
+)
 
 CLAIM = Claim(
     "N10",

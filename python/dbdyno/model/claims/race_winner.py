@@ -5,9 +5,11 @@ from __future__ import annotations
 from dbdyno.model.claims.base import LOAD_CHOSEN, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench, Evidence
 from dbdyno.model.claims.flash_log_cost import MACHINE, SESSIONS
+from dbdyno.model.claims.map import Map
 
 # Each transaction updates one row and commits, on a table a little larger than the 10,000 buffers: disks are 4 % busy.
-QUIET = {"kind": "update-loop", "blocks": 12_000, "cpu_us": 600.0}
+CPU_US = 600.0
+QUIET = {"kind": "update-loop", "blocks": 12_000, "cpu_us": CPU_US}
 # On six times as many blocks as buffers, with the workload's own CPU: disks are a third busy.
 BUSY = {"kind": "update-loop", "blocks": 60_000}
 BUSY_SESSIONS = 40
@@ -35,6 +37,26 @@ def measure(bench: Bench) -> list[Part]:
         Part("busy less quiet", rise, low=0.001),
     ]
 
+
+def _table(curve: str, blocks: float) -> list[Arm]:
+    """Return the arm of updates on a table of so many blocks; the curve says the CPU of one."""
+    cpu_us = float(curve.partition(" ")[0])
+    return [Arm("", {"kind": "update-loop", "blocks": int(blocks), "cpu_us": cpu_us}, SESSIONS)]
+
+
+MAP = Map(
+    quantity="share of races won by flash",
+    parameter="blocks of the table (10,000 buffers)",
+    levels=(5_000, 10_000, 11_000, 12_000, 15_000, 20_000, 50_000, 200_000, 1_000_000),
+    curves=("100 us of CPU", "600 us of CPU"),
+    machine=MACHINE,
+    arms=_table,
+    value=lambda evidence, arms: share(evidence, arms[0]),
+    transactions=3_000,
+    warmup=1_000,
+    band=(0.02, 0.05),
+    published=(("first site", 0.0348), ("second site", 0.0375)),
+)
 
 CLAIM = Claim(
     "N3",

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from dbdyno.model.claims.base import MECHANISM, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
+from dbdyno.model.claims.map import Map
 
 MACHINE = "sas-and-flash"
 # One row is changed and committed repeatedly, with a pause of varying length.
@@ -39,6 +40,25 @@ def measure(bench: Bench) -> list[Part]:
         Part("for comparison, flash / disk without a pause, 10 sessions", bare[10]),
     ]
 
+
+def _pause(curve: str, think_ms: float) -> list[Arm]:
+    """Return the arms on flash and on disk with this pause; the curve says the sessions."""
+    work = {**WORK, "think_ms": think_ms}
+    return [replace(arm(device, int(curve.partition(" ")[0])), workload=work) for device in ("flash", "sas")]
+
+
+MAP = Map(
+    quantity="log file sync, flash / disk",
+    parameter="pause between transactions [ms]",
+    levels=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
+    curves=("1 session", "10 sessions", "40 sessions"),
+    machine=MACHINE,
+    arms=_pause,
+    value=lambda evidence, arms: evidence.ratio("avg(elapsed_ns)", "waits", arms[0], arms[1], SYNC),
+    transactions=1_000,
+    band=(3, None),
+    published=(("1 session", 4.0), ("10 sessions", 20.0)),
+)
 
 CLAIM = Claim(
     "N5",

@@ -16,20 +16,21 @@ def measure(bench: Bench) -> list[Part]:
         Arm(name, BUSY, BUSY_SESSIONS, {"cells.flash_log.enabled": value})
         for name, value in (("off", "false"), ("on", "true"))
     ]
-    with bench.run(MACHINE, arms, transactions=10_000, warmup=1_000) as evidence:
-        longest = evidence.of_arm("max(elapsed_ns) / median(elapsed_ns)", "waits", "off", SYNC)
+    with bench.run(MACHINE, arms, transactions=3_000, warmup=1_000) as evidence:
+        longest = max(evidence.of_arm("max(elapsed_ns) / median(elapsed_ns)", "waits", "off", SYNC))
         slow = {
             arm: evidence.values(
-                f"with of_arm as (select block, elapsed_ns, median(elapsed_ns) over"  # noqa: S608
-                f" (partition by block) as middle from waits where arm = '{arm}' and {SYNC})"
-                f" select block, avg((elapsed_ns > {SLOW} * middle)::int) from of_arm"
+                f"with of_arm as (select block, elapsed_ns from waits where arm = '{arm}' and {SYNC}),"  # noqa: S608
+                " middle as (select block, median(elapsed_ns) as ns from of_arm group by block)"
+                f" select block, avg((elapsed_ns > {SLOW} * ns)::int) from of_arm join middle using (block)"
                 " group by block"
             )
             for arm in ("off", "on")
         }
     left = [on / off if off else float("nan") for off, on in zip(slow["off"], slow["on"], strict=True)]
     return [
-        Part("longest / median, without", longest, low=100),
+        # As in the source, the longest of all: one number, without an interval.
+        Part("longest of all / median, without", [longest], low=100),
         Part(f"share above {SLOW} medians, without", slow["off"], 1e-9, 1e-3),
         Part("of these left, with", left, high=0.5),
     ]
@@ -48,7 +49,7 @@ CLAIM = Claim(
         "The source gives no number for rare; one in a thousand was set before anything was measured. The load was"
         " chosen: on a table that fits into the buffers the longest is 60 to 100 medians, on one of twenty times the"
         " buffers 1,200, but then 1 wait in 800 is slow. The more waits are looked at, the longer the longest; the"
-        " source's are 8 million, ours half a million a replication.",
+        " source's are 8 million, ours 120,000 a replication.",
         "The cells have two other causes, a learn cycle of the battery and a common delay before"
         " both copies; both are off. Oracle's manual says of the cycle: four times a year, for 1 to 12 hours.",
     ),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dbdyno.model.claims.base import LOAD_CHOSEN, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench, Evidence
+from dbdyno.model.claims.map import Map
 
 MACHINE = "exadata-x3"
 MODES = ("write-through", "write-back")
@@ -11,8 +14,8 @@ MODES = ("write-through", "write-back")
 LARGE = {"kind": "update-loop", "blocks": 20_000}
 SMALL = {"kind": "update-loop", "blocks": 1_000}
 SESSIONS = 60
-# The controllers' memory is reduced so that it is full after seconds instead of minutes: to a hundredth of a cell's part
-# of the table. The larger that part, the more neighbours go to disk together.
+# The controllers' memory is reduced so that it is full after seconds instead of minutes: to a hundredth of a cell's
+# part of the table. The larger it is, the more neighbours go to disk together.
 STEADY = {"cells.controller.capacity_kb": "1024"}
 BUFFERS = {"database.buffers.buffers": "2000"}
 # Block writes per second and cell, flash relative to disk: the largest possible gain of the cells.
@@ -29,8 +32,7 @@ def gain(evidence: Evidence) -> list[float]:
 
     Every session runs the same number of transactions, so this is the inverse ratio of their mean times.
     """
-    transactions = "kind = 'transaction'"
-    return evidence.ratio("avg(elapsed_ns)", "calls", *MODES, transactions)
+    return _gain(evidence, list(MODES))
 
 
 def measure(bench: Bench) -> list[Part]:
@@ -47,6 +49,31 @@ def measure(bench: Bench) -> list[Part]:
         Part("the same where the table fits", small, 0.8, 1.25),
     ]
 
+
+def _memory(curve: str, blocks: float) -> list[Arm]:
+    """Return the arms of both modes on a table of so many blocks; the curve says the controllers' memory."""
+    memory = {"cells.controller.capacity_kb": str(int(curve.partition(" ")[0]) << 10)}
+    work = {**LARGE, "blocks": int(blocks)}
+    return [replace(one, settings={**one.settings, **memory}) for one in arms(work)]
+
+
+def _gain(evidence: Evidence, arms: list[str]) -> list[float]:
+    return evidence.ratio("avg(elapsed_ns)", "calls", arms[0], arms[1], "kind = 'transaction'")
+
+
+MAP = Map(
+    quantity="throughput, write-back / write-through",
+    parameter="blocks of the table (2,000 buffers)",
+    levels=(1_000, 2_500, 5_000, 10_000, 20_000, 40_000, 80_000),
+    curves=("1 MB a controller", "4 MB a controller", "16 MB a controller"),
+    machine=MACHINE,
+    arms=_memory,
+    value=_gain,
+    transactions=200,
+    warmup=1_200,
+    band=(3, DEVICES),
+    published=(("the source", 4.0),),
+)
 
 CLAIM = Claim(
     "N8",

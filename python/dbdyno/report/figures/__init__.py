@@ -24,6 +24,7 @@ from dbdyno.report.figures import (
     cells_rounds,
     cells_series,
     cells_skew,
+    claim_map,
     contributions,
     correlation,
     curve,
@@ -98,7 +99,7 @@ SNAPSHOT = (snapshot_series.FIGURE, session_history.FIGURE)
 OWN: dict[str, tuple[Figure, ...]] = {
     "trace": TRACE,
     "snapshot": SNAPSHOT,
-    "model": (),
+    "model": (claim_map.FIGURE,),
     "cells": (),
     "trend": (trend.FIGURE,),
     "flow": (flow.FIGURE,),
@@ -157,6 +158,7 @@ def _every(model: Mapping[str, Any]) -> tuple[Figure, ...]:
         *OWN["flash"],
         *OWN["move"],
         *OWN["query"],
+        *OWN["model"],
         *order("cells", model),
     )
 

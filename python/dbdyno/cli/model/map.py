@@ -1,0 +1,41 @@
+"""`dbdyno model map`: a quantity of a claim over the parameters that its source does not tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.base.limits import Count
+from dbdyno.cli.pages import page_options, show_page
+
+
+@click.command("map")
+@click.argument("claim", metavar="CLAIM")
+@click.option(
+    "--replications",
+    type=Count(2),
+    default=4,
+    show_default=True,
+    help="Number of runs of each point, each with another seed.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random numbers; the default is always the same."
+)
+@page_options
+def command(claim: str, replications: int, seed: int | None, form: str | None, output: Path | None) -> None:
+    """Draw a claim's quantity over the parameters that its source leaves open.
+
+    CLAIM is N3, N5, N8, N10 or N12. The published value is drawn in, with the place on each curve where the model
+    gives it.
+
+    \b
+    dbdyno model map N12
+    dbdyno model map N3 -o n3.html
+    """
+    from dbdyno.cli.model.progress import progress
+    from dbdyno.model.claims import SEED, map_of
+
+    with progress() as on_progress:
+        page = map_of(claim, replications=replications, seed=SEED if seed is None else seed, on_progress=on_progress)
+    show_page(page, form, output)

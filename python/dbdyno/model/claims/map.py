@@ -1,0 +1,100 @@
+"""Maps of claims: a quantity of a claim over the parameters that its source does not tell.
+
+A claim is measured at one point. Where the source leaves a parameter open, that point was chosen by somebody; a map
+shows what other points would have given: a curve per value of one parameter, over the values of another. The published
+value is drawn in, with the place on each curve where the model gives it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from dbdyno.base.json_types import JsonObject
+from dbdyno.model.claims.base import interval
+from dbdyno.model.claims.bench import Arm, Bench, Evidence
+from dbdyno.model.describe import SCHEMA
+
+
+@dataclass(frozen=True)
+class Map:
+    """A quantity over a parameter (`levels`), with a curve per value of another one (`curves`).
+
+    `arms` returns the arms that a point needs, and `value` the quantity of these arms, one number per replication.
+    `published` are the values of the source, each with its name; `band` is that of the claim.
+    """
+
+    quantity: str
+    parameter: str
+    levels: Sequence[float]
+    curves: Sequence[str]
+    machine: str
+    arms: Callable[[str, float], list[Arm]]
+    value: Callable[[Evidence, list[str]], list[float]]
+    transactions: int
+    warmup: int = 50
+    band: tuple[float | None, float | None] = (None, None)
+    published: Sequence[tuple[str, float]] = field(default=())
+
+
+def draw_map(claim: str, title: str, source: str, of: Map, bench: Bench) -> JsonObject:
+    """Measure a map and return the page about it."""
+    places = list(itertools.product(of.curves, of.levels))
+    arms = {place: _named(place, of.arms(*place)) for place in places}
+    flat = [arm for own in arms.values() for arm in own]
+    with bench.run(of.machine, flat, transactions=of.transactions, warmup=of.warmup) as evidence:
+        points = [_point(place, of.value(evidence, [arm.name for arm in arms[place]])) for place in places]
+    crossings = [
+        {"curve": curve, "published": name, "x": x, "value": value}
+        for name, value in of.published
+        for curve in of.curves
+        for x in _crossings([point for point in points if point["curve"] == curve], value)
+    ]
+    return {
+        "schema": SCHEMA,
+        "kind": "model",
+        "page": "claim_map",
+        "claim": claim,
+        "title": f"{claim}: {of.quantity} over {of.parameter}",
+        "facts": f"{bench.replications} replications of each point, seed {bench.seed}; {source}",
+        "sentences": [title, *_sentences(of, points, crossings)],
+        "quantity": of.quantity,
+        "parameter": of.parameter,
+        "band_low": of.band[0],
+        "band_high": of.band[1],
+        "published": [{"name": name, "value": value} for name, value in of.published],
+        "points": points,
+        "crossings": crossings,
+    }
+
+
+def _named(place: tuple[str, float], arms: list[Arm]) -> list[Arm]:
+    """Return the arms with names that are different at every point."""
+    curve, x = place
+    return [replace(arm, name=f"{curve} / {x:g} / {at}") for at, arm in enumerate(arms)]
+
+
+def _point(place: tuple[str, float], values: list[float]) -> JsonObject:
+    mean, low, high = interval(values)
+    return {"curve": place[0], "x": place[1], "value": mean, "low": low, "high": high, "values": values}
+
+
+def _crossings(points: list[JsonObject], value: float) -> Iterator[float]:
+    """Yield where a curve takes a value, between two of its points on logarithmic scales."""
+    known = [(point["x"], point["value"]) for point in points if point["value"] > 0]
+    for (x, y), (next_x, next_y) in itertools.pairwise(known):
+        if (y - value) * (next_y - value) <= 0 and y != next_y:
+            part = math.log(value / y) / math.log(next_y / y)
+            yield float(x * (next_x / x) ** part)
+
+
+def _sentences(of: Map, points: list[JsonObject], crossings: list[JsonObject]) -> Iterator[str]:
+    """Yield per curve where it is in the band, and where it gives what was published."""
+    low, high = (-math.inf if of.band[0] is None else of.band[0], math.inf if of.band[1] is None else of.band[1])
+    for curve in of.curves:
+        inside = [p["x"] for p in points if p["curve"] == curve and low <= p["low"] and p["high"] <= high]
+        words = f"in the band at {', '.join(f'{x:,g}' for x in inside)}" if inside else "nowhere in the band"
+        found = [f"{c['published']} at {c['x']:,.3g}" for c in crossings if c["curve"] == curve]
+        yield f"{curve}: {words}" + (f"; {', '.join(found)}." if found else ".")

@@ -1,0 +1,112 @@
+"""Figure of a map of a claim: a quantity over an open parameter, a curve per value of another one."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from dbdyno.base.json_types import TableRow
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
+from dbdyno.pages.reading import Analysis
+from dbdyno.report.figures import axes, base, theme, views
+
+
+class _Point(TypedDict):
+    """A measured point of a curve with the ends of its interval."""
+
+    curve: str
+    x: float
+    value: float
+    low: float
+    high: float
+    tip: str
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
+    """Return the chart, or None for a page that is no map."""
+    points = _points(analysis)
+    if analysis.get("page") != "claim_map" or not points:
+        return None
+    published = [
+        {"name": fmt.line(row.get("name") or "", 40), "value": value}
+        for row in reading.entries(analysis, "published")
+        if (value := fmt.number(row.get("value"))) is not None and value > 0
+    ]
+    chart = _chart(analysis, points, published, look)
+    return theme.finish(chart, FIGURE.title, FIGURE.how_to_read, look)
+
+
+def _points(analysis: Analysis) -> list[_Point]:
+    found: list[_Point] = []
+    for row in reading.entries(analysis, "points"):
+        x, value = fmt.number(row.get("x")), fmt.number(row.get("value"))
+        if x is None or value is None or x <= 0 or value <= 0:
+            continue
+        low, high = (fmt.number(row.get(key)) for key in ("low", "high"))
+        curve = fmt.line(row.get("curve") or "", 60)
+        ends = (max(value if low is None else low, value / 10), value if high is None else high)
+        tip = f"{curve}, {fmt.significant(x)}: {fmt.significant(value)}"
+        found.append({"curve": curve, "x": x, "value": value, "low": ends[0], "high": ends[1], "tip": tip})
+    return found
+
+
+def _chart(analysis: Analysis, points: list[_Point], published: list[TableRow], look: theme.Look) -> Any:
+    import altair as alt
+
+    names = list(dict.fromkeys(point["curve"] for point in points))
+    places = sorted({point["x"] for point in points})
+    left, right = axes.padded(places, 0.04, log=True)
+    ends = [end for point in points for end in (point["low"], point["high"])]
+    low, high = axes.padded([*ends, *(row["value"] for row in published)], 0.06, log=True)
+    words = {key: fmt.line(analysis.get(key) or "", 60) for key in ("parameter", "quantity")}
+    ticks = axes.log_ticks(left, right, 5 if look.narrow else 9)
+    across: base.Channel = {
+        "scale": {"type": "log", "domain": [left, right], "nice": False},
+        "axis": {"title": words["parameter"], **axes.labelled(ticks, _label)},
+    }
+    upright: base.Channel = {
+        "scale": {"type": "log", "domain": [low, high], "nice": False},
+        "axis": {**base.y_title(words["quantity"], look), **axes.labelled(axes.log_ticks(low, high, 7), _label)},
+    }
+    palette = [theme.BASELINE, *theme.OTHERS]
+    colour = alt.Color(
+        "curve:N",
+        scale={"domain": names, "range": [palette[at % len(palette)] for at in range(len(names))]},
+        legend={"columns": look.columns(names, 3), "offset": base.LEGEND_OVER_TITLE} if len(names) > 1 else None,
+    )
+    x, y = alt.X("x:Q", **across), alt.Y("value:Q", **upright)
+    rows = alt.Chart(base.data(points))
+    crossings = [
+        {**row, "tip": f"{row.get('curve')}: {fmt.significant(row.get('value'))} at {fmt.significant(row.get('x'))}"}
+        for row in reading.entries(analysis, "crossings")
+    ]
+    bands = (fmt.number(analysis.get("band_low")), fmt.number(analysis.get("band_high")))
+    band = [{"low": max(bands[0] or low, low), "high": min(bands[1] or high, high)}]
+    layers = [
+        alt.Chart(base.data(band if any(bands) else []))
+        .mark_rect(color=theme.BAND, opacity=0.16)
+        .encode(y=alt.Y("low:Q", **upright), y2=alt.Y2("high")),
+        alt.Chart(base.data(published)).mark_rule(color=theme.INK, strokeDash=[4, 3]).encode(y=y),
+        rows.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour),
+        rows.mark_rule(strokeWidth=1.5).encode(x=x, y=alt.Y("low:Q", **upright), y2=alt.Y2("high"), color=colour),
+        rows.mark_point(filled=True, size=42, opacity=1, aria=True).encode(
+            x=x, y=y, color=colour, description=alt.Description("tip:N")
+        ),
+        alt.Chart(base.data(crossings))
+        .mark_point(shape="diamond", size=130, color=theme.INK, strokeWidth=1.8, aria=True)
+        .encode(x=x, y=y, description=alt.Description("tip:N")),
+    ]
+    return views.layer(*layers, width=look.plot, height=look.height(300))
+
+
+def _label(value: float) -> str:
+    return fmt.count(value) if value >= 1_000 else f"{value:g}"
+
+
+FIGURE = base.Figure(
+    name="claim_map",
+    title="The claim over what its source leaves open",
+    how_to_read="A curve per setting, a dot per point with its interval over replications. Dashed: what was "
+    "published; a diamond is where a curve gives it. The grey band is what the claim asks for. Scales are logarithmic.",
+    draw=draw,
+)
