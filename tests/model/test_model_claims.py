@@ -175,11 +175,19 @@ def test_forms_of_output():
     assert run("--only", "N1", "--format", "csv").output.startswith("claim,title,quantity")
 
 
-def test_a_claim_that_does_not_hold_ends_with_1():
-    # Without think time 20 sessions of 100 us share a write by ten: see docs/explanation/model.md.
-    result = run("--only", "N12", "--replications", "2")
-    assert re.search("N12 · .*  does not hold\n", result.output)
+def test_a_claim_that_does_not_hold_ends_with_1(monkeypatch: pytest.MonkeyPatch):
+    claim = Claim("N0", "too much", "made", "mechanism", lambda _: [Part("a", [0.5, 0.51], low=1.0)])
+    monkeypatch.setattr("dbdyno.model.claims.claims", lambda _: [claim])
+    result = run("--replications", "2")
+    assert re.search("N0 · .*  does not hold\n", result.output)
     assert result.exit_code == 1
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
+def test_all_fifteen_hold_whatever_the_seed(seed: int):
+    found = hold(seed=seed)["claims"]
+    assert {claim["claim"]: claim["verdict"] for claim in found} == dict.fromkeys(NAMES, "holds")
 
 
 def test_an_arm_that_cannot_be_is_an_error_and_no_result():

@@ -322,6 +322,30 @@ fn without_memory_keep_waits_and_others_are_not_stored() {
     assert!(waited == DISK_NS && throttled > 3.0, "{waited} {throttled}");
 }
 
+/// E12: lines come into the cache one at a time, so that a first scan with KEEP is as fast as a line is written; with as
+/// many at once as come, it costs nothing.
+#[test]
+fn a_first_scan_of_keep_goes_at_the_pace_of_one_line_after_the_other() {
+    let run = |populates: u64, scans: u64| {
+        let simulation = Simulation::new(15);
+        let mut parameters = bare(1, Redundancy::External);
+        parameters.flash_cache.size_gb = (20_000 * LINE) as f64 / f64::from(1 << 30);
+        (parameters.flash_cache.populates, parameters.flash_cache.populate_mb) = (populates, 1);
+        let disk = |sim: &Sim, name: &str| law(sim, name, &Times::Constant { us: 5_000.0 });
+        let module = |sim: &Sim, name: &str| law(sim, name, &Times::Constant { us: 100.0 });
+        let rack = Rack::with(&simulation, &parameters, &disk, &module).unwrap();
+        let scan = device(&rack, Purpose::Scan, Caching::Keep);
+        let requests = (0..scans * 40).map(|at: u64| Request::read((at % 40) << 20, 1 << 20)).collect();
+        one_by_one(&simulation, &scan, requests).into_iter().sum::<u64>()
+    };
+    let (first, both) = (run(1, 1), run(1, 2));
+    // 128 lines of 100 us are more than a read of 5 ms; the first and last MB are on their way in memory.
+    let written_ns = 128 * FLASH_NS;
+    assert!(first > 37 * written_ns && first < 41 * written_ns, "{first}");
+    assert!(both - first < first / 10, "then flash answers: {}", both - first);
+    assert_eq!(run(1_000, 1), 40 * DISK_NS);
+}
+
 /// A cell of sixteen modules does no more small reads a second than its shared way lets pass, whatever
 /// the modules could do alone; megabytes add up.
 #[test]

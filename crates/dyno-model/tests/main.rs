@@ -7,6 +7,7 @@ mod cell_common;
 mod cell_identities;
 mod cells;
 mod common;
+mod controllers;
 mod databases;
 mod disks;
 mod flash;

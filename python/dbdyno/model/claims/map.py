@@ -57,9 +57,9 @@ def draw_map(claim: str, title: str, source: str, of: Map, bench: Bench) -> Json
         "kind": "model",
         "page": "claim_map",
         "claim": claim,
-        "title": f"{claim}: {of.quantity} over {of.parameter}",
+        "title": f"{claim}: {of.quantity}, by {of.parameter}",
         "facts": f"{bench.replications} replications of each point, seed {bench.seed}; {source}",
-        "sentences": [title, *_sentences(of, points, crossings)],
+        "sentences": [f"{title}.", *_sentences(of, points, crossings)],
         "quantity": of.quantity,
         "parameter": of.parameter,
         "band_low": of.band[0],
@@ -90,11 +90,15 @@ def _crossings(points: list[JsonObject], value: float) -> Iterator[float]:
             yield float(x * (next_x / x) ** part)
 
 
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def _sentences(of: Map, points: list[JsonObject], crossings: list[JsonObject]) -> Iterator[str]:
     """Yield per curve where it is in the band, and where it gives what was published."""
     low, high = (-math.inf if of.band[0] is None else of.band[0], math.inf if of.band[1] is None else of.band[1])
     for curve in of.curves:
         inside = [p["x"] for p in points if p["curve"] == curve and low <= p["low"] and p["high"] <= high]
-        words = f"in the band at {', '.join(f'{x:,g}' for x in inside)}" if inside else "nowhere in the band"
-        found = [f"{c['published']} at {c['x']:,.3g}" for c in crossings if c["curve"] == curve]
+        words = f"in the band at {', '.join(map(_number, inside))}" if inside else "nowhere in the band"
+        found = [f"{c['published']} at {_number(c['x'])}" for c in crossings if c["curve"] == curve]
         yield f"{curve}: {words}" + (f"; {', '.join(found)}." if found else ".")

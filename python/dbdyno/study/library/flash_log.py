@@ -19,7 +19,7 @@ from dbdyno.bench.kinds import POSTGRES_ON_DEVICE
 from dbdyno.study.library.data import timed_commits
 from dbdyno.study.plan import cells, host
 from dbdyno.study.plan.factors import Level, chosen, numbers
-from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Value, Workload
+from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
 from dbdyno.study.plan.targets import on_target
 
@@ -55,15 +55,20 @@ def _on_device(options: Mapping[str, str], quick: bool, target: str) -> Plan:
 
 def commits_plan(study: Study, options: Mapping[str, str], quick: bool, judge: Judge) -> Plan:
     """Return the plan of commits with and without a flash log, with the verdict's rules of the study."""
+    workload = Workload(kind="commit-loop", parameters={"redo_bytes": options["redo_bytes"]})
+    return race_plan(study, options, quick, judge, workload)
+
+
+def race_plan(study: Study, options: Mapping[str, str], quick: bool, judge: Judge, workload: Workload) -> Plan:
+    """Return the plan of a workload with and without a flash log."""
     (sessions,) = numbers(options["sessions"], "sessions")[:1]
     (commits,) = numbers(options["commits"], "commits")[:1]
-    parameters: dict[str, Value] = {"redo_bytes": options["redo_bytes"]}
     return Plan(
         title=study.name,
         question=study.question,
         study=study.name,
         arms=_arms(options["flash_log"]),
-        workload=Workload(kind="commit-loop", parameters=parameters),
+        workload=workload,
         sessions=sessions,
         schedule=Schedule(
             blocks=6 if quick else BLOCKS,
