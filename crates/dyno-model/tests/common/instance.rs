@@ -36,8 +36,7 @@ pub fn memory(simulation: &Simulation, name: &str, fixed_us: f64, rate_mb_s: f64
     let (capacity_kb, start_ratio, flush_s) = (1 << 30, 1.0, 0.0);
     let (hit_us, command_us) = (fixed_us, 0.0);
     let more = CacheParameters::default();
-    let parameters =
-        CacheParameters { capacity_kb, start_ratio, flush_s, hit_us, command_us, rate_mb_s, ..more };
+    let parameters = CacheParameters { capacity_kb, start_ratio, flush_s, hit_us, command_us, rate_mb_s, ..more };
     Cache::new(simulation, name, parameters, disk)
 }
 
