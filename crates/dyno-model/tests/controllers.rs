@@ -73,7 +73,9 @@ fn from_one_watermark_memory_is_emptied_down_to_the_other() {
     let parameters = CacheParameters { capacity_kb, start_ratio, stop_ratio, flush_s, ..CacheParameters::default() };
     let cache = caches(&simulation, CacheParameters { destages: 1, ..parameters }, 1).remove(0);
     let write = |from: u64, to: u64, ms: u64| {
-        (from..to).for_each(|line| drop(write_at(&simulation, &cache, ms * 1_000_000, line * 2)));
+        for line in from..to {
+            write_at(&simulation, &cache, ms * 1_000_000, line * 2);
+        }
     };
     write(0, 50, 0);
     write(50, 51, 1_000);
@@ -173,7 +175,8 @@ fn writes_are_held_up_for_the_share_of_time_that_destages_take() {
     simulation.spawn("small", async move {
         for i in 0..40_000_u64 {
             let begin_ns = sim.now_ns();
-            out.borrow_mut().push(start(&sim, &*small, Request::write(i * 2 * LINE, 512)).await - begin_ns);
+            let done_ns = start(&sim, &*small, Request::write(i * 2 * LINE, 512)).await;
+            out.borrow_mut().push(done_ns - begin_ns);
             sim.hold((dice.exponential(1e3) * 1e3) as u64).await;
         }
     });

@@ -28,11 +28,11 @@ parameters! {
         /// longest write to a device below
         destage_kb: u64 = 256, from "chosen", in 1.0..=1e6;
         /// part of the memory from which dirty lines are written to disk; 0: at once
-        start_ratio: f64 = 0.8, from "manual of a storage manager of the time: start at 80 %";
+        start_ratio: f64 = 0.8, from "manual of another controller (MD3000i), as an example: start at 80 %";
         /// part of the memory at which that ends
-        stop_ratio: f64 = 0.16, from "the same manual: stop at 16 %";
+        stop_ratio: f64 = 0.16, from "the same example: stop at 16 %";
         /// interval at which all dirty lines are written to disk; 0: never
-        flush_s: f64 = 4.0, from "MegaRAID: cache flush interval, 4 s by default";
+        flush_s: f64 = 4.0, from "MegaRAID: cache flush interval, 4 s by default, from memory";
         /// true if a line on its way to disk cannot be written again until it is there
         locks: bool = true, from "a buffer that is being transferred must not change; Linux: stable pages";
         /// true if there is a battery

@@ -17,27 +17,27 @@ pub(super) type Run = (u64, u64);
 /// Lines of a device.
 #[derive(Default)]
 pub(super) struct Lines {
-    lines: BTreeMap<u64, Line>,
+    held: BTreeMap<u64, Line>,
     /// Dirty lines that are not being destaged.
     dirty: BTreeSet<u64>,
     /// Those of them that a flush must write.
     due: BTreeSet<u64>,
     /// Where the last destage ended.
     swept: u64,
-    lines_in: u64,
+    taken: u64,
     pub absorbed: u64,
-    lines_out: u64,
+    written: u64,
 }
 
 impl Lines {
     /// Returns the number of lines that are dirty or being destaged.
     pub fn len(&self) -> u64 {
-        self.lines.len() as u64
+        self.held.len() as u64
     }
 
     /// Returns true if a line is in memory.
     pub fn has(&self, line: u64) -> bool {
-        self.lines.contains_key(&line)
+        self.held.contains_key(&line)
     }
 
     /// Returns the number of lines of a request that are not in memory yet.
@@ -47,7 +47,7 @@ impl Lines {
 
     /// Returns true if a line of these is being destaged.
     pub fn on_their_way(&self, (first, last): Run) -> bool {
-        self.lines.range(first..=last).any(|(_, line)| *line != Line::Dirty)
+        self.held.range(first..=last).any(|(_, line)| *line != Line::Dirty)
     }
 
     /// Returns true if there is a dirty line.
@@ -57,10 +57,10 @@ impl Lines {
 
     /// Writes a line into memory.
     pub fn write(&mut self, line: u64) {
-        self.lines_in += 1;
-        match self.lines.get_mut(&line) {
+        self.taken += 1;
+        match self.held.get_mut(&line) {
             None => {
-                self.lines.insert(line, Line::Dirty);
+                self.held.insert(line, Line::Dirty);
                 self.dirty.insert(line);
             }
             Some(Line::Dirty | Line::Again) => self.absorbed += 1,
@@ -85,7 +85,7 @@ impl Lines {
         for line in first..=last {
             self.dirty.remove(&line);
             self.due.remove(&line);
-            self.lines.insert(line, Line::Destaging);
+            self.held.insert(line, Line::Destaging);
         }
         self.swept = last + 1;
         Some((first, last))
@@ -95,12 +95,12 @@ impl Lines {
     pub fn swept(&mut self, (first, last): Run) -> u64 {
         let before = self.len();
         for line in first..=last {
-            self.lines_out += 1;
-            if self.lines.get(&line) == Some(&Line::Again) {
-                self.lines.insert(line, Line::Dirty);
+            self.written += 1;
+            if self.held.get(&line) == Some(&Line::Again) {
+                self.held.insert(line, Line::Dirty);
                 self.dirty.insert(line);
             } else {
-                self.lines.remove(&line);
+                self.held.remove(&line);
             }
         }
         before - self.len()
@@ -109,7 +109,7 @@ impl Lines {
     /// Returns true if no line is lost: lines in = absorbed + written below + held; a line that was written again while
     /// being destaged is held twice.
     pub fn holds(&self) -> bool {
-        let again = self.lines.values().filter(|&&line| line == Line::Again).count() as u64;
-        self.lines_in == self.absorbed + self.lines_out + self.len() + again
+        let again = self.held.values().filter(|&&line| line == Line::Again).count() as u64;
+        self.taken == self.absorbed + self.written + self.len() + again
     }
 }

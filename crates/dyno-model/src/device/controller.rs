@@ -357,7 +357,9 @@ impl Controller {
         of.destages -= 1;
         state.used -= of.lines.swept(run);
         let locked = std::mem::take(&mut of.locked);
-        locked.into_iter().for_each(|token| self.write(state, token));
+        for token in locked {
+            self.write(state, token);
+        }
         self.admit(state);
         self.destage(state);
     }
