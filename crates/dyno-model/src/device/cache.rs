@@ -5,44 +5,10 @@
 
 use std::rc::Rc;
 
+pub use super::cache_parameters::CacheParameters;
 use super::controller::Controller;
-use super::{Device, Done, Request, parameters};
+use super::{Device, Done, Request};
 use crate::kernel::{Sim, StationReport};
-
-parameters! {
-    /// Parameters of a controller and its cache.
-    pub struct CacheParameters {
-        /// memory for dirty lines
-        capacity_kb: u64 = 512 << 10, from "512 MB a cell up to X4 (Expert Oracle Exadata, ch. 5)";
-        /// line
-        line_kb: u64 = 8, from "chosen: a database block", in 1.0..=1e6;
-        /// time of a hit without the time of its bytes
-        hit_us: f64 = 60.0, from "assumed: command and memory of a SAS controller";
-        /// part of it, and of any other command, for which the controller is occupied; one command at a time
-        command_us: f64 = 10.0, from "assumed: order of 100,000 commands a second of a controller of the time";
-        /// rate of the controller's path between host, memory and disks; one transfer at a time
-        rate_mb_s: f64 = 1_800.0,
-            from "Exadata technical overview 2013: 1.8 GB/s of a cell's 12 disks, less than the disks' sum";
-        /// writes to a device below at once
-        destages: u64 = 16, from "chosen: what tagged queueing makes use of", in 1.0..=1e6;
-        /// longest write to a device below
-        destage_kb: u64 = 256, from "chosen", in 1.0..=1e6;
-        /// part of the memory from which dirty lines are written to disk; 0: at once
-        start_ratio: f64 = 0.8, from "manual of another controller (MD3000i), as an example: start at 80 %";
-        /// part of the memory at which that ends
-        stop_ratio: f64 = 0.16, from "the same example: stop at 16 %";
-        /// interval at which all dirty lines are written to disk; 0: never
-        flush_s: f64 = 4.0, from "MegaRAID: cache flush interval, 4 s by default, from memory";
-        /// true if a line on its way to disk cannot be written again until it is there
-        locks: bool = true, from "a buffer that is being transferred must not change; Linux: stable pages";
-        /// true if there is a battery
-        battery: bool = true, from "X2 to X4: yes";
-        /// interval between two learn cycles of the battery; 0: never
-        learn_every_s: f64 = 0.0, from "cells: four times a year; 0 here", in 0.0..=1e7;
-        /// length of a learn cycle
-        learn_s: f64 = 0.0, from "cells: 1 to 12 hours (Oracle's manual)", in 0.0..=1e7;
-    }
-}
 
 /// Cache in front of a device.
 pub struct Cache {

@@ -26,8 +26,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
-use super::cache::CacheParameters;
 use super::cache_lines::{Lines, Run};
+use super::cache_parameters::CacheParameters;
 use super::slab::Slab;
 use super::{Device, Done, Kind, Observer, Request};
 use crate::kernel::sample::whole_ns;

@@ -30,6 +30,7 @@
 pub mod array;
 pub mod cache;
 mod cache_lines;
+mod cache_parameters;
 pub mod calibrate;
 pub mod controller;
 pub mod disk;
