@@ -14,7 +14,7 @@ from starlette.responses import Response
 from dbdyno.base.errors import Error
 from dbdyno.base.json_types import JsonObject
 from dbdyno.page import Finding, Head, Page, Section
-from dbdyno.ui import rendering
+from dbdyno.ui import drawing, rendering
 from dbdyno.ui.routes import live
 from dbdyno.ui.view import View
 from dbdyno.ui.zones import COOKIE, drawn_in, zone_of
@@ -99,12 +99,10 @@ def _encoded(view: View, form: str) -> bytes:
     if form == "json" and view.model is not None:
         return (json.dumps(view.model, indent=1, ensure_ascii=False, default=str) + "\n").encode()
     if form in PICTURES:
-        from dbdyno.report.figures import encoded_figure
-
         drawn = view.picture or view.model
         if drawn is None:
             raise Error("this view has no picture")
-        return encoded_figure(drawn, form)
+        return drawing.encoded(drawn, form)
     return encoded_rows(_rows(view), form)
 
 
