@@ -59,7 +59,7 @@ def rectangles(text: str) -> set[tuple[str, float, float, float, float]]:
 @pytest.mark.parametrize("look", (WIDE, NARROW), ids=("wide", "narrow"))
 def test_the_rectangles_are_where_vega_has_them(look: Look) -> None:
     seed = random.randrange(10**6)
-    print(f"seed {seed}")  # noqa: T201
+    print(f"seed {seed}")
     model = drawn(random.Random(seed), 20)
     mine = session_svg.svg(model, look, "label")
     chart = session_history.draw(model, look)

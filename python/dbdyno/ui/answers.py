@@ -81,7 +81,7 @@ def respond(request: Request, view: View) -> Response:
 
 def _html(request: Request, view: View, status: int = 200) -> Response:
     kept = [(name, value) for name, value in request.query_params.multi_items() if name not in ("format", "part")]
-    wanted = (*DATA, *(PICTURES if view.picture or (view.model and _has_figures(view.page)) else ()))
+    wanted = (*DATA, *PICTURES)
     forms = {form: f"{request.url.path}?{urlencode([*kept, ('format', form)])}" for form in wanted}
     given = rendering.Frame(
         query=request.query_params.get("q", ""),
@@ -99,10 +99,8 @@ def _encoded(view: View, form: str) -> bytes:
     if form == "json" and view.model is not None:
         return (json.dumps(view.model, indent=1, ensure_ascii=False, default=str) + "\n").encode()
     if form in PICTURES:
-        drawn = view.picture or view.model
-        if drawn is None:
-            raise Error("this view has no picture")
-        return drawing.encoded(drawn, form)
+        drawn = view.picture or (view.model if _has_figures(view.page) else None)
+        return drawing.encoded(drawn, form) if drawn is not None else drawing.encoded_page(view.page, form)
     return encoded_rows(_rows(view), form)
 
 

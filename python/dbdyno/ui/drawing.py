@@ -20,6 +20,7 @@ from datetime import tzinfo
 from typing import IO, Any
 
 from dbdyno.base.errors import ReportError
+from dbdyno.page import Page
 from dbdyno.report import figures
 from dbdyno.report.figures import clock
 from dbdyno.ui.kept import Kept
@@ -40,7 +41,7 @@ class Drawer:
         self._clock: threading.Timer | None = None
 
     def ask(self, *request: Any) -> Any:
-        """Return what the process answers to a request: `drawn` or `encoded`, its arguments, and the zone.
+        """Return what the process answers to a request: `drawn`, `encoded` or `image`, its arguments, and the zone.
 
         Raises:
             ReportError: It has ended, or the figure cannot be drawn.
@@ -76,7 +77,7 @@ class Drawer:
 
 def _started() -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "dbdyno.ui.drawing"]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - our own module
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 def _exchange(process: subprocess.Popen[bytes], request: object) -> Any:
@@ -101,11 +102,23 @@ def encoded(model: Mapping[str, Any], form: str) -> bytes:
     return bytes(DRAWER.ask("encoded", model, form, clock.ZONE.get()))
 
 
+def encoded_page(page: Page, form: str) -> bytes:
+    """Return a page without figures as `png` or `svg`: its headline, sentences and tables."""
+    from dbdyno.report.page_svg import page_svg
+
+    text = page_svg(page)
+    return text.encode() if form == "svg" else bytes(DRAWER.ask("image", text, form, clock.ZONE.get()))
+
+
 def _answer(what: str, first: Any, second: Any, zone: tzinfo) -> object:
     clock.ZONE.set(zone)
     try:
+        if what == "image":
+            import vl_convert
+
+            return vl_convert.svg_to_png(first, scale=2)
         return figures.drawn(first, second) if what == "drawn" else figures.encoded_figure(first, second)
-    except Exception as error:  # noqa: BLE001 - the page that asked shows it
+    except Exception as error:  # shown by the page that asked
         return error
 
 

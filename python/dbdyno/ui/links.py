@@ -66,7 +66,7 @@ class Links:
     def _read(self, path: str, home: Path) -> _Folder:
         """Return what is known of a folder, read again if it has changed."""
         try:
-            changed_ns = os.stat(path).st_mtime_ns
+            changed_ns = Path(path).stat().st_mtime_ns
             known = self._known.get(path)
             if known is None or known.changed_ns != changed_ns:
                 known = self._known[path] = _folder(path, changed_ns, home)
@@ -84,6 +84,6 @@ def _folder(path: str, changed_ns: int, home: Path) -> _Folder:
                     found.link = found.link or one.path
             elif one.is_dir(follow_symlinks=False):
                 found.folders.append(one.name)
-            elif one.name == WHOLE and os.path.basename(path).isdigit():
+            elif one.name == WHOLE and Path(path).name.isdigit():
                 found.settled = True
     return found
