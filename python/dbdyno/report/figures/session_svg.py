@@ -19,7 +19,7 @@ from dbdyno.report.figures.session_history import LANE, LANES, Bar, Class, Event
 
 TIPS_MOST = 400
 """Rectangles that have a tool tip each; more are drawn as one path per class."""
-HEIGHT, GAP, ROW, PAD = 210, 10, 14, 4
+HEIGHT, GAP, ROW, PAD = 210, 10, 14, 8
 """Pixels: the plot of the wide look, between plot and lanes, a row of the legend, around everything."""
 RIGHT = 17
 
@@ -70,7 +70,7 @@ def svg(analysis: Analysis, look: theme.Look, label: str) -> str | None:
     width, height = look.left + look.plot + RIGHT, above + axis_at + axis_height + PAD
     inside = [
         *_grid(frame),
-        *_stacks(bars, frame, names),
+        f'<g shape-rendering="crispEdges">{"".join(_stacks(bars, frame, names))}</g>',
         *(_lane_marks(events, kinds, frame, lanes_at) if kinds else ()),
         _group(below, 0, axis_at),
         _group(_legend(names, columns, frame), 0, PAD - above),

@@ -18,7 +18,7 @@ from dbdyno.ui.kept import Kept
 from dbdyno.ui.places import Places, Server
 from dbdyno.ui.routes.common import NO_RUN, RUN_COLUMNS, listed, places_of, run_row, server_address, server_name
 from dbdyno.ui.routes.run import kept_model
-from dbdyno.ui.view import View, address, shell_words
+from dbdyno.ui.view import View, address
 
 NEWEST = 8
 RUNNING = "At work"
@@ -59,7 +59,6 @@ def view(request: Request) -> View:
     head = Head("Laboratory", _title(places), name="home", chips=tuple(one for one in chips if one), section="Home")
     return View(
         Page(head, shown),
-        command=shell_words("dbdyno", "snap", "list", "--store", places.store_folder),
         follows="runs stores",
         later="/latest?part=1" if servers else "",
         waiting="Judging the last day of each server…",

@@ -1,4 +1,4 @@
-"""Search over everything: runs and what is inside them, moves, saved pages; statements, tables and settings of servers."""
+"""Search over everything: runs and what is in them, moves, saved pages; statements, tables, settings of servers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from starlette.requests import Request
 from dbdyno.evidence.query import is_trace
 from dbdyno.evidence.run import Run
 from dbdyno.evidence.run_search import search_run
-
 from dbdyno.page import Cell, Head, Page, Row, Section
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, counted, table
@@ -51,7 +50,6 @@ def view(request: Request) -> View:
     return View(
         Page(Head("Search", "Search", name="search", headline=headline, section="Search"), sections),
         trail=(HOME,),
-        command=_command(places, words) if needles else "",
     )
 
 
