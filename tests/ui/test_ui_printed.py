@@ -51,7 +51,9 @@ def test_a_page_is_written_as_a_picture_and_a_mistake_names_the_pages(folder: Pa
 def test_a_page_without_a_figure_has_a_picture_of_its_tables(browser_of: Browser, address: str) -> None:
     drawn = browser_of.get(address + ("&" if "?" in address else "?") + "format=svg")
     assert drawn.status == 200 and drawn.headers["content-type"].startswith("image/svg+xml")
-    assert drawn.text.startswith("<svg") and ("stock" in drawn.text or "shop-db" in drawn.text or "nightly" in drawn.text)
+    assert drawn.text.startswith("<svg") and (
+        "stock" in drawn.text or "shop-db" in drawn.text or "nightly" in drawn.text
+    )
 
 
 @pytest.mark.drawn

@@ -49,19 +49,20 @@ class Drawer:
         with self._lock:
             if self._clock is not None:
                 self._clock.cancel()
-            if self._process is None or self._process.poll() is not None:
-                self._process = _started()
+            if self._process is not None and self._process.poll() is not None:
+                self._end()
+            self._process = self._process or _started()
             try:
-                answer = _exchange(self._process, request)
+                found = _exchange(self._process, request)
             except (EOFError, OSError, pickle.UnpicklingError) as error:
                 self._end()
                 raise ReportError("the process that draws charts has ended", next_step="load the page again") from error
             self._clock = threading.Timer(IDLE_S, self.end)
             self._clock.daemon = True
             self._clock.start()
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        if isinstance(found, Exception):
+            raise found
+        return found
 
     def end(self) -> None:
         """End the process."""
@@ -110,8 +111,9 @@ def encoded_page(page: Page, form: str) -> bytes:
     return text.encode() if form == "svg" else bytes(DRAWER.ask("image", text, form, clock.ZONE.get()))
 
 
-def _answer(what: str, first: Any, second: Any, zone: tzinfo) -> object:
-    clock.ZONE.set(zone)
+def answer(what: str, first: Any, second: Any, zone: tzinfo) -> object:
+    """Return the answer to a request, or the exception that it raised."""
+    before, elsewhere = clock.ZONE.set(zone), figures.ELSEWHERE.set(None)
     try:
         if what == "image":
             import vl_convert
@@ -120,6 +122,9 @@ def _answer(what: str, first: Any, second: Any, zone: tzinfo) -> object:
         return figures.drawn(first, second) if what == "drawn" else figures.encoded_figure(first, second)
     except Exception as error:  # shown by the page that asked
         return error
+    finally:
+        clock.ZONE.reset(before)
+        figures.ELSEWHERE.reset(elsewhere)
 
 
 def main() -> None:
@@ -131,7 +136,7 @@ def main() -> None:
             request = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the server that started this process
         except EOFError:
             return
-        pickle.dump(_answer(*request), answers)
+        pickle.dump(answer(*request), answers)
         answers.flush()
 
 

@@ -48,7 +48,7 @@ def view(request: Request) -> View:
     count = sum(map(len, found.values()))
     headline = f"{counted(count, 'result') or 'Nothing'} for {fmt.line(words, 80)}" if words else "Search"
     return View(
-        Page(Head("Search", "Search", name="search", headline=headline, section="Search"), sections),
+        Page(Head("Search", "", name="search", headline=headline, section="Search"), sections),
         trail=(HOME,),
     )
 
