@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from dbdyno.ui.places import Places
 
 NEEDED = ("starlette", "uvicorn")
+MEMORY = "64MB"
+"""Memory of each view's queries; the rest is spilled to disk."""
 FORMS = ("text", "json", "csv", "arrow", "svg", "png")
 """Forms of one page."""
 
@@ -92,6 +94,7 @@ def command(
         return
     if form is not None or output is not None:
         raise Error("--format and -o are about one page", next_step="name it: --page '/search?q=orders'")
+    from dbdyno.evidence.memory import be_frugal
     from dbdyno.ui.app import application
     from dbdyno.ui.serve import Listening, access_of, bind, check, first_address, serve
 
@@ -100,6 +103,7 @@ def command(
     made = bind(where)
     bound = int(made.getsockname()[1])
     access = access_of(where, bound)
+    be_frugal(MEMORY)
     app = application(Places(folder, store), access, sql=read_only_sql == "on")
 
     def ready() -> None:
