@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dbdyno.ui.places import Places
 
 NEEDED = ("starlette", "uvicorn")
-MEMORY = "64MB"
+MEMORY = "192MB"
 """Memory of each view's queries; the rest is spilled to disk."""
 FORMS = ("text", "json", "csv", "arrow", "svg", "png")
 """Forms of one page."""
