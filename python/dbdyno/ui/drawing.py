@@ -20,6 +20,7 @@ from datetime import tzinfo
 from typing import IO, Any
 
 from dbdyno.base.errors import ReportError
+from dbdyno.base.processes import python_command, python_environment
 from dbdyno.page import Page
 from dbdyno.report import figures
 from dbdyno.report.figures import clock
@@ -77,8 +78,8 @@ class Drawer:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "dbdyno.ui.drawing"]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    command, env = python_command("dbdyno.ui.drawing"), python_environment()
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
 
 
 def _exchange(process: subprocess.Popen[bytes], request: object) -> Any:
