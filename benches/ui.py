@@ -1,6 +1,6 @@
 """What pages in a browser cost: processor time of `dbdyno ui` by view, over a month of snapshots and fifty runs.
 
-    python benches/ui.py [--days 30] [--statements 200] [--sessions 25] [--runs 50]
+    python benches/ui.py [--days 30] [--statements 200] [--sessions 25] [--runs 50] [--keep FOLDER]
 
 The store is made as a watch leaves it, with its sums; of its sessions one in five is active. Each view is asked once
 to warm up, then in stretches that nobody has asked for, so that no answer is a kept one; told are the median of the
@@ -94,14 +94,14 @@ def main() -> int:
     parser.add_argument("--statements", type=int, default=200)
     parser.add_argument("--sessions", type=int, default=25)
     parser.add_argument("--runs", type=int, default=50)
+    parser.add_argument("--keep", type=Path, help="make the store in this folder, or measure the one that is there")
     given = parse(parser, days=0.25, statements=5, sessions=5, runs=2)
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         lacks("starlette or uvicorn is not here: pip install 'dbdyno[ui]'")
     print(f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        ends_s = _store(folder, given)
-        _runs(folder, given.runs)
+        folder = given.keep or Path(name)
+        ends_s = _laboratory(folder, given)
         site = Site(folder)
         try:
             _measure(site, ends_s, given.days)
@@ -109,6 +109,17 @@ def main() -> int:
             site.process.terminate()
             site.process.wait()
     return 0
+
+
+def _laboratory(folder: Path, given: argparse.Namespace) -> int:
+    """Makes store and runs unless they are there, and returns when the last snapshot was taken."""
+    ends = folder / "ends"
+    if not ends.is_file():
+        folder.mkdir(exist_ok=True)
+        ends_s = _store(folder, given)
+        _runs(folder, given.runs)
+        ends.write_text(str(ends_s))
+    return int(ends.read_text())
 
 
 def _store(folder: Path, given: argparse.Namespace) -> int:

@@ -38,6 +38,7 @@ STARTERS = {
     "rehearse/upgraded_server.py",
     "move/engines/postgres/snapshot_holder.py",
     "snapshot/sending/alerts.py",
+    "ui/drawing.py",
 }
 """The files that start processes. A new one comes with a command of its own below."""
 
@@ -95,6 +96,14 @@ def test_a_run_with_a_server_of_mariadb_runs_nothing_of_the_folder_it_is_started
     (hostile.folder / "plan.toml").write_text(plan)
     done = dbdyno(hostile, "run", "plan.toml", "--target", "mariadb")
     assert done.returncode in (0, 1), done.stderr
+    assert hostile.taken == []
+
+
+def test_a_page_s_picture_runs_nothing_of_the_folder_it_is_drawn_in(hostile: HostileFolder) -> None:
+    pytest.importorskip("starlette", reason="starlette is not here; make setup-test")
+    done = dbdyno(hostile, "ui", "--page", "/search?q=x", "-o", "page.png")
+    assert done.returncode == 0, done.stderr
+    assert (hostile.folder / "page.png").read_bytes().startswith(b"\x89PNG")
     assert hostile.taken == []
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pytest
 from laboratory import FIRST_S, HOSTILE, MINUTES, PLAN
@@ -14,6 +15,22 @@ from command_line import dbdyno
 
 if TYPE_CHECKING:
     from asking import Browser
+
+
+@pytest.fixture(autouse=True, scope="session")
+def drawn_here() -> Iterator[None]:
+    """Charts of pages are drawn in this process, where equal ones are drawn but once (tests/drawings.py)."""
+    pytest.importorskip("starlette", reason="starlette is not here; make setup-test")
+    from dbdyno.ui import drawing
+
+    def ask(*request: Any) -> Any:
+        answer = drawing.answer(*request)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    with mock.patch.object(drawing.DRAWER, "ask", ask):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -58,15 +58,58 @@ def test_a_link_in_a_run_that_leads_out_is_refused_and_named(tmp_path: Path) -> 
     assert raised.value.where == "one/calls/b000001.parquet"
 
 
-def test_a_link_in_a_store_is_not_read(folder: Path, tmp_path: Path) -> None:
-    """The file of a snapshot may have been put there by somebody else."""
-    shutil.copytree(folder / "snaps", tmp_path / "snaps", ignore=shutil.ignore_patterns("sums"))
-    for one in (tmp_path / "snaps").glob("*/activity.parquet"):
-        one.rename(tmp_path / f"{one.parent.name}.parquet")
-        one.symlink_to(tmp_path / f"{one.parent.name}.parquet")
-    answer = Browser(tmp_path / "runs", tmp_path / "snaps").get("/server")
-    assert answer.status == 404
-    assert "is not a file" in answer.text
+def test_a_run_with_a_link_that_leads_out_is_in_no_list_and_named_on_the_first_page(tmp_path: Path) -> None:
+    made_run(tmp_path / "runs", "good")
+    (made_run(tmp_path / "runs", "bad") / "statements.parquet").symlink_to("/etc/hostname")
+    places = Places(tmp_path / "runs", tmp_path / "snaps")
+    assert [run.id for run in places.runs()] == ["good"]
+    assert [one.where for one in places.refused()] == ["bad/statements.parquet"]
+    browser = Browser(tmp_path / "runs", tmp_path / "snaps")
+    assert "bad/statements.parquet" in browser.get("/").text
+    for path in ("/run?id=bad", "/sql?run=bad&query=select+1", "/compare?a=good&b=bad"):
+        assert "leads out of its folder" in browser.get(path).text, path
+
+
+def copied_store(folder: Path, to: Path) -> Path:
+    return shutil.copytree(folder / "snaps", to, ignore=shutil.ignore_patterns("sums"))
+
+
+@pytest.mark.parametrize("what", ("activity.parquet", "manifest.json", "", "sums"))
+def test_a_link_in_a_store_that_leads_out_is_refused_for_sql_and_everywhere_else(
+    folder: Path, tmp_path: Path, what: str
+) -> None:
+    """The file of a snapshot, its folder, or the sums may have been put there by somebody else."""
+    store = copied_store(folder, tmp_path / "snaps")
+    inside = store / "sums" if what == "sums" else store / "000003" / what
+    if what == "sums":
+        (tmp_path / "elsewhere").mkdir()
+    else:
+        inside.rename(tmp_path / "elsewhere")
+    inside.symlink_to(tmp_path / "elsewhere")
+    browser = Browser(tmp_path / "runs", tmp_path / "snaps")
+    where = inside.relative_to(tmp_path).as_posix()
+    assert where in browser.get("/").text
+    paths = ("/server", "/sql?on=snap:/shop-db:5432&query=select+1", "/report", "/statement?id=1002", "/blocking")
+    for path in (*paths, "/plans", "/advice", "/periods?against=1h", "/experiment?id=1002"):
+        answer = browser.get(path)
+        assert answer.status == 404, path
+        assert where in answer.text and "leads out of its folder" in answer.text, path
+    assert "1002" not in browser.get("/search?q=stock").text
+
+
+def test_a_link_that_comes_later_is_refused_too(folder: Path, tmp_path: Path) -> None:
+    store = copied_store(folder, tmp_path / "snaps")
+    browser = Browser(tmp_path / "runs", tmp_path / "snaps")
+    assert browser.get("/blocking").status == 200
+    (store / "plans").mkdir()
+    (store / "plans" / "p.parquet").symlink_to("/etc/hostname")
+    assert browser.get("/blocking").status == 404
+
+
+def test_a_link_within_a_store_is_followed(folder: Path, tmp_path: Path) -> None:
+    store = copied_store(folder, tmp_path / "snaps")
+    (store / "notes").symlink_to("000001")
+    assert Places(tmp_path / "runs", tmp_path / "snaps").server("", "").store.folder == store
 
 
 def test_a_run_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-HELPER_PACKAGES = ("dbdyno", "psycopg", "pymysql", "asyncssh")
+HELPER_PACKAGES = ("dbdyno", "psycopg", "pymysql", "asyncssh", "altair", "vl_convert")
 """Packages that a helper process imports besides the standard library."""
 
 

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dbdyno.base.errors import Error
-from dbdyno.cli.output import folder_option
+from dbdyno.cli.output import folder_option, form_of, written_as
+from dbdyno.cli.pages import terminal
 from dbdyno.cli.snap.options import store_option
 
+if TYPE_CHECKING:
+    from dbdyno.ui.places import Places
+
 NEEDED = ("starlette", "uvicorn")
+MEMORY = "192MB"
+"""Memory of each view's queries; the rest is spilled to disk."""
+FORMS = ("text", "json", "csv", "arrow", "svg", "png")
+"""Forms of one page."""
 
 
 @click.command("ui")
@@ -48,6 +57,8 @@ NEEDED = ("starlette", "uvicorn")
     show_default=True,
     help="The SQL console, which only reads.",
 )
+@click.option("--page", metavar="ADDRESS", help="Print this page instead of serving it, such as /search?q=orders.")
+@written_as(FORMS)
 def command(
     folder: Path,
     store: Path,
@@ -58,6 +69,9 @@ def command(
     proxy: str,
     browser: bool,
     read_only_sql: str,
+    page: str | None,
+    form: str | None,
+    output: Path | None,
 ) -> None:
     """Show runs and servers as pages in a browser, on this machine only.
 
@@ -68,12 +82,20 @@ def command(
     dbdyno ui
     dbdyno ui --runs results --store snaps --port 0 --no-browser
     dbdyno ui --listen 0.0.0.0 --tls-cert host.pem
+    dbdyno ui --page '/search?q=orders' --format csv
     """
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise Error(f"pages in a browser need {' and '.join(missing)}", next_step="pip install 'dbdyno[ui]'")
-    from dbdyno.ui.app import application
     from dbdyno.ui.places import Places
+
+    if page is not None:
+        _print(Places(folder, store), page, form, output, sql=read_only_sql == "on")
+        return
+    if form is not None or output is not None:
+        raise Error("--format and -o are about one page", next_step="name it: --page '/search?q=orders'")
+    from dbdyno.evidence.memory import be_frugal
+    from dbdyno.ui.app import application
     from dbdyno.ui.serve import Listening, access_of, bind, check, first_address, serve
 
     where = Listening(host, port, tls_cert, tls_key, proxy)
@@ -81,6 +103,7 @@ def command(
     made = bind(where)
     bound = int(made.getsockname()[1])
     access = access_of(where, bound)
+    be_frugal(MEMORY)
     app = application(Places(folder, store), access, sql=read_only_sql == "on")
 
     def ready() -> None:
@@ -92,3 +115,17 @@ def command(
             webbrowser.open(address)
 
     serve(app, where, made, ready)
+
+
+def _print(places: Places, page: str, form: str | None, output: Path | None, *, sql: bool) -> None:
+    """Print one page, or write it into a file."""
+    from dbdyno.report.files import write_whole
+    from dbdyno.ui.printed import printed
+
+    width, color = terminal(output)
+    made = printed(places, page, form_of(form, output, FORMS, "text"), width, color, sql=sql)
+    if output is None:
+        click.echo(made, nl=False)
+    else:
+        write_whole(output, made)
+        click.echo(str(output), err=True)

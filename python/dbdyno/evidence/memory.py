@@ -16,12 +16,22 @@ _OWN_NAMES: dict[str, str | bool | int | float | list[str]] = {"python_enable_re
 result of a query would depend on its caller, and the lookup costs a tenth of a short query.
 """
 
+_FRUGAL: dict[str, str | bool | int | float | list[str]] = {}
+"""Limits that a program has set for its private databases."""
+
 
 def in_memory() -> duckdb.DuckDBPyConnection:
     """Return a connection to a new private database in which a name can only be a table."""
     import duckdb
 
-    return interruptible(duckdb.connect(config=_OWN_NAMES))
+    return interruptible(duckdb.connect(config={**_OWN_NAMES, **_FRUGAL}))
+
+
+def be_frugal(memory: str) -> None:
+    """Limit each private database of this process to one thread and this much memory; what is more is spilled."""
+    from dbdyno.evidence.query_limits import private_folder
+
+    _FRUGAL.update(threads=1, memory_limit=memory, temp_directory=str(private_folder()))
 
 
 def for_files() -> duckdb.DuckDBPyConnection:

@@ -16,8 +16,8 @@ SHOWN = 20
 CUTS = (
     "cut:count in_recovery:text:once_more:100 after_changes:count:changes:90 acknowledged:count found:count"
     " lost:text doubled:text:twice:110 ghosts:text::110 damaged:text::110 corrupt:text recovery:span"
-    " log_bytes:bytes:log pages:count:pages_not_synced:120 pages_lost:count::120 pages_torn:count::120"
-    " names_undone:count::130"
+    " log_bytes:bytes:log pages:count:pages_not_synced:120 pages_lost:count:pages_lost:120"
+    " pages_torn:count:pages_torn:120 names_undone:count:names_undone:130"
 )
 
 

@@ -14,9 +14,9 @@ from starlette.responses import Response
 from dbdyno.base.errors import Error
 from dbdyno.base.json_types import JsonObject
 from dbdyno.page import Finding, Head, Page, Section
-from dbdyno.ui import rendering
+from dbdyno.ui import drawing, rendering
 from dbdyno.ui.routes import live
-from dbdyno.ui.view import View
+from dbdyno.ui.view import View, shell_words
 from dbdyno.ui.zones import COOKIE, drawn_in, zone_of
 
 DATA = ("csv", "json", "arrow")
@@ -75,13 +75,15 @@ def respond(request: Request, view: View) -> Response:
     if form in PICTURES:
         headers["content-security-policy"] = PICTURE_POLICY
     if form in DATA or form in PICTURES:
-        return Response(_encoded(view, form), headers=headers, media_type=MEDIA[form])
+        return Response(encoded(view, form), headers=headers, media_type=MEDIA[form])
     raise Error(f"there is no form {form!r:.20}", next_step=f"one of {', '.join((*DATA, *PICTURES))}")
 
 
 def _html(request: Request, view: View, status: int = 200) -> Response:
     kept = [(name, value) for name, value in request.query_params.multi_items() if name not in ("format", "part")]
-    wanted = (*DATA, *(PICTURES if view.picture or (view.model and _has_figures(view.page)) else ()))
+    wanted = (*DATA, *PICTURES)
+    if status == 200 and not view.command:
+        view = replace(view, command=_command(request, kept))
     forms = {form: f"{request.url.path}?{urlencode([*kept, ('format', form)])}" for form in wanted}
     given = rendering.Frame(
         query=request.query_params.get("q", ""),
@@ -95,16 +97,20 @@ def _html(request: Request, view: View, status: int = 200) -> Response:
     return Response(rendering.render(view, given), status_code=status, headers=PRIVATE, media_type="text/html")
 
 
-def _encoded(view: View, form: str) -> bytes:
+def _command(request: Request, query: list[tuple[str, str]]) -> str:
+    """Return the command that prints a page which no other command gives."""
+    places = request.app.state.places
+    address = request.url.path + (f"?{urlencode(query)}" if query else "")
+    return shell_words("dbdyno", "ui", "--runs", places.runs_folder, "--store", places.store_folder, "--page", address)
+
+
+def encoded(view: View, form: str) -> bytes:
+    """Return the data or the picture of a view in a form."""
     if form == "json" and view.model is not None:
         return (json.dumps(view.model, indent=1, ensure_ascii=False, default=str) + "\n").encode()
     if form in PICTURES:
-        from dbdyno.report.figures import encoded_figure
-
-        drawn = view.picture or view.model
-        if drawn is None:
-            raise Error("this view has no picture")
-        return encoded_figure(drawn, form)
+        drawn = view.picture or (view.model if _has_figures(view.page) else None)
+        return drawing.encoded(drawn, form) if drawn is not None else drawing.encoded_page(view.page, form)
     return encoded_rows(_rows(view), form)
 
 

@@ -22,6 +22,7 @@ from dbdyno.pages import BUILDERS
 from dbdyno.snapshot.reading.sums.index import light, targets
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.ui.kept import Kept
+from dbdyno.ui.links import Links
 
 SAVED, SAVED_MOST = ".json", 64
 LARGEST = 16 << 20
@@ -57,15 +58,14 @@ class Places:
         self._opened: dict[Path, tuple[tuple[int, int], Run]] = {}
         self._stores: dict[Path, Store] = {}
         self._saved: Kept[Mapping[str, Any] | None] = Kept(SAVED_MOST)
+        self._links = Links()
 
     def runs(self) -> list[Run]:
-        """Return all runs, oldest first; folders that are no runs, or cannot be read, are skipped."""
+        """Return all runs, oldest first; what is no run, cannot be read or has a link that leads out is skipped."""
         found = []
         for path in _folders(self.runs_folder):
-            try:
+            with contextlib.suppress(EvidenceError, OSError):
                 found.append(self._open(path))
-            except (EvidenceError, OSError):
-                continue
         return found
 
     def run(self, name: str) -> Run:
@@ -77,12 +77,11 @@ class Places:
         path = next((one for one in _folders(self.runs_folder) if one.name == name), None)
         if path is None:
             raise EvidenceError(f"there is no run {name!r:.80}", next_step="the list of runs shows those there are")
-        _refuse_links(path)
         return self._open(path)
 
     def jobs(self) -> list[Path]:
-        """Return the folders of moves, by name."""
-        return [one for one in _folders(self.runs_folder) if (one / INNER / "manifest.json").is_file()]
+        """Return the folders of moves, by name; one with a link that leads out is skipped."""
+        return [one for one in self._jobs() if self._links.is_free(one)]
 
     def job(self, name: str) -> Path:
         """Return the folder of a move.
@@ -90,10 +89,10 @@ class Places:
         Raises:
             EvidenceError: There is none of that name, or a link in it leads out of the folder.
         """
-        path = next((one for one in self.jobs() if one.name == name), None)
+        path = next((one for one in self._jobs() if one.name == name), None)
         if path is None:
             raise EvidenceError(f"there is no move {name!r:.80}", next_step="the list of moves shows those there are")
-        _refuse_links(path)
+        self._links.check(path)
         return path
 
     def saved_pages(self) -> dict[str, Mapping[str, Any]]:
@@ -128,23 +127,45 @@ class Places:
         return {name: self._stores.setdefault(path, Store(path)) for name, path in places.items()}
 
     def servers(self) -> list[Server]:
-        """Return all servers of all stores, by name."""
-        return [Server(name, store, one) for name, store in self.stores().items() for one in targets(store)]
+        """Return all servers of all stores, by name, but of those stores that are refused."""
+        stores = ((name, one) for name, one in self.stores().items() if self._links.is_free(one.folder))
+        return [Server(name, store, one) for name, store in stores for one in targets(store)]
+
+    def refused(self) -> list[EvidenceError]:
+        """Return why stores, runs and moves are not shown: the link in each that leads out of it."""
+        found = []
+        for folder in (*(one.folder for one in self.stores().values()), *_folders(self.runs_folder)):
+            try:
+                self._links.check(folder)
+            except EvidenceError as error:
+                found.append(error)
+        return found
 
     def server(self, name: str, target: str) -> Server:
         """Return the server of a store and target; without a target, the only one.
 
         Raises:
             SnapshotError: There is no such server, or there are several and none was named.
+            EvidenceError: A link in the store leads out of it.
         """
+        if (store := self.stores().get(name)) is not None:
+            self._links.check(store.folder)
         every = [one for one in self.servers() if one.name == name and target in ("", one.target)]
         if len(every) != 1:
             found = "there is no such server" if not every else f"the store has {len(every)} servers"
             raise SnapshotError(f"{found}: {target or name!r:.80}", next_step="the first page lists the servers")
         return every[0]
 
+    def _jobs(self) -> Iterator[Path]:
+        return (one for one in _folders(self.runs_folder) if (one / INNER / "manifest.json").is_file())
+
     def _open(self, path: Path) -> Run:
-        """Return a run, opened again only if its manifest has changed."""
+        """Return a run, opened again only if its manifest has changed.
+
+        Raises:
+            EvidenceError: It cannot be read, or a link in it leads out.
+        """
+        self._links.check(path)
         found = (path / "manifest.json").stat()
         state = (found.st_mtime_ns, found.st_size)
         known = self._opened.get(path)
@@ -188,21 +209,3 @@ def _has_snapshots(folder: Path) -> bool:
             return any(one.name.isdigit() and one.is_dir(follow_symlinks=False) for one in entries)
     except OSError:
         return False
-
-
-def _refuse_links(folder: Path) -> None:
-    """Check that no link in a folder leads out of it.
-
-    Raises:
-        EvidenceError: One does.
-    """
-    home = folder.resolve()
-    for root, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            path = Path(root) / name
-            if path.is_symlink() and not path.resolve().is_relative_to(home):
-                raise EvidenceError(
-                    "is a link that leads out of its folder: it is not followed",
-                    where=str(path.relative_to(folder.parent)),
-                    next_step="`dbdyno report` shows the run if you trust it",
-                )

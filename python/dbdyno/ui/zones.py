@@ -16,8 +16,10 @@ from zoneinfo import ZoneInfo
 from starlette.requests import Request
 
 from dbdyno.base.errors import Error
+from dbdyno.report import figures
 from dbdyno.report.figures import clock
 from dbdyno.snapshot.reading.server_zone import server_zone
+from dbdyno.ui import drawing
 from dbdyno.ui.routes.common import server_of
 
 COOKIE = "dbdyno-zone"
@@ -51,12 +53,13 @@ def zone_of(request: Request) -> tzinfo:
 
 @contextlib.contextmanager
 def drawn_in(zone: tzinfo) -> Iterator[None]:
-    """Draw charts in a zone within the block."""
-    token = clock.ZONE.set(zone)
+    """Draw charts in a zone within the block, and those that need Vega in another process."""
+    zone_before, drawer_before = clock.ZONE.set(zone), figures.ELSEWHERE.set(drawing.drawn)
     try:
         yield
     finally:
-        clock.ZONE.reset(token)
+        clock.ZONE.reset(zone_before)
+        figures.ELSEWHERE.reset(drawer_before)
 
 
 def in_zone(page: str, zone: tzinfo) -> str:

@@ -10,7 +10,8 @@ To add a figure, write a file in this folder that ends in `FIGURE = Figure(...)`
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ from dbdyno.report.figures import (
     quantile_ratio,
     query,
     session_history,
+    session_svg,
     snapshot_series,
     sweep,
     tail,
@@ -109,6 +111,10 @@ OWN: dict[str, tuple[Figure, ...]] = {
 }
 """Figures of the kinds of pages that do not have the figures of a run."""
 FORMATS = ("png", "svg")
+ELSEWHERE: ContextVar[Callable[[str, Mapping[str, Any]], dict[str, str] | None] | None] = ContextVar(
+    "elsewhere", default=None
+)
+"""What draws the figures of pages instead of this process, if a program has set it: the pages in a browser do."""
 _PAPER = "white"
 _PNG_SCALE = 2
 
@@ -175,6 +181,10 @@ def drawn(kind: str, data: Mapping[str, Any]) -> dict[str, str] | None:
     """
     if kind == machine.KIND:
         return machine.drawn(dict(data))
+    if kind == session_history.FIGURE.name:
+        return _sessions(data)
+    if (elsewhere := ELSEWHERE.get()) is not None:
+        return elsewhere(kind, data)
     from altair.utils.schemapi import debug_mode
 
     from dbdyno.report import svg
@@ -191,6 +201,16 @@ def drawn(kind: str, data: Mapping[str, Any]) -> dict[str, str] | None:
                 return None
             made[name] = svg.inline(chart, f"{figure.name}-{name}", label)
     return made
+
+
+def _sessions(data: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return the figure of active sessions, which is drawn without Vega."""
+    figure = session_history.FIGURE
+    label = f"{figure.title}. {figure.how_to_read}"
+    wide, narrow = (session_svg.svg(dict(data), look, label) for look in (WIDE, NARROW))
+    if wide is None or narrow is None:
+        return None
+    return {"name": figure.name, "title": figure.title, "how": figure.how_to_read, "wide": wide, "narrow": narrow}
 
 
 def draw_all(

@@ -19,11 +19,20 @@ ZONE: ContextVar[tzinfo] = ContextVar("zone", default=UTC)
 def axis(from_us: float, to_us: float, *, narrow: bool) -> axes.Axis:
     """Return the options of a horizontal axis in seconds since 1970: ticks, and a title with the date."""
     low, high = from_us / 1e6, to_us / 1e6
-    found, step = ticks(low, high, 4 if narrow else 9)
+    found, step = ticks(low, high, most_ticks(narrow=narrow))
     words = {tick: label(tick, step) for tick in found}
+    return {"title": title(from_us, to_us), **axes.labelled(found, lambda tick: words[tick])}
+
+
+def most_ticks(*, narrow: bool) -> int:
+    """Return how many ticks have room on an axis."""
+    return 4 if narrow else 9
+
+
+def title(from_us: float, to_us: float) -> str:
+    """Return the title of an axis: the zone, and the date or dates."""
     first, last = day(from_us), day(to_us)
-    title = f"clock time, {zone_name()}, {first}" + (f" to {last}" if last != first else "")
-    return {"title": title, **axes.labelled(found, lambda tick: words[tick])}
+    return f"clock time, {zone_name()}, {first}" + (f" to {last}" if last != first else "")
 
 
 def ticks(low: float, high: float, most: int) -> tuple[list[float], int]:

@@ -18,7 +18,7 @@ FIRST = ("CPU",)
 EVENTS_MOST = 500
 
 
-_Bar = TypedDict("_Bar", {"from": float, "to": float, "low": float, "high": float, "class": str, "tip": str})
+Bar = TypedDict("Bar", {"from": float, "to": float, "low": float, "high": float, "class": str, "tip": str})
 """A class in one time bucket, stacked on those below it."""
 
 
@@ -43,7 +43,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     import altair as alt
 
     at = reading.dig(analysis, "at_us") or []
-    classes = _ordered(reading.listed(Class, analysis, "classes"))
+    classes = ordered(reading.listed(Class, analysis, "classes"))
     if not at or not classes:
         return None
     width = float(reading.dig(analysis, "width_us") or 1) / 1e6
@@ -51,7 +51,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     events = [one for one in reading.listed(Event, analysis, "events") if one["kind"] in LANES][:EVENTS_MOST]
     below = clock.axis(low * 1e6, high * 1e6, narrow=look.narrow)
     scale = {"domain": [low, high], "nice": False, "zero": False, "clamp": True}
-    bars, highest = _bars(at, classes, width)
+    rectangles, highest = bars(at, classes, width)
     names = [one["name"] for one in classes]
     colours = {"domain": names, "range": [theme.class_colour(name) for name in names]}
     top = max(highest, 0.001)
@@ -60,8 +60,8 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         **axes.labelled(axes.linear_ticks(0, top * 1.05, 4), lambda value: f"{value:.4g}"),
     }
     stack = (
-        alt.Chart(base.data(bars), width=look.plot, height=look.height(210))
-        .mark_rect(aria=len(bars) < 400)
+        alt.Chart(base.data(rectangles), width=look.plot, height=look.height(210))
+        .mark_rect(aria=len(rectangles) < 400)
         .encode(
             x=alt.X("from:Q", scale=scale, axis=None if events else below),
             x2=alt.X2("to"),
@@ -80,14 +80,15 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(views.vconcat(*panels, spacing=10), FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _ordered(classes: list[Class]) -> list[Class]:
+def ordered(classes: list[Class]) -> list[Class]:
+    """Return the classes from the bottom of the stack to its top."""
     first = [one for one in classes if one["name"] in FIRST]
     return first + [one for one in classes if one["name"] not in FIRST]
 
 
-def _bars(at: list[float], classes: list[Class], width: float) -> tuple[list[_Bar], float]:
+def bars(at: list[float], classes: list[Class], width: float) -> tuple[list[Bar], float]:
     """Return one rectangle per bucket and class, and the height of the highest stack."""
-    bars: list[_Bar] = []
+    found: list[Bar] = []
     highest = 0.0
     for place, moment in enumerate(at):
         height = 0.0
@@ -97,7 +98,7 @@ def _bars(at: list[float], classes: list[Class], width: float) -> tuple[list[_Ba
                 continue
             start = moment / 1e6
             tip = f"{clock.moment(moment)}: {one['name']} {fmt.significant(value, 3)}"
-            bars.append(
+            found.append(
                 {
                     "from": start,
                     "to": start + width,
@@ -109,7 +110,7 @@ def _bars(at: list[float], classes: list[Class], width: float) -> tuple[list[_Ba
             )
             height += value
         highest = max(highest, height)
-    return bars, highest
+    return found, highest
 
 
 def lanes(

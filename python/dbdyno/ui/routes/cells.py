@@ -13,7 +13,7 @@ from dbdyno.page import Figure, Head, Page, Section
 from dbdyno.pages import format as fmt
 from dbdyno.ui.routes.common import HOME, asked, places_of
 from dbdyno.ui.routes.run import kept_model
-from dbdyno.ui.view import View, address, shell_words
+from dbdyno.ui.view import View, address
 
 
 def view(request: Request) -> View:
@@ -39,7 +39,6 @@ def view(request: Request) -> View:
         Page(head, (section,)),
         model=model,
         rows=lambda: list(_rows(panels[chosen])),
-        command=shell_words("dbdyno", "report", run.id, "--runs", places.runs_folder, "--format", "text"),
         trail=(HOME, ("Runs", "/runs"), (fmt.line(run.id, 90), address("/run", id=run.id))),
         links=tuple((fmt.line(name, 60), address("/cells", id=run.id, metric=name)) for name in panels),
     )

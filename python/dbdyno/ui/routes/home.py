@@ -9,7 +9,7 @@ from pathlib import Path
 from starlette.requests import Request
 
 from dbdyno.base.errors import Error
-from dbdyno.page import Cell, Head, Page, Row
+from dbdyno.page import Cell, Finding, Head, Page, Row, Section
 from dbdyno.pages import format as fmt
 from dbdyno.pages import page_of
 from dbdyno.pages.common import columns, counted, table
@@ -18,7 +18,7 @@ from dbdyno.ui.kept import Kept
 from dbdyno.ui.places import Places, Server
 from dbdyno.ui.routes.common import NO_RUN, RUN_COLUMNS, listed, places_of, run_row, server_address, server_name
 from dbdyno.ui.routes.run import kept_model
-from dbdyno.ui.view import View, address, shell_words
+from dbdyno.ui.view import View, address
 
 NEWEST = 8
 RUNNING = "At work"
@@ -53,16 +53,26 @@ def view(request: Request) -> View:
         ),
         listed("moves", "Moves", table("", _MOVES, moves)),
         listed("saved", "Saved pages", table("", _SAVED, _saved(places), look="loose")),
+        *_refused(places),
     )
     chips = (counted(len(servers), "server"), counted(len(runs), "run"), counted(len(running), "running run"))
     head = Head("Laboratory", _title(places), name="home", chips=tuple(one for one in chips if one), section="Home")
     return View(
         Page(head, shown),
-        command=shell_words("dbdyno", "snap", "list", "--store", places.store_folder),
         follows="runs stores",
         later="/latest?part=1" if servers else "",
         waiting="Judging the last day of each server…",
     )
+
+
+def _refused(places: Places) -> Iterator[Section]:
+    """Yield the section about folders that are not shown, if there are any."""
+    findings = tuple(
+        Finding(f"{fmt.line(one.where, 160)} {one.message}", "doubt", next=one.next_step or "")
+        for one in places.refused()
+    )
+    if findings:
+        yield Section("refused", "Not shown", findings=findings)
 
 
 def _title(places: Places) -> str:

@@ -12,7 +12,7 @@ from dbdyno.pages.common import columns, table
 from dbdyno.study.analysis.trend import trend_of
 from dbdyno.study.plan.runs_of_plan import runs_alike
 from dbdyno.ui.routes.common import HOME, NO_RUN, asked, listed, places_of
-from dbdyno.ui.view import View, address, shell_words
+from dbdyno.ui.view import View, address
 
 _COLUMNS = columns("plan:text:title runs last:text:last_run")
 
@@ -29,10 +29,9 @@ def view(request: Request) -> View:
     chosen = places.run(asked(request, "id"))
     alike = [run for run in runs if runs_alike(run, chosen)]
     model = trend_of(alike, chosen.manifest.title, levels=bool(asked(request, "level")))
-    words = ("dbdyno", "trend", "PLAN.toml", "--runs", places.runs_folder)
     own = address("/trend", id=chosen.id, level=None if asked(request, "level") else "1")
     link = ("Ratio to the base" if asked(request, "level") else "Level of each arm", own)
-    return View(page_of(model), model=model, command=shell_words(*words), trail=trail, links=(link,))
+    return View(page_of(model), model=model, trail=trail, links=(link,))
 
 
 def _groups(runs: list[Run]) -> list[list[Run]]:

@@ -1,0 +1,89 @@
+"""Links that lead out of a folder: a folder of another user must not decide which files of this user are shown.
+
+A folder is read again only when its time has changed, so that a check of a month of snapshots costs a few stats.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dbdyno.base.errors import EvidenceError
+
+WHOLE = "manifest.json"
+"""The file that is written last: a snapshot's folder that has it does not change any more."""
+
+
+@dataclass
+class _Folder:
+    """A folder that was read: when it was changed, its folders, and the first link that leads out of the whole."""
+
+    changed_ns: int
+    folders: list[str]
+    link: str = ""
+    settled: bool = False
+
+
+@dataclass
+class Links:
+    """Finds links that lead out, and remembers the folders that have none."""
+
+    _known: dict[str, _Folder] = field(default_factory=dict)
+
+    def check(self, folder: Path) -> None:
+        """Check that no link in a run, a move or a store leads out of it.
+
+        Raises:
+            EvidenceError: One does, or a folder cannot be read.
+        """
+        link = next(self._leading_out(str(folder), folder.resolve()), "")
+        if link:
+            raise EvidenceError(
+                "is a link that leads out of its folder: it is not followed",
+                where=os.path.relpath(link, folder.parent),
+                next_step="put the file in its place, or remove the link",
+            )
+
+    def is_free(self, folder: Path) -> bool:
+        """Return True if no link in a folder leads out of it, and all of it can be read."""
+        try:
+            self.check(folder)
+        except EvidenceError:
+            return False
+        return True
+
+    def _leading_out(self, path: str, home: Path) -> Iterator[str]:
+        known = self._read(path, home)
+        if known.link:
+            yield known.link
+        for name in known.folders:
+            inner = f"{path}/{name}"
+            if not ((found := self._known.get(inner)) and found.settled and not found.link):
+                yield from self._leading_out(inner, home)
+
+    def _read(self, path: str, home: Path) -> _Folder:
+        """Return what is known of a folder, read again if it has changed."""
+        try:
+            changed_ns = Path(path).stat().st_mtime_ns
+            known = self._known.get(path)
+            if known is None or known.changed_ns != changed_ns:
+                known = self._known[path] = _folder(path, changed_ns, home)
+        except OSError as error:
+            raise EvidenceError(f"cannot be read: {error.strerror}", where=path) from error
+        return known
+
+
+def _folder(path: str, changed_ns: int, home: Path) -> _Folder:
+    found = _Folder(changed_ns, [])
+    with os.scandir(path) as entries:
+        for one in entries:
+            if one.is_symlink():
+                if not Path(one.path).resolve().is_relative_to(home):
+                    found.link = found.link or one.path
+            elif one.is_dir(follow_symlinks=False):
+                found.folders.append(one.name)
+            elif one.name == WHOLE and Path(path).name.isdigit():
+                found.settled = True
+    return found
