@@ -78,7 +78,7 @@ def test_power_cuts_of_two_databases_are_those_of_one_machine(two: Cluster) -> N
 def test_what_cannot_be_spread_says_so_before_it_begins(two: Cluster, desk: Desk) -> None:
     said = desk("run", "threads", "--target", "host", "--scheduler", two.address, "--out", "none", code=2)
     assert "cannot be spread over many hosts" in said
-    assert "leave --scheduler and --hosts out" in said
+    assert "leave --scheduler, --hosts and the plan's hosts out" in said
     assert not (desk.folder / "none").exists()
 
 
