@@ -1,4 +1,4 @@
-"""`[load] hosts` and `shared_folder`: what a plan may name, what a check shows, and that evidence comes by the folder."""
+"""`[load] hosts` and `shared_folder`: what a plan may name, what a check shows, and how evidence comes by the folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def with_load(text: str, load: str) -> str:
 
 def test_a_plan_keeps_its_hosts_and_its_folder(desk: Desk) -> None:
     text = (desk.folder / desk.plan()).read_text()
-    plan = parse_plan(with_load(text, 'hosts = ["a", "me@rack[01-03]:2222"]\nshared_folder = "/mnt/all"'), Path("p.toml"))
+    plan = parse_plan(
+        with_load(text, 'hosts = ["a", "me@rack[01-03]:2222"]\nshared_folder = "/mnt/all"'), Path("p.toml")
+    )
     assert (plan.hosts, plan.shared_folder) == (["a", "me@rack[01-03]:2222"], "/mnt/all")
     assert plan_from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
     assert parse_plan(with_load(text, 'hosts = "a,b"'), Path("p.toml")).hosts == ["a,b"]
