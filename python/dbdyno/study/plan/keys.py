@@ -146,12 +146,7 @@ LOAD = (
     Key("network", "network", "a longer line between the sessions and the server", None),
     *hosts.KEYS,
     Key(
-        "statement_timeout",
-        "duration",
-        "the engine cancels a statement that takes longer",
-        None,
-        low=0.001,
-        high=24 * HOUR_S,
+        "statement_timeout", "duration", "the engine cancels a statement that takes longer", low=0.001, high=24 * HOUR_S
     ),
 )
 
