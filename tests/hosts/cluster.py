@@ -78,11 +78,16 @@ def ended(process: subprocess.Popen[str]) -> None:
 
 
 def add_worker(
-    found: Cluster, folder: Path, name: str, environment: Mapping[str, str] | None = None, threads: int = 1
+    found: Cluster,
+    folder: Path,
+    name: str,
+    environment: Mapping[str, str] | None = None,
+    threads: int = 1,
+    host: str = "127.0.0.1",
 ) -> None:
     """Start one more worker; who calls ends it."""
     options = {
-        "host": "127.0.0.1",
+        "host": host,
         "nthreads": threads,
         "dashboard": False,
         "name": name,

@@ -82,7 +82,11 @@ def test_hosts_over_ssh_work_and_nothing_is_left_on_them(port: int, desk: Desk) 
     user = subprocess.run(["id", "-un"], check=True, capture_output=True, text=True).stdout.strip()
     desk("run", desk.plan(), "--seed", "7", "--out", "here")
     desk("run", desk.plan(), "--seed", "7", "--out", "there", "--hosts", f"{user}@127.0.0.1:{port}")
-    assert desk.parts("here") == desk.parts("there")
+    plan = desk.plan()
+    hosts = f'[load]\nhosts = ["{user}@127.0.0.1:{port}"]\n[schedule]'
+    (desk.folder / plan).write_text((desk.folder / plan).read_text().replace("[schedule]", hosts))
+    desk("run", plan, "--seed", "7", "--out", "planned")
+    assert desk.parts("here") == desk.parts("there") == desk.parts("planned")
     deadline = time.monotonic() + 30
     while dask_processes() - before:
         assert time.monotonic() < deadline

@@ -75,7 +75,10 @@ def block_records(run: Path) -> list[dict[str, object]]:
 def test_every_call_is_in_evidence_once_with_its_host(
     two: Cluster, desk: Desk, dsn: str, counted: psycopg.Connection[tuple[int]]
 ) -> None:
-    desk("run", written(desk, dsn), "--scheduler", two.address, "--out", "runs", "--seed", "3")
+    (shared := desk.folder / "shared").mkdir()
+    plan = written(desk, dsn, load=f'shared_folder = "{shared}"')
+    desk("run", plan, "--scheduler", two.address, "--out", "runs", "--seed", "3")
+    assert not list(shared.iterdir())
     run = desk.run("runs")
     (rows,) = counted.execute("select count(*) from counted").fetchone() or (0,)
     calls = f"read_parquet('{run}/calls/*.parquet')"

@@ -23,6 +23,24 @@ from dbdyno.hosts import workers as workers_module
 from dbdyno.hosts.workers import open_workers
 from skipped import skip_for
 
+CALIBRATED = """
+title = "made"
+[postgres]
+cores = 2
+calibrated_sessions = 1
+flush_us = { value = 20.0, low = 18.0, high = 22.0, source = "measured: made" }
+client_us = { value = 10.0, low = 9.0, high = 11.0, source = "measured: made" }
+statements = [{ text = "insert", user_us = 60.0, system_us = 20.0, wal_bytes = 300.0 }]
+scripts = [{ weight = 1, steps = [{ statement = 0, commits = true }] }]
+[devices.log]
+kind = "empirical"
+capacity_gb = 10.0
+servers = 1
+regimes = [{ read = { kind = "constant", us = 1.0 }, write = { kind = "constant", us = 500.0 } }]
+[storage]
+redo = "log"
+data = "log"
+"""
 CLOCKED = {"seconds", "recovery_s", "oldest_lost_ms"}
 """What a clock of the real world measured."""
 
@@ -53,6 +71,14 @@ def test_claims_have_the_same_values(two: Cluster, desk: Desk) -> None:
     assert _unclocked(here) == _unclocked(there)
 
 
+def test_the_sensitivity_of_a_machine_is_the_same_to_the_byte(two: Cluster, desk: Desk) -> None:
+    (desk.folder / "mine.toml").write_text(CALIBRATED)
+    words = ("model", "sensitivity", "mine.toml", "--sessions", "2", "--trajectories", "2", "--format", "json")
+    here, there = (_stdout(desk, *words, *more) for more in ((), ("--scheduler", two.address)))
+    assert here == there
+    assert len(json.loads(here)["rows"]) > 3
+
+
 def _stdout(desk: Desk, *words: str) -> str:
     done = desk(*words)
     return done[done.index("{") : done.rindex("}") + 1]
@@ -78,7 +104,7 @@ def test_power_cuts_of_two_databases_are_those_of_one_machine(two: Cluster) -> N
 def test_what_cannot_be_spread_says_so_before_it_begins(two: Cluster, desk: Desk) -> None:
     said = desk("run", "threads", "--target", "host", "--scheduler", two.address, "--out", "none", code=2)
     assert "cannot be spread over many hosts" in said
-    assert "leave --scheduler and --hosts out" in said
+    assert "leave --scheduler, --hosts and the plan's hosts out" in said
     assert not (desk.folder / "none").exists()
 
 

@@ -18,7 +18,7 @@ from dbdyno.pages.run_modelled import laws
 from dbdyno.study.analysis.measured.measures import measure
 from dbdyno.study.analysis.measured.operational import of_run
 from dbdyno.study.prediction.analytic import Demands, alone, chain, closed, mva
-from dbdyno.study.prediction.sensitivity import effects
+from dbdyno.study.prediction.sensitivity import effects, walks
 
 MACHINE = """
 title = "made"
@@ -119,14 +119,18 @@ def test_both_answers_are_on_one_page_and_agree_where_they_should(file: Path):
 
 
 def test_effects_of_a_straight_line_are_its_slopes_and_no_parameter_depends_on_another():
-    found = effects(lambda x: (3 * x[0] - 0.5 * x[1],), 3, trajectories=6, seed=5)
+    found = effects(
+        walked := walks(3, trajectories=6, seed=5), [[(3 * x[0] - 0.5 * x[1],) for x in own.places] for own in walked]
+    )
     means = [of[0][0] for of in found]
     assert means == pytest.approx([3.0, 0.5, 0.0], abs=1e-9)
     assert all(of[0][1] == pytest.approx(0.0, abs=1e-9) for of in found)
 
 
 def test_a_product_shows_that_its_factors_depend_on_each_other():
-    found = effects(lambda x: (x[0] * x[1], x[0]), 2, trajectories=30, seed=5)
+    found = effects(
+        walked := walks(2, trajectories=30, seed=5), [[(x[0] * x[1], x[0]) for x in own.places] for own in walked]
+    )
     assert found[0][0][1] > 0.1
     assert found[0][1][1] == pytest.approx(0.0, abs=1e-9)
 

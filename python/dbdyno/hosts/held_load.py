@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import shutil
 import tempfile
 import threading
 import time
@@ -19,6 +20,7 @@ from dbdyno.base.closing import Closing
 from dbdyno.base.errors import TargetError
 from dbdyno.hosts.clock import ClockServer, SteadyClock
 from dbdyno.hosts.load_reports import HostReport, HostSlice, merged
+from dbdyno.hosts.shared_folder import Placed, place, refuse_another
 from dbdyno.hosts.tasks import stopping_if_unwanted
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ class Opened(NamedTuple):
 class HeldLoad(Closing):
     """A load generator on a worker."""
 
-    def __init__(self, spec: LoadSpec, address: str) -> None:
+    def __init__(self, spec: LoadSpec, address: str, shared: Path | None = None) -> None:
         from dbdyno import _core
 
         self.clock = SteadyClock()
@@ -53,7 +55,7 @@ class HeldLoad(Closing):
         self.error_ns = abs(SteadyClock().base_ns - self.clock.base_ns) + 1_000  # it reads the same two clocks between
         self.server = ClockServer(self.clock.now_ns, address)
         self.folder = tempfile.TemporaryDirectory(prefix="dbdyno-load-")
-        self.arms, self.renewed_s, self.is_closed = len(spec["arms"]), time.monotonic(), False
+        self.arms, self.renewed_s, self.is_closed, self.shared = len(spec["arms"]), time.monotonic(), False, shared
 
     def close(self) -> None:
         """Close the sessions and remove what is not yet fetched."""
@@ -94,15 +96,20 @@ class HeldLoad(Closing):
                 break
         return HostReport(ran, merged(reports, beside=False)) if reports else None
 
-    def end_block(self, name: str) -> bytes:
-        """Complete the block's part and return its bytes; empty if it has no rows."""
+    def end_block(self, name: str) -> bytes | Placed:
+        """Complete the block's part, and return its bytes or where it is in the shared folder; empty if it has no rows.
+
+        Raises:
+            TargetError: The shared folder cannot be written.
+        """
         self.core.end_block()
         part = Path(self.folder.name) / f"{name}.parquet"
         if not part.exists():
             return b""
-        content = part.read_bytes()
-        part.unlink()
-        return content
+        try:
+            return part.read_bytes() if self.shared is None else place(part, self.shared)
+        finally:
+            part.unlink()
 
     def _reached(self, at_ns: int) -> bool:
         """Wait for an instant; returns False if the load was closed meanwhile."""
@@ -113,16 +120,23 @@ class HeldLoad(Closing):
         return not self.is_closed
 
 
-def open_load(token: str, spec: LoadSpec) -> Opened:
+def open_load(token: str, spec: LoadSpec, shared: tuple[Path, str] | None = None) -> Opened:
     """Hold a load on this worker, and return how to compare its clock.
 
+    Args:
+        token: What the load is held under.
+        spec: The load, with this host's share of the sessions.
+        shared: Shared folder of the command for parts, and the word in it; None if they go through the scheduler.
+
     Raises:
-        TargetError: Its server refuses the login.
+        TargetError: Its server refuses the login, or the shared folder is not seen here.
         PlanError: The load is not valid.
     """
+    if shared is not None:
+        refuse_another(*shared)
     worker = importlib.import_module("distributed").get_worker()
     address = str(urlsplit(worker.address).hostname)
-    load = HeldLoad(spec, address)
+    load = HeldLoad(spec, address, shared[0] if shared else None)
     _HELD[token] = load
     threading.Thread(target=_expire, args=(token, load), name="lease", daemon=True).start()
     return Opened(address, load.server.port, load.server.key, load.error_ns)
@@ -133,6 +147,8 @@ def _expire(token: str, load: HeldLoad) -> None:
         time.sleep(LEASE_S / 15)
         if time.monotonic() - load.renewed_s > LEASE_S:
             close_load(token)
+            if load.shared is not None:
+                shutil.rmtree(load.shared, ignore_errors=True)
 
 
 def call_load(token: str, method: str, *arguments: Any) -> Any:

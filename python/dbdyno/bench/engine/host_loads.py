@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.closing import Closing
-from dbdyno.base.errors import Error, PlanError, TargetError
+from dbdyno.base.errors import Error, TargetError
 from dbdyno.bench.recorder import AgainError
 from dbdyno.hosts import held_load
 from dbdyno.hosts.calls import HostPart, load_pyarrow, write_calls
 from dbdyno.hosts.clock import ClockFit, Comparison, SteadyClock, compare, fit
 from dbdyno.hosts.load_reports import HostReport, HostSlice, merged
+from dbdyno.hosts.shared_folder import Placed, SharedFolder
 from dbdyno.hosts.shares import first_session, share_of
 
 if TYPE_CHECKING:
     from dbdyno.base.core_types import LoadReport, LoadSpec
     from dbdyno.bench.clients.load import Slice
-    from dbdyno.bench.engine.prepare import EngineReady
     from dbdyno.bench.recorder import Recorder
     from dbdyno.hosts.workers import Workers
 
@@ -62,12 +62,17 @@ class Held:
 class HostLoads(Closing):
     """Load of a plan on the workers of a scheduler."""
 
-    def __init__(self, workers: Workers, spec: LoadSpec) -> None:
+    def __init__(self, workers: Workers, spec: LoadSpec, shared_folder: str | None = None) -> None:
         """Open the load on every worker; sessions are opened later.
+
+        Args:
+            workers: The workers.
+            spec: The load of all of them.
+            shared_folder: Folder that all see, for their evidence; None if it comes through the scheduler.
 
         Raises:
             PlanError: There are more hosts than an arm has sessions.
-            TargetError: A host cannot log in to the server, or its clock does not answer.
+            TargetError: A host cannot log in to the server or use the shared folder, or its clock does not answer.
         """
         load_pyarrow()
         self.workers, self.spec, self.count = workers, spec, len(workers.addresses)
@@ -78,6 +83,7 @@ class HostLoads(Closing):
         self.cut_slices: set[tuple[str, int]] = set()
         self.held: list[Held] = []
         self.place: tuple[Path, str] | None = None
+        self.shared = SharedFolder(Path(shared_folder)) if shared_folder else None
         self._open()
         self._closing = threading.Event()
         self._renewing = threading.Thread(target=self._renew, name="hosts", daemon=True)
@@ -88,6 +94,8 @@ class HostLoads(Closing):
         self._closing.set()
         self._renewing.join(5)
         self._drop()
+        if self.shared is not None:
+            self.shared.close()
 
     def connect(self, arm: int) -> None:
         """Open the sessions of an arm on every host."""
@@ -123,7 +131,7 @@ class HostLoads(Closing):
         assert self.place is not None
         folder, name = self.place
         self._compare(rounds=16)
-        contents: list[bytes] = self._all("end_block", name)
+        contents = self._contents(self._all("end_block", name))
         arms = [(arm["name"], arm["sessions"]) for arm in self.spec["arms"]]
         self.last = [
             HostPart(
@@ -136,6 +144,21 @@ class HostLoads(Closing):
         ]
         rows, self.cut_slices = write_calls(self.last, self.begins_ns, folder / f"{name}.parquet")
         return rows
+
+    def _contents(self, ended: Sequence[bytes | Placed]) -> list[bytes]:
+        """Return the bytes of the hosts' parts.
+
+        Raises:
+            HostLostError: The shared folder does not show a part.
+        """
+        try:
+            return [one if isinstance(one, bytes) else self._read_shared(one) for one in ended]
+        except TargetError as error:
+            raise HostLostError(error.message, where=error.where, next_step=error.next_step) from error
+
+    def _read_shared(self, placed: Placed) -> bytes:
+        assert self.shared is not None  # the host was told of it
+        return self.shared.read(placed)
 
     def add_to(self, recorder: Recorder) -> None:
         """Add to a block's record what each host did, and the slices that do not count."""
@@ -225,8 +248,12 @@ class HostLoads(Closing):
         self.token = token
         shares = [share_of(self.spec, self.count, at) for at in range(self.count)]
         addresses = self.workers.addresses[: self.count]
+        shared = None
+        if self.shared is not None:
+            self.shared.make()
+            shared = (self.shared.path, self.shared.word)
         tasks = [
-            self.workers.submit(held_load.open_load, token, share, on=address)
+            self.workers.submit(held_load.open_load, token, share, shared, on=address)
             for address, share in zip(addresses, shares, strict=True)
         ]
         opened = [task.result(self._check) for task in tasks]
@@ -361,26 +388,3 @@ def _nothing(clock: SteadyClock) -> LoadReport:
         "lines": [],
         "error_codes": [],
     }
-
-
-def refuse_unfit_for_hosts(workers: Workers, ready: EngineReady, spec: LoadSpec) -> None:
-    """Raise an error if the load of a prepared plan cannot be spread over the workers; nothing is opened.
-
-    Raises:
-        PlanError: It cannot, or an arm has fewer sessions than there are hosts.
-    """
-    plan = ready.plan
-    reasons = {
-        "an embedded engine answers on this machine alone": any(arm.target.owned for arm in ready.arms),
-        "an arm has an external client": any(arm.arm.client is not None for arm in ready.arms),
-        "its workload is a captured run": plan.workload.replay is not None,
-        "its turns are counted in transactions": plan.schedule.turn_transactions is not None,
-    }
-    for reason, holds in reasons.items():
-        if holds:
-            raise PlanError(
-                f"the load cannot be spread over hosts: {reason}",
-                where=plan.study or plan.title,
-                next_step="leave --scheduler and --hosts out, or change the plan; a server is named by --target",
-            )
-    share_of(spec, len(workers.addresses), 0)

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.bench.engine.host_loads import HostLoads, refuse_unfit_for_hosts
+from dbdyno.bench.engine.host_loads import HostLoads
 from dbdyno.bench.engine.prepare import EngineArm, EngineReady
+from dbdyno.bench.engine.spread import refuse_unfit_for_hosts
 from dbdyno.bench.engine.volumes import differing as differing_devices
 from dbdyno.bench.engine.volumes import in_words
 from dbdyno.bench.protocol import Ready, Traits
 from dbdyno.bench.recorder import AgainError
+from dbdyno.cells.hosts import hosts_of
 from dbdyno.study.plan.network import differing
 
 if TYPE_CHECKING:
@@ -185,16 +187,18 @@ class EngineBench(ABC):
             self.load.disconnect(arm)
 
     def _refuse_unfit_for_hosts(self, spec: LoadSpec) -> None:
-        """Raise `PlanError` if the user named workers and the load cannot be spread over them."""
-        if (workers := self.around.ways.get("workers")) is not None:
-            refuse_unfit_for_hosts(workers, self.ready, spec)
+        """Raise `PlanError` if the user or the plan named hosts and the load cannot be spread over them."""
+        workers: Workers | None = self.around.ways.get("workers")
+        if workers is not None or self.plan.hosts:
+            count = len(hosts_of(self.plan.hosts)) if workers is None else len(workers.addresses)
+            refuse_unfit_for_hosts(count, self.ready, spec)
 
     def _host_loads(self, spec: LoadSpec) -> HostLoads | None:
         """Return the load on the user's workers, or None if there are no workers."""
         workers: Workers | None = self.around.ways.get("workers")
         if workers is None:
             return None
-        load = HostLoads(workers, spec)
+        load = HostLoads(workers, spec, self.plan.shared_folder)
         self.held.callback(load.close)
         return load
 

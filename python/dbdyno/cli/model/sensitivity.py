@@ -8,6 +8,7 @@ import click
 
 from dbdyno.base.limits import Count
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.spread_options import spread_options, workers_of
 
 
 @click.command("sensitivity")
@@ -16,8 +17,16 @@ from dbdyno.cli.pages import page_options, show_page
 @click.option("--trajectories", type=Count(2), default=10, show_default=True, help="Paths through the parameters.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Seed of the paths.")
 @page_options
+@spread_options
 def command(
-    machine: str, sessions: int | None, trajectories: int, seed: int, form: str | None, output: Path | None
+    machine: str,
+    sessions: int | None,
+    trajectories: int,
+    seed: int,
+    form: str | None,
+    output: Path | None,
+    scheduler: str | None,
+    hosts: tuple[str, ...],
 ) -> None:
     """Rank the parameters of a calibrated machine by how much they move throughput and p99 (Morris).
 
@@ -25,6 +34,7 @@ def command(
 
     \b
     dbdyno model sensitivity mine.toml --sessions 8
+    dbdyno model sensitivity mine.toml --scheduler tcp://desk:8786    paths on many hosts
     """
     from dbdyno.cli.model.progress import progress
     from dbdyno.model.machine import machine_of
@@ -33,6 +43,8 @@ def command(
 
     given = Calibrated.of(machine_of(machine))
     number = sessions if sessions is not None else max(given.sessions, 1)
-    with progress() as tell:
-        page = sensitivity(given, sessions=number, trajectories=trajectories, seed=seed, on_progress=tell)
+    with progress() as tell, workers_of(scheduler, hosts) as workers:
+        page = sensitivity(
+            given, sessions=number, trajectories=trajectories, seed=seed, on_progress=tell, workers=workers
+        )
     show_page(page, form, output)

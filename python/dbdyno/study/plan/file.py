@@ -16,7 +16,7 @@ from dbdyno.base.errors import PlanError
 from dbdyno.base.files import read_given, toml_tables
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.kinds import EMBEDDED
-from dbdyno.study.plan import devices, keys, network, replay
+from dbdyno.study.plan import devices, hosts, keys, network, replay
 from dbdyno.study.plan.conditions import near, resolved
 from dbdyno.study.plan.durations import duration_ns
 from dbdyno.study.plan.factor_tables import arms_of
@@ -171,6 +171,7 @@ class _Reader:
             watch=Watch(**parts["watch"]),
             judge=Judge(**verdict),
             toml=self.text,
+            **hosts.read(self, load),
         )
 
     def below(self, dsn: str | None, where: str, at: int) -> tuple[str | None, dict[str, str]]:

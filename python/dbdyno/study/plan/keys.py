@@ -12,7 +12,7 @@ from typing import Any
 
 from dbdyno.base.decisions import WITHHOLDING
 from dbdyno.bench.engine.volumes import DEVICE
-from dbdyno.study.plan import devices, replay
+from dbdyno.study.plan import devices, hosts, replay
 from dbdyno.study.plan.key import Key
 from dbdyno.study.plan.workloads import NAMES as WORKLOADS
 
@@ -144,13 +144,9 @@ LOAD = (
         high=RATE_MOST,
     ),
     Key("network", "network", "a longer line between the sessions and the server", None),
+    *hosts.KEYS,
     Key(
-        "statement_timeout",
-        "duration",
-        "the engine cancels a statement that takes longer",
-        None,
-        low=0.001,
-        high=24 * HOUR_S,
+        "statement_timeout", "duration", "the engine cancels a statement that takes longer", low=0.001, high=24 * HOUR_S
     ),
 )
 

@@ -225,6 +225,7 @@ class Plan:
 
     `factors` are the names of what the arms differ by, if the plan has factors; `Arm.levels` has each arm's levels.
     `of_builds` is True if the arms are builds of a program (`study.plan.builds`), whose folders are in their values.
+    `hosts` share the load, as `--hosts` names them; `shared_folder` is where they put evidence (`study.plan.hosts`).
     """
 
     title: str
@@ -247,6 +248,8 @@ class Plan:
     device: dict[str, str] = field(default_factory=dict)
     toml: str = ""
     of_builds: bool = False
+    hosts: list[str] = field(default_factory=list)
+    shared_folder: str | None = None
 
     def sessions_of(self, arm: Arm) -> int:
         """Return the number of sessions of an arm."""

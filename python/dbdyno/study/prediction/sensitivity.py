@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.model.postgres import SEED, simulate
 from dbdyno.study.prediction.compare import Calibrated
+
+if TYPE_CHECKING:
+    from dbdyno.hosts.workers import Workers
 
 SCHEMA = 1
 LEVELS = 4
@@ -57,31 +61,44 @@ def ranges(given: Calibrated) -> list[Range]:
     return found
 
 
-def effects(
-    answer: Callable[[Sequence[float]], Sequence[float]], count: int, trajectories: int, seed: int
-) -> list[list[tuple[float, float]]]:
-    """Return mu* and sigma of each parameter for each answer.
+@dataclass(frozen=True)
+class Walk:
+    """A trajectory: places in the unit cube, and the parameter that each step changes with the change."""
 
-    Args:
-        answer: Returns the answers at a point of the unit cube.
-        count: Number of parameters.
-        trajectories: Number of trajectories; each takes `count` + 1 answers.
-        seed: Seed of the trajectories.
-    """
+    places: list[list[float]]
+    steps: list[tuple[int, float]]
+
+
+def walks(count: int, trajectories: int, seed: int) -> list[Walk]:
+    """Return trajectories over `count` parameters, each with `count` + 1 places."""
     dice = random.Random(seed)
     step = LEVELS / (2 * (LEVELS - 1))
-    found: list[list[list[float]]] = [[] for _ in range(count)]
+    found = []
     for _ in range(trajectories):
         place = [dice.randrange(LEVELS // 2) / (LEVELS - 1) for _ in range(count)]
         up = [dice.random() < 0.5 for _ in range(count)]
         place = [at if rises else at + step for at, rises in zip(place, up, strict=True)]
-        before = answer(place)
+        walk = Walk([list(place)], [])
         for parameter in dice.sample(range(count), count):
             change = step if up[parameter] else -step
             place[parameter] += change
-            after = answer(place)
+            walk.places.append(list(place))
+            walk.steps.append((parameter, change))
+        found.append(walk)
+    return found
+
+
+def effects(walked: Sequence[Walk], answers: Sequence[Sequence[Sequence[float]]]) -> list[list[tuple[float, float]]]:
+    """Return mu* and sigma of each parameter for each answer.
+
+    Args:
+        walked: The trajectories.
+        answers: The answers at each place of each trajectory.
+    """
+    found: list[list[list[float]]] = [[] for _ in walked[0].steps]
+    for walk, own in zip(walked, answers, strict=True):
+        for (parameter, change), before, after in zip(walk.steps, own, own[1:], strict=False):
             found[parameter].append([(b - a) / change for a, b in zip(before, after, strict=True)])
-            before = after
     return [[_moments([own[at] for own in of]) for at in range(len(of[0]))] for of in found]
 
 
@@ -91,6 +108,21 @@ def _moments(values: Sequence[float]) -> tuple[float, float]:
     return sum(abs(value) for value in values) / len(values), spread
 
 
+def answers_of(
+    toml: str, sessions: int, places: Sequence[Mapping[str, str]], told: Callable[[], None] = lambda: None
+) -> list[tuple[float, float]]:
+    """Return the logarithms of throughput and p99 of a machine at each of several settings; on any host the same."""
+    found = []
+    for settings in places:
+        # The same dice everywhere, so that only the parameters differ.
+        outcome = simulate(
+            toml, sessions=sessions, settings=dict(settings), seed=SEED, replications=1, transactions=TRANSACTIONS
+        )
+        found.append((math.log(outcome.throughput_per_s), math.log(outcome.quantile_ns(0.99))))
+        told()
+    return found
+
+
 def sensitivity(
     given: Calibrated,
     *,
@@ -98,23 +130,37 @@ def sensitivity(
     trajectories: int,
     seed: int,
     on_progress: Callable[[str], None] = lambda words: None,
+    workers: Workers | None = None,
 ) -> JsonObject:
-    """Return the page about the parameters that move throughput and p99 most."""
+    """Return the page about the parameters that move throughput and p99 most.
+
+    Args:
+        given: The calibrated machine.
+        sessions: Number of sessions.
+        trajectories: Number of paths through the parameters.
+        seed: Seed of the paths.
+        on_progress: Called with how far it is.
+        workers: Workers that take a path each; None for this machine.
+    """
     varied = ranges(given)
-    done = 0
+    walked = walks(len(varied), trajectories, seed)
+    done, toml = 0, given.machine.toml
+    places = [[_settings(varied, place) for place in walk.places] for walk in walked]
 
-    def answer(place: Sequence[float]) -> tuple[float, float]:
+    def told(more: int = 1) -> None:
         nonlocal done
-        done += 1
+        done += more
         on_progress(f"{done} of {trajectories * (len(varied) + 1)}")
-        at = {own.path: repr(own.low + (own.high - own.low) * x) for own, x in zip(varied, place, strict=True)}
-        # The same dice everywhere, so that only the parameters differ.
-        outcome = simulate(
-            given.machine.toml, sessions=sessions, settings=at, seed=SEED, replications=1, transactions=TRANSACTIONS
-        )
-        return math.log(outcome.throughput_per_s), math.log(outcome.quantile_ns(0.99))
 
-    found = effects(answer, len(varied), trajectories, seed)
+    if workers is None:
+        answers = [answers_of(toml, sessions, own, told) for own in places]
+    else:
+        tasks = [workers.submit(answers_of, toml, sessions, own) for own in places]
+        answers = []
+        for task, own in zip(tasks, places, strict=True):
+            answers.append(task.result())
+            told(len(own))
+    found = effects(walked, answers)
     rows: list[JsonObject] = [
         {
             "path": own.path,
@@ -139,6 +185,10 @@ def sensitivity(
         "left_out": max(len(rows) - SHOWN, 0),
         "sentences": _said(rows, sessions),
     }
+
+
+def _settings(varied: Sequence[Range], place: Sequence[float]) -> dict[str, str]:
+    return {own.path: repr(own.low + (own.high - own.low) * x) for own, x in zip(varied, place, strict=True)}
 
 
 def _said(rows: Sequence[JsonObject], sessions: int) -> list[str]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.base.signals import Stopping
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.protocol import Circumstances
+from dbdyno.study.plan.hosts import host_orders
 from dbdyno.study.plan.plan import Plan
-from dbdyno.study.run.execute import held, opened, plan_to_resume
+from dbdyno.study.run.execute import held, opened, plan_to_resume, refuse_unspread
 
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Run
@@ -33,7 +34,9 @@ def describe_rest(run: Run, target: str | None = None, ways: Mapping[str, Any] |
 
 
 def _page(plan: Plan, around: Circumstances) -> str:
+    if plan.hosts:
+        refuse_unspread(plan)
     with held(opened(plan, around)) as bench:
         bench.prepare()
-        page = bench.describe()
+        page = bench.describe() + "".join(f"{order}\n" for order in host_orders(plan))
         return f"{page}nothing was changed\n" if bench.traits.asks else page

@@ -21,6 +21,7 @@ from dbdyno.bench.protocol import Circumstances
 from dbdyno.evidence.run import Run, new_run, this_process
 from dbdyno.evidence.seal import is_own
 from dbdyno.evidence.trust import refuse_foreign
+from dbdyno.study.plan.hosts import host_orders
 from dbdyno.study.plan.plan import Plan, plan_from_dict
 from dbdyno.study.plan.targets import STARTED
 from dbdyno.study.run.progress import Silent
@@ -93,7 +94,7 @@ def _start(
     runner: Callable[..., Runner],
 ) -> Run:
     with contextlib.ExitStack() as stack:
-        around = _around(stack, folder, progress, ways)
+        around = stack.enter_context(on_plan_hosts(plan, _around(stack, folder, progress, ways)))
         bench = stack.enter_context(held(opened(plan, around)))
         around.stopping.on_ask = bench.stop
         ready = bench.prepare(seed)
@@ -152,6 +153,7 @@ def resume(
         )
     with contextlib.ExitStack() as stack:
         around = replace(_around(stack, run.path.parent, progress, ways), cut=run, target=target)
+        around = stack.enter_context(on_plan_hosts(plan, around))
         bench = stack.enter_context(held(opened(plan, around)))
         around.stopping.on_ask = bench.stop
         ready = bench.prepare(int(run.manifest.seed))
@@ -204,7 +206,7 @@ def orders(run: Run, target: str | None = None) -> list[str]:
     if is_own(run.manifest.plan, run.manifest.seal):
         return []
     plan = plan_from_dict(run.manifest.plan)
-    return kind_of(plan.dsn).bench().orders(plan, target)
+    return kind_of(plan.dsn).bench().orders(plan, target) + host_orders(plan)
 
 
 def refuse_ended(run: Run) -> None:
@@ -228,13 +230,9 @@ def opened(plan: Plan, around: Circumstances) -> Bench:
         PlanError: The bench cannot run the plan.
     """
     kind = kind_of(plan.dsn)
+    if around.ways.get("workers") is not None:
+        refuse_unspread(plan)
     bench = kind.bench()(plan, around)
-    if around.ways.get("workers") is not None and not bench.traits.spreads:
-        raise PlanError(
-            f"{kind.word} cannot be spread over many hosts",
-            where=plan.study or plan.title,
-            next_step="leave --scheduler and --hosts out",
-        )
     reason = bench.can(plan)
     if reason is None and not bench.traits.lines and any(map(plan.network_of, plan.arms)):
         reason = "it gives a network, and there are no sessions on one"
@@ -251,6 +249,41 @@ def opened(plan: Plan, around: Circumstances) -> Bench:
             next_step=f"name another target: --target {', --target '.join(usages(kind))}",
         )
     return bench
+
+
+def refuse_unspread(plan: Plan) -> None:
+    """Raise `PlanError` if the bench of a plan cannot be spread over many hosts."""
+    kind = kind_of(plan.dsn)
+    if not kind.bench().traits.spreads:
+        raise PlanError(
+            f"{kind.word} cannot be spread over many hosts",
+            where=plan.study or plan.title,
+            next_step="leave --scheduler, --hosts and the plan's hosts out",
+        )
+
+
+@contextlib.contextmanager
+def on_plan_hosts(plan: Plan, around: Circumstances) -> Iterator[Circumstances]:
+    """Yield the circumstances with workers on the hosts that a plan names, unless the user named others.
+
+    Raises:
+        PlanError: The bench cannot be spread over hosts.
+        TargetError: A host cannot be reached.
+    """
+    if not plan.hosts or around.ways.get("workers") is not None:
+        yield around
+        return
+    from dbdyno.cells.hosts import hosts_of
+    from dbdyno.hosts.workers import open_workers
+
+    refuse_unspread(plan)
+    before, around.stopping.on_ask = around.stopping.on_ask, _interrupt
+    with contextlib.ExitStack() as stack:
+        try:
+            workers = stack.enter_context(open_workers(hosts=hosts_of(plan.hosts)))
+        finally:
+            around.stopping.on_ask = before
+        yield replace(around, ways={**around.ways, "workers": workers})
 
 
 def _without_devices(plan: Plan, bench: Bench) -> str | None:

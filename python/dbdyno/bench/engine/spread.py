@@ -1,0 +1,35 @@
+"""Which loads can be spread over hosts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbdyno.base.errors import PlanError
+from dbdyno.hosts.shares import share_of
+
+if TYPE_CHECKING:
+    from dbdyno.base.core_types import LoadSpec
+    from dbdyno.bench.engine.prepare import EngineReady
+
+
+def refuse_unfit_for_hosts(hosts: int, ready: EngineReady, spec: LoadSpec) -> None:
+    """Raise an error if the load of a prepared plan cannot be spread over so many hosts; nothing is opened.
+
+    Raises:
+        PlanError: It cannot, or an arm has fewer sessions than there are hosts.
+    """
+    plan = ready.plan
+    reasons = {
+        "an embedded engine answers on this machine alone": any(arm.target.owned for arm in ready.arms),
+        "an arm has an external client": any(arm.arm.client is not None for arm in ready.arms),
+        "its workload is a captured run": plan.workload.replay is not None,
+        "its turns are counted in transactions": plan.schedule.turn_transactions is not None,
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise PlanError(
+                f"the load cannot be spread over hosts: {reason}",
+                where=plan.study or plan.title,
+                next_step="leave hosts out, or change the plan; a server is named by --target",
+            )
+    share_of(spec, hosts, 0)

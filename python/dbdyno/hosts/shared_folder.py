@@ -1,0 +1,104 @@
+"""Folder that this machine and all hosts see: hosts leave the parts of a block there, not with the scheduler.
+
+Each command makes a folder of its own in it. A file appears there by a rename, and the reader waits for it: a network
+file system may show it late. The command removes its folder at the end; if it was killed, the hosts do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from dbdyno.base.closing import Closing
+from dbdyno.base.errors import TargetError
+from dbdyno.base.files import written_by_name
+
+SHOWN_S = 15.0
+"""Seconds to wait until a file that a host has written is seen here."""
+_PROBE = "probe"
+
+
+class Placed(NamedTuple):
+    """A part that a host left in the folder: the name of its file, and its bytes; an empty part has no file."""
+
+    name: str
+    size: int
+
+
+class SharedFolder(Closing):
+    """The folder of one command; `word` is in a file there, by which hosts see that theirs is the same."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / f"dbdyno-parts-{secrets.token_hex(8)}"
+        self.word = secrets.token_hex(8)
+
+    def make(self) -> None:
+        """Make the folder, also if hosts that were cut off have removed it.
+
+        Raises:
+            TargetError: It cannot be written here.
+        """
+        try:
+            self.path.mkdir(mode=0o700, exist_ok=True)
+            (self.path / _PROBE).write_text(self.word)
+        except OSError as error:
+            raise _unfit(self.path.parent, f"cannot be written here: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Remove it with what is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def read(self, placed: Placed) -> bytes:
+        """Return the bytes of a part and remove its file.
+
+        Raises:
+            TargetError: It is not seen here.
+        """
+        if not placed.size:
+            return b""
+        file, deadline = self.path / placed.name, time.monotonic() + SHOWN_S
+        while True:
+            with contextlib.suppress(OSError):
+                if len(content := file.read_bytes()) == placed.size:
+                    file.unlink()
+                    return content
+            if time.monotonic() > deadline:
+                raise _unfit(self.path.parent, f"does not show {placed.name} here, which a host wrote")
+            time.sleep(0.05)
+
+
+def refuse_another(folder: Path, word: str) -> None:
+    """Raise an error if the folder of a command is not seen on this host, or cannot be written.
+
+    Raises:
+        TargetError: It is not the same folder, or not writable.
+    """
+    try:
+        same = (folder / _PROBE).read_text() == word
+        own = folder / f"{_PROBE}-{secrets.token_hex(8)}"
+        own.touch()
+        own.unlink()
+    except OSError as error:
+        raise _unfit(folder.parent, f"cannot be used on this host: {error.strerror}") from error
+    if not same:
+        raise _unfit(folder.parent, "is another one on this host")
+
+
+def place(part: Path, folder: Path) -> Placed:
+    """Put a part into the folder of a command under a new name."""
+    placed = Placed(f"{part.stem}-{secrets.token_hex(8)}.parquet", part.stat().st_size)
+    with written_by_name(folder / placed.name) as file:
+        shutil.copyfile(part, file)
+    return placed
+
+
+def _unfit(folder: Path, why: str) -> TargetError:
+    return TargetError(
+        f"the shared folder {why}",
+        where=str(folder),
+        next_step="name one that this machine and all hosts see by this path, or leave shared_folder out",
+    )
