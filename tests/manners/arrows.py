@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cells": {"evidence"},
     "judge": {"evidence", "stats", "snapshot", "cells"},
     "advise": {"evidence", "stats", "bench", "trace", "snapshot", "cells", "model", "judge"},
-    "study": {"evidence", "stats", "bench", "trace", "model", "cells"},
+    "study": {"evidence", "stats", "bench", "trace", "model", "cells", "hosts"},
     "rehearse": {"evidence", "stats", "bench", "snapshot", "move", "trace"},
     "imports": {"evidence"},
     "builds": {"evidence", "stats", "study"},
