@@ -109,7 +109,7 @@ def _moments(values: Sequence[float]) -> tuple[float, float]:
 
 
 def answers_of(
-    toml: str, sessions: int, places: Sequence[Mapping[str, str]], on_progress: Callable[[], None] = lambda: None
+    toml: str, sessions: int, places: Sequence[Mapping[str, str]], count: Callable[[], None] = lambda: None
 ) -> list[tuple[float, float]]:
     """Return the logarithms of throughput and p99 of a machine at each of several settings; on any host the same."""
     found = []
@@ -119,7 +119,7 @@ def answers_of(
             toml, sessions=sessions, settings=dict(settings), seed=SEED, replications=1, transactions=TRANSACTIONS
         )
         found.append((math.log(outcome.throughput_per_s), math.log(outcome.quantile_ns(0.99))))
-        on_progress()
+        count()
     return found
 
 
@@ -147,19 +147,19 @@ def sensitivity(
     done, toml = 0, given.machine.toml
     places = [[_settings(varied, place) for place in walk.places] for walk in walked]
 
-    def on_progress(more: int = 1) -> None:
+    def count_answers(more: int = 1) -> None:
         nonlocal done
         done += more
         on_progress(f"{done} of {trajectories * (len(varied) + 1)}")
 
     if workers is None:
-        answers = [answers_of(toml, sessions, own, on_progress) for own in places]
+        answers = [answers_of(toml, sessions, own, count_answers) for own in places]
     else:
         tasks = [workers.submit(answers_of, toml, sessions, own) for own in places]
         answers = []
         for task, own in zip(tasks, places, strict=True):
             answers.append(task.result())
-            on_progress(len(own))
+            count_answers(len(own))
     found = effects(walked, answers)
     rows: list[JsonObject] = [
         {
