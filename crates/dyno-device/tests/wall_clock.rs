@@ -93,7 +93,7 @@ fn virtual_ns(toml: &str, depth: u64, count: u64) -> Vec<u64> {
 }
 
 /// The same jobs as threads that read from a mounted file.
-fn wall_ns(folder: &Folder, mount: Mount, depth: u64, count: u64) -> Vec<u64> {
+fn wall_ns(folder: &Folder, mount: &Mount, depth: u64, count: u64) -> Vec<u64> {
     let path = folder.0.join("mounted/file");
     let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
     file.set_len(PAGES * PAGE_BYTES).unwrap();
@@ -170,7 +170,7 @@ fn latencies_in_wall_clock_time_are_those_of_virtual_time() {
                 Err(error) => panic!("{name}: {error}"),
             };
             let count = if depth == 1 { 4_000 } else { 1_000 };
-            let found = wall_ns(&folder, mount, depth, count);
+            let found = wall_ns(&folder, &mount, depth, count);
             missed.extend(misses(&format!("{name} depth {depth}"), &found, &virtual_ns(&toml, depth, count)));
         }
     }
@@ -243,7 +243,7 @@ fn thirty_two_requests_at_once_overlap_on_a_device_with_channels() {
     let Some(folder) = Folder::new("overlap") else { return };
     let begin = Instant::now();
     let mount = folder.mount(&serde_json::json!({"toml": volume(1e6, 20_000.0, 50.0), "direct_io": true}));
-    let latencies = wall_ns(&folder, mount, 32, 4);
+    let latencies = wall_ns(&folder, &mount, 32, 4);
     // One after the other they would take 2.5 s, at once 80 ms.
     assert!(latencies.len() == 128 && latencies.iter().sum::<u64>() >= 128 * 20_000_000);
     assert!(begin.elapsed() < Duration::from_millis(1_500), "{:?}", begin.elapsed());
