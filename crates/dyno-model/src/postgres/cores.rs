@@ -7,10 +7,11 @@
 //! lag, by which it is ahead of the average or behind it, up to a slice. Whoever runs does so for a slice undisturbed;
 //! from then on it leaves the core to one with less virtual time.
 //!
-//! **Balance** (`sched_balance_newidle`). A core that becomes idle takes a process from another queue, but none that ran
-//! there recently, whose data are in that core's cache (`task_hot`).
+//! **Balance** (`sched_balance_newidle`, `sched_balance_rq`). A core that becomes idle takes a process from another queue,
+//! but none that ran there recently, whose data are in that core's cache (`task_hot`). At intervals the longest queue
+//! gives half of what it has more to the shortest one.
 //!
-//! **Limits.** Equal weights, no cost of a switch, no balancing by ticks, one cache for all cores.
+//! **Limits.** Equal weights, no cost of a switch, one cache for all cores.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
