@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from cluster import Cluster, cluster, fail, watched_tasks
 
+from calibrated import CALIBRATED
 from conftest import Desk
 from dbdyno.base.errors import DeviceError, TargetError
 from dbdyno.base.version import VERSION
@@ -23,24 +24,6 @@ from dbdyno.hosts import workers as workers_module
 from dbdyno.hosts.workers import open_workers
 from skipped import skip_for
 
-CALIBRATED = """
-title = "made"
-[postgres]
-cores = 2
-calibrated_sessions = 1
-flush_us = { value = 20.0, low = 18.0, high = 22.0, source = "measured: made" }
-client_us = { value = 10.0, low = 9.0, high = 11.0, source = "measured: made" }
-statements = [{ text = "insert", user_us = 60.0, system_us = 20.0, wal_bytes = 300.0 }]
-scripts = [{ weight = 1, steps = [{ statement = 0, commits = true }] }]
-[devices.log]
-kind = "empirical"
-capacity_gb = 10.0
-servers = 1
-regimes = [{ read = { kind = "constant", us = 1.0 }, write = { kind = "constant", us = 500.0 } }]
-[storage]
-redo = "log"
-data = "log"
-"""
 CLOCKED = {"seconds", "recovery_s", "oldest_lost_ms"}
 """What a clock of the real world measured."""
 

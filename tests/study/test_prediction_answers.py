@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 from live_made import Truth, live_run
 
+from calibrated import CALIBRATED
 from dbdyno.cli.main import cli
 from dbdyno.evidence.query import connect
 from dbdyno.pages.run_modelled import laws
@@ -20,31 +21,11 @@ from dbdyno.study.analysis.measured.operational import of_run
 from dbdyno.study.prediction.analytic import Demands, alone, chain, closed, mva
 from dbdyno.study.prediction.sensitivity import effects, walks
 
-MACHINE = """
-title = "made"
-[postgres]
-cores = 2
-calibrated_sessions = 1
-flush_us = { value = 20.0, low = 18.0, high = 22.0, source = "measured: made" }
-client_us = { value = 10.0, low = 9.0, high = 11.0, source = "measured: made" }
-delay = { kind = "exponential", mean_us = 100.0 }
-statements = [{ text = "insert", user_us = 60.0, system_us = 20.0, wal_bytes = 300.0 }]
-scripts = [{ weight = 1, steps = [{ statement = 0, commits = true }] }]
-[devices.log]
-kind = "empirical"
-capacity_gb = 10.0
-servers = 1
-regimes = [{ read = { kind = "constant", us = 1.0 }, write = { kind = "constant", us = 500.0 } }]
-[storage]
-redo = "log"
-data = "log"
-"""
-
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "mine.toml"
-    path.write_text(MACHINE)
+    path.write_text(CALIBRATED)
     return path
 
 

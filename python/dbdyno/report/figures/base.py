@@ -119,6 +119,18 @@ def ratio_ground(analysis: Analysis) -> list[Any]:
     return [*ground, line.encode(y=alt.Y("one:Q"))]
 
 
+def dots_with_intervals(rows: Any, x: Any, y: Any, ends: tuple[Any, Any], colour: Any) -> list[Any]:
+    """Return layers of a dot per row over the line of its interval; `ends`: encodings of the interval's ends."""
+    import altair as alt
+
+    return [
+        rows.mark_rule(strokeWidth=1.5).encode(x=x, y=ends[0], y2=ends[1], color=colour),
+        rows.mark_point(filled=True, size=42, opacity=1, aria=True).encode(
+            x=x, y=y, color=colour, description=alt.Description("tip:N")
+        ),
+    ]
+
+
 def placed(**pixels: int | str) -> JsonObject:
     """Return encodings `x`, `y` at fixed positions in the frame: in pixels from its corner, or `width`."""
     import altair as alt

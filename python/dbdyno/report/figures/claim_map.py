@@ -88,10 +88,7 @@ def _chart(analysis: Analysis, points: list[_Point], published: list[TableRow], 
         .encode(y=alt.Y("low:Q", **upright), y2=alt.Y2("high")),
         alt.Chart(base.data(published)).mark_rule(color=theme.INK, strokeDash=[4, 3]).encode(y=y),
         rows.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour),
-        rows.mark_rule(strokeWidth=1.5).encode(x=x, y=alt.Y("low:Q", **upright), y2=alt.Y2("high"), color=colour),
-        rows.mark_point(filled=True, size=42, opacity=1, aria=True).encode(
-            x=x, y=y, color=colour, description=alt.Description("tip:N")
-        ),
+        *base.dots_with_intervals(rows, x, y, (alt.Y("low:Q", **upright), alt.Y2("high")), colour),
         alt.Chart(base.data(crossings))
         .mark_point(shape="diamond", size=130, color=theme.INK, strokeWidth=1.8, aria=True)
         .encode(x=x, y=y, description=alt.Description("tip:N")),

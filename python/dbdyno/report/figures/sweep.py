@@ -151,14 +151,8 @@ def _chart(panel: _Panel, points: list[_Point], title: str | None, look: theme.L
     rows = alt.Chart(base.data(panel.points))
     # There are no values between two words, so the points are not connected.
     layers = [] if words else [rows.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash)]
-    layers += [
-        rows.mark_rule(strokeWidth=1.5).encode(
-            x=x, y=alt.Y(f"{what}_low:Q", **upright), y2=alt.Y2(f"{what}_high"), color=colour
-        ),
-        rows.mark_point(filled=True, size=42, opacity=1, aria=True).encode(
-            x=x, y=y, color=colour, description=alt.Description("tip:N")
-        ),
-    ]
+    ends = alt.Y(f"{what}_low:Q", **upright), alt.Y2(f"{what}_high")
+    layers += base.dots_with_intervals(rows, x, y, ends, colour)
     if panel.laws:
         law = alt.Chart(base.data(panel.laws)).mark_line(strokeWidth=1.5, strokeDash=[3, 3], clip=True)
         # One line per curve, in one colour; its dashes distinguish it from the line through the measured levels.
