@@ -1,4 +1,4 @@
-"""Allocation of time after the first blocks: to what weighs most, and to what is least certain.
+"""Allocation of the remaining time: blocks for the statements that weigh most, and for those least certain.
 
 Every other turn goes to the statement that is least certain of the load's total, its calls times the standard error of
 its difference. The turns between go to statements that are not settled, those first that decide most of the load's
@@ -19,18 +19,18 @@ from dbdyno.rehearse.rehearsed import Rehearsed
 from dbdyno.rehearse.spread import NO_PRIOR, Prior, moderated
 
 BLOCKS_MOST = 200
-"""Number of blocks after which a statement gets no more."""
+"""Maximum number of blocks of one statement."""
 _HALF = 0.5
-"""Half the width of the interval at which a statement has blocks enough, as a share of the threshold."""
+"""A statement has enough blocks when half the width of its interval is below this share of the threshold."""
 _T = 2.1
 """Student's t at 95 % with the usual number of blocks."""
 _NEW_PRIOR = 100
-"""Number of looks after which the common spread is computed anew."""
+"""Number of looks after which the common spread is recomputed."""
 
 
 @dataclass
 class Allocation:
-    """What is known of each statement; computed anew only for one that has more blocks than at the last look."""
+    """Current estimates of each statement, recomputed only for statements with new blocks."""
 
     items: Sequence[Rehearsed]
     threshold: float
@@ -44,12 +44,12 @@ class Allocation:
         return found if found is not None and self._look(found)[0] > 0 else None
 
     def nearest(self, most: int) -> list[Rehearsed]:
-        """Return the unsettled statements that decide most database time for the time they need, at most so many."""
+        """Return at most `most` undecided statements, those first that decide most database time per second."""
         worth = sorted(((-self._look(item)[1], at) for at, item in enumerate(self.items)))
         return [self.items[at] for value, at in worth[:most] if value < 0]
 
     def _look(self, item: Rehearsed) -> tuple[float, float]:
-        """Return the standard error of what a statement adds to the total, and what a unit of its time decides."""
+        """Return a statement's standard error in the total, and the database time decided per second spent."""
         count = len(item.old_ns)
         known = self._known.get(item.statement.number)
         if known is None or known[0] != count:

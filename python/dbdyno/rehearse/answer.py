@@ -1,4 +1,4 @@
-"""Answers of statements: what two servers must return alike, and in what they differ.
+"""Answers of statements: what must be equal on both servers, and how two answers differ.
 
 Rows are compared as a bag: PostgreSQL promises no order without ORDER BY. Where ORDER BY names columns of the answer,
 their sequence is compared, too; rows with equal keys may change places. Where LIMIT or OFFSET cuts the answer, the cut
@@ -17,7 +17,7 @@ from typing import Literal
 
 Values = tuple[bytes | None, ...]
 KEPT = 20_000
-"""Number of rows up to which the rows themselves are kept; of longer answers, sums of hashes are compared."""
+"""Maximum number of rows that are kept; longer answers are compared by sums of hashes."""
 _FLOATS = (700, 701)
 _FRACTION = 1 << 64
 _TOLERANCE = 1e-9
@@ -27,7 +27,7 @@ Difference = Literal["", "error", "rows", "columns", "values", "order"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an execution returned.
+    """Answer of one execution.
 
     Attributes:
         rows: Number of rows returned or changed.
@@ -54,7 +54,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Determined:
-    """What of its answer a statement determines.
+    """Parts of an answer that are determined by the statement, and must therefore be equal on both servers.
 
     Attributes:
         keys: Places of the columns by which it orders its rows.
@@ -70,7 +70,7 @@ class Determined:
 
 
 def answer_of(rows: Sequence[Values], columns: Sequence[str], types: Sequence[int], changed: int | None) -> Answer:
-    """Return the answer with these rows; `changed` is the number of rows that the command tag names."""
+    """Return the answer with these rows; `changed` is the number of changed rows from the command tag."""
     bag = sum(hash(row) for row in rows) % (1 << 64)
     count = changed if changed is not None else len(rows)
     floats = [at for at, kind in enumerate(types) if kind in _FLOATS]
@@ -81,7 +81,7 @@ def answer_of(rows: Sequence[Values], columns: Sequence[str], types: Sequence[in
 
 
 def _sums(rows: Sequence[Values], floats: Sequence[int]) -> tuple[int, tuple[tuple[float, float], ...]]:
-    """Return the bag of the exact values, and of each floating-point column its weighted sum and that of magnitudes.
+    """Return a bag of the exact values and, for each floating-point column, its weighted sum and sum of magnitudes.
 
     The weights come from the exact values of the row, so that values which change places change the sum.
     """
@@ -102,7 +102,7 @@ def _finite(value: bytes | None) -> float | None:
 
 
 def difference(old: Answer, new: Answer, by: Determined = Determined()) -> Difference:
-    """Return in what two answers differ; empty if they are alike, as far as the statement determines them."""
+    """Describe how two answers differ in what the statement determines; empty if they are equal."""
     if old.sqlstate or new.sqlstate:
         return "" if old.sqlstate == new.sqlstate else "error"
     if old.rows != new.rows or len(old.columns) != len(new.columns):
@@ -118,20 +118,20 @@ def difference(old: Answer, new: Answer, by: Determined = Determined()) -> Diffe
 
 
 def _same_determined(old: Answer, new: Answer, by: Determined, *, is_ordered: bool) -> bool:
-    """Return True if two answers, of which only parts are determined, have the same keys and the same such rows."""
+    """Return True if two partly determined answers have equal keys, and equal rows where rows are determined."""
     if not is_ordered:
         return _same_keys(old, new, by.keys)
     return by.keys_only or _same_inside(old, new, by)
 
 
 def _same_keys(old: Answer, new: Answer, keys: Sequence[int]) -> bool:
-    """Return True if both answers have the same keys, in whatever order."""
+    """Return True if both answers have the same keys in any order."""
     usable = _usable(old, keys)
     return Counter(_picked(old, usable)) == Counter(_picked(new, usable))
 
 
 def _same_inside(old: Answer, new: Answer, by: Determined) -> bool:
-    """Return True if the rows are alike whose keys are not those of the cuts: the first row's and the last row's."""
+    """Return True if the rows are equal whose keys are neither the first row's nor the last row's."""
     usable = _usable(old, by.keys)
     keys = _picked(old, usable)
     cut = {keys[0]} if by.cuts_begin else set()
@@ -145,7 +145,7 @@ def _same_inside(old: Answer, new: Answer, by: Determined) -> bool:
 
 
 def _usable(answer: Answer, keys: Sequence[int]) -> list[int]:
-    """Return the keys up to the first floating-point one: those after it only decide among rows that it has equal."""
+    """Return the sort keys before the first floating-point one; later keys only order rows that are equal in it."""
     known = [at for at in keys if at < len(answer.columns)]
     return list(itertools.takewhile(lambda at: answer.types[at] not in _FLOATS, known))
 
@@ -155,7 +155,7 @@ def _picked(answer: Answer, places: Sequence[int]) -> list[Values]:
 
 
 def _alike(old: Answer, new: Answer) -> bool:
-    """Return True if the rows differ in nothing but the last digits of floating-point values."""
+    """Return True if the rows differ at most in the last digits of floating-point values."""
     floats = [at for at, kind in enumerate(old.types) if kind in _FLOATS]
     if old.sums and new.sums and old.types == new.types:
         pairs = zip(floats, old.sums, new.sums, strict=True)

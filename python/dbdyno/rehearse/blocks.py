@@ -1,4 +1,4 @@
-"""Blocks: all sets of values of a statement on both sides in alternating turns, in server processes that are new.
+"""Blocks: all sets of values of a statement, executed alternately on both sides, in new server processes.
 
 A turn of a statement that only reads is one pipeline: the server executes it without waiting for the client.
 
@@ -20,16 +20,16 @@ from dbdyno.rehearse.statement import Parameters
 
 TURNS_LEAST, TURNS_MOST, REPEATS_MOST = 3, 40, 40
 _LONGER = 3
-"""Multiple of a block's time up to which it has the least number of turns."""
+"""A block may take this multiple of its time to reach the minimum number of turns."""
 _TURN_NS = 1_000_000
-"""Shortest time of a turn of one side [ns]; it executes all sets of values as often as necessary."""
+"""Minimum time of a turn of one side [ns]; all sets of values are repeated until it has passed."""
 _WARMED_NS = 20_000_000
-"""Time of an execution of all sets of values up to which a statement is quick [ns]."""
+"""A statement counts as quick if all its sets of values together take at most this time [ns]."""
 _numbers = count()
 
 
 def new_processes(old: Side, new: Side) -> int:
-    """End the server processes of both sides, so that the next block begins new ones, and return their number."""
+    """End the server processes of both sides, so that the next block starts new ones; return their number."""
     for side in (old, new):
         side.close()
     return next(_numbers)
@@ -68,12 +68,12 @@ def run_block(item: Rehearsed, old: Side, new: Side, dice: random.Random, proces
 
 
 def is_quick(item: Rehearsed) -> bool:
-    """Return True if there is time to execute a statement's sets of values only to warm up."""
+    """Return True if there is time to execute all sets of values once more as a warm-up."""
     return sum(trial.elapsed_ns for trial in item.trials) < _WARMED_NS
 
 
 def _warm_up(item: Rehearsed, side: Side, *, is_first: bool) -> float:
-    """Execute every set of values if that is quick, and pass the custom plans; return the time of the first [ns].
+    """Execute every set of values if that is quick, and use up the custom plans; return the time of the first [ns].
 
     The first execution is timed only in new server processes. Of a slow statement, its first turn warms up.
     """
@@ -92,14 +92,14 @@ def _warm_up(item: Rehearsed, side: Side, *, is_first: bool) -> float:
 
 
 def _execute(item: Rehearsed, side: Side, executions: list[Parameters]) -> float:
-    """Execute sets of values, together unless each must be undone, and return their time [ns]."""
+    """Execute sets of values, in one pipeline unless each must be undone, and return their time [ns]."""
     if item.undo:
         return float(sum(side.execute(parameters, undo=True) for parameters in executions))
     return float(side.execute_together(executions))
 
 
 def _timed(item: Rehearsed, places: list[Side]) -> dict[str, float]:
-    """Return by side the lower quartile over the block's turns of the time of all sets of values [ns].
+    """Return, for each side, the lower quartile over the block's turns of the time of all sets of values [ns].
 
     A turn lasts a millisecond at least, because the first execution after a change of sides is slow.
     """
@@ -121,7 +121,7 @@ def _timed(item: Rehearsed, places: list[Side]) -> dict[str, float]:
 
 
 def _quartile(times: list[float]) -> float:
-    """Return the lower quartile: other programs only make turns longer."""
+    """Return the lower quartile, because other programs can only make turns longer."""
     times.sort()
     place = (len(times) - 1) / 4
     low = int(place)

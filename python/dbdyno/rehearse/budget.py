@@ -1,4 +1,4 @@
-"""Time of a rehearsal, what it was spent on, and the progress that is shown."""
+"""Time budget of a rehearsal, its use by phase, and the progress that is shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Budget:
-    """Time of a rehearsal, and its progress.
+    """Time budget of a rehearsal, and its progress.
 
     Attributes:
         seconds: Length of the rehearsal [s].
@@ -27,21 +27,21 @@ class Budget:
     spent: dict[str, float] = field(default_factory=dict)
 
     def start(self) -> None:
-        """Begin to count."""
+        """Start the clock."""
         self.begun = time.monotonic()
 
     @property
     def passed(self) -> float:
-        """Return the share of the time that has passed; above 1 after its end."""
+        """Return the share of the time that has passed; above 1 if the time is exceeded."""
         return (time.monotonic() - self.begun) / self.seconds
 
     def is_over(self, share: float = 1.0) -> bool:
-        """Return True if this share of the time has passed, or the user asked to stop."""
+        """Return True if this share of the time has passed, or the user has asked to stop."""
         return self.stop() or self.passed > share
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Return a context whose time is added to what was spent on a phase."""
+        """Return a context manager that adds the time of its block to a phase."""
         begun = time.monotonic()
         try:
             yield

@@ -1,4 +1,4 @@
-"""What a database is made of, as far as it explains why a statement behaves differently: read from both sides."""
+"""Catalog of a database, read from both sides to explain why a statement behaves differently."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """What a database is made of; names have their schema unless it is public, and their own case.
+    """Catalog of a database; names have their schema unless it is public, and keep their case.
 
     Attributes:
         version: Number of the server's version, such as 150004.
@@ -161,12 +161,12 @@ _UNREAD = {
     "available": "extensions that could be created",
     "versions": "versions of collations",
 }
-"""What a query reads in words, where its name does not say it."""
+"""Subjects of queries in words, where the name of the query does not say it."""
 _PAIRS = ("indexes", "statistics", "targets", "functions", "views", "settings", "extensions", "available", "columns")
 
 
 def read_catalog(server: Postgres, settings: Sequence[str] = ()) -> Catalog:
-    """Read what the database of a server is made of; what this role may not read is empty and in `unread`.
+    """Read the catalog of a server's database; what the role may not read is left empty and listed in `unread`.
 
     Args:
         server: The server.
@@ -204,7 +204,7 @@ def read_catalog(server: Postgres, settings: Sequence[str] = ()) -> Catalog:
 
 
 def _rows(conn: Any, name: str, sql: LiteralString, unread: list[str]) -> list[tuple[Any, ...]]:
-    """Return the rows of a query; what it reads is added to `unread` if the server refuses it."""
+    """Return the rows of a query; if the server refuses it, add its subject to `unread`."""
     try:
         return list(conn.execute(sql).fetchall())
     except psycopg.Error:
@@ -213,7 +213,7 @@ def _rows(conn: Any, name: str, sql: LiteralString, unread: list[str]) -> list[t
 
 
 def _sequences(conn: Any, unread: list[str]) -> dict[str, str]:
-    """Return in words the sequences that are behind their column of whole numbers, by `table.column`."""
+    """Describe the sequences that are behind the highest value of their column, by `table.column`."""
     from psycopg import sql
 
     found = {}

@@ -1,4 +1,4 @@
-"""A cause, and what causes are looked for in."""
+"""Causes, and the material in which they are looked for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dbdyno.snapshot.plans.explain import Explained
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A cause: a code, the sentence about it, the next step, and what was observed for it."""
+    """A cause: its code, a sentence, the next step, and the observations behind it."""
 
     code: str
     sentence: str
@@ -24,7 +24,7 @@ NO_TIME = Cause("time", "there was no time to look for its cause", "give more ti
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """What causes are looked for in: both catalogs, both plans as they were executed, and the session's search path."""
+    """Material for finding causes: both catalogs, both executed plans, and the session's search path."""
 
     old: Catalog
     new: Catalog

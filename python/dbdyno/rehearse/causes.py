@@ -1,4 +1,4 @@
-"""Why a statement fails, answers differently or is slower on the new side.
+"""Why a statement fails, answers differently, or is slower on the new side.
 
 Settings are tried (`setting_trials`). Everything else is read from both catalogs and both plans, and is named only if
 the statement reaches it: its plan has the table, or its text the function or view.
@@ -21,7 +21,7 @@ from dbdyno.snapshot.plans.tree import Node, changed, identity, walk
 
 _BLOATED = 1.5
 _OTHER_ROWS = 1.1
-"""Ratio from which on two estimates of a table's rows say that the rows are others: ANALYZE reads a sample."""
+"""Minimum ratio of two estimates of a table's rows to call the tables different; ANALYZE only samples."""
 
 
 def read_plan(text: str) -> Explained | None:
@@ -35,7 +35,7 @@ def read_plan(text: str) -> Explained | None:
 
 
 def plan_change(trial: Trial) -> str:
-    """Return how the plan changed, in words; empty if it did not or is unknown."""
+    """Describe how the plan changed; empty if it did not change or is unknown."""
     old, new = (read_plan(text) if text else None for text in trial.plans)
     if old is None or new is None or identity(old.plan) == identity(new.plan):
         return ""
@@ -43,7 +43,7 @@ def plan_change(trial: Trial) -> str:
 
 
 def worst(item: Rehearsed) -> int:
-    """Return the place of the trial whose plans differ, else of the first one that succeeded."""
+    """Return the index of the first trial whose plans differ, else of the first one that succeeded."""
     for at, trial in enumerate(item.trials):
         if plan_change(trial):
             return at
@@ -109,7 +109,7 @@ def cause_of_slowness(decision: Decision, grounds: Grounds, try_setting: Try) ->
 
 
 def unexplained(trial: Trial, grounds: Grounds) -> str:
-    """Return what is known of a slower statement that nothing explains, and what could not be read."""
+    """Return what is known of a slower statement without an explanation, and which information could not be read."""
     plans = [read_plan(text) if text else None for text in trial.plans]
     unknown = [f"its plan on the {side} side" for side, plan in zip(("old", "new"), plans, strict=True) if plan is None]
     said = []
@@ -182,12 +182,12 @@ def _of_table(table: str, old: Relation, new: Relation) -> Iterator[Cause]:
 
 
 def _are_others(old: float, new: float) -> bool:
-    """Return True if two estimates of a table's rows say that the rows are others; -1 is an unknown number."""
+    """Return True if two estimates of a table's rows differ so much that the tables differ; -1 is an unknown number."""
     return old >= 0 and new >= 0 and max(old, new) > _OTHER_ROWS * max(min(old, new), 1)
 
 
 def _differing(text: str, grounds: Grounds, kind: str) -> str:
-    """Return the first view or function that a text names whose definition is not the same; empty if there is none."""
+    """Return the first view or function in a text whose definition differs between the sides, or ""."""
     old: Mapping[str, str] = getattr(grounds.old, kind)
     new: Mapping[str, str] = getattr(grounds.new, kind)
     is_same_version = grounds.old.major == grounds.new.major
@@ -201,7 +201,7 @@ def _differing(text: str, grounds: Grounds, kind: str) -> str:
 
 
 def _are_same(old: str, new: str, *, is_same_version: bool) -> bool:
-    """Return True if two definitions are the same; what a server writes itself, other versions write differently."""
+    """Return True if two definitions are equal, ignoring how different server versions write them."""
     from dbdyno.move.database.compare import bare_text
 
     is_verbatim = old.startswith("CREATE ") and not re.search(r"\bBEGIN ATOMIC\b|\bRETURN \(", old)
@@ -247,7 +247,7 @@ def _collation(text: str, grounds: Grounds) -> str:
 
 
 def _versions(collation: str, grounds: Grounds) -> tuple[str, str] | None:
-    """Return both versions of a collation if both are known and not the same."""
+    """Return both versions of a collation if both are known and differ."""
     old, new = (side.collation_versions.get(collation) for side in (grounds.old, grounds.new))
     return (old, new) if old is not None and new is not None and old != new else None
 
@@ -257,7 +257,7 @@ def _indexes(plan: Explained | None) -> Sequence[str]:
 
 
 def _below(node: Node, schema: str) -> Iterator[str]:
-    """Yield the indexes of a plan with the schema of their table; a bitmap's index scan is below the table's node."""
+    """Yield the indexes in a plan with the schema of their table, which a bitmap index scan has in its parent node."""
     schema = node.schema if node.relation else schema
     if node.index:
         yield f"{schema}.{node.index}" if schema else node.index

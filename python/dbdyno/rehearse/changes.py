@@ -1,4 +1,4 @@
-"""Changes that make the new side (`--change`): settings of its sessions, or statements for a copy of the database.
+"""Changes that make the new side (`--change`): session settings, or statements run in a copy of the database.
 
 Refused is what would change more than the copy (roles, databases, the whole server), and what would change nothing,
 because it ends with the session that executes it.
@@ -20,7 +20,7 @@ _WIDE = re.compile(
     rf"|\b(?:grant|revoke|comment|label)\b[^;]*\bon\s+{_SHARED}|^\s*(?:grant|revoke)\b(?!.*\bon\b)",
     re.I | re.S,
 )
-"""Statements whose effect is not in one database, also inside of DO."""
+"""Statements with effects outside one database, also when they are inside DO."""
 _BRIEF = re.compile(r"\s*set\s+(?:local|transaction|constraints|session\s+characteristics)\b", re.I)
 _OF_SESSION = (
     "abort begin close commit deallocate declare discard end execute explain fetch listen load lock move notify prepare"
@@ -34,7 +34,7 @@ def is_setting(change: str) -> bool:
 
 
 def refuse_change(change: str) -> None:
-    """Raise an error if a change would change more than a copy of the database, or nothing.
+    """Raise an error if a change would have effects outside a copy of the database, or none at all.
 
     Raises:
         TargetError: It is such a change.

@@ -1,4 +1,4 @@
-"""Settings that belong to a database or to a role, which a copy of the database does not have."""
+"""Settings of a database or role (`ALTER DATABASE ... SET`), which a copy of the database does not have."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PATH = """select coalesce(string_agg(case when n = '"$user"' then quote_ident(c
 
 
 def database_settings(server: Postgres) -> tuple[str, ...]:
-    """Return statements that give a transaction the settings that the server's database has by ALTER DATABASE."""
+    """Return statements that apply the database's settings from ALTER DATABASE to a transaction."""
     with contextlib.closing(server.connect()) as conn:
         rows = conn.execute(_OF_DATABASE).fetchall()
         made = sql.SQL("select set_config({}, {}, true)")
@@ -23,7 +23,7 @@ def database_settings(server: Postgres) -> tuple[str, ...]:
 
 
 def search_path(server: Postgres) -> str:
-    """Return the search path of a session at a server, with the name of its role in place of `"$user"`."""
+    """Return a session's search path with the name of its role in place of `"$user"`."""
     with contextlib.closing(server.connect()) as conn:
         (found,) = conn.execute(_PATH).fetchone() or ("",)
     return str(found)

@@ -31,12 +31,12 @@ from dbdyno.stats.distributions import t_cdf, t_quantile
 Word = Literal["slower", "faster", "same", "unclear", "fails", "differs", "not rehearsed"]
 LEVEL = 0.95
 _SETTLED, _LOOKS = 0.0005, 10
-"""Probability of an error at which a statement is settled, and the number of blocks up to which that is checked."""
+"""Error probability at which a statement is settled, and the maximum number of blocks at which this is checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was found about one statement.
+    """Decision on one statement.
 
     Attributes:
         item: The statement with its measurements.
@@ -68,7 +68,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Database time of the judged statements on both sides.
+    """Database time of the decided statements on both sides.
 
     Attributes:
         old_ns: Time on the old side [ns].
@@ -86,7 +86,7 @@ class Total:
 
 
 def looks_slower(item: Rehearsed, threshold: float, prior: Prior = NO_PRIOR) -> bool:
-    """Return True if a statement deserves confirming blocks: its mean is slower by more than half the threshold."""
+    """Return True if the mean is slower by more than half the threshold, so that confirming blocks are needed."""
     if len(item.old_ns) < LEAST_BLOCKS:
         return False
     mean, error, freedom = moderated(log_ratios(item.deciding), prior)
@@ -94,7 +94,7 @@ def looks_slower(item: Rehearsed, threshold: float, prior: Prior = NO_PRIOR) -> 
 
 
 def is_settled(item: Rehearsed, threshold: float, prior: Prior = NO_PRIOR) -> bool:
-    """Return True if it is so certain that a statement is not slower that it needs no more blocks."""
+    """Return True if a statement is so certainly not slower that it needs no more blocks."""
     blocks = item.deciding
     if not LEAST_BLOCKS <= len(blocks.old_ns) < LEAST_BLOCKS + _LOOKS:
         return False
@@ -103,12 +103,12 @@ def is_settled(item: Rehearsed, threshold: float, prior: Prior = NO_PRIOR) -> bo
 
 
 def prior_of(items: Iterable[Rehearsed]) -> Prior:
-    """Return the common spread of the first blocks of statements; confirming blocks are of chosen ones."""
+    """Return the common spread, from first blocks only: confirming blocks belong to selected statements."""
     return common_prior(log_ratios(item.first) for item in items if not item.reason)
 
 
 def decide(items: Sequence[Rehearsed], threshold: float) -> list[Decision]:
-    """Return the decision on each statement, in their order."""
+    """Return the decision on each statement, in the order given."""
     prior = prior_of(items)
     found = [_measured(item, threshold, prior) for item in items]
     timed = sorted((one.p, at) for at, one in enumerate(found) if one.is_timed)
@@ -120,7 +120,7 @@ def decide(items: Sequence[Rehearsed], threshold: float) -> list[Decision]:
 
 
 def total(decisions: Sequence[Decision]) -> Total:
-    """Return the database time of all judged statements on both sides."""
+    """Return the total database time of the decided statements on both sides."""
     judged = [one for one in decisions if one.is_timed]
     old_ns = sum(one.item.statement.calls * one.old_ns for one in judged)
     if not judged or old_ns <= 0:
@@ -134,7 +134,7 @@ def total(decisions: Sequence[Decision]) -> Total:
 
 
 def _total_half(judged: Sequence[Decision]) -> float:
-    """Return half the width of the 95 % interval of the sum of what the statements add [ns].
+    """Return half the width of the 95 % interval of the sum of all contributions [ns].
 
     The degrees of freedom are (sum of V)^2 / sum over clusters of (sum over their statements of V / sqrt(n (n-1)))^2,
     where V is the variance of what a statement adds, and n the number of its blocks. Where no statements share
@@ -177,7 +177,7 @@ def _measured(item: Rehearsed, threshold: float, prior: Prior) -> Decision:
 
 
 def interval(old: Sequence[float], new: Sequence[float], level: float = LEVEL) -> tuple[float, float, float]:
-    """Return the ratio of the times of blocks, new by old, with its interval, by default of 95 %."""
+    """Return the ratio of block times, new to old, with its interval (95 % by default)."""
     return _interval(*moderated([math.log(b / a) for a, b in zip(old, new, strict=True)]), level)
 
 
@@ -187,7 +187,7 @@ def _interval(mean: float, error: float, freedom: float, level: float) -> tuple[
 
 
 def log_ratios(blocks: Blocks) -> list[float]:
-    """Return the logarithms of the ratios of the sides' times by block."""
+    """Return, for each block, the logarithm of the ratio of the sides' times."""
     return [math.log(new / old) for old, new in zip(blocks.old_ns, blocks.new_ns, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""What is subtracted from times: the longer way to the farther side, and waits for a processor on this machine."""
+"""Corrections of times: the longer network path to the farther side, and waits for a processor on this machine."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ ROUND_TRIPS = 100
 """Number of empty queries sent to each side."""
 _NOTED_SHARE = 0.1
 LEAST_NS, LEAST_SHARE = 50_000, 0.5
-"""Difference of the round trips [ns], and as a share of the shorter one, below which times are left as they are."""
+"""Minimum difference of the round trips [ns], and as a share of the shorter one, for which times are corrected."""
 
 
 def level_distance(old: Side, new: Side) -> str:
-    """Measure the round trip to both sides, let the farther one subtract the difference, and return a sentence on it.
+    """Measure both round trips, subtract the difference on the farther side, and return a sentence about it.
 
     The sentence is empty if both are equally far. A round trip is the tenth percentile of many: other programs on the
     machine make some longer, and none shorter.
@@ -50,7 +50,7 @@ def _place(side: Side) -> tuple[str | None, ...]:
 
 
 def subtract_waits(old: Side, new: Side) -> None:
-    """Let both sides subtract waits for a processor if they are known of both.
+    """Subtract waits for a processor on both sides, if they can be measured on both.
 
     Raises:
         TargetError: A server does not answer.
@@ -61,7 +61,7 @@ def subtract_waits(old: Side, new: Side) -> None:
 
 
 def waits_note(old: Side, new: Side) -> str:
-    """Return a sentence on the waits that were subtracted; empty if they were short."""
+    """Describe the subtracted waits in a sentence; empty if they were short."""
     elapsed, waited = (sum(side.waits[at] for side in (old, new)) for at in (0, 1))
     if waited <= _NOTED_SHARE * elapsed:
         return ""

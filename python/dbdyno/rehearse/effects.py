@@ -1,4 +1,4 @@
-"""Statements that a rolled-back transaction cannot undo, or that do no work of their own: they are left out.
+"""Statements that are left out: a rollback does not undo them, or they do no work of their own.
 
 >>> reason_left_out("select * from orders where id = $1") is None
 True
@@ -44,7 +44,7 @@ _OUTSIDE = re.compile(
     r"|pg_(create|copy|drop|sync)_\w*slots?|pg_replication_slot_advance|pg_replication_origin_\w+"
     r"|pg_logical_slot_\w+|pg_logical_emit_message|pg_log_\w+"
 )
-"""Functions of the server and of its own extensions whose effects a rollback does not undo."""
+"""Functions of the server and its own extensions with effects that a rollback does not undo."""
 _SKIPPED = re.compile(
     r"(?:[eE]'(?:[^'\\]|''|\\.)*+'|'(?:[^']|'')*+'|(\$(?:[^\W\d]\w*)?\$).*?\1|\"(?:[^\"]|\"\")*+\")"
     r"|--[^\n]*|/\*.*?\*/",
@@ -52,10 +52,10 @@ _SKIPPED = re.compile(
 )
 """Literals, quoted names and comments."""
 _CHANGING = re.compile(r"pg_(try_)?advisory_xact_lock\w*|lo_\w+|lowrite|nextval|set_config|txid_current|pg_notify")
-"""Functions of the server that change or lock something until the transaction ends."""
+"""Functions of the server that change or lock something until the end of the transaction."""
 _NAMED = re.compile(r"(?<![\w$])[\w$]++")
 _CALLED = re.compile(r"(?<![\w$])([\w$]++)\"?\s*+(?:\(|/\*|--)")
-"""A word before a parenthesis or a comment; quotes are not paired, since one in a literal would hide what follows."""
+"""A word before a parenthesis or a comment; quotes are not matched, because one in a literal would hide later calls."""
 _ESCAPED = re.compile(r"(?<![\w$])u&\"", re.I)
 _WRITES = re.compile(r"(?<!\bfor )(?<!\bkey )\b(insert|update|delete|merge|truncate|copy)\b", re.I)
 _LOCKS = re.compile(r"\bfor\s+(no\s+key\s+update|update|key\s+share|share)\b", re.I)
@@ -63,7 +63,7 @@ _LOCKS = re.compile(r"\bfor\s+(no\s+key\s+update|update|key\s+share|share)\b", r
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Words of a text, in lower case.
+    """Set of lower-case words of a text.
 
     Attributes:
         called: Words before a parenthesis: functions, types with a length and words of SQL.
@@ -77,7 +77,7 @@ class Words:
 
 
 def words_of(text: str) -> Words:
-    """Return the words of a text.
+    """Return the words of a text in lower case.
 
     >>> sorted(words_of('select "Max" /* of */ (a), pg_catalog.abs(b)').called)
     ['abs', 'max']
@@ -88,7 +88,7 @@ def words_of(text: str) -> Words:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What of a database has effects that a rollback does not undo; a name stands here by one of its words.
+    """Functions, tables and views with effects that a rollback does not undo, indexed by one word each.
 
     Attributes:
         functions: Functions, with what they reach in the end: a function, or a foreign table.
@@ -105,7 +105,7 @@ class Outside:
     allowed: frozenset[str] = frozenset()
 
     def reached(self, words: Words) -> tuple[str, str, str] | None:
-        """Return the verb, the name and what it reaches, if a statement or the body of a function has such an effect.
+        """Return verb, name and effect if a statement or function body has an effect outside the transaction.
 
         >>> Outside(written={"orders": "dblink_exec"}).reached(words_of("update orders set paid = true"))
         ('uses', 'orders', 'dblink_exec')
@@ -120,17 +120,17 @@ class Outside:
 
 
 def is_outside(name: str) -> bool:
-    """Return True for a function of the server or of its own extensions whose effect a rollback does not undo."""
+    """Return True for a function of the server or its own extensions with effects that a rollback does not undo."""
     return _OUTSIDE.fullmatch(name) is not None
 
 
 def word_called(name: str) -> str:
-    """Return the word of a function's name that is before the parenthesis of a call, in lower case."""
+    """Return, in lower case, the word of a function's name that precedes the parenthesis of a call."""
     return _words(name)[-1]
 
 
 def word_named(name: str) -> str:
-    """Return the longest word of a table's name, in lower case: every text that names the table has it.
+    """Return the longest word of a table's name in lower case; every text that names the table contains it.
 
     >>> word_named("All orders")
     'orders'
@@ -176,7 +176,7 @@ FOREIGN = "the foreign table"
 
 
 def may_change(text: str, volatile: Collection[str]) -> bool:
-    """Return True if a statement may change or lock rows, so that what it did must be undone after each execution.
+    """Return True if a statement may change or lock rows, and must therefore be undone after each execution.
 
     >>> may_change("select a from t", ()), may_change("select a from t for update", ())
     (False, True)
@@ -189,7 +189,7 @@ def may_change(text: str, volatile: Collection[str]) -> bool:
 
 
 def has_several(text: str) -> bool:
-    """Return True if a text has several statements; a semicolon in a literal, a name or a comment divides none.
+    """Return True if a text has several statements; semicolons in literals, names and comments do not count.
 
     >>> has_several("select ';' -- ;"), has_several("select 1; commit")
     (False, True)
@@ -198,7 +198,7 @@ def has_several(text: str) -> bool:
 
 
 def without_comments(text: str) -> str:
-    """Return a text with a blank in place of each comment.
+    """Return a text with each comment replaced by a blank.
 
     >>> without_comments("select '--' /* all */ from t -- here")
     "select '--'   from t  "
@@ -207,7 +207,7 @@ def without_comments(text: str) -> str:
 
 
 def first_word(text: str) -> str:
-    """Return the first word of a statement in lower case, behind comments and parentheses."""
+    """Return the first word of a statement in lower case, after comments and parentheses."""
     rest = text
     while found := _COMMENT.match(rest):
         rest = rest[found.end() :]

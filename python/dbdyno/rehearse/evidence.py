@@ -15,7 +15,7 @@ BLOCKS = "rehearsed_blocks.parquet"
 
 
 def write_evidence(folder: Path, items: Sequence[Rehearsed]) -> None:
-    """Write `statements` (number, text, calls, total_ns, user, reason) and `rehearsed_blocks` (times by block).
+    """Write `statements` (number, text, calls, total_ns, user, reason) and `rehearsed_blocks` (times per block).
 
     Raises:
         EvidenceError: A file cannot be written.

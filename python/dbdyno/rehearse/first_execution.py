@@ -1,4 +1,4 @@
-"""First executions in new server processes, where they differ from later ones.
+"""First executions in new server processes, if they differ from later ones.
 
 A block begins with a new server process on both sides, whose caches of catalog and plans are empty. Pages stay in
 shared buffers and in the operating system's cache, so this is not the first execution after a restart of the machine.
@@ -29,7 +29,7 @@ class FirstExecution:
 
 
 def first_execution(decision: Decision, threshold: float) -> FirstExecution | None:
-    """Return the first executions of a statement if they differ from later ones."""
+    """Return the figures of a statement's first executions if these differ from later ones."""
     old, new = decision.item.old_first_ns, decision.item.new_first_ns
     if not decision.is_timed or len(old) < LEAST_BLOCKS:
         return None

@@ -1,4 +1,4 @@
-"""Plans of prepared statements: whether a server executes its generic plan, and what it estimated.
+"""Plans of prepared statements: whether the server uses its generic plan, and its estimates.
 
 PostgreSQL plans the first five executions of a prepared statement for their values. From the sixth on it takes the
 generic plan, made for no values, if that does not cost more than the plans for values did on average, planning
@@ -21,7 +21,7 @@ _PARAMETER = re.compile(r"\$\d")
 
 @dataclass(frozen=True, slots=True)
 class PlanChoice:
-    """The kind of plan that a server executes for a prepared statement.
+    """The kind of plan that a server uses for a prepared statement.
 
     Attributes:
         is_generic: True for the generic plan.
@@ -35,7 +35,7 @@ class PlanChoice:
 
     @property
     def words(self) -> str:
-        """Return the choice in words."""
+        """Describe the choice in words."""
         if not self.is_generic:
             return "plans for the values of each execution"
         costs = f"cost {self.cost:,.0f}" if self.cost is not None else "cost unknown"
@@ -44,7 +44,7 @@ class PlanChoice:
 
 
 def plan_choice(executed: str, custom: Sequence[str]) -> PlanChoice:
-    """Return the choice that a plan shows.
+    """Return the plan choice that a plan reveals.
 
     Args:
         executed: EXPLAIN of the prepared statement, as JSON.

@@ -1,4 +1,4 @@
-"""A rehearsal from the load to the model of its page; everything measured is kept in a run folder."""
+"""A rehearsal from the load to the model of its page; all measurements are kept in a run folder."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from dbdyno.rehearse.statement import Load, Statement
 from dbdyno.rehearse.verdict import judge, with_replay
 
 _FIRST_CAUSE, _FIRST_CAUSE_S = 0.5, 20
-"""What the search for the first cause may take beyond the time: a share of the time, and at least so many seconds."""
+"""Extra time for finding the first cause: as a share of the budget, and at least this many seconds."""
 _SHORT_NS = 5_000_000
-"""Time below which a trial of a setting executes each set of values three times [ns]."""
+"""Below this time, a trial of a setting executes each set of values three times [ns]."""
 _PLANS_MOST = 60
-"""Number of statements whose plans are executed to find the cause."""
+"""Maximum number of statements whose plans are executed to find causes."""
 
 
 def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget) -> tuple[Run, JsonObject]:
@@ -131,7 +131,7 @@ def _explained(
     catalogs: tuple[Catalog, Catalog],
     budget: Budget,
 ) -> dict[int, Cause]:
-    """Execute the plans of what moved, and return the cause of each statement that became worse, by its number.
+    """Execute the plans of changed statements, and return the cause for each worse statement, by its number.
 
     Slower statements come before faster ones, the heaviest first. That one may take half of the time more, at least
     20 s; for those that come after the end of the time, that is their cause.
@@ -182,7 +182,7 @@ def _cause(one: Decision, new: Side, catalogs: tuple[Catalog, Catalog], is_over:
 def _try_setting(
     item: Rehearsed, new: Side, is_over: Callable[[], bool], name: str, value: str, rounds: int
 ) -> Tried | None:
-    """Return the times on the new side without and with a setting changed [ns], or None if it cannot be set.
+    """Return the times on the new side without and with a changed setting [ns], or None if it cannot be set.
 
     Raises:
         OutOfTimeError: The time is over.
@@ -202,7 +202,7 @@ def _try_setting(
 
 
 def _mean_ns(item: Rehearsed, new: Side, settings: tuple[str, ...]) -> float:
-    """Return the mean time on the new side over the sets of values, each executed several times if it is short [ns]."""
+    """Return the mean time on the new side over the sets of values; short ones are executed several times [ns]."""
     is_prepared = item.timed[0].is_prepared
     if is_prepared:
         new.close()  # A generic plan that this session has would outlive the change of a setting.
@@ -217,6 +217,6 @@ def _mean_ns(item: Rehearsed, new: Side, settings: tuple[str, ...]) -> float:
 
 
 def _set_local(name: str, value: str) -> str:
-    """Return the command that sets a setting of ours (a name out of `TRIED`) to a value that the old server has."""
+    """Return the command that sets a setting out of `TRIED` to the old server's value."""
     quoted = value.replace("'", "''")
     return f"set local {name} = '{quoted}'"

@@ -1,4 +1,4 @@
-"""What a masked copy means for the statements of a load: which look for a value that is not there, which return others.
+"""Effects of a masked copy on a load: statements that look for masked values, and those that return masked values.
 
 >>> from dbdyno.move.database.masks import read_masks
 >>> masks = read_masks(["people.email = hash"])
@@ -37,7 +37,7 @@ select distinct c.relname::text from over join pg_catalog.pg_class c using (oid)
 
 
 def masked_load(load: Load, masks: Sequence[Mask], server: Postgres) -> Load:
-    """Return a load without the statements that look for masked values; of others no masked answer is compared."""
+    """Return a load without statements that look for masked values; no answer with masked values is compared."""
     views = _views(server, masks)
     statements = []
     for one in load.statements:
@@ -104,7 +104,7 @@ def _columns(tree: Any, name: str) -> list[Any]:
 
 
 def _looks_for_a_value(column: Any) -> bool:
-    """Return True if a column stands in a condition with a literal or a parameter."""
+    """Return True if a column is compared with a literal or a parameter."""
     from sqlglot import expressions as exp
 
     condition = column.find_ancestor(exp.Predicate)

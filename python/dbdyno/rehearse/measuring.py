@@ -1,4 +1,4 @@
-"""Blocks of all statements while the time lasts: first blocks for each, then more for what is not settled."""
+"""Measurement of all statements within the time: first blocks for each, then more for the undecided ones."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from dbdyno.rehearse.rehearsed import LEAST_BLOCKS, Rehearsed
 from dbdyno.rehearse.side import Side
 
 FIRST_BLOCKS = 3
-"""Number of blocks that each statement gets while there is time."""
+"""Number of blocks that each statement gets if there is time."""
 CONFIRMING, CONFIRMING_MOST = 8, 16
-"""Least and largest number of fresh blocks for a statement that looks slower; more than the least if there is time."""
+"""Minimum and maximum number of fresh blocks for a statement that looks slower."""
 _BEGIN_S, _SINGLE_SHARE, _SHARING = 0.02, 0.3, 12
-"""Time that new processes of both sides cost [s], the share of the time up to which each block has its own, and the
-number of statements that share them otherwise."""
+"""Time to start server processes on both sides [s], the share of the time within which each block gets its own pair,
+and the number of statements that share a pair otherwise."""
 _BLOCK_SHARE, _FIRST_SHARE = 0.02, 0.2
-"""Shares of the time: the most for one block, and for the first blocks of all statements together."""
+"""Maximum shares of the time for one block, and for the first blocks of all statements together."""
 BLOCK_NS_MOST = 500_000_000
-"""Longest block of both sides that repeats anything [ns]."""
+"""Maximum length of a block that repeats executions, both sides together [ns]."""
 _LATEST_SHARE = 0.95
-"""Share of the time up to which statements get the blocks without which they cannot be judged at all."""
+"""Share of the time until which statements may get the blocks that a decision needs at least."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Both sides, the time and the dice."""
+    """The two sides, the time budget and the random generator of a measurement."""
 
     old: Side
     new: Side
@@ -46,14 +46,14 @@ class Bench:
 
 
 def measure(items: Sequence[Rehearsed], bench: Bench, share: float) -> None:
-    """Give each statement its first blocks, then more to those that are not settled, until this share of the time."""
+    """Measure first blocks of each statement, then more of the undecided, until this share of the time has passed."""
     if any(not item.old_ns for item in items):
         _measure_first(items, bench, share)
     _settle(items, bench, share)
 
 
 def confirm(items: Iterable[Rehearsed], bench: Bench, share: float) -> None:
-    """Measure statements that look slower in fresh blocks, so that these alone decide; the heaviest first.
+    """Measure fresh blocks of statements that look slower, heaviest first; only these blocks decide.
 
     Beyond the least number of blocks, that ends after a share of the time.
     """
@@ -69,7 +69,7 @@ def confirm(items: Iterable[Rehearsed], bench: Bench, share: float) -> None:
 
 
 def _measure_first(items: Sequence[Rehearsed], bench: Bench, share: float) -> None:
-    """Give each statement its first blocks, the heaviest first.
+    """Measure the first blocks of each statement, heaviest first.
 
     The first round ends early enough to leave as much time for each round that must follow, so that what it reaches can
     be judged, and half of the time to settle the heaviest. Statements that it does not reach are the lightest.
@@ -95,7 +95,7 @@ def _measure_first(items: Sequence[Rehearsed], bench: Bench, share: float) -> No
 
 
 def _settle(items: Sequence[Rehearsed], bench: Bench, share: float) -> None:
-    """Spend time on the total, and on statements that are not settled, in turn."""
+    """Spend time alternately on the uncertainty of the total and on undecided statements."""
     allocation = Allocation([item for item in items if item.old_ns], bench.threshold)
     sharing = _sharing(items, bench.budget)
     is_for_total = True
@@ -112,7 +112,7 @@ def _settle(items: Sequence[Rehearsed], bench: Bench, share: float) -> None:
 
 
 def _size_blocks(items: Sequence[Rehearsed], budget: Budget) -> None:
-    """Set the length of each statement's blocks: half of the time for all alike, half of it by their weight."""
+    """Set the block length of each statement: half of the time is shared equally, half by weight."""
     whole_ns = sum(item.statement.total_ns for item in items) or 1
     for item in items:
         share = 0.5 / len(items) + 0.5 * item.statement.total_ns / whole_ns
@@ -124,7 +124,7 @@ def _size_blocks(items: Sequence[Rehearsed], budget: Budget) -> None:
 
 
 def _sharing(items: Sequence[Rehearsed], budget: Budget) -> int:
-    """Return the number of statements whose blocks share a pair of server processes; 1 if there is time for that."""
+    """Return how many statements share a pair of server processes per block; 1 if there is enough time."""
     whole_s = FIRST_BLOCKS * sum(item.block_ns / 1e9 + _BEGIN_S for item in items)
     return 1 if whole_s < _SINGLE_SHARE * budget.seconds else _SHARING
 

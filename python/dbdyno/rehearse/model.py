@@ -1,4 +1,4 @@
-"""The model of a rehearsal's page: plain data, which `analysis.json` holds and every renderer reads."""
+"""Model of a rehearsal's page: plain data that `analysis.json` stores and every renderer reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dbdyno.rehearse.verdict import Verdict
 
 SCHEMA = 1
 PLANNED_MOST = 200
-"""Number of statements that the model holds the plans of."""
+"""Maximum number of statements whose plans are in the model."""
 
 
 def model_of(
@@ -137,7 +137,7 @@ def _contributions(decisions: Sequence[Decision]) -> list[TableRow]:
 
 
 def _extensions(old: Catalog, new: Catalog) -> list[TableRow]:
-    """Return the extensions whose versions are not the same on both sides, or not what the new server would create."""
+    """Return extensions whose versions differ between the sides, or from the new server's default version."""
     rows: list[TableRow] = [
         {"name": name, "old": old.extensions.get(name), "new": new.extensions.get(name), "now": new.available.get(name)}
         for name in sorted({*old.extensions, *new.extensions})

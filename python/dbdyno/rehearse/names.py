@@ -1,4 +1,4 @@
-"""Objects that a statement names, as keys of the catalog: with their schema unless it is public, in their own case.
+"""Objects named in a statement, as keys of the catalog: with their schema unless it is public, and in their case.
 
 >>> named('select "Total"(o.amount) from app.orders o join lines on true', {"app.orders": 1, "lines": 2, "Total": 3})
 ['Total', 'app.orders', 'lines']
@@ -19,7 +19,7 @@ _PATH = re.compile(r"\s*set\s+(?:session\s+|local\s+)?search_path\s*(?:=|\bto\b)
 
 
 def named(text: str, known: Iterable[str], path: Sequence[str] = USUAL) -> list[str]:
-    """Return the keys of the objects that a text names, each once.
+    """Return the catalog keys of the objects that a text names, each once.
 
     Args:
         text: A statement or a definition.
@@ -35,7 +35,7 @@ def named(text: str, known: Iterable[str], path: Sequence[str] = USUAL) -> list[
 
 
 def words_of(text: str) -> list[str]:
-    """Return the identifiers of a text, each once; those without quotes in lower case."""
+    """Return the identifiers in a text, each once; unquoted ones in lower case."""
     return list(dict.fromkeys(_folded(part) for part in _PARTS.findall(text)))
 
 

@@ -1,4 +1,4 @@
-"""A new side made from the old one: a server of ours of another version, with the old settings and a copy of the data.
+"""New side made from the old one: a server of another version, with the old settings and a copy of the data.
 
 Only settings that change plans or execution are carried, and those that sessions see; the new server keeps its own
 places, sizes of logs and limits of connections. Settings that the new version renamed take their new name, settings
@@ -57,9 +57,9 @@ CARRIED = (
     "operator_precedence_warning",
     "db_user_namespace",
 )
-"""Settings that a new server takes over if the old one has them from its files or its command line."""
+"""Settings that the new server takes over if the old server's files or command line set them."""
 RENAMED = {"force_parallel_mode": ("debug_parallel_query", 16)}
-"""Settings that a later version has under another name, with the major version since which it does.
+"""Settings renamed in a later version, with the major version that renamed them.
 
 `postgres --describe-config` lists neither name, as they are for developers.
 """
@@ -73,12 +73,12 @@ _PROVIDERS = {
     "i": sql.SQL(" locale_provider icu icu_locale {}"),
     "b": sql.SQL(" locale_provider builtin builtin_locale {}"),
 }
-"""Options of CREATE DATABASE for a provider of collations other than the system, and its locale."""
+"""Options of CREATE DATABASE for collation providers other than the system, and for their locale."""
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """Settings for the new server, the names of those that it does not have, and what the copy's move reported."""
+    """Settings for the new server, names of settings that it lacks, and the report of copying the data."""
 
     settings: Mapping[str, str]
     gone: tuple[str, ...]
@@ -86,7 +86,7 @@ class Carried:
 
 
 def named_binaries(text: str) -> Binaries:
-    """Return the server that `bindir=FOLDER` or `version=17` names.
+    """Return the server programs that `bindir=FOLDER` or `version=17` refers to.
 
     Raises:
         TargetError: The folder has no server, or no server of the version is installed.
@@ -109,7 +109,7 @@ def named_binaries(text: str) -> Binaries:
 
 
 def carried_settings(old: Postgres, binaries: Binaries) -> Carried:
-    """Return the old server's settings in the form in which a server of these programs takes them."""
+    """Return the old server's settings in the form that a server of these programs accepts."""
     with contextlib.closing(old.connect()) as conn:
         rows = conn.execute(_SET, [list(CARRIED)]).fetchall()
     known = _known_settings(binaries)
@@ -125,7 +125,7 @@ def carried_settings(old: Postgres, binaries: Binaries) -> Carried:
 
 
 def _name_in(major: int, name: str) -> str:
-    """Return the name that a setting has in a version.
+    """Return the name of a setting in a given version.
 
     >>> _name_in(15, "force_parallel_mode"), _name_in(17, "force_parallel_mode"), _name_in(15, "debug_parallel_query")
     ('force_parallel_mode', 'debug_parallel_query', 'force_parallel_mode')
@@ -140,7 +140,7 @@ def _name_in(major: int, name: str) -> str:
 def copied_server(
     old: Postgres, binaries: Binaries, show: Callable[[str], None], masks: Sequence[Mask] = ()
 ) -> Iterator[tuple[Postgres, Carried]]:
-    """Start a server of these programs with a copy of the old database; it is removed when the context ends.
+    """Start a server of these programs with a copy of the old database, and remove it when the context ends.
 
     Raises:
         TargetError: The disk is too small, or the server does not start or lacks the database's locale.
@@ -187,7 +187,7 @@ def copied_server(
 
 
 def _known_settings(binaries: Binaries) -> set[str]:
-    """Return the names of the settings that a server's program knows."""
+    """Return the names of the settings that a server program has."""
     done = subprocess.run(
         [binaries.program("postgres"), "--describe-config"],
         env=child_environment(),

@@ -1,4 +1,4 @@
-"""What of its answer a statement determines: the order, the rows among equals that a LIMIT cuts, or nothing at all.
+"""Determined parts of an answer: the order, the rows among equals that a LIMIT cuts, or nothing at all.
 
 >>> determined("select id, name from t order by name, id limit 3", ("id", "name"))
 Determined(keys=(1, 0), cuts_begin=False, cuts_end=True, keys_only=False)
@@ -40,13 +40,13 @@ _IN_SEQUENCE = {
     "string_agg",
     "xmlagg",
 }
-"""Aggregates whose result depends on the order of their rows."""
+"""Aggregates whose result depends on the order of their input rows."""
 _BY_PLACE = {"row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"}
-"""Window functions that tell rows with equal keys apart."""
+"""Window functions whose result differs between rows with equal keys."""
 
 
 def determined(text: str, columns: Sequence[str]) -> Determined:
-    """Return what of its answer a statement determines that is not `undetermined`."""
+    """Return which parts of an answer are determined, for a statement that is not `undetermined`."""
     from sqlglot import expressions as exp
 
     tree = parsed(text)
@@ -62,7 +62,7 @@ def determined(text: str, columns: Sequence[str]) -> Determined:
 
 
 def ordered_by(text: str, columns: Sequence[str]) -> list[int]:
-    """Return the places of the columns of the answer that ORDER BY names; empty if there is none, or it is unreadable.
+    """Return the indexes of the answer's columns named in ORDER BY; empty if there are none, or it cannot be parsed.
 
     Keys after one that is not a column of the answer are left out: they only decide among equals.
     """
@@ -78,7 +78,7 @@ def ordered_by(text: str, columns: Sequence[str]) -> list[int]:
 
 
 def undetermined(text: str) -> str:
-    """Return why two executions may answer differently by right; empty if they may not."""
+    """Return why two executions may legitimately return different answers; empty if they may not."""
     if found := _CHANGING.search(text):
         return f"{(found[1] or found[2]).lower()}, whose value changes"
     if found := _SERVERS_OWN.search(text):
@@ -93,7 +93,7 @@ def undetermined(text: str) -> str:
 
 
 def _inside(tree: Any) -> Iterator[str]:
-    """Yield why something below the root of a tree is not determined."""
+    """Yield reasons within a tree why its result is not determined."""
     from sqlglot import expressions as exp
 
     for cut in tree.find_all(exp.Limit, exp.Fetch, exp.Offset):
@@ -115,7 +115,7 @@ def _inside(tree: Any) -> Iterator[str]:
 
 
 def _of_the_server(tree: Any) -> Iterator[str]:
-    """Yield what a tree reads that is each server's own."""
+    """Yield what a tree reads that is specific to a server."""
     from sqlglot import expressions as exp
 
     if tree.find(exp.TableSample) is not None:
@@ -132,7 +132,7 @@ _NAMES = {"GroupConcat": "string_agg", "JSONArrayAgg": "json_agg", "JSONObjectAg
 
 
 def _name(call: Any) -> str:
-    """Return the name of a function as PostgreSQL has it, for those that this module knows."""
+    """Return PostgreSQL's name of a function, for the functions that this module handles."""
     from sqlglot import expressions as exp
 
     if isinstance(call, exp.Anonymous):

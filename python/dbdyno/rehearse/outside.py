@@ -1,4 +1,4 @@
-"""Functions, tables and views of a database with effects that a rollback does not undo, found in the catalog.
+"""Functions, tables and views with effects that a rollback does not undo, found in the catalog.
 
 The body of each function is searched for what is known to have such effects, and so is what the server executes when a
 table is read or written: triggers, rules, views, defaults, checks, policies, partitions, and foreign keys that cascade.
@@ -81,7 +81,7 @@ _COPIES = re.compile(r"\bcopy\b[^;]*\b(?:to|from)\s+(?:program\b|e?')", re.I)
 
 
 def read_outside(*servers: Postgres, allowed: Collection[str] = ()) -> Outside:
-    """Return what of these servers' databases has effects that a rollback does not undo.
+    """Return the functions, tables and views of these servers' databases with effects that a rollback does not undo.
 
     Args:
         servers: The databases.
@@ -118,7 +118,7 @@ def read_outside(*servers: Postgres, allowed: Collection[str] = ()) -> Outside:
 
 @dataclass
 class _Found:
-    """What was read so far; `pending` has the names in what each function, table or view executes."""
+    """What has been read so far; `pending` has the words in the bodies of functions, triggers and views."""
 
     functions: dict[str, str] = field(default_factory=dict)
     read: dict[str, str] = field(default_factory=dict)
@@ -144,7 +144,7 @@ def _read(found: _Found, conn: psycopg.Connection[Any]) -> None:
 
 
 def _is_added(found: Outside, name: str, names: dict[str, str], executed: Words) -> bool:
-    """Add a name to its kind if what it executes has an effect outside, and return True if it is new there."""
+    """Add a name to its kind if what it executes has an effect outside the transaction; return True if it is new."""
     if name in names or (reached := found.reached(executed)) is None:
         return False
     names[name] = reached[2]

@@ -1,4 +1,4 @@
-"""Several commands to a PostgreSQL server in one message: it does not wait for the client between them.
+"""Several commands sent to a PostgreSQL server in one message, without waiting for each answer.
 
 A busy machine lets client and server wait for a processor at each change between them. In a pipeline, there is one such
 change for many commands.
@@ -18,7 +18,7 @@ Send = Callable[[Any], None]
 
 
 def pipelined(connection: Session, sends: Sequence[Send], *, apart: bool = False) -> list[list[Any]]:
-    """Send commands together and return the results of each.
+    """Send commands in one message and return their results.
 
     After an error, the commands up to the next sync have results with the status PIPELINE_ABORTED.
 
@@ -44,7 +44,7 @@ def pipelined(connection: Session, sends: Sequence[Send], *, apart: bool = False
 
 
 def _received(pgconn: Any, count: int, syncs: int) -> Generator[Any, Any, list[list[Any]]]:
-    """Flush what was sent, and return the results of all commands without those of the syncs."""
+    """Flush what was sent, and return the results of all commands, without those of the syncs."""
     yield from generators.send(pgconn)
     found = []
     for _ in range(count + syncs):

@@ -1,4 +1,4 @@
-"""A plan as lines of text with its measurements, and the lines that the other side's plan does not have."""
+"""A plan as lines of text with its measurements, and which of the lines the other side's plan does not have."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dbdyno.snapshot.plans.tree import walk
 
 
 class Line(TypedDict):
-    """A node of a plan: its depth, its title, rows estimated and found, time of all loops [ns], and if it changed."""
+    """A plan node: depth, title, estimated and actual rows, time of all loops [ns], and whether it changed."""
 
     depth: int
     title: str
@@ -23,7 +23,7 @@ class Line(TypedDict):
 
 
 def lines(text: str, other: str) -> list[Line]:
-    """Return the nodes of an EXPLAIN in JSON from the root down; empty if it cannot be read."""
+    """Return the nodes of a JSON plan from the root down; empty if it cannot be read."""
     plan, against = read_plan(text), read_plan(other)
     if plan is None:
         return []

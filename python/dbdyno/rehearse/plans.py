@@ -1,4 +1,4 @@
-"""Plans of the statements that moved: with all sets of values, and executed with the set whose plans differ."""
+"""Plans of changed statements: planned for all sets of values, executed for the set whose plans differ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dbdyno.rehearse.statement import Parameters
 
 
 def take_plans(item: Rehearsed, old: Side, new: Side) -> None:
-    """Plan all sets of values on both sides; the plan of one that a server refuses stays empty."""
+    """Plan all sets of values on both sides; a plan stays empty if the server refuses it."""
     found: tuple[dict[int, str], dict[int, str]] = ({}, {})
     for side, plans in zip((old, new), found, strict=True):
         with contextlib.suppress(FailedError), side.transaction(item.statement):
@@ -26,7 +26,7 @@ def take_plans(item: Rehearsed, old: Side, new: Side) -> None:
 
 
 def execute_plans(item: Rehearsed, old: Side, new: Side) -> None:
-    """Replace the plans of the statement's worst trial by executed ones; a side that refuses keeps the plan it has."""
+    """Replace the plans of the statement's worst trial by executed ones; keep the plan of a side that refuses."""
     at = worst(item)
     trial = item.trials[at]
     executed: dict[int, str] = {}
@@ -41,7 +41,7 @@ def execute_plans(item: Rehearsed, old: Side, new: Side) -> None:
 
 
 def _executed_plan(item: Rehearsed, side: Side, parameters: Parameters) -> str:
-    """Return the executed plan as JSON, of a prepared statement the one that it has after its first executions."""
+    """Return the executed plan as JSON; for a prepared statement, the plan after its first executions."""
     if not parameters.is_prepared:
         return side.explain(parameters, run=True)
     pass_custom_plans(item, side)

@@ -1,4 +1,4 @@
-"""Texts, plans and messages of a server without the values of a load.
+"""Texts, plans and server messages without the values of a load.
 
 >>> hidden("select * from people where email = 'a@b.org' and id in (7, 8) and name = $1")
 "select * from people where email = '?' and id in (?, ?) and name = $1"
@@ -19,7 +19,7 @@ from dbdyno.snapshot.engines.postgres.texts import without_literals
 _NUMBER = re.compile(r"(?<![\w$.])\d[\w.]*(?:(?<=[eE])[+-]\d+)?")
 _NEAR = re.compile(r'"((?:[^"]|"")*)"')
 _WORDED = ("08", "0A", "23", "25", "40", "42", "53", "55", "57", "58")
-"""Classes of errors whose messages name objects and words of SQL, but no values."""
+"""Error classes whose messages name objects and SQL keywords, but no values."""
 _NAMES = frozenset(
     {
         "Node Type",
@@ -47,16 +47,16 @@ _NAMES = frozenset(
         "Relation",
     }
 )
-"""Keys of a plan whose texts are names."""
+"""Keys of a plan whose texts are object names."""
 
 
 def hidden(text: str) -> str:
-    """Return a text of SQL with a question mark in place of each literal."""
+    """Return an SQL text with each literal replaced by a question mark."""
     return _NUMBER.sub("?", without_literals(text))
 
 
 def hidden_plan(text: str) -> str:
-    """Return a plan as JSON without the literals of its conditions and expressions."""
+    """Return a JSON plan without the literals in its conditions and expressions."""
     try:
         return json.dumps(_hidden_value(json.loads(text)))
     except ValueError:
@@ -64,7 +64,7 @@ def hidden_plan(text: str) -> str:
 
 
 def hidden_message(sqlstate: str, message: str, *, is_raised: bool, sent: str = "") -> str:
-    """Return a server's message without values, or the name of its condition where it may contain any.
+    """Return a server's message without values, or the name of its condition if it may contain some.
 
     Args:
         sqlstate: The error's code.
@@ -79,7 +79,7 @@ def hidden_message(sqlstate: str, message: str, *, is_raised: bool, sent: str = 
 
 
 def without_values(sqlstate: str, message: str, sent: str) -> str:
-    """Return a server's message without quoted values and numbers; names of objects that it quotes stay.
+    """Return a server's message without quoted values and numbers; quoted object names stay.
 
     >>> without_values("22003", 'value "4111111111111111" is out of range for type integer', "")
     'value "?" is out of range for type integer'
@@ -92,7 +92,7 @@ def without_values(sqlstate: str, message: str, sent: str) -> str:
 
 
 def hidden_load(load: Load) -> Load:
-    """Return a load whose texts for the page have no literals; what is sent is unchanged."""
+    """Return a load whose displayed texts have no literals; the statements sent are unchanged."""
     return replace(load, statements=[replace(one, text=hidden(one.text)) for one in load.statements])
 
 

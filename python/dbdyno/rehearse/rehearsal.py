@@ -1,4 +1,4 @@
-"""Rehearsal of a load on two servers: answers first, then times in alternating blocks while the budget lasts.
+"""Rehearsal of a load on two servers: first answers, then times in alternating blocks within the budget.
 
 Every statement is executed on both sides with the same values, in transactions that are rolled back. Answers
 are taken once per set of values. Then blocks follow: in each block both sides execute all sets of values alternately,
@@ -29,14 +29,14 @@ from dbdyno.rehearse.side import FailedError, Side
 from dbdyno.rehearse.statement import Parameters, Statement
 
 _ANSWERS_SHARE, _MEASURED_SHARE, _CONFIRMED_SHARE, _LAST_SHARE = 0.45, 0.65, 0.8, 0.95
-"""Shares of the time after which answers, first looks, confirming blocks beyond the least number, and all blocks end;
-the rest of it is for causes, and for the least number of confirming blocks where there are many."""
+"""Shares of the time at which answers, first looks, additional confirming blocks, and all blocks end. The rest is for
+causes, and for the minimum number of confirming blocks if there are many."""
 _TIMED_OUT = "57014"
 _FAILS_ON_OLD_ALONE = "it fails on the old server, and not on the new one"
 
 
 def rehearse(items: Sequence[Rehearsed], bench: Bench) -> None:
-    """Execute statements on both sides; what is measured is in the items, also if it ends early.
+    """Execute the statements on both sides; measurements are stored in the items even if it ends early.
 
     Raises:
         TargetError: A server closed the connection.
@@ -71,7 +71,7 @@ def _confirm(items: Sequence[Rehearsed], bench: Bench, share: float) -> None:
 
 
 def unsuited(statement: Statement, outside: Outside) -> str:
-    """Return why a statement is not rehearsed; empty if it is."""
+    """Return why a statement cannot be rehearsed; empty if it can."""
     if statement.left_out:
         return statement.left_out
     if not statement.samples:
@@ -115,7 +115,7 @@ def _answered(item: Rehearsed, old: Side, new: Side, parameters: Parameters) -> 
 
 
 def _changing(item: Rehearsed, parameters: Parameters, answers: Iterable[tuple[Side, Answer]]) -> str:
-    """Return which server answers differently the second time; empty if none does."""
+    """Return which server gives a different answer the second time; empty if none does."""
     for side, first in answers:
         if _differs(item, first, side.answer(parameters)):
             return f"the {side.name} server itself answers differently the second time"

@@ -1,4 +1,4 @@
-"""A statement of a rehearsal with everything that was measured of it."""
+"""A statement of a rehearsal with all its measurements."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ LEAST_BLOCKS = 3
 CUSTOM_PLANS = 5
 """Number of executions after which PostgreSQL may choose a generic plan for a prepared statement."""
 FAILS_ON_OLD = "it fails on the old server, too"
-"""Begin of the reason why a statement that fails on both sides is left out."""
+"""Beginning of the reason why a statement that fails on both sides is left out."""
 NO_TIME_FOR_ANSWERS, NO_TIME_FOR_BLOCKS = "there was no time for it", "there was no time for enough blocks"
-"""Reasons why a statement could not be judged."""
+"""Reasons why a statement could not be decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Times of an execution by block on both sides [ns], and the number of the pair of server processes by block."""
+    """Block times of an execution on both sides [ns], and the number of the pair of server processes of each block."""
 
     old_ns: Sequence[float]
     new_ns: Sequence[float]
@@ -51,13 +51,13 @@ class Blocks:
 
     @property
     def apart(self) -> list[float]:
-        """Return the differences of the sides by block [ns]."""
+        """Return, for each block, the difference between the sides [ns]."""
         return [new - old for old, new in zip(self.old_ns, self.new_ns, strict=True)]
 
 
 @dataclass
 class Rehearsed:
-    """A statement with everything that was measured.
+    """A statement with all its measurements.
 
     Attributes:
         statement: The statement.
@@ -96,7 +96,7 @@ class Rehearsed:
 
     @property
     def timed(self) -> list[Parameters]:
-        """Return the sets of values that succeeded on both sides and are timed: at most `sets_most`, spread evenly."""
+        """Return at most `sets_most` sets of values, evenly spread, that succeeded on both sides and are timed."""
         good = [one.parameters for one in self.trials if not one.old.sqlstate and not one.new.sqlstate]
         count = min(len(good), self.sets_most)
         return [good[(2 * at + 1) * len(good) // (2 * count)] for at in range(count)]
@@ -109,7 +109,7 @@ class Rehearsed:
 
     @property
     def deciding(self) -> Blocks:
-        """Return the blocks that decide: the confirming ones if there are enough, else all."""
+        """Return the blocks that the decision uses: the confirming ones if there are enough, else all."""
         start = self.first_blocks or 0
         if len(self.old_ns) - start < LEAST_BLOCKS:
             start = 0
@@ -122,5 +122,5 @@ class Rehearsed:
 
     @property
     def differs(self) -> Trial | None:
-        """Return the first set of values with another answer on the new side."""
+        """Return the first set of values whose answer differs on the new side."""
         return next((one for one in self.trials if one.difference not in ("", "error")), None)

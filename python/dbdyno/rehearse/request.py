@@ -1,4 +1,4 @@
-"""What a rehearsal is asked to do."""
+"""Request for a rehearsal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """How the capture is replayed after its statements.
+    """How the capture is replayed after the statements were measured.
 
     Attributes:
         capture: Folder of the capture.
@@ -25,7 +25,7 @@ class ReplayRequest:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is rehearsed.
+    """All inputs and options of a rehearsal.
 
     Attributes:
         title: Name of the rehearsal.

@@ -1,4 +1,4 @@
-"""Time of an execution without the time in which client or server were ready to run and had no processor.
+"""Execution times without the time in which client or server were ready to run but had no processor.
 
 On a busy machine that wait is most of what makes equal executions differ. Linux counts it for each process in
 `/proc/PID/schedstat`: time on a processor [ns], time ready without one [ns], number of times it got one. Every user may
@@ -17,17 +17,17 @@ _PROC = Path("/proc")
 _HOSTS = ("localhost", "127.0.0.1", "::1")
 _PROGRAMS = ("postgres", "postmaster")
 _YOUNG_S = 10.0
-"""Age up to which a process may be the one of a connection just opened [s]: its number may be one of a container's."""
+"""Maximum age of a process that may belong to a new connection [s]; its number may be one of a container."""
 
 
 class RunQueue:
-    """What the system counts of one process; `close` it."""
+    """Scheduler statistics of one process; must be closed."""
 
     def __init__(self, folder: Path) -> None:
         self._file = os.open(folder / "schedstat", os.O_RDONLY | os.O_CLOEXEC)
 
     def read(self) -> tuple[int, int]:
-        """Return the time that the process had a processor, and that it waited for one [ns]; 0 once it has ended."""
+        """Return the process's time on a processor, and its time waiting for one [ns]; 0 once it has ended."""
         try:
             had, waited, _ = os.pread(self._file, 100, 0).split()
         except OSError:
@@ -40,7 +40,7 @@ class RunQueue:
 
 
 class Stopwatch:
-    """Times of executions by a server process, whose client is the thread that made the watch.
+    """Times of executions by a server process; the client is the thread that creates the stopwatch.
 
     Attributes:
         elapsed_ns: Time of all executions as the clock has it [ns].
@@ -48,7 +48,7 @@ class Stopwatch:
     """
 
     def __init__(self, server: RunQueue | None) -> None:
-        """Watch a server process; None leaves times as the clock has them."""
+        """Watch a server process; with None, times are plain wall-clock times."""
         self._server = server
         self._client = RunQueue(_PROC / "thread-self") if server is not None else None
         self._begun = (0, 0, 0, 0)
@@ -56,15 +56,15 @@ class Stopwatch:
 
     @property
     def is_counting(self) -> bool:
-        """Return True if waits are known and subtracted."""
+        """Return True if waits are measured and subtracted."""
         return self._server is not None
 
     def start(self) -> None:
-        """Begin to count, before a command is sent."""
+        """Start the measurement, before a command is sent."""
         self._begun = (*self._waits(), time.perf_counter_ns())
 
     def stop(self) -> int:
-        """Return the time since the start [ns], without waits, but at least what the server had a processor for.
+        """Return the time since the start without waits [ns], but at least the server's processor time.
 
         Client and server may have waited at the same time, and a wait may have begun before the start.
         """
@@ -89,7 +89,7 @@ class Stopwatch:
 
 
 def run_queue_of(process: int, folder: Path = _PROC) -> RunQueue | None:
-    """Return what is counted of the server process of a connection just opened; None if it is not on this machine.
+    """Return the scheduler statistics of the server process of a new connection; None if it is not on this machine.
 
     Args:
         process: Its number, as the server names it.
@@ -106,6 +106,6 @@ def run_queue_of(process: int, folder: Path = _PROC) -> RunQueue | None:
 
 
 def is_local(parameters: Mapping[str, str | None]) -> bool:
-    """Return True if libpq's parameters name a socket or the loopback address of this machine."""
+    """Return True if libpq parameters name a socket or the loopback address of this machine."""
     hosts = (parameters.get("hostaddr") or parameters.get("host") or "").split(",")
     return all(host.startswith("/") or host in _HOSTS for host in hosts)

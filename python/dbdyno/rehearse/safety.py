@@ -1,4 +1,4 @@
-"""Refusal of servers that look like production: a rehearsal writes to its servers, although it rolls back."""
+"""Refusal of servers that look like production, because a rehearsal writes although it rolls back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ where coalesce(backend_type, 'client backend') = 'client backend' and usename is
 and pid <> pg_backend_pid() and coalesce(application_name, '') not like 'dbdyno%' and datname = current_database()
 and (state is null or state <> 'idle' or state_change > now() - interval '10 seconds')
 """
-"""Sessions at work; of those that this role may not look at, type and state are NULL, and they count."""
+"""Active sessions; where the role may not see type and state, they are NULL, and the session counts."""
 _REPLICAS = "select count(*)::int from pg_stat_replication where application_name not like 'dbdyno%'"
 _STANDBY = "select pg_is_in_recovery()"
 

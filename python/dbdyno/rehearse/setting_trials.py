@@ -1,4 +1,4 @@
-"""Settings as a cause: a slower statement is tried on the new side with the old side's value.
+"""Trials of settings as a cause: a slower statement on the new side, with the old side's value of one setting.
 
 It is executed with the new side's own value and the old one's, alternately. What takes back a good part of the
 difference in two rounds is tried in six fresh ones, and is the cause if these take back at least half of it and their
@@ -53,29 +53,29 @@ TRIED = (
     "enable_sort",
     "enable_tidscan",
 )
-"""Settings that change plans or execution and that a session may set; they are tried one by one, in this order."""
+"""Settings that change plans or execution and can be set in a session; tried one by one, in this order."""
 _RESTORED = 0.5
 _SCREENED, _CONFIRMED, _CANDIDATES = 2, 6, 3
-"""Rounds of a first trial and of a confirming one, and the number of settings that get the latter."""
+"""Rounds of a first trial, rounds of a confirming trial, and number of settings that get the latter."""
 _LEVEL = 0.99
-"""Level of the interval of a confirming trial; up to three settings get one."""
+"""Confidence level of a confirming trial's interval; up to three settings get one."""
 _SCREENED_SHARE = 0.3
-"""Share of the difference that a first trial must take back."""
+"""Minimum share of the difference that a first trial must restore."""
 Tried = tuple[Sequence[float], Sequence[float]]
-"""Times of the new side by round, without a change and with it [ns]."""
+"""Times of the new side by round, without and with a change [ns]."""
 Try = Callable[[str, str, int], Tried | None]
-"""Trial of a setting: its name, its value and the number of rounds; None if it cannot be set.
+"""Function that tries a setting, given its name, value and number of rounds; None if it cannot be set.
 
 Raises `OutOfTimeError` if there is no time for it.
 """
 
 
 class OutOfTimeError(Exception):
-    """Sign that there is no time left to look for causes."""
+    """Raised when no time is left to look for causes."""
 
 
 def by_setting(decision: Decision, grounds: Grounds, try_setting: Try) -> Cause | None:
-    """Return the setting that takes back most of the difference, if it certainly does; None if there is none."""
+    """Return the setting that certainly restores most of the difference; None if there is none."""
     candidates = []
     for name in TRIED:
         was, now = grounds.old.settings.get(name), grounds.new.settings.get(name)
@@ -93,7 +93,7 @@ def by_setting(decision: Decision, grounds: Grounds, try_setting: Try) -> Cause 
 
 
 def by_plan_choice(decision: Decision, try_setting: Try) -> Cause | None:
-    """Return a generic plan as the cause if the new side is as fast as the old when its plan choice is reversed."""
+    """Return the generic plan as the cause if reversing the plan choice makes the new side as fast as the old."""
     choices = decision.item.choices
     if choices is None or not (choices[0].is_generic or choices[1].is_generic):
         return None
@@ -110,7 +110,7 @@ def by_plan_choice(decision: Decision, try_setting: Try) -> Cause | None:
 
 
 def _certainly_restored(decision: Decision, try_setting: Try, name: str, value: str) -> float | None:
-    """Return the share of the difference that a setting takes back; None if it is too little, or not certain."""
+    """Return the share of the difference that a setting restores; None if it is too small or not certain."""
     tried = try_setting(name, value, _CONFIRMED)
     if tried is None or (restored := _restored(decision, tried)) < _RESTORED:
         return None
@@ -120,7 +120,7 @@ def _certainly_restored(decision: Decision, try_setting: Try, name: str, value: 
 
 
 def _restored(decision: Decision, tried: Tried) -> float:
-    """Return the share of a statement's difference that a setting takes back, by the ratio of its times."""
+    """Return the share of a statement's difference that a setting restores, from the ratio of its times."""
     excess = 1 - decision.old_ns / decision.new_ns
     if excess <= 0:
         return 0.0

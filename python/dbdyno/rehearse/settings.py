@@ -1,4 +1,4 @@
-"""Settings that differ between the two sides, without those that name places, ports and identities."""
+"""Settings that differ between the sides, except those for paths, ports and identities."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PLACES = {
 
 
 def differing(old: Catalog, new: Catalog) -> Iterator[tuple[str, str, str]]:
-    """Yield name and both values of each setting that both sides have with different values; secrets are hidden."""
+    """Yield name and both values of each setting that differs between the sides; secrets are hidden."""
     for name in sorted({*old.settings} & {*new.settings} - _PLACES):
         values = old.settings[name], new.settings[name]
         if values[0] != values[1]:
@@ -41,12 +41,12 @@ def differing(old: Catalog, new: Catalog) -> Iterator[tuple[str, str, str]]:
 
 
 def one_sided(old: Catalog, new: Catalog) -> tuple[list[str], list[str]]:
-    """Return the names of settings that only the old side has, and those that only the new side has."""
+    """Return the names of settings that exist only on the old side, and only on the new side."""
     return sorted({*old.settings} - {*new.settings}), sorted({*new.settings} - {*old.settings})
 
 
 def settable(text: str) -> str:
-    """Return a value of pg_settings with its unit in the form that SET takes.
+    """Return a value of pg_settings with its unit, in the form that SET accepts.
 
     >>> settable("4096 kB"), settable("16384 8kB"), settable("on")
     ('4096kB', '131072kB', 'on')
@@ -58,7 +58,7 @@ def settable(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Return a value of pg_settings as people write it: `64MB` for `65536 kB`."""
+    """Return a value of pg_settings in its usual form: `64MB` for `65536 kB`."""
     value = settable(text)
     size = re.fullmatch(r"(\d+)kB", value)
     if size and int(size[1]) % 1024 == 0 and int(size[1]):

@@ -1,4 +1,4 @@
-"""Statements for which there was no time: what took the time, and how much they would need."""
+"""Statements for which there was no time: what used the time, and how much more they need."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dbdyno.rehearse.budget import Budget
 from dbdyno.rehearse.rehearsed import LEAST_BLOCKS, NO_TIME_FOR_ANSWERS, NO_TIME_FOR_BLOCKS, Rehearsed
 
 _MEASURED_SHARE = 0.8
-"""Share of the time that answers and first blocks may have if the rest of a rehearsal is to be worth it."""
+"""Maximum share of the time for answers and first blocks in a rehearsal whose remaining time is still useful."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Shortage:
 
 
 def shortage_of(items: Sequence[Rehearsed], budget: Budget) -> Shortage | None:
-    """Return what there was no time for; None if there was time for all, or the user ended the rehearsal."""
+    """Return what there was no time for; None if nothing was missed, or the user ended the rehearsal."""
     late = [item for item in items if item.reason in (NO_TIME_FOR_ANSWERS, NO_TIME_FOR_BLOCKS)]
     if not late or budget.stop():
         return None
@@ -48,7 +48,7 @@ def shortage_of(items: Sequence[Rehearsed], budget: Budget) -> Shortage | None:
 
 
 def length(seconds: int) -> str:
-    """Return a time as `--for` takes it, rounded up.
+    """Return a time in the form that `--for` accepts, rounded up.
 
     >>> length(45), length(250)
     ('45s', '5min')

@@ -1,4 +1,4 @@
-"""One side of a rehearsal: a server on which statements are executed, and every transaction is rolled back.
+"""One side of a rehearsal: a server that executes statements and rolls back every transaction.
 
 Statements are sent by the extended protocol with the captured values, in the captured formats, and so never become part
 of a text. Simple queries are sent so, too, because the server then refuses several commands in one message: a COMMIT
@@ -28,17 +28,17 @@ from dbdyno.rehearse.statement import Parameters, Statement
 NAME = "dbdyno rehearse"
 LOCK_TIMEOUT_MS = 5_000
 _LEAST_NS = 1_000
-"""Time of an execution [ns] that is left at least where the way to a farther server is taken off."""
+"""Minimum time of an execution [ns] after the longer network path to the farther server is subtracted."""
 _ENDING = (b"FATAL", b"PANIC")
-"""Severities of errors that end a session."""
+"""Error severities that end a session."""
 _UNDO = "rollback to rehearsed"
 _HAS_WRITTEN = "select pg_catalog.txid_current_if_assigned() is not null"
 _SETTINGS_SINCE, _WAL_SINCE = 120_000, 130_000
-"""Versions since which EXPLAIN has these options."""
+"""Server versions since which EXPLAIN has these options."""
 
 
 class FailedError(Exception):
-    """An execution that the server refused; `sqlstate` and the message are the server's."""
+    """Raised when the server refuses an execution, with the server's `sqlstate` and message."""
 
     def __init__(self, sqlstate: str, message: str, *, is_raised: bool = False) -> None:
         super().__init__(message)
@@ -79,7 +79,7 @@ class Side:
     """Names of the connection's prepared statements, by text and types."""
 
     def _open(self) -> None:
-        """Open the connection if there is none; only between transactions, so that no write is outside of one.
+        """Open the connection if there is none; only between transactions, so that every write is inside one.
 
         Raises:
             TargetError: The server does not answer.
@@ -104,13 +104,13 @@ class Side:
         self._replace_watch(Stopwatch(None))
 
     def _replace_watch(self, watch: Stopwatch) -> None:
-        """Use the stopwatch of another connection, and add up what the last one has counted."""
+        """Replace the stopwatch after a reconnection, and add up the counts of the old one."""
         self.waits = (self.waits[0] + self._watch.elapsed_ns, self.waits[1] + self._watch.waited_ns)
         self._watch.close()
         self._watch = watch
 
     def subtract_waits(self) -> bool:
-        """Subtract from now on what the server's process waits for a processor; return False if that is not known.
+        """Subtract waits of the server process for a processor from now on; return False if they cannot be measured.
 
         Raises:
             TargetError: The server does not answer.
@@ -123,7 +123,7 @@ class Side:
 
     @contextlib.contextmanager
     def transaction(self, statement: Statement, *more: str) -> Iterator[None]:
-        """Return the context of a transaction with the session's settings, which is rolled back at its end.
+        """Return the context of a transaction with the session's settings; it is rolled back at its end.
 
         `more` are settings for this transaction alone.
 
@@ -155,7 +155,7 @@ class Side:
             self._connection.wait(generators.execute(pgconn))
 
     def execute(self, parameters: Parameters, *, undo: bool = True) -> int:
-        """Execute a statement once and return the time until its last row [ns]; its changes are undone.
+        """Execute a statement once, undo its changes, and return the time until its last row [ns].
 
         `undo=False` leaves that to the end of the transaction, for statements that only read.
 
@@ -175,7 +175,7 @@ class Side:
         return elapsed
 
     def execute_together(self, executions: Sequence[Parameters]) -> int:
-        """Execute statements that only read in one pipeline and return the time until the last row of the last [ns].
+        """Execute read-only statements in one pipeline and return the time until the last row of the last one [ns].
 
         Raises:
             FailedError: The server refused one.
@@ -191,7 +191,7 @@ class Side:
         return elapsed
 
     def answer(self, parameters: Parameters) -> Answer:
-        """Execute a statement once and return its answer, an error included; its changes are undone."""
+        """Execute a statement once, undo its changes, and return its answer or error."""
         found, undone = pipelined(self._connection, [_sending(parameters), _commanding(_UNDO)], apart=True)
         self._refuse_ended_transaction()
         self._refuse(undone, _UNDO)
@@ -202,13 +202,13 @@ class Side:
         return _answer(found[-1])
 
     def has_written(self) -> bool:
-        """Return True if the transaction has changed or locked rows, also if that was undone."""
+        """Return True if the transaction has changed or locked rows, even if that was undone."""
         (results,) = pipelined(self._connection, [_commanding(_HAS_WRITTEN)])
         self._refuse(results, _HAS_WRITTEN)
         return bool(results[-1].get_value(0, 0) == b"t")
 
     def explain(self, parameters: Parameters, *, run: bool = False) -> str:
-        """Return the plan as JSON; with `run` the statement is executed, and the plan has times and buffers.
+        """Return the plan as JSON; with `run`, execute the statement so that the plan has times and buffers.
 
         Raises:
             FailedError: The server refused it.
@@ -217,7 +217,7 @@ class Side:
         return self._asked(replace(parameters, text=text))
 
     def explain_prepared(self, parameters: Parameters, *, run: bool = False) -> str:
-        """Return the plan that a prepared statement has in this session by now, as JSON: generic if it contains `$1`.
+        """Return the current plan of a prepared statement in this session as JSON: generic if it contains `$1`.
 
         Raises:
             FailedError: The server refused it.
@@ -228,7 +228,7 @@ class Side:
         return self._asked(Parameters(text.decode("utf-8", "surrogateescape"), is_simple=True))
 
     def pass_custom_plans(self, executions: Sequence[Parameters]) -> None:
-        """Let the server plan a prepared statement for values; it is executed only if it cannot be explained.
+        """Let the server plan a prepared statement for values; execute it only if it cannot be explained.
 
         Raises:
             FailedError: The server refused it.
@@ -254,7 +254,7 @@ class Side:
         return hidden_plan(plan) if self.private else plan
 
     def _prepare(self, parameters: Parameters) -> bytes:
-        """Return the name of a prepared statement of this session; it outlives the transaction."""
+        """Return the name of a prepared statement in this session; it survives the transaction."""
         key = (parameters.text, parameters.types)
         if key not in self._prepared:
             pgconn, name = self._connection.pgconn, b"dbdyno_%d" % len(self._prepared)
@@ -265,7 +265,7 @@ class Side:
         return self._prepared[key]
 
     def _literals(self, name: bytes, parameters: Parameters) -> bytes:
-        """Return the values as a list of literals in parentheses; those in binary format are written by the server."""
+        """Return the values as literals in parentheses; the server converts those in binary format."""
         pgconn = self._connection.pgconn
         pgconn.send_describe_prepared(name)
         (described,) = self._connection.wait(generators.execute(pgconn))
@@ -283,14 +283,14 @@ class Side:
         return b"(%s)" % b", ".join(b"null" if one is None else escaping.escape_literal(one) for one in values)
 
     def _limits(self) -> str:
-        """Return the command that limits this transaction's statements, whatever the settings before it have set."""
+        """Return the command that sets this transaction's statement timeout, overriding earlier settings."""
         values = {"statement_timeout": self.timeout_ms, "lock_timeout": LOCK_TIMEOUT_MS}
         values |= {"idle_in_transaction_session_timeout": 0}
         called = (f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in values.items())
         return f"select {', '.join(called)}"
 
     def _refuse_ended_transaction(self) -> None:
-        """Raise an error if what was executed ended the transaction: nothing that follows could be undone.
+        """Raise an error if an execution ended the transaction, because later changes could not be undone.
 
         Raises:
             TargetError: The session is in no transaction.
@@ -312,7 +312,7 @@ class Side:
         self._refuse(self._connection.wait(generators.execute(pgconn)), text)
 
     def _commands(self, *texts: str) -> None:
-        """Send commands in one pipeline; each text must be a single command.
+        """Send commands in one pipeline; each text must be one command.
 
         Raises:
             FailedError: The server refused one; it has executed those before it.
@@ -321,7 +321,7 @@ class Side:
             self._refuse(results, text)
 
     def _refuse(self, results: Sequence[Any], sent: str) -> None:
-        """Raise the error that the server answered with, if it did.
+        """Raise the server's error, if it returned one.
 
         Raises:
             FailedError: The server refused what was sent.
@@ -350,7 +350,7 @@ class Side:
 
 
 def explain_command(version: int, *, run: bool) -> str:
-    """Return EXPLAIN with the options that a server of this version has.
+    """Return EXPLAIN with the options that a server of this version supports.
 
     >>> explain_command(120_000, run=True), explain_command(110_000, run=False)
     ('explain (format json, verbose, settings, analyze, buffers)', 'explain (format json, verbose)')
@@ -362,7 +362,7 @@ def explain_command(version: int, *, run: bool) -> str:
 
 
 def _sending(parameters: Parameters, name: bytes | None = None) -> Send:
-    """Return the function that sends an execution, of a prepared statement if it has a name."""
+    """Return the function that sends an execution, as a prepared statement if it has a name."""
     if name is not None:
         return methodcaller("send_query_prepared", name, list(parameters.values), param_formats=_formats(parameters))
     return methodcaller(

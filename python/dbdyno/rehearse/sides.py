@@ -1,4 +1,4 @@
-"""The two sides of a rehearsal: servers that exist, or a new side made of the old one by a change."""
+"""The two sides of a rehearsal: two existing servers, or a new side derived from the old one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Show = Callable[[str], None]
 
 
 def refuse_mariadb(old: str, new: str | None) -> None:
-    """Refuse a MariaDB as a side, before anything is opened.
+    """Raise an error if a side is a MariaDB server, before anything is opened.
 
     Raises:
         TargetError: One of the targets is a MariaDB.
@@ -42,7 +42,7 @@ def refuse_mariadb(old: str, new: str | None) -> None:
 
 @contextlib.contextmanager
 def two_servers(old: str, new: str) -> Iterator[tuple[Side, Side]]:
-    """Open two servers that exist.
+    """Open two existing servers.
 
     Raises:
         TargetError: A server does not answer, or looks like production.
@@ -56,7 +56,7 @@ def two_servers(old: str, new: str) -> Iterator[tuple[Side, Side]]:
 
 @contextlib.contextmanager
 def with_new_server(dsn: str, new: str, show: Show, masks: Sequence[Mask] = ()) -> Iterator[tuple[Side, Side]]:
-    """Open a server and, as the new side, a server of ours of other programs with a copy of the database.
+    """Open a server and, as the new side, start a server of other programs with a copy of the database.
 
     Args:
         dsn: The old server.
@@ -84,7 +84,7 @@ def with_new_server(dsn: str, new: str, show: Show, masks: Sequence[Mask] = ()) 
 
 @contextlib.contextmanager
 def with_upgrade(dsn: str, new: str, upgrade: str, show: Show) -> Iterator[tuple[Side, Side]]:
-    """Open a server and, as the new side, a server of ours that pg_upgrade makes of an expendable data folder.
+    """Open a server and, as the new side, start a server on an expendable data folder after pg_upgrade.
 
     Args:
         dsn: The old server.
@@ -118,7 +118,7 @@ def _notes(settings: Mapping[str, str], gone: Sequence[str]) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def with_change(dsn: str, changes: Sequence[str], show: Show, stop: Callable[[], bool]) -> Iterator[tuple[Side, Side]]:
-    """Open a server and, as the new side, the same server with a change.
+    """Open a server and, as the new side, the same server with a change applied.
 
     `set NAME = VALUE` holds for the new side's transactions. Any other statement is executed in a copy of the database
     (CREATE DATABASE ... TEMPLATE), which is dropped at the end, whatever ends the rehearsal.
@@ -175,7 +175,7 @@ def _drop(server: Postgres, name: str) -> str:
 
 
 def _command(server: Postgres, command: str | sql.Composed, stop: Callable[[], bool]) -> None:
-    """Execute a statement of the user's or of ours, as it is, outside of a transaction.
+    """Execute one statement unchanged, outside a transaction.
 
     Raises:
         TargetError: The server refuses it.
@@ -186,7 +186,7 @@ def _command(server: Postgres, command: str | sql.Composed, stop: Callable[[], b
 
 
 def _try_settings(server: Postgres, settings: Sequence[str], stop: Callable[[], bool]) -> None:
-    """Execute settings in a transaction that is rolled back, before anything is measured with them.
+    """Try settings in a transaction that is rolled back, before measuring with them.
 
     Raises:
         TargetError: The server refuses one.
@@ -197,7 +197,7 @@ def _try_settings(server: Postgres, settings: Sequence[str], stop: Callable[[], 
 
 
 def _execute(server: Postgres, conn: psycopg.Connection[Any], command: str | sql.Composed) -> None:
-    """Execute one statement; binary results are asked for, because several statements are then refused.
+    """Execute one statement; binary results are requested, because the server then refuses several statements.
 
     Raises:
         TargetError: The server refuses it.

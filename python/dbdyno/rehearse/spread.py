@@ -1,4 +1,4 @@
-"""Spread of blocks: the estimate of a statement, moderated by what the other statements have.
+"""Spread of block times: a statement's estimate, moderated by the spread of the other statements.
 
 Few blocks know little about their spread, and Student's t pays for that with wide intervals. Hundreds of statements
 that were measured at the same time know more: the variance of each is drawn towards a common one, with the weight that
@@ -14,15 +14,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 LEAST_SPREAD = 0.005
-"""Least spread of the logarithms of blocks, so that coarse clocks make nothing significant."""
+"""Minimum spread of the logarithms of blocks, so that coarse clocks make nothing significant."""
 _STATEMENTS_LEAST = 20
-"""Number of statements that a common variance needs."""
+"""Minimum number of statements for a common variance."""
 _FREEDOM_MOST = 50.0
 
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """Common variance of the logarithms of blocks, and the degrees of freedom that it is worth."""
+    """Common variance of the logarithms of block ratios, and its degrees of freedom."""
 
     variance: float = 0.0
     freedom: float = 0.0
@@ -32,7 +32,7 @@ NO_PRIOR = Prior()
 
 
 def common_prior(statements: Iterable[Sequence[float]]) -> Prior:
-    """Return the common variance of statements, each given by the logarithms of its blocks' ratios.
+    """Return the common variance of statements, each given by the logarithms of its block ratios.
 
     >>> common_prior([[0.1, 0.2, 0.3]])
     Prior(variance=0.0, freedom=0.0)
@@ -52,7 +52,7 @@ def common_prior(statements: Iterable[Sequence[float]]) -> Prior:
 
 
 def moderated(logs: Sequence[float], prior: Prior = NO_PRIOR) -> tuple[float, float, float]:
-    """Return the mean of logarithms of blocks' ratios, its standard error and its degrees of freedom."""
+    """Return mean, standard error and degrees of freedom of the logarithms of block ratios."""
     own = len(logs) - 1
     freedom = own + prior.freedom
     variance = (own * statistics.variance(logs) + prior.freedom * prior.variance) / freedom

@@ -1,4 +1,4 @@
-"""Statements as trees of sqlglot, with the parameters that it does not read (`$1`) as named placeholders.
+"""Statements as sqlglot trees, with parameters that sqlglot cannot read (`$1`) as named placeholders.
 
 >>> [number_of(one) for one in parameters(parsed("select * from t where id = $1 limit $2"))]
 [1, 2]
@@ -16,7 +16,7 @@ _PARAMETER, _NUMBERED = re.compile(r"\$(\d+)"), re.compile(r"p\d+")
 
 @functools.lru_cache(maxsize=4096)
 def parsed(text: str) -> Any:
-    """Return the tree of a statement, or None if it cannot be parsed; do not change it."""
+    """Return the tree of a statement, or None if it cannot be parsed; the tree is shared and must not be changed."""
     import sqlglot
     from sqlglot.errors import SqlglotError
 
@@ -36,5 +36,5 @@ def parameters(tree: Any) -> Iterator[Any]:
 
 
 def number_of(placeholder: Any) -> int:
-    """Return the number of a placeholder's parameter."""
+    """Return the parameter number of a placeholder."""
     return int(placeholder.name[1:])

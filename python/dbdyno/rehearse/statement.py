@@ -1,4 +1,4 @@
-"""Statements of a load, with the values that they are executed with.
+"""Statements of a load, with the values for their execution.
 
 >>> point = Parameters("select * from t where id = $1", (b"7",))
 >>> Statement(1, "select * from t where id = $1", calls=10, total_ns=5_000, samples=(point,)).mean_ns
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 Origin = Literal["captured", "data", "type", "none"]
-"""Where values come from: a capture or log, the statistics of the column, the type of the parameter, no parameters."""
+"""Origin of values: a capture or log, the column's statistics, the parameter's type, or no parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """One execution that can be sent: the text with its literals and the values of its parameters.
+    """Text and parameter values of one execution, ready to send.
 
     Attributes:
         text: The text as it is sent.
@@ -76,7 +76,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The statements of a load and where they come from.
+    """Statements of a load, and their origin.
 
     Attributes:
         source: The capture's folder, or the server.

@@ -1,4 +1,4 @@
-"""A new side made by `pg_upgrade` of a data folder that the user names as expendable.
+"""New side made by `pg_upgrade` from a data folder that the user has named as expendable.
 
 The folder is a physical copy of the old server's data on which no server runs. Its own version's programs must be on
 this machine, too. The upgraded server is one of ours and is removed at the end. The folder stays: by copy it was
@@ -25,14 +25,14 @@ from dbdyno.bench.postgres.server import Postgres
 from dbdyno.rehearse.new_server import Carried, carried_settings
 
 _NEEDED = ("pg_controldata", "pg_resetwal")
-"""Programs of the old version that pg_upgrade runs, beside the server itself."""
+"""Programs of the old version that pg_upgrade runs, besides the server."""
 _CHECK_S, _UPGRADE_S = 600, 24 * 3600
 _PASSED = re.compile(r"^(?:Checking|Performing|Finding|Verifying).*\bok$")
 _OUTCOME = re.compile(r"^\S.*\s(?:ok|warning|fatal|failure)$|^-+$|^\*|^Performing Consistency|^\s*$")
 _SAID_MOST, _LISTED_MOST = 12, 20
-"""Number of lines of pg_upgrade, and of a list that it wrote, that an error has."""
+"""Maximum number of lines in an error, from pg_upgrade's output and from a list that it wrote."""
 _CHECKSUMS_OPTION_SINCE = 18
-"""Major version since which initdb makes checksums unless it is told not to."""
+"""Major version since which initdb enables checksums by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Upgrade:
 
 
 def named_upgrade(text: str) -> Upgrade:
-    """Return the upgrade that `copy=FOLDER` or `link=FOLDER` names.
+    """Return the upgrade that `copy=FOLDER` or `link=FOLDER` refers to.
 
     Raises:
         TargetError: It is no data folder, a server runs on it, or the programs of its version are not here.
@@ -99,7 +99,7 @@ def named_upgrade(text: str) -> Upgrade:
 def upgraded_server(
     old: Postgres, binaries: Binaries, upgrade: Upgrade, show: Callable[[str], None]
 ) -> Iterator[tuple[Postgres, Carried, tuple[str, ...]]]:
-    """Upgrade the data folder, start a server of ours on the result, and analyze the database.
+    """Upgrade the data folder, start a server on the result, and analyze the database.
 
     Yields the server, the settings that it took over, and sentences on the upgrade.
 
@@ -117,7 +117,7 @@ def upgraded_server(
 
 
 class _UpgradedPostgres(EmbeddedPostgres):
-    """A server of ours whose data pg_upgrade makes."""
+    """A temporary server whose data folder is made by pg_upgrade."""
 
     def __init__(
         self, binaries: Binaries, settings: Mapping[str, str], upgrade: Upgrade, show: Callable[[str], None]
@@ -169,7 +169,7 @@ class _UpgradedPostgres(EmbeddedPostgres):
         )
 
     def _refusal(self, output: str) -> str:
-        """Return what pg_upgrade says, and what is in the lists that it names: they are removed with the server."""
+        """Return pg_upgrade's messages and the lists that they refer to, which are removed with the server."""
         said = []
         for line in output.splitlines():
             words = " ".join(line.split())
@@ -182,7 +182,7 @@ class _UpgradedPostgres(EmbeddedPostgres):
 
 
 def _programs(major: int) -> Binaries:
-    """Return the programs of a version that pg_upgrade needs of the old server.
+    """Return the programs of the old version that pg_upgrade needs.
 
     Raises:
         TargetError: They are not on this machine.
@@ -209,7 +209,7 @@ def _control(account: Account, binaries: Binaries, folder: Path) -> dict[str, st
 
 
 def _initdb_options(binaries: Binaries, control: Mapping[str, str]) -> list[str]:
-    """Return options of initdb with which pg_upgrade takes the new cluster for one like the old one."""
+    """Return the initdb options that make the new cluster compatible with the old one for pg_upgrade."""
     size = int(control.get("Bytes per WAL segment", 16 << 20)) >> 20
     options = [f"--wal-segsize={size}"]
     if control.get("Data page checksum version", "0") != "0":

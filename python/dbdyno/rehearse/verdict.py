@@ -1,4 +1,4 @@
-"""Verdict of a rehearsal: one word, one headline, and what each statement gains or loses."""
+"""Verdict of a rehearsal: one word, one headline, and how each statement changed."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dbdyno.rehearse.rehearsed import FAILS_ON_OLD
 from dbdyno.rehearse.shortage import Shortage, length
 
 LEAST_JUDGED = 0.5
-"""Share of database time that must be judged; below it the verdict on the total is withheld."""
+"""Minimum share of database time that must be decided; below it, there is no verdict on the total."""
 UNCLEAR_MOST = 0.2
-"""Share of database time that unclear statements may have; above it nobody can say that there is no regression."""
+"""Maximum share of database time in unclear statements; above it, a regression cannot be excluded."""
 _MATERIAL = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict: a decision, its word and tone, the headline, sentences below it and the next step."""
+    """The verdict: decision, word and tone, headline, further sentences and the next step."""
 
     decision: str
     word: str
@@ -74,7 +74,7 @@ _UNCLEAR_NEXT = "give more time (--for), or rehearse while nothing else uses the
 
 
 def _quiet(count: int, unclear: int, threshold: float) -> list[str]:
-    """Return sentences for a rehearsal in which no statement is worse: how many are decided, and how many unclear."""
+    """Return sentences for a rehearsal in which no statement became worse: numbers of decided and unclear ones."""
     decided = count - unclear
     parts = []
     if decided:
@@ -86,7 +86,7 @@ def _quiet(count: int, unclear: int, threshold: float) -> list[str]:
 
 
 def _share(some: Sequence[Decision], decisions: Sequence[Decision]) -> float:
-    """Return the share of the load's database time that some statements have."""
+    """Return the share of these statements in the load's database time."""
     whole = sum(one.item.statement.total_ns for one in decisions)
     return sum(one.item.statement.total_ns for one in some) / whole if whole else float(bool(some))
 
@@ -98,7 +98,7 @@ def _all_fail(failing: Sequence[Decision]) -> str:
 
 
 def with_replay(verdict: Verdict, sentences: Sequence[str], *, is_worse: bool) -> Verdict:
-    """Return the verdict with what a replay of the load says; a pace that only the new side loses is a regression."""
+    """Return the verdict including a replay's result; it is a regression if only the new side falls behind."""
     found = replace(verdict, sentences=(*sentences, *verdict.sentences))
     if not is_worse:
         return found
@@ -121,7 +121,7 @@ _WORDS = {
 
 
 def _by_total(whole: Total, unclear: float, threshold: float) -> str:
-    """Return the decision where no statement is worse; `unclear` is the share of time of the unclear statements."""
+    """Return the decision if no statement became worse; `unclear` is the time share of unclear statements."""
     if whole.judged < LEAST_JUDGED or math.isnan(whole.ratio):
         return "no verdict"
     if whole.low > 1 + _MATERIAL:

@@ -1,1 +1,1 @@
-"""Sources of a load: captures of the proxy or of server logs, and the statements that a server has counted."""
+"""Sources of a load: captures of the proxy or from server logs, and a server's statement statistics."""

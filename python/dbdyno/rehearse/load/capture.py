@@ -19,7 +19,7 @@ UNSETTLED = "its sessions had settings of SET LOCAL or set_config, which a rehea
 
 
 def load_of_capture(folder: Path, database: str, samples: int = SAMPLES, key_file: Path | None = None) -> Load:
-    """Return the distinct statements of a capture, with samples by the quantiles of their time.
+    """Return the distinct statements of a capture, with sample executions chosen by quantiles of their time.
 
     Args:
         folder: The captured run.
@@ -86,7 +86,7 @@ def _statement(number: int, row: _core.CapturedStatement, user: str) -> Statemen
 
 
 def _sessions(run: Run) -> dict[int, tuple[str, str]]:
-    """Return the user and database of each session, as its name has them: `psql 4711 (user@database)`."""
+    """Return user and database of each session from its name: `psql 4711 (user@database)`."""
     with in_memory() as connection:
         create_views(connection, run)
         rows = connection.execute("select session, name from sessions").fetchall()

@@ -24,7 +24,7 @@ from dbdyno.snapshot.plans.reader import entries
 from dbdyno.snapshot.plans.source import logs
 
 _KEPT_MOST = 200
-"""Number of executions of a statement that are kept to choose from."""
+"""Maximum number of logged executions kept per statement to choose from."""
 _VALUE = re.compile(r"\$(\d{1,5}) = (?:NULL|'((?:[^']|'')*+)')(?:, |$)", re.S)
 _PARAMETER = re.compile(r"\$\d")
 _CUT = "..."
@@ -36,7 +36,7 @@ _OF_XML = re.compile(r"<Query-Text>(.*?)</Query-Text>(?:\s*<Query-Parameters>(.*
 
 @dataclass
 class LoggedValues:
-    """Executions that were logged with all their values, by the fingerprint of their statement."""
+    """Executions that were logged with all their values, grouped by the fingerprint of their statement."""
 
     found: dict[str, list[Parameters]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class LoggedValues:
             kept[place] = one
 
     def of(self, text: str, count: int) -> tuple[Parameters, ...]:
-        """Return at most `count` executions of a statement, by the quantiles of their time."""
+        """Return at most `count` executions of a statement, chosen by quantiles of their time."""
         kept = sorted(self.found.get(fingerprint(text), ()), key=_elapsed)
         chosen = min(count, len(kept))
         return tuple(kept[(2 * at + 1) * len(kept) // (2 * chosen)] for at in range(chosen))
@@ -91,7 +91,7 @@ def logged_values(paths: Sequence[Path], prefix: str | None = None) -> LoggedVal
 
 
 def values_of(given: str) -> tuple[bytes | None, ...] | None:
-    """Return the values of `$1 = '5', $2 = NULL`; None if they are not all there.
+    """Return the values in `$1 = '5', $2 = NULL`; None if they are not complete.
 
     >>> values_of("$1 = 'it''s', $2 = NULL")
     (b"it's", None)
@@ -108,7 +108,7 @@ def values_of(given: str) -> tuple[bytes | None, ...] | None:
 
 
 def _asked(said: str) -> Iterator[tuple[str, str]]:
-    """Yield the text and the parameters of a logged plan in any auto_explain.log_format."""
+    """Yield the text and the parameters from a logged plan in any auto_explain.log_format."""
     if said.startswith("{"):
         try:
             whole = json.loads(said)

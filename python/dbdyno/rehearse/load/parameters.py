@@ -1,4 +1,4 @@
-"""Values for the parameters of a statement that nobody captured: drawn from the statistics of the compared column.
+"""Values for parameters that nobody captured, drawn from the statistics of the compared column.
 
 A parameter that is compared with a column, assigned to it or inserted into it takes the column's most common values by
 their frequency and the quantiles of its histogram, as `pg_stats` has them. Others take a value of their type. Values
@@ -16,7 +16,7 @@ from typing import Any
 from dbdyno.rehearse.sql_tree import number_of, parameters, parsed
 
 _ROWS = 10
-"""Value of a parameter of LIMIT."""
+"""Value for parameters of LIMIT."""
 _BY_TYPE = {
     16: ("true", "false"),
     20: ("1", "2", "10", "100", "1000"),
@@ -36,12 +36,12 @@ _BY_TYPE = {
     114: ("{}",),
     3802: ("{}",),
 }
-"""Values by the OID of the type."""
+"""Values by type OID."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatistics:
-    """Distribution of a column as `pg_stats` has it.
+    """Distribution of a column's values, from `pg_stats`.
 
     Attributes:
         common: Most common values.
@@ -56,7 +56,7 @@ class ColumnStatistics:
     is_unique: bool = False
 
     def at(self, share: float) -> str | None:
-        """Return the value at a place between 0 and 1 of the distribution; common values come first."""
+        """Return the value at a quantile position between 0 and 1; common values come first."""
         left = share
         for value, frequency in zip(self.common, self.frequencies, strict=False):
             if left < frequency:
@@ -74,7 +74,7 @@ Columns = Mapping[str, Mapping[str, ColumnStatistics]]
 
 
 def compared_columns(text: str, columns: Columns) -> dict[int, tuple[str, str]]:
-    """Return for each parameter the table and column that it is compared with, assigned to or inserted into."""
+    """Return, for each parameter, the table and column that it is compared with, assigned to or inserted into."""
     from sqlglot import expressions as exp
 
     tree = parsed(text)
@@ -95,7 +95,7 @@ def compared_columns(text: str, columns: Columns) -> dict[int, tuple[str, str]]:
 
 
 def limits(text: str) -> dict[int, str]:
-    """Return the values of parameters of LIMIT and OFFSET."""
+    """Return the values for parameters of LIMIT and OFFSET."""
     from sqlglot import expressions as exp
 
     found = {}
@@ -132,7 +132,7 @@ _ARRAYS = (1005, 1007, 1009, 1015, 1016, 1021, 1022, 1115, 1182, 1185, 1231, 295
 
 
 _LARGEST = {20: 2**63 - 1, 21: 2**15 - 1, 23: 2**31 - 1}
-"""Largest values of the whole numbers, by the OID of the type; numeric has none here."""
+"""Largest values of the integer types, by type OID; numeric has no limit."""
 
 
 def _new_value(kind: int, share: float, statistics: ColumnStatistics) -> str:
@@ -143,7 +143,7 @@ def _new_value(kind: int, share: float, statistics: ColumnStatistics) -> str:
 
 
 def _new_number(largest: int | None, share: float, statistics: ColumnStatistics) -> int:
-    """Return a number that a unique column hardly has: far above its own, else just above or below them."""
+    """Return a number unlikely to be in a unique column: far above its values, else just outside their range."""
     values = [_number(text) for text in (*statistics.bounds, *statistics.common)]
     numbers = [int(value) for value in values if value.is_finite()]
     low, high = min(numbers, default=0), max(numbers, default=0)
@@ -154,7 +154,7 @@ def _new_number(largest: int | None, share: float, statistics: ColumnStatistics)
 
 
 def _number(text: str) -> Decimal:
-    """Return a number of the statistics; NaN if it is none."""
+    """Return a number from the statistics; NaN if the text is not a number."""
     try:
         return Decimal(text)
     except InvalidOperation:
@@ -178,7 +178,7 @@ def _compared(one: Any) -> tuple[str, str] | None:
 
 
 def _inserted(one: Any) -> tuple[str, str] | None:
-    """Return the table and column that a value of an INSERT goes into."""
+    """Return the table and column into which an INSERT puts a value."""
     from sqlglot import expressions as exp
 
     node = one
@@ -195,7 +195,7 @@ def _inserted(one: Any) -> tuple[str, str] | None:
 
 
 def _tables(one: Any, exp: Any) -> dict[str, str]:
-    """Return the tables that a parameter may see, by alias."""
+    """Return the tables in the scope of a parameter, by alias."""
     names: dict[str, str] = {}
     node = one
     while node is not None:
@@ -207,6 +207,6 @@ def _tables(one: Any, exp: Any) -> dict[str, str]:
 
 
 def shares(count: int, number: int) -> Sequence[float]:
-    """Return places between 0 and 1 for `count` sets of values, in another order for each parameter."""
+    """Return quantile positions between 0 and 1 for `count` sets of values, in a different order for each parameter."""
     step = 2 * number + 1
     return [((at * step) % count + 0.5) / count for at in range(count)]

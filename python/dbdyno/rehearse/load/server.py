@@ -1,4 +1,4 @@
-"""Load from the statements that a server has counted: pg_stat_statements, with parameters made from its statistics."""
+"""Load from pg_stat_statements, with parameter values made from the server's column statistics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dbdyno.snapshot.engines.postgres.texts import without_literals
 
 SAMPLES = 5
 Counted = tuple[str, int, int, str]
-"""A statement that a server has counted: its text, calls, time of all calls [ns], and the role."""
+"""A row of pg_stat_statements: text, calls, total time [ns] and role."""
 _COUNTED = """
 select s.query, sum(s.calls)::bigint, (sum({time}) * 1e6)::bigint, coalesce(min(r.rolname)::text, '')
 from pg_stat_statements s left join pg_roles r on r.oid = s.userid
@@ -44,12 +44,12 @@ where s.schemaname not in ('pg_catalog', 'information_schema')
 """
 _TYPED_LITERAL = re.compile(r"\b(interval|date|timestamptz|timestamp|time|numeric|uuid)\s+\$(\d+)", re.I)
 _PLANNED = re.compile(r"[\s(]*(select|insert|update|delete|merge|with|values|table)\b", re.I)
-"""Beginning of statements whose literals the server replaces; it keeps the text of others as they were typed."""
+"""Statement beginnings for which pg_stat_statements replaces literals; all other texts are kept as typed."""
 _SQUASHED = re.compile(r"/\*\s*,\s*\.\.\.\s*\*/")
 
 
 def load_of_server(server: Postgres, samples: int = SAMPLES, logged: LoggedValues | None = None) -> Load:
-    """Return the statements that a server has counted, with values that were logged, else made ones.
+    """Return the statements in pg_stat_statements, with logged values where there are any, else generated ones.
 
     Raises:
         TargetError: pg_stat_statements is missing, or nothing was counted.
@@ -62,7 +62,7 @@ def load_of_server(server: Postgres, samples: int = SAMPLES, logged: LoggedValue
 def with_made_values(
     conn: Any, counted: Sequence[Counted], samples: int = SAMPLES, logged: LoggedValues | None = None
 ) -> tuple[list[Statement], str]:
-    """Return counted statements with values from the statistics of a server, and a sentence on where these come from.
+    """Return the statements with values generated from a server's statistics, and a sentence about their origin.
 
     Args:
         conn: A session at the server.
@@ -89,7 +89,7 @@ def with_made_values(
 
 
 def sendable(text: str) -> str:
-    """Return a normalised text in a form that can be executed again.
+    """Return a normalised text in an executable form.
 
     >>> sendable("select * from t where at > now() - interval $1")
     'select * from t where at > now() - ($1)::interval'
@@ -127,7 +127,7 @@ def _counted(conn: Any, server: Postgres) -> list[Counted]:
 
 
 def _samples(conn: Any, text: str, columns: Columns, count: int) -> list[Parameters] | None:
-    """Return sets of values for a text, or None if the server does not accept it."""
+    """Return sets of values for a statement, or None if the server does not accept its text."""
     types = _types(conn, text)
     if types is None:
         return None
@@ -154,7 +154,7 @@ def _known(columns: Columns, place: tuple[str, str] | None) -> ColumnStatistics 
 
 
 def _types(conn: Any, text: str) -> list[int] | None:
-    """Return the types of a text's parameters as the server derives them, or None if it does not accept the text."""
+    """Return the parameter types of a text as the server infers them, or None if it does not accept the text."""
     from psycopg import generators, pq
 
     pgconn = conn.pgconn

@@ -1,4 +1,4 @@
-"""Load from snapshots: the statements that pg_stat_statements had counted, with values made from a server's statistics.
+"""Load from snapshots: statements counted by pg_stat_statements, with values made from a server's statistics.
 
     load_of_snapshot(Store(Path("snaps")), "snap:1..12", server)   # counted between two snapshots
     load_of_snapshot(Store(Path("snaps")), "snap:last", server)    # counted since the last reset
@@ -25,13 +25,13 @@ from dbdyno.snapshot.store.folder import Snapshot, Store
 _VIEW, _TEXTS, _NAMES = "pg_stat_statements", "statement_texts", "pg_stat_database"
 _NEXT = "take snapshots with the extension: dbdyno snap take --target DSN; or give --load a capture"
 Counters = list[tuple[int, int, int, float, float]]
-"""Role, database, identifier, calls and time [ms] of each statement."""
+"""Counters of a statement: role, database, identifier, calls and time [ms]."""
 
 
 def load_of_snapshot(
     store: Store, name: str, server: Postgres, samples: int = SAMPLES, logged: LoggedValues | None = None
 ) -> Load:
-    """Return the statements that a snapshot or a period of snapshots has counted, with made parameters.
+    """Return the statements that a snapshot or a period of snapshots has counted, with generated parameter values.
 
     Args:
         store: The store of snapshots.
@@ -56,7 +56,7 @@ def load_of_snapshot(
 
 
 def _counters(store: Store, name: str) -> tuple[Snapshot, Counters]:
-    """Return the last snapshot that a name means, and what was counted until then."""
+    """Return the last snapshot that a name refers to, and the counters up to it."""
     is_period = ".." in name or (store.folder / "baselines" / f"{name}.json").is_file()
     if not is_period:
         last = _checked(store.find(name))
@@ -104,7 +104,7 @@ def _query(last: Snapshot, sql: str) -> list[tuple[Any, ...]]:
 
 
 def _of_database(last: Snapshot, counters: Counters, database: str) -> tuple[Counters, list[str]]:
-    """Return what was counted in the database of this name, or in the only one that has statements."""
+    """Return the counters of the named database, or of the only database that has statements."""
     names: dict[int, str] = {}
     if (relation := last.relation(_NAMES)) is not None and last.problem(_NAMES) is None:
         names = dict(_query(last, f"select datid, datname from {relation} where datname is not null"))  # noqa: S608 - names of ours
@@ -125,7 +125,7 @@ def _of_database(last: Snapshot, counters: Counters, database: str) -> tuple[Cou
 
 
 def _with_texts(last: Snapshot, counters: Counters) -> tuple[list[Counted], list[str]]:
-    """Return the statements whose texts the snapshot has, by time, and a sentence on the others."""
+    """Return the statements whose texts the snapshot has, by time, and a sentence about those without text."""
     texts: dict[int, str] = {}
     if (relation := last.relation(_TEXTS)) is not None and last.problem(_TEXTS) is None:
         texts = dict(_query(last, f"select queryid, query from {relation}"))  # noqa: S608 - names of ours

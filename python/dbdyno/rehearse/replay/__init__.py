@@ -1,1 +1,1 @@
-"""The load as it was: the capture with its sessions at once, replayed on both sides alternately, and faster."""
+"""Replay of the capture with its concurrent sessions, on both sides alternately, at its own speed and faster."""

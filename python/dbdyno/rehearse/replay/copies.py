@@ -1,4 +1,4 @@
-"""Databases in which a capture is replayed: a fresh copy for each turn if it writes, else the side's own, read-only.
+"""Databases for replays: a fresh copy for each turn if the capture writes, else the side's own database, read-only.
 
 A copy has no settings of its own (ALTER DATABASE ... SET); they are given to the sessions of the replay instead.
 """
@@ -24,11 +24,11 @@ _OWN: LiteralString = (
     "select name, setting from pg_settings where source in ('database', 'user', 'database user') order by name"
 )
 _FORCED = 130_000
-"""Server version from which a database can be dropped while somebody is connected to it."""
+"""Server version since which a database can be dropped while sessions are connected to it."""
 
 
 def refuse_without_copies(sides: tuple[Side, Side]) -> None:
-    """Raise an error if the role of a side may not copy its database, before anything is measured.
+    """Raise an error if a side's role may not copy its database, before anything is measured.
 
     Raises:
         TargetError: The role may not create databases.
@@ -47,7 +47,7 @@ def refuse_without_copies(sides: tuple[Side, Side]) -> None:
 
 @contextlib.contextmanager
 def replay_database(side: Side, guardian: Guardian, *, writes: bool) -> Iterator[Postgres]:
-    """Return the database of one turn; a copy is dropped when the context ends, whatever ends the rehearsal.
+    """Return the database for one turn; a copy is dropped when the context ends, even after an error.
 
     Raises:
         TargetError: The server refuses the copy.
@@ -65,14 +65,14 @@ def replay_database(side: Side, guardian: Guardian, *, writes: bool) -> Iterator
 
 
 def session_options(server: Postgres) -> str:
-    """Return the settings of a side's database and role as connection options, for sessions in its copies."""
+    """Return a side's database and role settings as connection options for sessions in its copies."""
     with contextlib.closing(server.connect()) as conn:
         rows = conn.execute(_OWN).fetchall()
     return " ".join(f"-c {name}={_escaped(str(value))}" for name, value in rows)
 
 
 def _escaped(value: str) -> str:
-    """Return a value for connection options, in which blanks end it unless a backslash is before them.
+    """Return a value for connection options, with blanks and backslashes escaped.
 
     >>> _escaped('"$user", public')
     '"$user",\\\\ public'
@@ -87,7 +87,7 @@ def _drop(server: Postgres, name: str) -> str:
 
 
 def _command(server: Postgres, command: sql.Composed, stop: Callable[[], bool] | None) -> None:
-    """Copy a database, and write its dirty pages before the turn, if this role may.
+    """Copy a database, and write its dirty pages to disk before the turn if the role is allowed to.
 
     Raises:
         TargetError: The server refuses it.

@@ -1,4 +1,4 @@
-"""What the turns of a replay say: pace held or not, at which speed a side falls behind, transactions, answers."""
+"""Summary of a replay: whether each side kept pace, the speed at which one falls behind, transactions and answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SERVER = ("wal_bytes", "temp_bytes", "checkpoints_timed", "checkpoints_requeste
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a replay: its model for the page, sentences for the verdict, and whether only the new side fails.
+    """Outcome of a replay: its model for the page, sentences for the verdict, and whether only the new side fails.
 
     `is_worse` is True if the new side does not keep a pace of the capture itself that the old one keeps.
     """
@@ -35,7 +35,7 @@ class Outcome:
 
 
 def outcome_of(replays: Replays, name: str) -> Outcome:
-    """Return what the turns say; `name` names the new side, such as `PostgreSQL 18`."""
+    """Return the outcome of all turns; `name` names the new side, such as `PostgreSQL 18`."""
     turns = replays.turns
     speeds = list(dict.fromkeys(turn.speed for turn in turns))
     rows = [row for speed in speeds for side in _SIDES if (row := _row(turns, side, speed))]
@@ -96,13 +96,13 @@ def _row(turns: Sequence[Turn], side: str, speed: float) -> TableRow | None:
 
 
 def _falls_behind_at(turns: Sequence[Turn], side: str, speeds: Sequence[float]) -> float | None:
-    """Return the lowest speed at which a side kept pace in none of its turns; None if there is none."""
+    """Return the lowest speed at which a side kept pace in no turn; None if there is none."""
     tried = (speed for speed in sorted(speeds) if speed != FASTEST)
     return next((speed for speed in tried if (kept := kept_at(list(turns), side, speed)) and not any(kept)), None)
 
 
 def _ratio(turns: Sequence[Turn]) -> JsonObject | None:
-    """Return the mean time of a transaction at the capture's own speed, new by old, with its interval over turns."""
+    """Return the ratio of mean transaction times, new to old, at the capture's own speed, with its interval."""
     means = {
         side: [
             statistics.fmean(one.elapsed_ns)
@@ -120,7 +120,7 @@ def _ratio(turns: Sequence[Turn]) -> JsonObject | None:
 
 
 def _sentences(turns: Sequence[Turn], falls_behind_at: dict[str, float | None], name: str) -> list[str]:
-    """Return sentences on the pace first, then on the transactions' time and the answers."""
+    """Return sentences about pace, transaction times and answers, in this order."""
     names = {"old": "the old side", "new": name if name.startswith("PostgreSQL") else "the new side"}
     found = []
     lost = {side: speed for side, speed in falls_behind_at.items() if speed is not None}
@@ -157,7 +157,7 @@ def _share(row: TableRow) -> str:
 
 
 def _statements(turns: Sequence[Turn]) -> list[TableRow]:
-    """Return the statements whose answers differed from the capture's, with their counts by side."""
+    """Return the statements whose answers differed from the capture's, with counts by side."""
     found: dict[str, dict[str, Any]] = {}
     for turn in turns:
         for one in turn.report["differing"]:
@@ -170,7 +170,7 @@ def _statements(turns: Sequence[Turn]) -> list[TableRow]:
 
 
 def _notes(turns: Sequence[Turn]) -> list[str]:
-    """Return what a server did not show; the core's own words on differences may have values, and are left out."""
+    """Return notes on what a server did not provide; texts of the core are left out, since they may contain values."""
     said = {
         f"Not known of the {turn.side} side: {key} ({why})."
         for turn in turns

@@ -1,4 +1,4 @@
-"""Turns of a replay: the capture on one side after the other, at its own speed first, then faster ones.
+"""Turns of a replay: the capture on one side after the other, first at its own speed, then faster.
 
 At its own speed each side has three turns, at every other one two, in random order. A side that kept pace in none of
 the turns of a speed has fallen behind, and has no turns at higher speeds but that without think times.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 TURNS_FIRST, TURNS = 3, 2
 _KEPT, _GRACE_NS = 1.05, 100_000_000
-"""A turn kept pace if it took at most this factor of the time asked, and this time more [ns]."""
+"""A turn kept pace if it took at most this multiple of the target time, plus this much [ns]."""
 _LOOK_S = 0.05
 
 
@@ -59,7 +59,7 @@ class Turn:
 
     @property
     def kept(self) -> bool:
-        """Return True if all round trips were sent in the time that the speed leaves for them."""
+        """Return True if all round trips were sent within the time that the speed allows."""
         if self.speed == FASTEST:
             return True
         asked_ns = self.report["then_ns"] / self.speed
@@ -68,7 +68,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Replays:
-    """All turns of both sides, what the capture is, and why it ended early; empty if it did not."""
+    """All turns of both sides, facts about the capture, and why it ended early (empty if it did not)."""
 
     turns: tuple[Turn, ...]
     capture: JsonObject
@@ -77,7 +77,7 @@ class Replays:
 
 @dataclass
 class Player:
-    """What the turns of a replay share.
+    """Settings and capture shared by all turns of a replay.
 
     Attributes:
         run: The captured run.
@@ -100,11 +100,11 @@ class Player:
 
     @property
     def writes(self) -> bool:
-        """Return True if the capture writes, so that each turn has a copy of the database."""
+        """Return True if the capture writes, so that each turn needs a copy of the database."""
         return bool(self.capture["writes"] or self.capture["lifts"])
 
     def play(self, side: Side, speed: float, guardian: Guardian) -> Turn:
-        """Replay the capture on a side once.
+        """Replay the capture once on one side.
 
         Raises:
             TargetError: The server refuses the copy, or does not answer.
@@ -141,7 +141,7 @@ def open_player(
 
 
 def replay_both(player: Player, sides: tuple[Side, Side], dice: random.Random) -> Replays:
-    """Replay the capture on both sides at all speeds; what was replayed is kept if it ends early."""
+    """Replay the capture on both sides at all speeds; results are kept if it ends early."""
     turns: list[Turn] = []
     gone: set[str] = set()
     with Guardian() as guardian:
@@ -163,12 +163,12 @@ def replay_both(player: Player, sides: tuple[Side, Side], dice: random.Random) -
 
 
 def kept_at(turns: list[Turn] | tuple[Turn, ...], side: str, speed: float) -> list[bool]:
-    """Return for each turn of a side at a speed if it kept pace."""
+    """Return, for each turn of a side at a speed, whether it kept pace."""
     return [turn.kept for turn in turns if turn.side == side and turn.speed == speed]
 
 
 def words_of(speed: float) -> str:
-    """Return a speed in words."""
+    """Describe a speed in words."""
     if speed == FASTEST:
         return "full speed"
     return "its own speed" if speed == 1.0 else f"{speed:g} times its speed"
