@@ -30,11 +30,11 @@ MEDIA = {
 }
 PRIVATE = {"cache-control": "no-store"}
 PICTURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-"""A picture opened by itself runs no script and loads nothing."""
+"""Content security policy for a picture opened on its own: it runs no script and loads nothing."""
 
 
 def answered(route: Callable[[Request], View]) -> Callable[[Request], Response]:
-    """Return the endpoint of a route: its view in the form that the address names, an `Error` as a page of its own."""
+    """Return the endpoint of a route: its view in the requested form, or a page about an `Error`."""
 
     def endpoint(request: Request) -> Response:
         request.state.seen = live.digest(live.state(request.app.state.places))
@@ -48,7 +48,7 @@ def answered(route: Callable[[Request], View]) -> Callable[[Request], Response]:
 
 
 def _problem_answer(request: Request, error: Error) -> Response:
-    """Return the page about an error, or only its inside where a script reads a part of a page."""
+    """Return the page about an error, or only its content if a script requests part of a page."""
     view = _problem(error)
     if not request.query_params.get("part"):
         return _html(request, view, status=404)
@@ -61,7 +61,7 @@ def _problem_answer(request: Request, error: Error) -> Response:
 
 
 def respond(request: Request, view: View) -> Response:
-    """Return a view in the form that the address names.
+    """Return a view in the form named in the address.
 
     Raises:
         Error: The view has no such form.
@@ -98,14 +98,14 @@ def _html(request: Request, view: View, status: int = 200) -> Response:
 
 
 def _command(request: Request, query: list[tuple[str, str]]) -> str:
-    """Return the command that prints a page which no other command gives."""
+    """Return the command that prints a page for which there is no other command."""
     places = request.app.state.places
     address = request.url.path + (f"?{urlencode(query)}" if query else "")
     return shell_words("dbdyno", "ui", "--runs", places.runs_folder, "--store", places.store_folder, "--page", address)
 
 
 def encoded(view: View, form: str) -> bytes:
-    """Return the data or the picture of a view in a form."""
+    """Return a view's data or picture in a given form."""
     if form == "json" and view.model is not None:
         return (json.dumps(view.model, indent=1, ensure_ascii=False, default=str) + "\n").encode()
     if form in PICTURES:

@@ -1,4 +1,4 @@
-"""The application: one address per view, answered by a file of `routes`."""
+"""The web application: one address per view, answered by a file in `routes`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from dbdyno.ui.routes import VIEWS, live
 from dbdyno.ui.view import View
 
 THREADS = 2
-"""Views made at the same time: each may hold a day of samples in memory."""
+"""Maximum number of views rendered at the same time: each may hold a day of samples in memory."""
 FOREVER = {"cache-control": "private, max-age=31536000, immutable"}
 
 
 def application(places: Places, access: Access, *, sql: bool = True) -> App:
-    """Return the ASGI application over these folders; `sql` False leaves out the SQL console."""
+    """Return the ASGI application for these folders; `sql=False` leaves out the SQL console."""
     routes = [Route(path, answered(view), methods=["GET"]) for path, view in VIEWS.items() if sql or path != "/sql"]
     fixed = [
         Route("/static/{name}", _asset, methods=["GET"]),

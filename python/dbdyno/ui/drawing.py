@@ -1,4 +1,4 @@
-"""Charts drawn by Vega in a process of their own, which ends when nobody has needed it for a while.
+"""Charts drawn by Vega in a separate process, which ends after a while without requests.
 
 Altair, Vega and the engine that runs it take 150 MB that a process never gives back. Most pages of a server have no
 such chart, so the server itself stays small.
@@ -27,14 +27,14 @@ from dbdyno.report.figures import clock
 from dbdyno.ui.kept import Kept
 
 IDLE_S = 10.0
-"""The process ends after this time without a request."""
+"""The process ends after this time without a request [s]."""
 KEPT = 64
-"""Figures that are kept, each some ten kilobytes."""
+"""Number of figures in the cache, each about ten kilobytes."""
 _FIGURES: Kept[dict[str, str] | None] = Kept(KEPT)
 
 
 class Drawer:
-    """The process that draws, started by the first request and by the first one after it has ended."""
+    """The drawing process, started by the first request, and again after it has ended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -42,7 +42,7 @@ class Drawer:
         self._clock: threading.Timer | None = None
 
     def ask(self, *request: Any) -> Any:
-        """Return what the process answers to a request: `drawn`, `encoded` or `image`, its arguments, and the zone.
+        """Return the process's answer to a request: `drawn`, `encoded` or `image`, its arguments, and the time zone.
 
         Raises:
             ReportError: It has ended, or the figure cannot be drawn.
@@ -93,7 +93,7 @@ DRAWER = Drawer()
 
 
 def drawn(kind: str, data: Mapping[str, Any]) -> dict[str, str] | None:
-    """Return a figure for a page, as `figures.drawn` does; one that was drawn lately is kept."""
+    """Return a figure for a page, as `figures.drawn` does, from a cache of recent figures."""
     request = ("drawn", kind, data, clock.ZONE.get())
     name = hashlib.blake2b(pickle.dumps(request), digest_size=16).hexdigest()
     return _FIGURES.get(name, None, functools.partial(DRAWER.ask, *request))
@@ -129,7 +129,7 @@ def answer(what: str, first: Any, second: Any, zone: tzinfo) -> object:
 
 
 def main() -> None:
-    """Answer requests until the server closes the pipe, as it also does by ending."""
+    """Answer requests until the server closes the pipe or ends."""
     answers: IO[bytes] = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
     while True:

@@ -1,4 +1,4 @@
-"""Protection of the pages: a token, names that a browser may ask for, and headers that forbid foreign content.
+"""Protection of the pages: a token, permitted host names, and headers that forbid foreign content.
 
 A request is answered only if it names a host that belongs to this server (so that a foreign name that resolves to this
 machine gets nothing), comes from no other site's page, only reads (GET or HEAD), and has the token: in the address on
@@ -46,7 +46,7 @@ TOKEN = "token"  # noqa: S105 - the name of the parameter
 
 @dataclass(frozen=True)
 class Access:
-    """Who may ask: the token, and the names and scheme under which browsers reach this server.
+    """Who may use the pages: the token, and the host names and scheme under which browsers reach this server.
 
     With `any_address`, every IP address is accepted as a host name too: a foreign name cannot resolve to one.
     """
@@ -58,7 +58,7 @@ class Access:
     cookie: str = "dbdyno"
 
     def knows(self, host: str) -> bool:
-        """Return True if a Host header names this server; the port does not matter."""
+        """Return True if a Host header names this server; the port is ignored."""
         name = _name_of(host)
         return name in self.hosts or (self.any_address and _is_address(name))
 
@@ -68,7 +68,7 @@ class Access:
 
 
 class Guard:
-    """An ASGI application around another one, which is asked only what `access` allows."""
+    """An ASGI application that passes on to another one only the requests that `access` permits."""
 
     def __init__(self, app: App, access: Access) -> None:
         self.app = app
@@ -97,7 +97,7 @@ class Guard:
             await self.app(scope, receive, _with_headers(send))
 
     def _refusal(self, method: str, headers: dict[str, list[str]]) -> tuple[int, str] | None:
-        """Return why a request is refused whatever its token, or None."""
+        """Return the reason to refuse a request even with a correct token, or None."""
         hosts, origins = headers.get("host", []), headers.get("origin", [])
         if len(hosts) != 1 or not self.access.knows(hosts[0]):
             return 421, "this server does not have that name; open the address that `dbdyno ui` printed"
@@ -109,7 +109,7 @@ class Guard:
         return None if method in READING else (405, "these pages can only be read")
 
     async def _enter(self, scope: Message, send: Send, tokens: list[str], rest: list[tuple[str, str]]) -> None:
-        """Set the cookie and lead to the same page without the token, which then is in no history."""
+        """Set the cookie and redirect to the same page without the token, so that no browser history contains it."""
         if len(tokens) != 1 or not self.access.is_right(tokens[0]):
             await _say(send, 403, "that token is not of this server; open the address that `dbdyno ui` printed last")
             return
@@ -133,7 +133,7 @@ def _cookies(headers: dict[str, list[str]], wanted: str) -> list[str]:
 
 
 def _name_of(host: str) -> str:
-    """Return the name in a Host header, without port and brackets."""
+    """Return the host name in a Host header, without port and brackets."""
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()
     return host.rpartition(":")[0].lower() if host.count(":") == 1 else host.lower()

@@ -1,4 +1,4 @@
-"""Results that are kept while what they were made of is unchanged, the least recently used forgotten first."""
+"""Cache of results that are valid while their sources are unchanged, with the least recently used dropped first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Kept(Generic[T]):
-    """At most `most` results by name, each with the state of what it was made of.
+    """At most `most` results by name, each with the state of its sources.
 
     Two viewers that ask for the same result at the same time wait for one computation.
     """
@@ -23,7 +23,7 @@ class Kept(Generic[T]):
         self._making: dict[str, threading.Lock] = {}
 
     def get(self, name: str, state: Hashable, make: Callable[[], T]) -> T:
-        """Return the result of a name, made anew if its state is another than before."""
+        """Return the result of a name, recomputed if the state of its sources has changed."""
         with self._lock:
             mine = self._making.setdefault(name, threading.Lock())
         with mine:

@@ -1,4 +1,4 @@
-"""Links that lead out of a folder: a folder of another user must not decide which files of this user are shown.
+"""Symbolic links that lead out of a folder: another user must not decide which of this user's files are shown.
 
 A folder is read again only when its time has changed, so that a check of a month of snapshots costs a few stats.
 """
@@ -13,12 +13,12 @@ from pathlib import Path
 from dbdyno.base.errors import EvidenceError
 
 WHOLE = "manifest.json"
-"""The file that is written last: a snapshot's folder that has it does not change any more."""
+"""The file written last: a snapshot's folder that has it no longer changes."""
 
 
 @dataclass
 class _Folder:
-    """A folder that was read: when it was changed, its folders, and the first link that leads out of the whole."""
+    """A folder as last read: its change time, its subfolders, and the first link that leads out of the root folder."""
 
     changed_ns: int
     folders: list[str]
@@ -28,12 +28,12 @@ class _Folder:
 
 @dataclass
 class Links:
-    """Finds links that lead out, and remembers the folders that have none."""
+    """Finder of links that lead out of a root folder; it remembers the folders that have none."""
 
     _known: dict[str, _Folder] = field(default_factory=dict)
 
     def check(self, folder: Path) -> None:
-        """Check that no link in a run, a move or a store leads out of it.
+        """Raise an error if a link in a run, a move or a store leads out of it.
 
         Raises:
             EvidenceError: One does, or a folder cannot be read.
@@ -47,7 +47,7 @@ class Links:
             )
 
     def is_free(self, folder: Path) -> bool:
-        """Return True if no link in a folder leads out of it, and all of it can be read."""
+        """Return True if a folder is completely readable and no link in it leads out."""
         try:
             self.check(folder)
         except EvidenceError:
@@ -64,7 +64,7 @@ class Links:
                 yield from self._leading_out(inner, home)
 
     def _read(self, path: str, home: Path) -> _Folder:
-        """Return what is known of a folder, read again if it has changed."""
+        """Return what is known about a folder, read again if it has changed."""
         try:
             changed_ns = Path(path).stat().st_mtime_ns
             known = self._known.get(path)

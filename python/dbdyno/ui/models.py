@@ -1,4 +1,4 @@
-"""The model of a run or a job, whatever its kind: what `dbdyno report` and the pages in a browser show of it."""
+"""Model of the page of any run or job, shown by `dbdyno report` and in the browser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dbdyno.evidence.run import Run
 
 
 def model_of(given: Run | Path, *, keep: bool = False) -> Mapping[str, Any]:
-    """Return the model of a run's page, computed from its evidence; a path is the folder of a move's job.
+    """Return the model of a run's page, computed from its evidence; a path is a move's job folder.
 
     With `keep`, the analysis of an experiment is written into its folder too.
 

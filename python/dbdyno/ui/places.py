@@ -1,4 +1,4 @@
-"""What may be read: the runs of one folder and the stores of another, found by name and never by path.
+"""What may be shown: the runs of one folder and the stores of another, found by name and never by path.
 
 A name is looked up among those that the folder has, so no address leads out of it. Links that point elsewhere are
 treated as absent: a folder of another user says what was observed, not which files of this user are shown.
@@ -26,14 +26,14 @@ from dbdyno.ui.links import Links
 
 SAVED, SAVED_MOST = ".json", 64
 LARGEST = 16 << 20
-"""Size in bytes of a saved page beyond which it is skipped."""
+"""Maximum size of a saved page [bytes]; larger ones are skipped."""
 OWN = frozenset({"packs", "shapes", "sums", "baselines", "plans"})
-"""Folders of a store that are no stores."""
+"""Folders within a store that are not stores themselves."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """A target of a store; `name` is the store's name within the folder, "" for the folder itself."""
+    """A target in a store; `name` is the store's name within the folder, "" for the folder itself."""
 
     name: str
     store: Store
@@ -45,7 +45,7 @@ class Server:
 
 
 class Places:
-    """The folders that the pages show.
+    """The folders whose contents the pages show.
 
     Args:
         runs: Folder of runs and jobs.
@@ -61,7 +61,7 @@ class Places:
         self._links = Links()
 
     def runs(self) -> list[Run]:
-        """Return all runs, oldest first; what is no run, cannot be read or has a link that leads out is skipped."""
+        """Return all runs, oldest first; unreadable folders, and those with a link that leads out, are skipped."""
         found = []
         for path in _folders(self.runs_folder):
             with contextlib.suppress(EvidenceError, OSError):
@@ -69,7 +69,7 @@ class Places:
         return found
 
     def run(self, name: str) -> Run:
-        """Return the run of a name.
+        """Return the run with this name.
 
         Raises:
             EvidenceError: There is no such run, it cannot be read, or a link in it leads out of the folder.
@@ -80,11 +80,11 @@ class Places:
         return self._open(path)
 
     def jobs(self) -> list[Path]:
-        """Return the folders of moves, by name; one with a link that leads out is skipped."""
+        """Return the job folders of moves, by name; one with a link that leads out is skipped."""
         return [one for one in self._jobs() if self._links.is_free(one)]
 
     def job(self, name: str) -> Path:
-        """Return the folder of a move.
+        """Return the job folder of the move with this name.
 
         Raises:
             EvidenceError: There is none of that name, or a link in it leads out of the folder.
@@ -96,7 +96,7 @@ class Places:
         return path
 
     def saved_pages(self) -> dict[str, Mapping[str, Any]]:
-        """Return the models of pages saved as JSON files, by name, the newest first; other files are skipped."""
+        """Return the models of pages saved as JSON files, by name, newest first; other files are skipped."""
         found = []
         for path in _files(self.runs_folder, SAVED):
             with contextlib.suppress(OSError, EvidenceError):
@@ -107,7 +107,7 @@ class Places:
         return {name: model for _, name, model in sorted(found, key=lambda one: one[:2], reverse=True)}
 
     def saved_page(self, name: str) -> Mapping[str, Any]:
-        """Return the model of a page saved as a JSON file.
+        """Return the model of the page saved under this name.
 
         Raises:
             EvidenceError: There is none of that name.
@@ -120,14 +120,14 @@ class Places:
         return known[name]
 
     def stores(self) -> dict[str, Store]:
-        """Return the stores by name: the folder itself as "", or those in it."""
+        """Return the stores by name: the folder itself as "", or those inside it."""
         places = {"": self.store_folder} if _has_snapshots(self.store_folder) else {}
         if not places:  # a store has no stores in it, but tens of thousands of snapshots
             places = {p.name: p for p in _folders(self.store_folder) if p.name not in OWN and _has_snapshots(p)}
         return {name: self._stores.setdefault(path, Store(path)) for name, path in places.items()}
 
     def servers(self) -> list[Server]:
-        """Return all servers of all stores, by name, but of those stores that are refused."""
+        """Return all servers of all stores by name, except those in refused stores."""
         stores = ((name, one) for name, one in self.stores().items() if self._links.is_free(one.folder))
         return [Server(name, store, one) for name, store in stores for one in targets(store)]
 
@@ -142,7 +142,7 @@ class Places:
         return found
 
     def server(self, name: str, target: str) -> Server:
-        """Return the server of a store and target; without a target, the only one.
+        """Return the server of a store and target; without a target, the store's only one.
 
         Raises:
             SnapshotError: There is no such server, or there are several and none was named.
@@ -160,7 +160,7 @@ class Places:
         return (one for one in _folders(self.runs_folder) if (one / INNER / "manifest.json").is_file())
 
     def _open(self, path: Path) -> Run:
-        """Return a run, opened again only if its manifest has changed.
+        """Return a run, read again only if its manifest has changed.
 
         Raises:
             EvidenceError: It cannot be read, or a link in it leads out.
@@ -196,7 +196,7 @@ def _files(folder: Path, suffix: str) -> Iterator[Path]:
 
 
 def _model_in(path: Path) -> Mapping[str, Any] | None:
-    """Return the model in a JSON file, or None if it is no page's."""
+    """Return the page model in a JSON file, or None if it has none."""
     if path.lstat().st_size > LARGEST:
         return None
     found = read_json(path)

@@ -1,4 +1,4 @@
-"""One page on a terminal or in a file, without a server: what `dbdyno ui --page ADDRESS` prints."""
+"""One page on a terminal or in a file, without a server: the output of `dbdyno ui --page ADDRESS`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dbdyno.ui.view import View
 
 
 def printed(places: Places, address: str, form: str, width: int, color: bool, *, sql: bool = True) -> bytes:
-    """Return the page at an address in a form; an address may also be one that a browser shows.
+    """Return the page at an address in a given form; addresses copied from a browser are accepted.
 
     Args:
         places: The folders.
@@ -38,7 +38,7 @@ def printed(places: Places, address: str, form: str, width: int, color: bool, *,
 
 
 def _with_rest(places: Places, address: str, sql: bool) -> Iterator[View]:
-    """Yield the view, and the one that a browser reads after it."""
+    """Yield the view, and the second one that the browser loads after it."""
     view = _view(places, address, sql)
     yield view
     if view.later:

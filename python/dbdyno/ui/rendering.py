@@ -1,4 +1,4 @@
-"""HTML of a view: the frame with its navigation, and the page within, by the macros of reports."""
+"""HTML of a view: the frame with its navigation around the page, which uses the macros of reports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8
 
 @dataclass(frozen=True)
 class Frame:
-    """What the frame of a page shows beside the view.
+    """What the frame of a page shows in addition to the view.
 
     Attributes:
         query: What is in the search field.
@@ -60,14 +60,14 @@ def render(view: View, frame: Frame) -> str:
 
 
 def render_part(view: View, zone: tzinfo) -> str:
-    """Return only the inside of a view, which a script puts into an open page."""
+    """Return only the content of a view, which a script inserts into an open page."""
     template = environment().get_template("part.html")
     return unbroken(in_zone(template.render(**html.view_of(view.page), view=view), zone))
 
 
 @functools.cache
 def environment() -> Any:
-    """Return the templates of this room, and those of reports, which they use."""
+    """Return the template environment of this room, which includes the templates of reports."""
     import jinja2
 
     return jinja2.Environment(
@@ -81,7 +81,7 @@ def environment() -> Any:
 
 @functools.cache
 def assets() -> dict[str, str]:
-    """Return the style sheets and scripts by name."""
+    """Return the texts of style sheets and scripts by name."""
     own = resources.files("dbdyno.ui").joinpath("static")
     found = {one.name: one.read_text(encoding="utf-8") for one in own.iterdir() if one.name.rpartition(".")[2] in KINDS}
     return {"report.css": html.style_sheet(), "report.js": html.template_text("report.js"), **found}
@@ -89,7 +89,7 @@ def assets() -> dict[str, str]:
 
 @functools.cache
 def version() -> str:
-    """Return a digest of all style sheets and scripts, so that a browser keeps them until they change."""
+    """Return a digest of all style sheets and scripts, which lets browsers cache them until they change."""
     return hashlib.sha256("".join(sorted(assets().values())).encode()).hexdigest()[:12]
 
 

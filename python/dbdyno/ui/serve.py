@@ -1,4 +1,4 @@
-"""The server of the pages: where it listens, the address that lets a browser in, and its end."""
+"""The web server: its listening address, the link that admits a browser, and its shutdown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PORT = 8421
 
 @dataclass(frozen=True)
 class Listening:
-    """Where the server listens, and how browsers reach it.
+    """Where the server listens, and which address browsers use.
 
     Attributes:
         host: Address to listen on.
@@ -37,7 +37,7 @@ class Listening:
 
 
 def check(where: Listening) -> None:
-    """Check that pages leave this machine only encrypted.
+    """Raise an error if pages would leave this machine unencrypted.
 
     Raises:
         Error: The address is beyond this machine, and there is neither a certificate nor a proxy.
@@ -55,7 +55,7 @@ def check(where: Listening) -> None:
 
 
 def bind(where: Listening) -> socket.socket:
-    """Return a socket that listens there.
+    """Return a socket bound to the listening address.
 
     Raises:
         Error: The port is taken, or the address is not of this machine.
@@ -77,7 +77,7 @@ def bind(where: Listening) -> socket.socket:
 
 
 def access_of(where: Listening, port: int) -> Access:
-    """Return who may ask, with a new random token."""
+    """Return the access rules, with a new random token."""
     scheme = "https" if where.certificate else urlsplit(where.proxy).scheme if where.proxy else "http"
     beyond = not _is_loopback(where.host)
     names = {socket.gethostname().lower(), socket.getfqdn().lower()} if beyond else set()

@@ -1,4 +1,4 @@
-"""Stretches of time in addresses: `FIRST..LAST`, `1d`, `yesterday`; and the snapshots that lie around them."""
+"""Intervals in addresses: `FIRST..LAST`, `1d`, `yesterday`; and the snapshots around them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dbdyno.snapshot.store.folder import Snapshot
 
 DAY_US = 86_400 * 10**6
 LASTING = {"1h": DAY_US // 24, "6h": DAY_US // 4, "1d": DAY_US, "7d": 7 * DAY_US, "30d": 30 * DAY_US}
-"""Stretches that end with the last snapshot, by the name that addresses have for them."""
+"""Intervals that end with the last snapshot, by their name in addresses."""
 BACK = {"yesterday": DAY_US, "last week": 7 * DAY_US}
-"""How far back the same hours are, by the name that addresses have for it."""
+"""Distance back to the interval of comparison, by its name in addresses."""
 DEFAULT = "1d"
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """A stretch of time on one server, with its snapshots: from the last one before it to the first one after it."""
+    """An interval of one server with its snapshots, from the last one before it to the first one after it."""
 
     low_us: int
     high_us: int
@@ -27,7 +27,7 @@ class Stretch:
 
     @property
     def text(self) -> str:
-        """Return the stretch as addresses have it."""
+        """Return the interval in the form used in addresses."""
         return f"{iso(self.low_us)}..{iso(self.high_us)}"
 
     @property
@@ -37,12 +37,12 @@ class Stretch:
 
     @property
     def numbers(self) -> tuple[int, int]:
-        """Return the numbers of both ends, by which commands name them."""
+        """Return the numbers of both ends, which commands accept."""
         return self.chain[0].number, self.chain[-1].number
 
 
 def stretch_of(snapshots: list[Snapshot], text: str) -> Stretch:
-    """Return the stretch that an address names; an empty text is the last day.
+    """Return the interval that an address names; an empty text means the last day.
 
     Raises:
         SnapshotError: There are fewer than two snapshots, or the text names no time.
@@ -65,7 +65,7 @@ def stretch_of(snapshots: list[Snapshot], text: str) -> Stretch:
 
 
 def before(snapshots: list[Snapshot], given: Stretch, text: str) -> Stretch:
-    """Return the stretch that another one is compared with: `yesterday`, `last week` or a stretch.
+    """Return the interval to compare another one with: `yesterday`, `last week` or an explicit one.
 
     Raises:
         SnapshotError: The snapshots do not go back that far.
@@ -82,19 +82,19 @@ def before(snapshots: list[Snapshot], given: Stretch, text: str) -> Stretch:
 
 
 def around(snapshots: list[Snapshot], low_us: int, high_us: int) -> Stretch:
-    """Return a stretch between two instants, within what the snapshots cover."""
+    """Return an interval between two instants, limited to what the snapshots cover."""
     chain = within(snapshots, low_us, high_us)
     ends = chain[0].at_ns // 1000, chain[-1].at_ns // 1000
     return Stretch(min(max(low_us, ends[0]), ends[1] - 1), max(min(high_us, ends[1]), ends[0] + 1), chain)
 
 
 def iso(at_us: float) -> str:
-    """Return an instant in the form that addresses and commands take: `2026-11-21T10:12:00`, UTC."""
+    """Return an instant in the form that addresses and commands accept: `2026-11-21T10:12:00`, UTC."""
     return datetime.fromtimestamp(at_us / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def moment_us(text: str) -> int | None:
-    """Return an instant of an address in microseconds since 1970 (UTC unless it has a zone), or None."""
+    """Return an instant from an address in microseconds since 1970 (UTC unless it has a zone), or None."""
     try:
         at = datetime.fromisoformat(text)
         return round((at.replace(tzinfo=UTC) if at.tzinfo is None else at).timestamp() * 1e6)

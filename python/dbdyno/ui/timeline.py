@@ -1,4 +1,4 @@
-"""The chart of active sessions with its controls: which window it shows, and the stretch that is chosen in it."""
+"""The chart of active sessions with its controls: the visible window, and the interval selected in it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _WHOLE = re.compile(r'viewBox="0 0 ([\d.]+) ')
 _LEFT = re.compile(r"translate\(([\d.]+),")
 _DRAWN: Kept[dict[str, str] | None] = Kept(64)
 FACTOR = 2
-"""How much shorter or longer a window gets by one step of zooming."""
+"""Factor by which one zoom step changes the length of the window."""
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """A window of a server's time, the stretch chosen in it, and the data of its chart."""
+    """A window of a server's time, the interval selected in it, and the data of its chart."""
 
     server: Server
     window: Stretch
@@ -31,7 +31,7 @@ class Timeline:
 
 
 def timeline(given: Timeline, named: Mapping[str, str], path: str = "/server") -> JsonObject:
-    """Return what the template of the chart shows; `named` are the other values of the address, `path` is its page."""
+    """Return the values for the chart's template; `named` are other parameters of the address, `path` is its page."""
     window = given.window
     low, high = window.low_us, window.high_us
     width = high - low
@@ -59,7 +59,7 @@ def timeline(given: Timeline, named: Mapping[str, str], path: str = "/server") -
 
 
 def _pictures(given: Timeline) -> list[JsonObject]:
-    """Return the chart for a wide window and for a phone, each with where its plot lies."""
+    """Return the chart for a wide window and for a phone, each with the position of its plot."""
     if given.drawn is None:
         return []
     from dbdyno.report.figures import clock
@@ -78,7 +78,7 @@ def _draw(drawn: Mapping[str, Any]) -> dict[str, str] | None:
 
 
 def _placed(look: str, svg: str, drawn: Mapping[str, Any]) -> JsonObject:
-    """Return a chart with the position of its plot: left edge and width as parts of the whole, and the times there."""
+    """Return a chart with its plot's position: left edge and width as fractions, and the times at both ends."""
     from markupsafe import Markup
 
     from dbdyno.report.figures import NARROW, WIDE

@@ -1,4 +1,4 @@
-"""What a route returns: a page with its place in the whole, its data, and the command that gives the same."""
+"""The result of a route: a page with its place in the navigation, its data, and the equivalent command."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dbdyno.page import Page
 from dbdyno.pages import format as fmt
 
 Link = tuple[str, str]
-"""Words and an address."""
+"""Text and address of a link."""
 
 
 @dataclass(frozen=True)
 class View:
-    """A view of the laboratory.
+    """A view of the web pages.
 
     Attributes:
         page: What is shown, for the renderer of reports.
@@ -62,7 +62,7 @@ def without_figures(page: Page) -> Page:
 
 
 def shell_words(*words: object) -> str:
-    """Return the words of a command as a shell takes them; control characters are escaped, as they could act there."""
+    """Return a command's words quoted for a shell; control characters are escaped, because they could act there."""
     import shlex
 
     return " ".join(shlex.quote(fmt.text(word)) for word in words)

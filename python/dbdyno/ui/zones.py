@@ -1,4 +1,4 @@
-"""The zone in which a reader sees times: UTC as in reports, the browser's, or the server's.
+"""The time zone in which times are shown: UTC as in reports, the browser's, or the server's.
 
 The choice is in a cookie that the switch in the page's head sets; addresses, files and commands are always in UTC.
 Charts are drawn in the zone (`clock.ZONE`); in the text of a page each moment with its date is converted, but not in
@@ -35,7 +35,7 @@ _MOMENT = re.compile(
 
 
 def zone_of(request: Request) -> tzinfo:
-    """Return the zone that the reader has chosen; UTC if it is not known here."""
+    """Return the time zone that the reader has chosen; UTC if it is unknown here."""
     name = request.cookies.get(COOKIE, "")
     if name == SERVER:
         name = ""
@@ -53,7 +53,7 @@ def zone_of(request: Request) -> tzinfo:
 
 @contextlib.contextmanager
 def drawn_in(zone: tzinfo) -> Iterator[None]:
-    """Draw charts in a zone within the block, and those that need Vega in another process."""
+    """Draw charts in a time zone within the block; charts that need Vega are drawn in another process."""
     zone_before, drawer_before = clock.ZONE.set(zone), figures.ELSEWHERE.set(drawing.drawn)
     try:
         yield
@@ -63,7 +63,7 @@ def drawn_in(zone: tzinfo) -> Iterator[None]:
 
 
 def in_zone(page: str, zone: tzinfo) -> str:
-    """Return a page with the moments in its text converted from UTC to a zone."""
+    """Return a page with the times in its text converted from UTC to a time zone."""
     if zone is UTC:
         return page
     inside = 0
@@ -80,7 +80,7 @@ def in_zone(page: str, zone: tzinfo) -> str:
 
 
 def _converted(found: re.Match[str], zone: tzinfo, near: list[datetime]) -> str:
-    """Return a moment in the zone; `near` holds the last one with a date, whose offset a time without a date takes."""
+    """Return a time in the zone; `near` has the last one with a date, whose UTC offset a time without date uses."""
     if found[0] == "(UTC)":
         return f"({near[0].astimezone(zone).tzname()})"
     if found["alone"]:

@@ -1,4 +1,4 @@
-"""The views: one file each, a function from the request to a `View`."""
+"""The views: one file each, with a function from the request to a `View`."""
 
 from __future__ import annotations
 
@@ -50,4 +50,4 @@ VIEWS: dict[str, Callable[[Request], View]] = {
     "/experiment": experiment.view,
     "/sql": console.view,
 }
-"""The view of each path."""
+"""View function for each path."""

@@ -1,4 +1,4 @@
-"""Advice on a stretch of a server, as `dbdyno advise` gives it, whole or about one statement.
+"""Advice on an interval of a server, as from `dbdyno advise`: all of it, or only about one statement.
 
 Only text: fixes are shown, never run. A finding that a setting can test leads to the plan that would test it.
 """
@@ -24,7 +24,7 @@ _MODELS: Kept[JsonObject] = Kept(32)
 
 
 def view(request: Request) -> View:
-    """Return the advice on the stretch that the address names, or what of it is about one statement."""
+    """Return the advice on the interval in the address, or only its findings about one statement."""
     server = server_of(request)
     stretch = stretch_of(server.snapshots(), asked(request, "stretch"))
     model, name = advice_of(server, stretch), asked(request, "statement")
@@ -44,21 +44,21 @@ def view(request: Request) -> View:
 
 
 def advice_of(server: Server, stretch: Stretch) -> JsonObject:
-    """Return the model of the advice on a stretch."""
+    """Return the model of the advice on an interval."""
     first, last = stretch.numbers
     name = f"{server.store.folder} {server.target} {stretch.numbers}"
     return _MODELS.get(name, len(stretch.chain), lambda: advice_on(server.store, f"{first}..{last}", server.target))
 
 
 def _or_none(page: Page) -> Page:
-    """Return the page about one statement; one without a finding says so."""
+    """Return the page about one statement, or a page that says there is no finding about it."""
     none = Section("advice_each", "Advice", notes=("No rule has found anything about this statement.",))
     kept = tuple(replace(one, title="Advice") for one in page.sections if one.parts)
     return replace(page, sections=kept or (none,))
 
 
 def _experiments(server: Server, stretch: Stretch, model: JsonObject) -> list[Link]:
-    """Return a link to the plan of each finding that a setting can test."""
+    """Return, for each finding that a setting can test, a link to its plan."""
     return [
         (
             f"Plan for {one['number']}. {one['test']['setting']}",

@@ -1,4 +1,4 @@
-"""Who blocked whom over the clock: blocked sessions as a chart, and the trees of the chosen stretch."""
+"""Who blocked whom over time: blocked sessions as a chart, and the blocking trees of the selected interval."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOCKS = (("class", "lock"),)
 
 
 def view(request: Request) -> View:
-    """Return the blocking trees of the stretch that the address names, below a chart of its window."""
+    """Return the blocking trees of the interval in the address, below a chart of the surrounding window."""
     server = server_of(request)
     snapshots = server.snapshots()
     window = stretch_of(snapshots, asked(request, "window") or asked(request, "stretch"))
@@ -45,7 +45,7 @@ def view(request: Request) -> View:
 
 
 def _headline(part: Mapping[str, Any]) -> str:
-    """Return the first root blocker in words, or that nobody was blocked."""
+    """Return a headline with the main root blocker, or that nobody was blocked."""
     rows = part["tables"][0]["rows"] if part["tables"] else []
     if not rows:
         return "Nobody was seen waiting for another session"

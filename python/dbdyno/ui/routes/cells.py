@@ -17,7 +17,7 @@ from dbdyno.ui.view import View, address
 
 
 def view(request: Request) -> View:
-    """Return the heat map of the metric that the address names, or of the first one.
+    """Return the heat map of the metric in the address, or of the first one.
 
     Raises:
         CellsError: The run is no recording of cells, or has no metric that changed.

@@ -1,4 +1,4 @@
-"""What several views share: the folders, rows about runs, names of servers, stretches of time in addresses."""
+"""Helpers of several views: folders, rows about runs, names of servers, intervals in addresses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_RUN = "No runs here: `dbdyno run redo-size` makes one."
 
 
 def listed(name: str, title: str, given: Table, nothing: str = "") -> Section:
-    """Return a section with a table; without rows it says `nothing`, and is left out if that is empty."""
+    """Return a section with a table; without rows, return one that says `nothing`, or None if that is empty."""
     return (
         Section(name, title, tables=(given,))
         if given.rows
@@ -33,17 +33,17 @@ def listed(name: str, title: str, given: Table, nothing: str = "") -> Section:
 
 
 def places_of(request: Request) -> Places:
-    """Return the folders that the application shows."""
+    """Return the folders whose contents the application shows."""
     return cast("Places", request.app.state.places)
 
 
 def asked(request: Request, name: str) -> str:
-    """Return a value of the address, or an empty string."""
+    """Return a parameter of the address, or an empty string."""
     return str(request.query_params.get(name, ""))
 
 
 def server_of(request: Request) -> Server:
-    """Return the server that the address names.
+    """Return the server named in the address.
 
     Raises:
         SnapshotError: There is no such server.
@@ -57,7 +57,7 @@ def server_address(path: str, server: Server, **more: str | int | None) -> str:
 
 
 def server_name(server: Server) -> str:
-    """Return the name of a server, with the name of its store if that is not the only one."""
+    """Return the name of a server, with its store's name if there are several stores."""
     return fmt.line(f"{server.name}: {server.target}" if server.name else server.target, 80)
 
 
@@ -67,7 +67,7 @@ def kind_of(run: Run) -> str:
 
 
 def target_of(run: Run) -> str:
-    """Return what a run ran on, such as `postgres` or `model:exadata-x2`; "" if it had no plan."""
+    """Return the target of a run, such as `postgres` or `model:exadata-x2`; "" if it had no plan."""
     if not run.manifest.says("plan"):
         return ""
     named = run.manifest.plan.get("dsn") or (run.manifest.bench if run.manifest.says("bench") else "")
@@ -75,7 +75,7 @@ def target_of(run: Run) -> str:
 
 
 def run_row(run: Run) -> Row:
-    """Return the row of a run for a list: its title with a link, when, and its verdict."""
+    """Return a run's row for a list: linked title, time and verdict."""
     verdict: Entry | JsonObject = run.manifest.verdict or {}
     answer = decisions.answer(verdict.get("decision"))
     word = fmt.line(answer.word or verdict.get("word") or "", 30) if verdict else ""

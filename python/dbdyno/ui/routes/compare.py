@@ -1,4 +1,4 @@
-"""Two runs compared, chosen from lists: the page of `compare`."""
+"""Two runs compared, chosen from lists: the page of `dbdyno compare`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MODELS: Kept[Mapping[str, Any]] = Kept(16)
 
 
 def view(request: Request) -> View:
-    """Return the comparison of the runs `a` and `b` of the address, below the lists to choose them from."""
+    """Return the comparison of the runs `a` and `b` in the address, below the lists to choose them from."""
     places = places_of(request)
     names = (asked(request, "a"), asked(request, "b"))
     known = [run for run in places.runs()[::-1] if run.manifest.says("plan")]

@@ -1,4 +1,4 @@
-"""The SQL console: one SELECT over a run or a server's snapshots, fenced as `dbdyno sql` is, with a table and a chart.
+"""The SQL console: one SELECT over a run or a server's snapshots, restricted as in `dbdyno sql`, with table and chart.
 
 The address has what is queried (`on`: `run:NAME` or `snap:STORE/TARGET` with a `stretch`) and the query. Saved queries
 are read from a file of the user's, which `dbdyno sql --save` writes; nothing is written here.
@@ -30,16 +30,16 @@ from dbdyno.ui.stretch import DEFAULT, Stretch, stretch_of
 from dbdyno.ui.view import View, address, shell_words
 
 MOST = 100_000
-"""Rows of an answer; the command has all."""
+"""Maximum number of rows on the page; the command prints all."""
 SECONDS = 20.0
-"""A query is stopped after this time, so that one viewer does not hold up the others."""
+"""Time limit of a query [s], so that one user does not delay others."""
 OWN = ("same-origin", "none", "")
-"""What a browser says of a request that no other site led to."""
+"""Values of the Sec-Fetch-Site header for requests that did not come from another site."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is queried: a run, or a stretch of a server's snapshots; `value` names it in addresses."""
+    """Subject of a query: a run, or an interval of a server's snapshots; `value` identifies it in addresses."""
 
     value: str
     run: Run | None = None
@@ -48,7 +48,7 @@ class Subject:
 
 
 def view(request: Request) -> View:
-    """Return the console, and the answer if the address has a query and no other site led here."""
+    """Return the console, with the answer if the address has a query and the request did not come from another site."""
     places = places_of(request)
     known = _subjects(places)
     text = asked(request, "query")
@@ -83,7 +83,7 @@ def view(request: Request) -> View:
 def _extra(
     known: dict[str, str], subject: Subject | None, tables: dict[str, list[str]], text: str, command: str
 ) -> JsonObject:
-    """Return what the template of the console shows."""
+    """Return the values for the console's template."""
     value = subject.value if subject else ""
     stretch = subject.stretch.text if subject and subject.stretch else ""
     saved = [
@@ -103,7 +103,7 @@ def _extra(
 
 
 def _subjects(places: Places) -> dict[str, str]:
-    """Return what can be queried: names for addresses, and words."""
+    """Return the available subjects: their values in addresses, and their titles."""
     servers = {f"snap:{one.name}/{one.target}": f"Snapshots of {server_name(one)}" for one in places.servers()}
     runs = {
         f"run:{one.id}": f"{fmt.line(one.manifest.title, 60)} · {one.id}"
@@ -116,7 +116,7 @@ def _subjects(places: Places) -> dict[str, str]:
 def _chosen(
     request: Request, places: Places, known: dict[str, str]
 ) -> tuple[Subject | None, dict[str, list[str]], Section | None]:
-    """Return what the address chooses, its tables with their columns, and a section that says why there are none."""
+    """Return the selected subject, its tables with columns, and a section that explains why there are none."""
     named = f"run:{asked(request, 'run')}" if asked(request, "run") else asked(request, "on")
     value = named or next(iter(known), "")
     if not value:
@@ -136,7 +136,7 @@ def _chosen(
 
 
 def _answer(subject: Subject, text: str) -> tuple[JsonObject, list[JsonObject]]:
-    """Return the model of an answer, and its rows.
+    """Return the model of the answer to a query, and its rows.
 
     Raises:
         EvidenceError: The query is not one SELECT, fails, or takes too long.

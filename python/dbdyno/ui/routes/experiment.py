@@ -1,4 +1,4 @@
-"""A plan.toml as text: of a statement, or of a finding that a setting can test. Nothing is run."""
+"""A plan.toml as text, for a statement or a finding that a setting can test. Nothing is run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOW = (
 
 
 def view(request: Request) -> View:
-    """Return the plan of the statement `id`, or of the finding with the number `finding`."""
+    """Return the plan for the statement `id`, or for the finding with the number `finding`."""
     server = server_of(request)
     stretch = stretch_of(server.snapshots(), asked(request, "stretch"))
     number, name = asked(request, "finding"), asked(request, "id")
@@ -55,7 +55,7 @@ def _title(text: str) -> str:
 
 
 def _of_finding(server: Server, stretch: Stretch, number: str) -> str:
-    """Return the plan of a finding.
+    """Return the plan for a finding.
 
     Raises:
         SnapshotError: There is no such finding, or no setting can test it.

@@ -1,4 +1,4 @@
-"""The first page: servers with a small chart each, what is running, and the newest runs with their verdicts."""
+"""The home page: servers with a small chart each, what is running, and the newest runs with their verdicts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dbdyno.ui.view import View, address
 NEWEST = 8
 RUNNING = "At work"
 LATE = 2.5
-"""A watch counts as running until this many periods after its last snapshot."""
+"""A watch counts as running until this many intervals after its last snapshot."""
 SHORTEST_NS = 10 * 10**9
 NO_SERVER = "No snapshots here: `dbdyno snap watch --target DSN --every 60s` takes them."
 _SERVERS = columns("server:text engine:text lately:spark:the_last_day now:number3 last:text:last_snapshot")
@@ -33,7 +33,7 @@ _LATELY: Kept[Lately | None] = Kept(256)
 
 
 def view(request: Request) -> View:
-    """Return the first page."""
+    """Return the home page."""
     places = places_of(request)
     runs = places.runs()
     running = [run for run in runs if run.status == "running"]
@@ -81,7 +81,7 @@ def _title(places: Places) -> str:
 
 
 def _server(server: Server) -> Row:
-    """Return the row of a server: its name with a link, the last day as a line, and its last snapshot."""
+    """Return a server's row: linked name, the last day as a small chart, and its last snapshot."""
     snapshots = server.snapshots()
     last = snapshots[-1]
     state = (last.number, len(snapshots))
@@ -103,7 +103,7 @@ def _server(server: Server) -> Row:
 
 
 def _move(folder: Path) -> Row:
-    """Return the row of a move: its folder with a link, and its result."""
+    """Return a move's row: linked folder name and result."""
     try:
         head = page_of(kept_model(folder)).head
         cell = Cell(head.word, tone=head.tone)
@@ -115,7 +115,7 @@ def _move(folder: Path) -> Row:
 
 
 def _running_move(row: Row) -> Row:
-    """Return the row of a move for the list of what is running."""
+    """Return a move's row for the list of running work."""
     return Row(
         {"run": row.cells["move"], "started": "", "kind": "move", "status": "running", "headline": row.cells["says"]}
     )
@@ -127,7 +127,7 @@ def _is_running(row: Row) -> bool:
 
 
 def _watch(server: Server) -> Row | None:
-    """Return the row of a watch that takes snapshots of a server now, or None if none has for two periods."""
+    """Return the row of a `snap watch` that is running on a server, or None if none has for two intervals."""
     snapshots = server.snapshots()
     if len(snapshots) < 2:
         return None
@@ -141,7 +141,7 @@ def _watch(server: Server) -> Row | None:
 
 
 def _saved(places: Places) -> Iterator[Row]:
-    """Yield a row for each page that a command saved as JSON."""
+    """Yield a row for each page that a command has saved as JSON."""
     for name, model in places.saved_pages().items():
         try:
             head = page_of(model).head

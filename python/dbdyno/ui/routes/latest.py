@@ -1,4 +1,4 @@
-"""The last day of all servers: what happened on them, and the advice on it, the gravest first."""
+"""The last day of all servers: events, and advice with the most severe finding first."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from dbdyno.ui.view import View
 
 SHOWN = 12
 AROUND_US = 15 * 60 * 10**6
-"""Time before and after an event that its link shows."""
+"""Time before and after an event that its link shows [us]."""
 NOTABLE = ("restart", "reset", "setting", "object")
-"""Kinds of events that are listed; checkpoints and vacuums are on the charts alone."""
+"""Kinds of events that are listed; checkpoints and vacuums appear only in charts."""
 _ADVICE = columns("level:verdict finding:text:finding server:text stake:share:at_stake")
 _EVENTS = columns("at:time:by_then kind:text what:text:what_happened server:text")
 _TONES: dict[str, Tone] = {"critical": "bad", "warning": "doubt", "hint": "even"}
@@ -33,7 +33,7 @@ _KNOWN: Kept[list[Event]] = Kept(64)
 
 
 def view(request: Request) -> View:
-    """Return events and advice of the last day of every server."""
+    """Return the events and advice of the last day of every server."""
     places = places_of(request)
     events: list[tuple[int, Row]] = []
     advice: list[tuple[int, Row]] = []
@@ -66,7 +66,7 @@ def _listed(name: str, title: str, shown: Sequence[Column], rows: list[tuple[int
 
 
 def _events(server: Server, stretch: Stretch) -> list[Event]:
-    """Return what happened in a stretch, without checkpoints and vacuums."""
+    """Return the events in an interval, without checkpoints and vacuums."""
 
     def make() -> list[Event]:
         with Interval(server.store, *stretch.ends) as interval:
@@ -84,7 +84,7 @@ def _event(server: Server, one: Event) -> Row:
 
 
 def _findings(server: Server, stretch: Stretch) -> Iterator[tuple[int, Row]]:
-    """Yield the findings of the advice on a stretch with their gravity, 0 for the gravest."""
+    """Yield the findings of the advice on an interval with their severity (0 is the most severe)."""
     for one in advice_of(server, stretch)["findings"]:
         yield list(_TONES).index(one["level"]), _finding(server, stretch, one)
 

@@ -1,4 +1,4 @@
-"""What has changed, as server-sent events: an open page that follows is brought up to date by them.
+"""Changes as server-sent events, which update open pages in live mode.
 
 Only names of folders are looked at, every second while somebody listens, so that only what has landed as a whole part
 is noticed. A page names the state that it was made of, so that what lands between a page and its stream is not missed.
@@ -22,11 +22,11 @@ from dbdyno.ui.routes.common import places_of
 _NEWEST: Kept[list[Path]] = Kept(256)
 EVERY_S = 1.0
 QUIET_S = 15.0
-"""A comment is sent after this time without a change, so that a proxy keeps the connection."""
+"""Time without a change after which a comment is sent [s], so that a proxy keeps the connection open."""
 
 
 async def events(request: Request) -> Response:
-    """Return the stream of changes: events `change` that name what changed, `runs`, `stores` or both."""
+    """Return the stream of `change` events; each names what changed: `runs`, `stores` or both."""
     return StreamingResponse(
         _changes(request, places_of(request)), media_type="text/event-stream", headers={"cache-control": "no-store"}
     )
@@ -52,19 +52,19 @@ async def _changes(request: Request, places: Places) -> AsyncIterator[str]:
 
 
 def state(places: Places) -> dict[str, tuple[int, ...]]:
-    """Return what changes when a part of a run, or a snapshot, has landed."""
+    """Return the state of runs and stores, which changes with every new part of a run and every new snapshot."""
     runs = _times(places.runs_folder, "*", "*/manifest.json", "*/blocks", "*/_dbdyno/chunks")
     stores = [path for store in places.stores().values() for path in (store.folder, *_newest(store.folder))]
     return {"runs": runs, "stores": _of(stores)}
 
 
 def digest(known: dict[str, tuple[int, ...]]) -> str:
-    """Return a short text that is another one for another state."""
+    """Return a short text that differs for different states."""
     return hashlib.blake2b(repr(known).encode(), digest_size=8).hexdigest()
 
 
 def _newest(folder: Path) -> list[Path]:
-    """Return the manifest of the newest snapshot, which is written last; the folder is listed only if it changed."""
+    """Return the newest snapshot's manifest, which is written last; the folder is listed only if it has changed."""
 
     def listed() -> list[Path]:
         names = [one.name for one in folder.iterdir() if one.name.isdigit()]

@@ -1,4 +1,4 @@
-"""Two stretches of one server compared: the page of `compare`."""
+"""Two intervals of one server compared: the page of `dbdyno compare`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MODELS: Kept[JsonObject] = Kept(16)
 
 
 def view(request: Request) -> View:
-    """Return the comparison of a stretch with another one: the same time `yesterday`, `last week`, or any."""
+    """Return the comparison of an interval with another: the same hours `yesterday` or `last week`, or any other."""
     server = server_of(request)
     snapshots = server.snapshots()
     stretch = stretch_of(snapshots, asked(request, "stretch"))

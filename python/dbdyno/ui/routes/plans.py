@@ -1,4 +1,4 @@
-"""Plans of a server's statements, from the logs that are kept beside its snapshots."""
+"""Plans of a server's statements, from the logs kept beside its snapshots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOP = 20
 
 
 def view(request: Request) -> View:
-    """Return the page of `snap plans` for the stretch that the address names."""
+    """Return the page of `snap plans` for the interval in the address."""
     server = server_of(request)
     stretch = stretch_of(server.snapshots(), asked(request, "stretch"))
     model = of_kept(server.store, PlanOptions(stretch.low_us, stretch.high_us, server.target, False, False, TOP))

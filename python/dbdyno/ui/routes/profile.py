@@ -18,12 +18,12 @@ from dbdyno.ui.view import View, address, shell_words
 TOP = 40
 LONGEST = 500
 FIRST = ("event", "class", "statement", "module", "client", "session", "object", "minute")
-"""Dimensions that are offered as links; any other, and expressions of them, can be written."""
+"""Dimensions offered as links; users can type any other one, and expressions."""
 _MODELS: Kept[JsonObject] = Kept(16)
 
 
 def view(request: Asked) -> View:
-    """Return the profile of the run that the address names, by the expressions `by` where `where` holds.
+    """Return the profile of the run in the address, grouped by the expressions `by` and filtered by `where`.
 
     Raises:
         TraceError: The run is no trace, or an expression is not valid.

@@ -1,4 +1,4 @@
-"""What happened in a stretch: the report of `snap report`, whole or only its finding and the time budget."""
+"""What happened in an interval: the report of `snap report`, or only its main finding and time budget."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dbdyno.ui.view import View, shell_words
 
 TOP = 10
 BRIEF = ("s-happened", "s-profile", "s-waits")
-"""Sections beside the chart: what happened, the load profile, and where the time went."""
+"""Sections shown beside the chart: what happened, the load profile, and where the time went."""
 _MODELS: Kept[JsonObject] = Kept(16)
 
 
 def view(request: Request) -> View:
-    """Return the report of the stretch that the address names; `brief` leaves out what the chart's page shows."""
+    """Return the report of the interval in the address; `brief` leaves out what the chart's page shows."""
     server = server_of(request)
     stretch = stretch_of(server.snapshots(), asked(request, "stretch"))
     model = report_of(server, stretch)
@@ -39,7 +39,7 @@ def view(request: Request) -> View:
 
 
 def report_of(server: Server, stretch: Stretch) -> JsonObject:
-    """Return the model of `snap report` for a stretch."""
+    """Return the model of `snap report` for an interval."""
     first, last = stretch.ends
 
     def make() -> JsonObject:

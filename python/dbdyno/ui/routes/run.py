@@ -1,4 +1,4 @@
-"""One run or one move: the page of its report."""
+"""The report page of one run or one move."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dbdyno.ui.routes.common import HOME, asked, places_of, target_of
 from dbdyno.ui.view import Link, View, address, shell_words
 
 UNENDED = ("At work", "Not finished")
-"""Words of the verdict on a move that has not ended."""
+"""Words in the verdict on a move that has not ended."""
 _MODELS: Kept[Mapping[str, Any]] = Kept(16)
 
 
 def view(request: Request) -> View:
-    """Return the page of the run, or of the move, that the address names."""
+    """Return the page of the run or move in the address."""
     places = places_of(request)
     job = asked(request, "job")
     given = places.job(job) if job else places.run(asked(request, "id"))
@@ -40,7 +40,7 @@ def view(request: Request) -> View:
 
 
 def _is_under_way(given: Run | Path, model: Mapping[str, Any]) -> bool:
-    """Return True while a run runs, or a move has not ended."""
+    """Return True if a run is running, or a move has not ended."""
     if isinstance(given, Run):
         return given.status == "running"
     return str((model.get("verdict") or {}).get("word")) in UNENDED
@@ -64,12 +64,12 @@ def _command(run: Run, folder: Path) -> tuple[object, ...]:
 
 
 def kept_model(given: Run | Path) -> Mapping[str, Any]:
-    """Return the model of a run or a move, kept until its files change."""
+    """Return the model of a run or a move, cached until its files change."""
     folder = given if isinstance(given, Path) else given.path
     return _MODELS.get(str(folder), _state(folder), lambda: model_of(given))
 
 
 def _state(folder: Path) -> tuple[int, ...]:
-    """Return what changes with each part of a run or a job that has landed."""
+    """Return a state that changes with each new part of a run or job."""
     places = (folder, *(path for path in folder.iterdir() if path.is_dir() or path.name == "manifest.json"))
     return tuple(sorted(path.stat().st_mtime_ns for path in places))

@@ -1,4 +1,4 @@
-"""The list of runs, filtered by kind, status, target and words."""
+"""The list of runs, filtered by kind, status, target and search words."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from dbdyno.ui.routes.common import (
 from dbdyno.ui.view import View, shell_words
 
 SHOWN = 100
-"""Runs on one page."""
+"""Number of runs per page."""
 FILTERS = ("kind", "status", "target", "q")
 
 
 def view(request: Request) -> View:
-    """Return the list of runs, the newest first."""
+    """Return the list of runs, newest first."""
     places = places_of(request)
     every = places.runs()[::-1]
     wanted = {name: asked(request, name) for name in FILTERS}

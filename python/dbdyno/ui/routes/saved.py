@@ -10,6 +10,6 @@ from dbdyno.ui.view import View
 
 
 def view(request: Request) -> View:
-    """Return the page that the address names."""
+    """Return the saved page named in the address."""
     model = places_of(request).saved_page(asked(request, "name"))
     return View(page_of(model), model=model, trail=(HOME,), follows="runs")

@@ -1,4 +1,4 @@
-"""Search over everything: runs and what is in them, moves, saved pages; statements, tables, settings of servers."""
+"""Search over runs and their contents, moves, saved pages, and the statements, tables and settings of servers."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from dbdyno.ui.routes.common import HOME, RUN_COLUMNS, asked, places_of, run_row
 from dbdyno.ui.view import View, address
 
 TOP = 20
-"""Entries of each kind, by run and by server."""
+"""Maximum number of matches of each kind per run and per server."""
 MOST = 100
-"""Rows that a section shows."""
+"""Maximum number of rows in a section."""
 _INSIDE = columns("kind:text name:text text:code:what run:text")
 _COLUMNS = columns("kind:text name:text text:code:what server:text")
 
 
 def view(request: Request) -> View:
-    """Return what contains the words of the address."""
+    """Return everything that contains the words in the address."""
     places, words = places_of(request), asked(request, "q").strip()[:200]
     needles = words.lower().split()
     found = {
@@ -54,7 +54,7 @@ def view(request: Request) -> View:
 
 
 def _runs(places: Places, needles: list[str]) -> Iterator[Run]:
-    """Yield the runs whose name, title or verdict contains the words, the newest first."""
+    """Yield the runs with the words in name, title or verdict, newest first."""
     for run in places.runs()[::-1]:
         whole = f"{run.id} {run.manifest.title} {run.manifest.verdict or ''}".lower()
         if needles and all(one in whole for one in needles):
@@ -62,7 +62,7 @@ def _runs(places: Places, needles: list[str]) -> Iterator[Run]:
 
 
 def _inside(places: Places, needles: list[str]) -> Iterator[Row]:
-    """Yield what is inside runs, traces and rehearsals: statements, and values of plans."""
+    """Yield matches inside runs, traces and rehearsals: statements and values of plans."""
     for run in places.runs()[::-1]:
         for one in search_run(run, needles, TOP):
             if one.kind == "statement" and is_trace(run):
@@ -81,7 +81,7 @@ def _inside(places: Places, needles: list[str]) -> Iterator[Row]:
 
 
 def _pages(places: Places, needles: list[str]) -> Iterator[Row]:
-    """Yield saved pages and moves whose name or title contains the words."""
+    """Yield saved pages and moves with the words in name or title."""
     for name, model in places.saved_pages().items():
         whole = f"{name} {model.get('title') or ''} {model.get('headline') or ''}".lower()
         if needles and all(one in whole for one in needles):
@@ -92,7 +92,7 @@ def _pages(places: Places, needles: list[str]) -> Iterator[Row]:
 
 
 def _on_servers(places: Places, words: str) -> Iterator[Row]:
-    """Yield what the last snapshot of each server knows by these words."""
+    """Yield matches in the last snapshot of each server."""
     for server in places.servers():
         last = server.store.last(server.target)
         for one in search(last, words, TOP) if last is not None else ():

@@ -1,4 +1,4 @@
-"""A server: its active sessions over the clock, and what a stretch of it holds by each dimension.
+"""A server: its active sessions over time, and the load in an interval by each dimension.
 
 The address has the window that the chart shows, the stretch that the tables are about, the dimension and the filters,
 so that a link shows the same to everybody.
@@ -41,13 +41,13 @@ TABS = {
     "table": "Tables",
     "index": "Indexes",
 }
-"""The tabs under a stretch, by dimension."""
+"""The tabs below an interval, by dimension."""
 Filters = tuple[tuple[str, str], ...]
 _MODELS: Kept[JsonObject] = Kept(32)
 
 
 def view(request: Request) -> View:
-    """Return the history of the server that the address names."""
+    """Return the history of the server in the address."""
     server = server_of(request)
     snapshots = server.snapshots()
     window = stretch_of(snapshots, asked(request, "window"))
@@ -80,7 +80,7 @@ def view(request: Request) -> View:
 
 
 class Place:
-    """What the address of a server's page names, and the addresses that differ from it in one thing."""
+    """The selection in a server page's address, and addresses that differ from it in one parameter."""
 
     def __init__(
         self, server: Server, window: Stretch, stretch: Stretch | None, by: str, where: Filters, named: str
@@ -93,7 +93,7 @@ class Place:
         self.named = named
 
     def address(self, *, by: str = "", more: tuple[str, str] | None = None, without: str = "") -> str:
-        """Return the address with another dimension, one filter more, or without a filter."""
+        """Return the address with another dimension, with an additional filter, or without a filter."""
         kept = [one for one in self.where if one[0] not in (without, more[0] if more else "")]
         kept += [more] if more else []
         chosen = {"window": self.named, "stretch": self.stretch.text if self.stretch else None, "by": by or self.by}
@@ -102,13 +102,13 @@ class Place:
 
 
 def filters_of(request: Request) -> Filters:
-    """Return the filters of the address, `where=class=lock`; what is no dimension is left out."""
+    """Return the filters in the address, such as `where=class=lock`; unknown dimensions are ignored."""
     pairs = (one.partition("=") for one in request.query_params.getlist("where"))
     return tuple({name: value for name, _, value in pairs if name in (*DIMENSIONS, TABLE)}.items())
 
 
 def sessions_of(server: Server, stretch: Stretch, by: str, where: Filters) -> JsonObject:
-    """Return the model of `snap sessions` for a stretch."""
+    """Return the model of `snap sessions` for an interval."""
     first, last = stretch.ends
 
     def make() -> JsonObject:
@@ -120,14 +120,14 @@ def sessions_of(server: Server, stretch: Stretch, by: str, where: Filters) -> Js
 
 
 def drawn_of(model: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return what the chart of active sessions draws, or None if too little was sampled."""
+    """Return the data for the chart of active sessions, or None if there are too few samples."""
     return next((one["drawn"] for one in model["sections"] if "drawn" in one), None)
 
 
 def _with_runs(
     drawn: Mapping[str, Any] | None, request: Request, server: Server, window: Stretch
 ) -> Mapping[str, Any] | None:
-    """Return the chart with the runs on this server as events, by the name of its target in their plan."""
+    """Return the chart with the runs on this server as events, found by the target's name in their plan."""
     if drawn is None:
         return None
     found = []
@@ -147,7 +147,7 @@ def _named(request: Request) -> dict[str, str]:
 
 
 def _with_links(page: Page, place: Place) -> Page:
-    """Return the page with a link on each value: it filters, and a statement's text leads to its page."""
+    """Return the page with a link on each value: values filter, and a statement's text leads to its page."""
     title = HEADINGS[place.by][0]
 
     def linked(section: Section) -> Section:
@@ -182,7 +182,7 @@ def _command(place: Place, stretch: Stretch) -> str:
 
 
 def _links(server: Server, stretch: Stretch) -> tuple[Link, ...]:
-    """Return the links to the other views of the same stretch."""
+    """Return the links to other views of the same interval."""
     found = [("Whole report", server_address("/report", server, stretch=stretch.text))]
     found += [("Blocking", server_address("/blocking", server, stretch=stretch.text))]
     found += [("Advice", server_address("/advice", server, stretch=stretch.text))]

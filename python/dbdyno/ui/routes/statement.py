@@ -1,4 +1,4 @@
-"""One statement of a server: its calls, time, latencies, plans and waits over a stretch."""
+"""One statement of a server: its calls, time, latencies, plans and waits in an interval."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOP = 10
 
 
 def view(request: Request) -> View:
-    """Return the page of the statement that the address names."""
+    """Return the page of the statement in the address."""
     server, name = server_of(request), asked(request, "id")
     stretch = stretch_of(server.snapshots(), asked(request, "stretch"))
     with Interval(server.store, *stretch.ends) as interval:
@@ -48,7 +48,7 @@ def view(request: Request) -> View:
 
 
 def _others(request: Request, server: Server, name: str) -> Iterator[Server]:
-    """Yield the other servers whose last snapshot has the statement."""
+    """Yield the other servers that have the statement in their last snapshot."""
     for one in places_of(request).servers():
         last = one.store.last(one.target) if (one.name, one.target) != (server.name, server.target) else None
         if last is not None and any(found["name"] == name for found in search(last, name, TOP)):
@@ -56,7 +56,7 @@ def _others(request: Request, server: Server, name: str) -> Iterator[Server]:
 
 
 def _with_trees_beside(page: Page) -> Page:
-    """Return the page with each tree as a part of its section, which the style sheet puts side by side."""
+    """Return the page with plan trees as parts of one section, which the style sheet places side by side."""
 
     def beside(section: Section) -> Section:
         if section.name != f"s-{TREES}":

@@ -1,4 +1,4 @@
-"""The trend of a plan: all runs with the plan of one run, with the points where the level changed."""
+"""The trend of a plan: all runs with the same plan, and the points where the level changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLUMNS = columns("plan:text:title runs last:text:last_run")
 
 
 def view(request: Request) -> View:
-    """Return the trend of all runs with the plan of run `id`; without it, the plans to choose from."""
+    """Return the trend of all runs with the plan of run `id`; without `id`, the plans to choose from."""
     places = places_of(request)
     runs = [run for run in places.runs() if run.status == "complete" and run.manifest.says("plan")]
     trail = (HOME, ("Runs", "/runs"))
@@ -35,7 +35,7 @@ def view(request: Request) -> View:
 
 
 def _groups(runs: list[Run]) -> list[list[Run]]:
-    """Return the runs by plan, the plan with the newest run first."""
+    """Return the runs by plan, starting with the plan of the newest run."""
     groups: list[list[Run]] = []
     for run in runs[::-1]:
         mine = next((group for group in groups if runs_alike(group[0], run)), None)
