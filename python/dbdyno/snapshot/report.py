@@ -12,7 +12,7 @@ from dbdyno.snapshot.store.folder import Snapshot
 
 SCHEMA = 1
 WHOLE = "data complete"
-"""Verdict in the report's head if nothing affects the numbers."""
+"""Verdict in the report's head if nothing affects the figures."""
 TOP = 10
 
 
@@ -72,7 +72,7 @@ def lost_rows(interval: Interval) -> list[Verdict]:
 
 
 def worst(interval: Interval, lost: Sequence[Verdict] = ()) -> Verdict:
-    """Return the gravest verdict of all scopes and of the single rows in `lost`, for the report's head.
+    """Return the worst verdict of all scopes and of the single rows in `lost`, for the report's head.
 
     Of equally grave verdicts, the server's own is returned.
     """

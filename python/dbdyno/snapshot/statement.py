@@ -1,4 +1,4 @@
-"""The page of one statement over an interval: calls, time and blocks over the clock, latencies, what it waited for.
+"""The page of one statement over an interval: calls, time and blocks over time, latencies, and its waits.
 
 with Interval(store, first, last) as interval:
     model = statement(interval, "8342006184126112", top=10)
@@ -39,7 +39,7 @@ LOGGED = "Turn on auto_explain, then `dbdyno snap plans --log FILE`"
 
 
 def statement(interval: Interval, name: str, top: int) -> JsonObject:
-    """Return the model of a statement's page; `name` is its identifier.
+    """Return the model of a statement's page; `name` is the statement's identifier.
 
     Raises:
         SnapshotError: The engine's statements are not read, or the statement is not known in this time.
@@ -133,7 +133,7 @@ def _totals(interval: Interval, found: Series, name: str) -> Part:
 
 
 def _waits(history: History, top: int) -> Part:
-    """Return the section on the sessions that ran the statement: what they waited for, and who they were."""
+    """Return the section on the sessions that ran the statement: their waits, databases, users and programs."""
     title = "Active sessions in this statement"
     if not history.looks:
         return section("sessions", title, not_measured=[lacking("active sessions", WHY, WATCH)])

@@ -15,7 +15,7 @@ _SHARE = 0.1
 
 
 def named(one: Pair) -> str:
-    """Return the words that name a statement in a report: the beginning of its text and its identifier."""
+    """Return the name of a statement for a report: the beginning of its text and its identifier."""
     return f"{beginning(one.text) or 'a statement'} ({one.name})"
 
 

@@ -313,7 +313,7 @@ def _ratio(old: float, new: float) -> float:
 
 
 def _jump(jumps: dict[str, Series], least: float) -> tuple[int, str] | None:
-    """Return where the series that grew most did so, with words; None if it grew less than 3-fold or 2 * `least`."""
+    """Return where the fastest-growing series rose, with words; None if it grew less than 3-fold or 2 * `least`."""
     cuts = {what: _cut(values) for what, values in jumps.items()}
     grown = {what: _ratio(old, new) for what, (_, old, new) in cuts.items() if new > old}
     what = max(grown, key=lambda one: grown[one], default="")

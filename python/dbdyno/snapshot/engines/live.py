@@ -29,7 +29,7 @@ OWN_MOST = 8
 
 @dataclass(frozen=True)
 class Reading:
-    """What was read at one instant.
+    """Readings of a server's counters at one instant.
 
     Attributes:
         at_ns: The instant, by any monotonic clock.
@@ -79,7 +79,7 @@ Active = TypedDict("Active", {"class": str, "aas": float, "share": float, "event
 
 
 class Spent(TypedDict):
-    """What a statement took since the previous reading."""
+    """Time and calls of a statement since the previous reading."""
 
     statement: str
     aas: float

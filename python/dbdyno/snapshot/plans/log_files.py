@@ -33,26 +33,26 @@ if TYPE_CHECKING:
 
 _FIRST_TIME = re.compile(rf"{STAMP.replace(' ', '[ T]')}(?:\.\d{{1,6}})?|(?<![\d.])\d{{10}}\.\d{{3}}(?![\d.])")
 _SAMPLE = 400
-"""Number of lines from which a prefix is found."""
+"""Number of lines that are searched for a prefix."""
 _HEAD = 4096
-"""Number of bytes by which a file is known that is given twice."""
+"""Number of bytes at the beginning of a file by which duplicates are recognized."""
 _FROM, _TO = datetime(1990, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class _Start:
-    """A file, and what its beginning tells."""
+    """A file and the information in its first lines."""
 
     path: Path
     form: str
     lines: Sequence[str]
-    """The first lines as the server wrote them: without the prefix of syslog, out of the objects of a service."""
+    """The first lines as the server wrote them, without syslog's prefix or the JSON of a log service."""
     first: str
-    """Text of the first time; the time of change of the file where it has none."""
+    """Text of the first time; the file's modification time if it has none."""
 
 
 def recognized(paths: Sequence[Path], *, prefix: str | None, zone: ZoneInfo | None) -> LogSources:
-    """Return the logs in files, folders and patterns.
+    """Return the recognized logs in files, folders and patterns.
 
     `prefix` is the server's log_line_prefix for text logs, None to find it.
 
@@ -100,7 +100,7 @@ def _unwrapped(form: str, lines: Sequence[bytes]) -> Iterator[str]:
 
 
 def _without_twins(starts: Sequence[_Start], notes: list[str]) -> list[_Start]:
-    """Leave out the same log in another format: `postgresql.log` beside `postgresql.csv`."""
+    """Leave out duplicates of a log in another format: `postgresql.log` beside `postgresql.csv`."""
     order = ("csvlog", "jsonlog", "text", "syslog", "JSON")
     kept: dict[tuple[Path, str], _Start] = {}
     for start in sorted(starts, key=lambda start: order.index(start.form)):
@@ -135,7 +135,7 @@ def _year(path: Path) -> int:
 
 
 def offsets(zone: ZoneInfo) -> list[ZoneOffset]:
-    """Return the offsets of a time zone from 1990 to 2100, each from the second on at which it takes effect."""
+    """Return the UTC offsets of a time zone from 1990 to 2100, each with the second at which it takes effect."""
 
     def at(moment: datetime) -> tuple[int, str]:
         local = moment.astimezone(zone)

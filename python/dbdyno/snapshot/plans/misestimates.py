@@ -1,4 +1,4 @@
-"""Search for the node at which a plan's rows begin to differ from the estimate, while the nodes below it are right.
+"""Search for the plan node at which row estimates begin to be wrong, while the nodes below it are right.
 
     Hash Join  (rows=10) (actual rows=9000)          wrong, because of the scan below
       ->  Seq Scan on pairs  (rows=1) (actual rows=300)    the first wrong one: its statistics mislead the planner
@@ -24,7 +24,7 @@ _STOPS = ("Limit", "WindowAgg")
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Rows of a node per loop: estimated, and found (None if they were not counted); and its time.
+    """Rows of a node per loop, estimated and actual (None if not counted), and its time.
 
     `ms` is the time of a loop with all nodes below it in milliseconds, None if it was not taken.
     """
@@ -37,7 +37,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """The node at which a plan's rows begin to be wrong.
+    """The node at which a plan's row estimates begin to be wrong.
 
     Attributes:
         node: Its number from 0, in an order with each node before those below it.
@@ -59,7 +59,7 @@ def factor(planned: float, found: float) -> float:
 
 
 def first_wrong(tree: Node, numbers: Sequence[Numbers]) -> Wrong | None:
-    """Return the node with the largest factor among wrong nodes without a wrong node below; None if there are none."""
+    """Return the node with the largest factor among wrong nodes without a wrong node below; None without any."""
     places = list(_places(tree))
     if len(places) != len(numbers):
         return None  # a literal looks like a node, so numbers cannot be matched

@@ -1,4 +1,4 @@
-"""The plans of one statement side by side: each as a tree, with rows and time of its nodes in its longest execution.
+"""The plans of one statement side by side, each as a tree with rows and time per node of its longest execution.
 
 The two plans of the last change are shown, or the two with most executions. A node's own time is its time without the
 nodes below it; under a Gather it is added up over the workers.
@@ -38,7 +38,7 @@ _BARE = columns("tree:text:node conditions:text")
 
 @dataclass(frozen=True, slots=True)
 class ShownPlan:
-    """A plan with its title, and the numbers of its nodes in walking order; empty if none were taken."""
+    """A plan with its title, and the measurements of its nodes in walking order; empty if there are none."""
 
     title: str
     plan: Node
@@ -97,7 +97,7 @@ def _numbers_of(interval: Interval, plan: str) -> list[Numbers]:
 
 
 def _of_snapshots(interval: Interval, statement: str) -> Iterator[ShownPlan]:
-    """Yield the generic plans that both ends of the interval hold; one if they are the same."""
+    """Yield the generic plans at both ends of the interval; only one if they are equal."""
     if VIEW not in interval.before.views or VIEW not in interval.after.views:
         return
     known = None
@@ -153,7 +153,7 @@ def _total_ns(one: Numbers) -> float | None:
 
 
 def _own_ns(depths: Sequence[int], totals: Sequence[float | None]) -> list[float | None]:
-    """Return the time of each node without the nodes directly below it."""
+    """Return the time of each node excluding its direct children."""
     found = list(totals)
     above: list[int] = []
     for at, total in enumerate(totals):

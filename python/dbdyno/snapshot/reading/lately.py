@@ -1,4 +1,4 @@
-"""What a server did lately, for a small chart: active sessions over the last day of its snapshots."""
+"""Recent history of a server for a small chart: active sessions over the last day of its snapshots."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dbdyno.snapshot.reading.series import series, thinned
 from dbdyno.snapshot.store.folder import Snapshot, Store
 
 POINTS = 96
-"""Points of a small chart: a quarter of an hour each in a day."""
+"""Number of points in a small chart: one per quarter of an hour in a day."""
 MEASURES = ("aas", "qps", "tps")
-"""The metrics that may be drawn, the first that is known."""
+"""Metrics for the chart; the first known one is drawn."""
 
 
 @dataclass(frozen=True)
 class Lately:
-    """A metric over the last day: its name and label, and its values, None where not known."""
+    """A metric over the last day: its name, its label, and its values (None where unknown)."""
 
     name: str
     label: str
@@ -23,7 +23,7 @@ class Lately:
 
 
 def within(snapshots: list[Snapshot], low_us: int, high_us: int) -> list[Snapshot]:
-    """Return the snapshots of a stretch of time: the last one not after `low_us` to the first not before `high_us`."""
+    """Return the snapshots around a time span: the last one not after `low_us` to the first not before `high_us`."""
     first = max((at for at, one in enumerate(snapshots) if one.at_ns // 1000 <= low_us), default=0)
     last = next((at for at, one in enumerate(snapshots) if one.at_ns // 1000 >= high_us), len(snapshots) - 1)
     chain = snapshots[first : max(last, first + 1) + 1]
@@ -31,12 +31,12 @@ def within(snapshots: list[Snapshot], low_us: int, high_us: int) -> list[Snapsho
 
 
 def _opened(one: Snapshot) -> Snapshot:
-    """Return a snapshot of the index with all that its manifest has, which a report needs of both ends."""
+    """Return a snapshot of the index with its complete manifest, which a report needs for both ends."""
     return Store(one.store).open(one.number)
 
 
 def lately(store: Store, snapshots: list[Snapshot], seconds: int = 86400) -> Lately | None:
-    """Return the active sessions of the last day before the last snapshot, or None with fewer than two snapshots."""
+    """Return the active sessions in the last day before the last snapshot, or None with fewer than two snapshots."""
     if len(snapshots) < 2:
         return None
     last_us = snapshots[-1].at_ns // 1000

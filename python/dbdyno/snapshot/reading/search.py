@@ -1,4 +1,4 @@
-"""Search in what a server's last snapshot knows by name: statements, tables, indexes and settings."""
+"""Search in a server's last snapshot: statements, tables, indexes and settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OBJECTS = {
 
 
 def search(last: Snapshot, words: str, top: int) -> list[Row]:
-    """Return what contains all words, by kind, at most `top` of each kind.
+    """Return the matches that contain all words, by kind, at most `top` of each kind.
 
     A row has `kind` (statement, table, index, setting), `name` (a statement's identifier) and `text`.
     """
@@ -35,7 +35,7 @@ def search(last: Snapshot, words: str, top: int) -> list[Row]:
 
 
 def _inside(last: Snapshot, kind: str, where: tuple[str, str, str], words: list[str], top: int) -> list[Row]:
-    """Return the rows of a view in which name and text together contain all words.
+    """Return the rows of a view whose name and text together contain all words.
 
     Raises:
         EvidenceError: A file of the snapshot is no file.

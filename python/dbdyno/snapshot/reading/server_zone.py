@@ -1,4 +1,4 @@
-"""The time zone of a server, as its settings say."""
+"""The time zone of a server, from its settings."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dbdyno.snapshot.reading.changed_settings import SETTINGS
 from dbdyno.snapshot.store.folder import Snapshot
 
 NAMES = ("log_timezone", "system_time_zone")
-"""Settings with a zone that no session changes for itself."""
+"""Settings with the server's time zone that no session overrides."""
 
 
 def server_zone(last: Snapshot) -> str:
-    """Return the name of the zone that a snapshot's settings name, or "" if they name none."""
+    """Return the time zone in a snapshot's settings, or "" if there is none."""
     import duckdb
 
     for view, value in SETTINGS.items():

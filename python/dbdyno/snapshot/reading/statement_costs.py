@@ -44,7 +44,7 @@ class StatementCosts:
     _source: str
 
     def weighed(self, what: Literal["ms", "work"], weights: Iterable[tuple[str, float, float]]) -> NDArray[np.float64]:
-        """Return, by sub-interval, the sum over statements of a measure and of calls, each times its weight.
+        """Return, by sub-interval, weighted sums over statements of a measure and of calls.
 
         Args:
             what: The measure.
@@ -65,7 +65,7 @@ class StatementCosts:
 
 
 def statement_costs(change: Change, one: Interval, *, hourly: bool) -> StatementCosts | None:
-    """Return the costs of the statements of an interval, or None if they were not read.
+    """Return the statement costs of an interval, or None if statements were not read.
 
     Statements inside functions are counted in the statements that called the functions. With `hourly`, an hour is one
     sub-interval.

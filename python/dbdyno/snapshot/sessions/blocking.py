@@ -1,4 +1,4 @@
-"""Who blocked whom, as a forest: a root holds what all sessions below it wait for.
+"""Who blocked whom, as a forest: all sessions below a root wait for a lock that it holds.
 
     forest = Forest(); forest.add(rows of one look); forest.roots()
 
@@ -31,7 +31,7 @@ LINES_MOST = 8
 """Number of lines shown below one root."""
 PIDS_MOST = 3
 APART_US = 200_000
-"""Distance in microseconds from which rows belong to two looks: in older stores, one look's rows are some µs apart."""
+"""Minimum distance between two looks in microseconds; in older stores, rows of one look are a few µs apart."""
 CIRCLE = "a circle of waits"
 WATCH = "dbdyno snap watch --target DSN --every 60s"
 
@@ -40,7 +40,7 @@ Key = tuple[str, ...]
 
 @dataclass
 class Node:
-    """What one kind of session did.
+    """Sessions of one kind in the tree, and what they did.
 
     Attributes:
         facts: User, statement, state and others that sessions of this kind share.
@@ -60,7 +60,7 @@ class Node:
 
 
 class Forest:
-    """A forest merged from looks; each row of a look has `session`, `blocker` and what is known of both."""
+    """A forest merged from many looks; each row has `session`, `blocker` and what is known about both."""
 
     def __init__(self) -> None:
         self._roots: dict[Key, Node] = {}
@@ -159,7 +159,7 @@ def looks(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]
 
 
 def lines(node: Node, depth: int = 0) -> Iterator[tuple[int, Node]]:
-    """Yield a root and the nodes below it with their depth, depth first, those seen most first."""
+    """Yield a root and the nodes below it with their depth, depth first, most frequently seen first."""
     yield depth, node
     if depth < DEEPEST:
         for one in sorted(node.below.values(), key=lambda one: -one.seen):
@@ -167,7 +167,7 @@ def lines(node: Node, depth: int = 0) -> Iterator[tuple[int, Node]]:
 
 
 def pids(node: Node) -> str:
-    """Return `4711`, or `4711, 4712 and 38 more`; pid 0 is a prepared transaction."""
+    """Return a short list of process ids: `4711`, or `4711, 4712 and 38 more`; pid 0 is a prepared transaction."""
     first = sorted(node.pids, key=lambda pid: (-node.pids[pid], pid))
     shown = ", ".join("prepared" if pid == 0 else str(pid) for pid in first[:PIDS_MOST])
     more = len(first) - PIDS_MOST

@@ -41,12 +41,12 @@ DIMENSIONS = {
 """Dimensions by which sessions can be grouped, with their columns."""
 
 TABLE = "table"
-"""Name by which sessions are selected whose statement names a table; it is no column of theirs."""
+"""Name of the filter for sessions whose statement names a table; there is no such column."""
 LONG_US, BEGUN_US = 1_000_000, 2_000_000
-"""Smallest duration in microseconds of a listed transaction, and resolution of its begin."""
+"""Minimum duration of a listed transaction, and resolution of its begin, both in microseconds."""
 BUCKETS_MOST = 180
 LOOKS_LEAST = 4
-"""Smallest number of looks in a time bucket."""
+"""Minimum number of looks in a time bucket."""
 WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
 
 EVENT_ENGINES: dict[str, object] = {"postgres": "postgresql", "mariadb": "mariadb", "oracle": "oracle"}

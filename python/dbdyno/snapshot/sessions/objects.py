@@ -1,4 +1,4 @@
-"""Tables and indexes of an interval beside its active sessions: what was counted on them, and who worked on them.
+"""Tables and indexes of an interval beside its active sessions: their counters, and who used them.
 
     rows = objects(history, "table")     # per table: sessions in statements that name it, scans, rows read and changed
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 INDEX = "index"
 OBJECTS = (TABLE, INDEX)
-"""What can be listed beside the dimensions of sessions; sessions can be selected by table."""
+"""Objects that can be listed like dimensions; sessions can be filtered by table."""
 COLUMNS = {
     TABLE: "name:text:table aas:aas share:ratio scans:count:sequential_scans scanned:count:rows_scanned"
     " fetched:count:rows_by_index inserted updated deleted",
@@ -63,7 +63,7 @@ _ENGINES = {"postgres": _POSTGRES, "mariadb": _MARIADB}
 
 
 def objects(history: History, kind: str) -> list[Row]:
-    """Return the tables or indexes of the interval, the most used first; only those of a selected table.
+    """Return the tables or indexes of the interval, the most used first; only those of the selected table, if any.
 
     Raises:
         SnapshotError: The view is not in the snapshots.
@@ -83,7 +83,7 @@ def objects(history: History, kind: str) -> list[Row]:
 
 
 def lack(interval: Interval, kind: str) -> Lack | None:
-    """Return why tables or indexes are not known in an interval; None if they are."""
+    """Return why tables or indexes are unknown in an interval; None if they are known."""
     known = _ENGINES.get(interval.before.engine)
     plural = {TABLE: "tables", INDEX: "indexes"}[kind]
     if known is None:
@@ -93,7 +93,7 @@ def lack(interval: Interval, kind: str) -> Lack | None:
 
 
 def _with_sessions(history: History, rows: list[Row]) -> list[Row]:
-    """Return the tables with the active sessions in statements that name them, those with most first."""
+    """Return the tables with the active sessions whose statements name them, those with most sessions first."""
     try:
         found = {row["name"]: row["aas"] for row in history.by("statement")}
     except Error:

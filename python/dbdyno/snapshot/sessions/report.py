@@ -88,7 +88,7 @@ def _section(history: History, dimensions: tuple[str, ...], top: int) -> Part:
 
 
 OPENED_MOST = 130
-"""Number of snapshots up to which all are opened for events (with a vacuum's instant); beyond, cached sums are used."""
+"""Maximum number of snapshots that are opened for events (with a vacuum's instant); beyond it, cached sums are used."""
 LONGEST = 10
 _TRANSACTIONS = columns(
     "session:text open:ns ran:ns:longest_statement idled:ns:longest_idle state:text:last_state seen:time:last_seen"

@@ -1,4 +1,4 @@
-"""Buffer for what a sampler of sessions has seen: rows of CSV, as the server made them, until they are taken."""
+"""Buffer for the looks of a session sampler: rows of CSV as the server made them, until `take` is called."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dbdyno.snapshot.engines.view import Column, View
 
 BLOCKED_EVERY_NS = 1_000_000_000
 WANTED_MOST = 50
-"""Number of sampled statements whose text is requested in addition to Top SQL."""
+"""Maximum number of sampled statements whose text is requested in addition to Top SQL."""
 
 LATER = (
     Column("client", "text", "text", "VARCHAR"),
@@ -87,7 +87,7 @@ def _rows(view: View) -> Iterable[Sequence[Any]]:
 
 
 class SampleBuffer:
-    """What a thread's looks have seen; `take` may be called by another thread.
+    """Buffer of one thread's looks; `take` may be called by another thread.
 
     Who blocks whom is queried at most once per second.
     """

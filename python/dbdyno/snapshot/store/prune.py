@@ -146,14 +146,14 @@ def _of_size(store: Store, group: Sequence[int], dropped: Mapping[int, Sequence[
 
 
 def _sampled(store: Store, number: int) -> Snapshot:
-    """Return a snapshot to delete with only its sampled views, because thousands are in memory at once."""
+    """Return a snapshot to delete with only its sampled views, to save memory: thousands are loaded at once."""
     one = store.open(number)
     views = {name: record for name, record in one.views.items() if is_sampled(name, record)}
     return Snapshot(store.folder, {**one.manifest, "views": views, "facts": {}})
 
 
 def _groups(stays: Sequence[int], before: dict[int, list[int]], packed: AbstractSet[int]) -> list[list[int]]:
-    """Return the groups to be packed again: those in which something was dropped or is not packed yet."""
+    """Return the groups to be packed again: those with a deleted or an unpacked snapshot."""
     groups = [list(stays[at : at + GROUP]) for at in range(0, len(stays), GROUP)]
     return [group for group in groups if any(before[number] or number not in packed for number in group)]
 
@@ -172,7 +172,7 @@ def _noted(store: Store, chain: Sequence[Snapshot]) -> set[int]:
 
 
 def _broken(store: Store, chain: Sequence[Snapshot], stay: set[int], *, rows: bool) -> list[tuple[int, int]]:
-    """Return the pairs of neighbours of which one would go and whose difference loses something, by the cached sums."""
+    """Return the pairs of neighbours whose difference is incomplete and of which one snapshot would be deleted."""
     wanted = {
         new.number: old.number for old, new in pairwise(chain) if old.number not in stay or new.number not in stay
     }

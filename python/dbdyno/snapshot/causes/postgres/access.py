@@ -20,7 +20,7 @@ ROOMIER, AS_MANY = 1.5, 1.1
 
 
 def behind(change: Change, key: Hashable, table: Pair) -> frozenset[Key]:
-    """Return the statements that probably scan a table although their text does not read it.
+    """Return the statements that probably scan a table through a foreign key, trigger, view or function.
 
     They do more work per call, are called about as often as the table is scanned in addition, do not name the table or
     only write to it, and can reach it according to the catalog. Empty if the table has fewer than `LEAST_SCANS`
@@ -40,7 +40,7 @@ def behind(change: Change, key: Hashable, table: Pair) -> frozenset[Key]:
 
 
 def _as_often(one: Pair, table: Pair, *, looks_up: bool) -> bool:
-    """Return True if scans per call grew by about one to three.
+    """Return True if the additional scans per call are between about one and three.
 
     If the statement `looks_up` rows of the table itself, lookups per call must not have fallen.
     """

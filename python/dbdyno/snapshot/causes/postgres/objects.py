@@ -77,7 +77,7 @@ def _dropped(change: Change) -> Iterator[Cause]:
 
 
 def scans_behind(change: Change) -> Iterator[Cause]:
-    """Yield a cause for each table that is now scanned whenever a statement runs that does not read it in its text."""
+    """Yield a cause for each table now scanned by a statement that reaches it only indirectly (foreign key, view)."""
     for key, table in change.tables.items():
         whose = behind(change, key, table)
         if whose and not any(f" on {table.name} was dropped" in one.words for one in dropped_indexes(change)):
@@ -93,7 +93,7 @@ def scans_behind(change: Change) -> Iterator[Cause]:
 
 
 def _scanned(change: Change, number: Key, key: Hashable, table: str) -> tuple[str, str]:
-    """Return the words for what makes a statement scan a table that its text does not read, and further evidence."""
+    """Return the words for why a statement scans a table that its text does not name, and further evidence."""
     way = way_to(change, number, key)
     if way is None or not way.kind:
         return f"{table} is scanned whenever this runs", ": by a foreign key, a trigger or a function"

@@ -23,7 +23,7 @@ _VIEWS = ("pg_constraint", "pg_trigger", "pg_rewrite", "pg_proc")
 
 @dataclass(frozen=True, slots=True)
 class AccessPath:
-    """How a statement reaches a table that its text does not read.
+    """How a statement reaches a table that its text does not name.
 
     Attributes:
         kind: `foreign key`, `trigger`, `view` or `function`; empty if not known.
@@ -37,7 +37,7 @@ class AccessPath:
 
 
 def way_to(change: Change, number: Key, table: Hashable) -> AccessPath | None:
-    """Return how a statement reaches a table behind what it names, or None if it cannot."""
+    """Return how a statement reaches a table that its text does not name, or None if it cannot."""
     one = change.statements[number]
     known = change.once("catalog", lambda: _catalog(change))
     if known is None:

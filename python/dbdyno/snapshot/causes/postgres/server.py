@@ -21,12 +21,12 @@ MOSTLY = 0.5
 """Part of the added statement time from which waiting is the cause, on a server with little load too."""
 LEAST_WAITING = 0.02
 OUTSIDE = 4.0
-"""Weight of waits that take more than twice the added statement time: no statement's share shows them."""
+"""Weight of waits of more than twice the added statement time, which no statement's share shows."""
 _SYNCS = "event in ('WALSync', 'WalSync')"
 ALIKE, CALLS_LEAST = 1.25, 10.0
 """Factor by which all statements, each with this number of calls, take longer if the processor is the cause."""
 HOG, LONGER = 0.3, 1.1
-"""Additional processors used by others, and factor of time per call, from which the two are related."""
+"""Additional processors used by others, and factor of time per call, from which one is said to cause the other."""
 MORE_WAL = 2.0
 """Factor of WAL per call from which it consists of full pages."""
 PLACES = ("config_file", "hba_file", "ident_file")
@@ -77,7 +77,7 @@ def _timed_syncs(change: Change) -> tuple[tuple[float, float], tuple[float, floa
 
 
 def _middle(one: Interval, view: str, count: str, time: str, where: str) -> float:
-    """Return the median of the sub-intervals' means, over those in which something was counted; 0 if there are none."""
+    """Return the median of the sub-intervals' means, ignoring sub-intervals without a count; 0 if there are none."""
     source, known = one.sums.relation(view, folded=False)
     if not {count, time} <= {c.name for c in known}:
         return 0.0
@@ -215,7 +215,7 @@ def _taken_by_others(change: Change, old: Processors, new: Processors) -> Iterat
 
 
 def _all_alike(change: Change) -> frozenset[Key]:
-    """Return all statements called in both periods if each of them takes longer at the same work; else an empty set.
+    """Return all statements called in both periods if every one takes longer at the same work; else an empty set.
 
     The threshold is lower than for a single statement, because only the processor is common to all.
     """

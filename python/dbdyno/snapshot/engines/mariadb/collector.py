@@ -43,7 +43,7 @@ LOST = {2006, 2013, 1927, 1053}
 """Errors after which the connection is gone."""
 
 LIFE = Column("TABLE_ID", "gauge", "count", "BIGINT")
-"""InnoDB's number of a table; another number may mean another table with the same name."""
+"""InnoDB's table number; a different number may mean a recreated table with the same name."""
 
 
 class MariadbCollector(Closing):
@@ -70,7 +70,7 @@ class MariadbCollector(Closing):
         return int(self._facts["at_us"]) * 1000
 
     def facts(self) -> JsonObject:
-        """Return what the last snapshot knows of the server: identity, start time, version, what is measured."""
+        """Return what the last snapshot knows about the server: identity, start time, version, enabled instruments."""
         return {"dsn": self._address.safe, **self._facts}
 
     def collect(self, before: Snapshot | None) -> list[View]:
@@ -193,7 +193,7 @@ class MariadbCollector(Closing):
         return View(source.name, source.scope, columns, rows, appearance=source.appearance, elapsed_ns=spent)
 
     def _lives(self) -> dict[tuple[str, str], int]:
-        """Return InnoDB's number of each table; empty without the privilege PROCESS."""
+        """Return InnoDB's table number of each table; empty without the privilege PROCESS."""
         try:
             rows = self._rows("select name, table_id from information_schema.innodb_sys_tables")
         except driver().Error as error:

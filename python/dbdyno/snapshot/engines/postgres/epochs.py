@@ -90,7 +90,7 @@ def _cluster(interval: Ends) -> Verdict | None:
 
 
 def _how(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Return why the system identifier differs: pg_upgrade creates a new cluster, whose statistics begin again."""
+    """Return why the system identifier differs; pg_upgrade, for example, creates a new cluster with new statistics."""
     words = upgraded(old, new)
     return f"it was {words}, or replaced; its statistics began again" if words else "the system identifier is another"
 
@@ -162,7 +162,7 @@ def _reset_databases(interval: Ends) -> Iterator[tuple[tuple[str, str | None], V
 
 
 def _was_kept(interval: Ends, datid: int) -> bool:
-    """Return True if a table with counts that nobody touched proves that the whole database was not reset."""
+    """Return True if an untouched table with unchanged counts proves that the whole database was not reset."""
     view = "pg_stat_user_tables"
     if not interval.has(view):
         return False

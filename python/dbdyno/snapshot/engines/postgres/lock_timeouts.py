@@ -1,4 +1,4 @@
-"""Short waits for a lock on the catalog in a login or a read, and a message about the session that holds it.
+"""Short lock timeouts for logins and catalog reads, and a message about the session that holds the lock.
 
 A login opens system tables. While a session holds pg_class (`vacuum full` of it, `lock table`, `reindex system`), a
 login waits without limit unless a lock timeout is sent in the startup packet. A session that is already open can still
@@ -79,7 +79,7 @@ def _limited(dsn: str) -> str | None:
 
 
 def after_a_wait(connection: Connection) -> str:
-    """Shorten the lock timeout for the rest of this transaction, and return in words who holds the lock."""
+    """Shorten the lock timeout for the rest of this transaction, and describe who holds the lock."""
     import psycopg
 
     try:

@@ -76,7 +76,7 @@ _ORDERS = (
 _NEEDS = {"full": "wal_buffers_full", "deformed": "jit_deform_count", "deform": "jit_deform_time"}
 """Columns that only newer servers have."""
 _SHARED_OUT = ("calls", "io", "reads", "blocks", "dirtied", "written", "wal", "temp", "plan")
-"""Measures for which each statement's share of all statements is computed too."""
+"""Measures for which each statement's share of all statements is also computed."""
 
 
 def statements(interval: Interval, top: int) -> Part:

@@ -63,7 +63,7 @@ def _position(interval: Interval, end: int = 1) -> str:
 
 
 def _beyond(there: str, here: str) -> str:
-    """Return SQL for the distance by which `here` is past `there`; NULL if one is not known (`greatest` gives 0).
+    """Return SQL for the distance by which `here` is ahead of `there`; NULL if one is not known (`greatest` gives 0).
 
     The own position is read first, so a standby or slot that advanced meanwhile counts as level with it.
     """

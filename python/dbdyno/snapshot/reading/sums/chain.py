@@ -125,7 +125,7 @@ class Chain:
         return f"({' union all by name '.join(pieces)})", list(columns.values())
 
     def hourly(self, view: str, good: AbstractSet[int]) -> str:
-        """Return an SQL relation with a view's rows, one per key and hour for hours that are complete and all `good`.
+        """Return an SQL relation with a view's rows: one per key and hour for complete hours that are all `good`.
 
         Other hours have a row per sub-interval, as in `relation`. The `part` of an hour's row is one of the hour's, its
         names are the latest.

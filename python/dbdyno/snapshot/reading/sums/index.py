@@ -47,7 +47,7 @@ _COLUMNS = {
 
 
 _SUM = f"hash({', '.join(_COLUMNS)})"
-"""Checksum of a row; a damaged row is read again from its manifest."""
+"""Checksum of a row; a row with a wrong checksum is read again from its manifest."""
 AT_ONCE = 2048
 """Number of rows of the index read at once."""
 GOOD_S = 20.0
@@ -100,7 +100,7 @@ class Light(Snapshot):
 
 
 class _Lazy(dict[str, Any]):
-    """A manifest's few known keys, some of them as JSON text; other keys are read from the file."""
+    """A manifest with only a few keys loaded, some as JSON text; other keys are read from the file."""
 
     def __init__(self, known: dict[str, object], texts: dict[str, str], holder: Store) -> None:
         super().__init__(known)
