@@ -1,4 +1,4 @@
-//! Modelled device in wall-clock time: requests go in when they arrive, replies come out when the model says.
+//! Modelled device in wall-clock time: requests enter when they arrive, and replies leave at the modelled time.
 //!
 //! ```text
 //!   threads of the mount --> inbox --> one thread: virtual time follows the clock from event to event
@@ -28,7 +28,7 @@ use dyno_stats::histogram::LogHistogram;
 use crate::DeviceError;
 use crate::devices::Model;
 
-/// Work that sends the reply of a request.
+/// Function that sends the reply of a request.
 pub type Reply = Box<dyn FnOnce() + Send>;
 
 /// The thread spins for this long before an event [ns]: longer than the system takes to wake it.
@@ -56,7 +56,7 @@ pub struct Timing {
     pub write_ns: LogHistogram,
     /// Modelled times of flushes [ns].
     pub flush_ns: LogHistogram,
-    /// How much later than modelled replies left [ns].
+    /// Delay of replies after their modelled time [ns].
     pub late_ns: LogHistogram,
 }
 
@@ -124,12 +124,12 @@ impl Clock {
         self.shared.now_ns()
     }
 
-    /// Sets what the way to the device and back costs without it [ns].
+    /// Sets the cost of a request without the device, which is subtracted from its time [ns].
     pub fn set_floor_ns(&self, floor_ns: u64) {
         self.shared.half_floor_ns.store(floor_ns / 2, Ordering::Relaxed);
     }
 
-    /// Submits the pieces of one request; `reply` runs when the last is complete.
+    /// Submits the pieces of one request; `reply` runs when the last piece is complete.
     pub fn submit(&self, arrived_ns: u64, pieces: Vec<Request>, reply: Reply) {
         self.order(Order::Io { arrived_ns, pieces, reply });
     }
@@ -144,12 +144,12 @@ impl Clock {
         self.thread.unpark();
     }
 
-    /// Returns the times of all requests that are complete.
+    /// Returns the times of all completed requests.
     pub fn timing(&self) -> Timing {
         self.shared.timing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Completes everything under way without waiting for it, and ends the thread.
+    /// Completes all outstanding requests at once, and ends the thread.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::Relaxed);
         self.thread.unpark();
@@ -166,7 +166,7 @@ impl Drop for Clock {
     }
 }
 
-/// Pieces that the device has completed at this instant.
+/// Pieces that the device has completed at the current instant.
 struct Finished {
     sim: Sim,
     pieces: RefCell<Vec<(u64, u64)>>,
@@ -223,7 +223,7 @@ impl Engine {
         self.shared.half_floor_ns.load(Ordering::Relaxed)
     }
 
-    /// Submits what has arrived.
+    /// Submits the requests that have arrived.
     fn accept(&mut self) {
         let mut orders = std::mem::take(&mut *self.shared.inbox.lock().unwrap_or_else(PoisonError::into_inner));
         orders.sort_by_key(Order::arrived_ns);
@@ -257,7 +257,7 @@ impl Engine {
         self.deliver();
     }
 
-    /// Lets everything happen that is due.
+    /// Processes all events that are due.
     fn advance(&mut self) {
         loop {
             let limit_ns = self.shared.now_ns() + self.half_floor_ns();
@@ -319,7 +319,7 @@ impl Engine {
         timing.flush_ns.record(took_ns);
     }
 
-    /// Waits for the next event or the next request.
+    /// Waits for the next event or request.
     fn rest(&self) {
         let Some(next_ns) = self.simulation.next_ns() else {
             // A request that came in the meantime has unparked it already.

@@ -1,4 +1,4 @@
-//! Devices that come with dbdyno: machines (`dyno_model::machine`) of which only the storage is used.
+//! Built-in devices: machines (`dyno_model::machine`) of which only the storage is used.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use dyno_model::device::{Device, Done, Observer, Request};
 use dyno_model::kernel::{Sim, Simulation};
 use dyno_model::machine::{Machine, MachineError};
 
-/// Name and text of each device.
+/// Name and TOML text of each device.
 const DEVICES: [(&str, &str); 12] = [
     ("disk-7200", include_str!("../devices/disk-7200.toml")),
     ("disk-15000", include_str!("../devices/disk-15000.toml")),
@@ -23,21 +23,21 @@ const DEVICES: [(&str, &str); 12] = [
     ("premium-ssd", include_str!("../devices/premium-ssd.toml")),
 ];
 
-/// Returns name and text (TOML) of the built-in devices.
+/// Returns name and TOML text of the built-in devices.
 pub fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
     DEVICES.into_iter()
 }
 
-/// A device that can be built.
+/// Description of a device, ready to be built.
 #[derive(Clone, Debug)]
 pub struct Model {
     machine: Machine,
-    /// Seed of its random times.
+    /// Seed of the device's random times.
     pub seed: u64,
 }
 
 impl Model {
-    /// Reads the description of a device and changes parameters of it.
+    /// Parses the description of a device and applies changed parameters.
     ///
     /// # Errors
     /// The description or a setting is invalid: the error names the place and what is allowed.

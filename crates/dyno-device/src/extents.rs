@@ -1,13 +1,13 @@
-//! Addresses of files on the device: space is given out in order, a megabyte at a time.
+//! Addresses of files on the device: space is allocated in order, one megabyte at a time.
 
 use std::collections::{BTreeSet, HashMap};
 
 use dyno_model::device::{Kind, Request};
 
-/// Unit in which space is given out [bytes].
+/// Allocation unit [bytes].
 pub const EXTENT_BYTES: u64 = 1 << 20;
 
-/// Space of a device.
+/// Allocated space of a device.
 pub struct Extents {
     count: u64,
     used: u64,
@@ -16,7 +16,7 @@ pub struct Extents {
 }
 
 impl Extents {
-    /// Returns an empty device.
+    /// Returns the space of an empty device.
     pub fn new(capacity_bytes: u64) -> Self {
         let (freed, of) = (BTreeSet::new(), HashMap::new());
         Self { count: (capacity_bytes / EXTENT_BYTES).max(1), used: 0, freed, of }
@@ -27,7 +27,7 @@ impl Extents {
         self.of.len() as u64 * EXTENT_BYTES
     }
 
-    /// Returns the requests to the device for a range of a file; `None` if there is no space left.
+    /// Returns the device requests for a range of a file; `None` if there is no space left.
     pub fn pieces(&mut self, kind: Kind, file: u64, offset: u64, bytes: u64) -> Option<Vec<Request>> {
         let mut pieces: Vec<Request> = Vec::new();
         let (mut at, end) = (offset, offset + bytes);
@@ -59,7 +59,7 @@ impl Extents {
         Some(extent)
     }
 
-    /// Gives back the space of a file from an offset on.
+    /// Frees the space of a file from an offset on.
     pub fn free(&mut self, file: u64, offset: u64) {
         let first = offset.div_ceil(EXTENT_BYTES);
         let gone: Vec<_> = self.of.keys().copied().filter(|&(of, number)| of == file && number >= first).collect();

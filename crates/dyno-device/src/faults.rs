@@ -1,11 +1,11 @@
-//! Faults of a device: errors, delays and lies, each counted and recorded.
+//! Faults of a device: errors, delays and lost flushes, each counted and recorded.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// What a faulty operation does.
+/// Effect of a faulty operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
@@ -13,13 +13,13 @@ pub enum FaultKind {
     Eio,
     /// A write fails with ENOSPC.
     Enospc,
-    /// It takes longer.
+    /// It takes longer than modelled.
     Slow,
-    /// It never returns before the unmount.
+    /// It does not return before the unmount.
     Stuck,
     /// A flush reports success and makes nothing durable.
     LyingFlush,
-    /// A flush fails; what it should have written counts as written, and is lost.
+    /// A flush fails; its writes count as written, but are lost.
     FailedFlush,
 }
 
@@ -35,28 +35,28 @@ pub enum Operation {
     Flush,
 }
 
-/// Rule: which operations are faulty, and how.
+/// Fault rule: which operations are faulty, and how.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// What happens.
+    /// Effect of the fault.
     pub kind: FaultKind,
-    /// Files, as a path from the folder with `*` for any text; all if empty.
+    /// Pattern for file paths relative to the folder, with `*` for any text; empty for all files.
     #[serde(default)]
     pub path: String,
-    /// Operation; reads, writes and flushes if none is named and the kind allows them.
+    /// Faulty operation; if none is given, reads, writes and flushes, as far as the kind allows.
     #[serde(default)]
     pub operation: Option<Operation>,
     /// First byte of the files that is faulty.
     #[serde(default)]
     pub from_bytes: u64,
-    /// Byte after the last that is faulty; 0: to the end.
+    /// Byte after the last faulty one; 0 for the end of the file.
     #[serde(default)]
     pub to_bytes: u64,
-    /// Operations that succeed before.
+    /// Number of operations that succeed before the first fault.
     #[serde(default)]
     pub after: u64,
-    /// Operations that are faulty then; 0: all.
+    /// Number of faulty operations after that; 0 for all.
     #[serde(default)]
     pub count: u64,
     /// Additional time of a slow operation [ms].
@@ -83,13 +83,13 @@ impl Rule {
 /// A fault that happened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FaultRow {
-    /// Time since 1970 [ns].
+    /// Time of the fault, since 1970 [ns].
     pub at_ns: u64,
-    /// What happened.
+    /// Effect of the fault.
     pub kind: FaultKind,
-    /// Operation.
+    /// Faulty operation.
     pub operation: Operation,
-    /// Path of the file from the folder.
+    /// Path of the file relative to the folder.
     pub file: String,
     /// Offset of the operation [bytes].
     pub offset_bytes: u64,
@@ -97,18 +97,18 @@ pub struct FaultRow {
     pub bytes: u64,
 }
 
-/// Rules of a mount, and what they did.
+/// Fault rules of a mount, and the faults that happened.
 pub struct Faults {
     rules: Vec<(Rule, Mutex<u64>)>,
     rows: Mutex<Vec<FaultRow>>,
     begin: Instant,
 }
 
-/// Rows kept; a fault that happens more often is counted by the rule alone.
+/// Maximum number of recorded faults; further ones are only counted by their rule.
 const ROWS_MOST: usize = 10_000;
 
 impl Faults {
-    /// Returns the faults of these rules.
+    /// Returns the faults for these rules.
     pub fn new(rules: Vec<Rule>) -> Self {
         let rules = rules.into_iter().map(|rule| (rule, Mutex::new(0))).collect();
         Self { rules, rows: Mutex::default(), begin: Instant::now() }
@@ -119,7 +119,7 @@ impl Faults {
         self.rules.is_empty()
     }
 
-    /// Returns the rule that this operation falls under, and records it.
+    /// Returns the rule that makes this operation faulty, if any, and records the fault.
     pub fn strike(&self, operation: Operation, file: impl Fn() -> String, offset: u64, bytes: u64) -> Option<&Rule> {
         let mut shown = None;
         for (rule, seen) in &self.rules {
@@ -155,7 +155,7 @@ impl Faults {
     }
 }
 
-/// Returns true if a text is what a pattern with `*` for any text says.
+/// Returns true if a text matches a pattern with `*` for any text.
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(text) = text.strip_prefix(head) else { return false };

@@ -1,4 +1,4 @@
-//! Files of the mounted folder: reads and writes go to the folder below at once, replies when the device says.
+//! Files of the mounted folder: I/O goes to the underlying folder at once, replies follow at the device's time.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -21,35 +21,35 @@ use crate::nodes::Nodes;
 use crate::status::{Status, Times};
 use crate::undo::Changes;
 
-/// How long the kernel may keep names and attributes: nobody else changes the folder below.
+/// Time for which the kernel may cache names and attributes, since nobody else changes the underlying folder.
 pub const KEEP: Duration = Duration::from_secs(59);
 
-/// Something open.
+/// An open file or folder.
 pub enum Opened {
-    /// A file, with its number.
+    /// A file, with its node number.
     File(u64, File),
-    /// A folder, with its entries: number, kind and name.
+    /// A folder, with the number, kind and name of its entries.
     Folder(Vec<(u64, fuser::FileType, std::ffi::OsString)>),
-    /// The status, as it was when it was opened.
+    /// The status file, with its content at the time of opening.
     Status(String),
 }
 
-/// What can be undone by a power cut.
+/// Journals of changes that a power cut can undo.
 pub struct Undoable {
-    /// Content of files.
+    /// Changes of file contents.
     pub journal: Journal,
     /// Changes of folders.
     pub changes: Changes,
 }
 
-/// Power of the device.
+/// Power state of the device.
 #[derive(Default)]
 pub struct Power {
-    /// True if everything fails.
+    /// True if the power is off, so that every operation fails.
     pub off: bool,
 }
 
-/// State that all threads of a mount share.
+/// State shared by all threads of a mount.
 pub struct Shared {
     pub root: PathBuf,
     pub nodes: Mutex<Nodes>,
@@ -60,7 +60,7 @@ pub struct Shared {
     pub undoable: Option<Mutex<Undoable>>,
     pub faults: Faults,
     pub power: RwLock<Power>,
-    /// Changes left before the power goes; `u64::MAX`: it stays.
+    /// Number of changes until the power fails; `u64::MAX` for never.
     pub changes_left: AtomicU64,
     pub changes: AtomicU64,
     pub ended: AtomicBool,
@@ -74,21 +74,21 @@ pub fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The filesystem that the kernel asks.
+/// The filesystem that the kernel calls.
 pub struct DeviceFiles(pub Arc<Shared>);
 
 impl Shared {
-    /// Returns the path of a number in the folder below.
+    /// Returns the path of a node number in the underlying folder.
     pub fn path(&self, number: u64) -> Result<PathBuf, Errno> {
         locked(&self.nodes).path(number).ok_or(Errno::ENOENT)
     }
 
-    /// Returns the path of a name in a folder.
+    /// Returns the path of a name within a folder.
     pub fn place(&self, parent: u64, name: &OsStr) -> Result<PathBuf, Errno> {
         Ok(self.path(parent)?.join(name))
     }
 
-    /// Keeps something open; returns its handle.
+    /// Registers something opened and returns its handle.
     pub fn keep(&self, opened: Opened) -> FileHandle {
         let handle = self.next_handle.fetch_add(1, Ordering::Relaxed);
         locked(&self.opened).insert(handle, Arc::new(opened));
@@ -99,7 +99,7 @@ impl Shared {
         locked(&self.opened).get(&handle.0).cloned().ok_or(Errno::EBADF)
     }
 
-    /// Returns how the kernel is to treat an open file.
+    /// Returns the flags that tell the kernel how to treat an open file.
     pub fn open_flags(&self, flags: i32) -> FopenFlags {
         if self.direct_io || flags & nix::libc::O_DIRECT != 0 {
             FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
@@ -108,7 +108,7 @@ impl Shared {
         }
     }
 
-    /// Runs a change of files or folders, unless the power is off or goes off with it.
+    /// Runs a change of files or folders, unless the power is off or fails at this change.
     pub fn change<T>(&self, work: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
         let power = self.power.read().unwrap_or_else(PoisonError::into_inner);
         if power.off || self.ended.load(Ordering::Relaxed) {
@@ -126,17 +126,17 @@ impl Shared {
         work()
     }
 
-    /// Returns the journals, if cuts are possible.
+    /// Returns the journals, if power cuts are possible.
     pub fn undoable(&self) -> Option<MutexGuard<'_, Undoable>> {
         self.undoable.as_ref().map(locked)
     }
 
-    /// Returns the time at which a request arrives.
+    /// Returns the arrival time of a request.
     pub fn arrival_ns(&self) -> u64 {
         self.clock.as_ref().map_or(0, Clock::now_ns)
     }
 
-    /// Lets the device take its time for a range of a file, then replies.
+    /// Submits a range of a file to the device, and replies when the device has completed it.
     fn submit(&self, kind: Kind, number: u64, range: (u64, u64), arrived_ns: u64, reply: Reply) -> Result<(), Reply> {
         let Some(clock) = &self.clock else {
             reply();
@@ -148,7 +148,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Applies the fault that an operation falls under; returns the error it fails with.
+    /// Applies the fault rule that matches an operation, and returns the resulting error.
     fn strike(&self, operation: Operation, number: u64, offset: u64, bytes: u64) -> Result<Option<FaultKind>, Errno> {
         if self.faults.is_empty() {
             return Ok(None);
@@ -235,7 +235,7 @@ impl Shared {
         }
     }
 
-    /// Makes a file or folder durable: after the device's flush.
+    /// Makes a file or folder durable after the device's flush.
     pub fn sync(&self, number: u64, handle: FileHandle, reply: ReplyEmpty) {
         let arrived_ns = self.arrival_ns();
         let found = self.opened(handle);

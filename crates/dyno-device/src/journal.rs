@@ -1,4 +1,4 @@
-//! What is not yet synced, and what is left of it after a power cut.
+//! Unsynced file contents, and what remains of them after a power cut.
 //!
 //! Files below hold what programs see. The journal keeps what a disk would still have: for each page written since the
 //! file was last synced its former content, for each change of a folder how to undo it. A power cut then decides page
@@ -28,50 +28,50 @@ pub const PAGE_BYTES: u64 = 4_096;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Names {
-    /// When their folder is synced: what POSIX promises.
+    /// When their folder is synced, as POSIX promises.
     #[default]
     WithFolders,
-    /// When anything is synced: what file systems with one journal do.
+    /// When anything is synced, as in file systems with one journal.
     WithFiles,
 }
 
 /// Unsynced state of a file.
 #[derive(Default)]
 pub struct Unsynced {
-    /// Former content of pages by number; shorter than a page at the former end of the file.
+    /// Former content of pages by number; the page at the former end of the file may be shorter.
     pages: BTreeMap<u64, Vec<u8>>,
     /// Former size [bytes].
     size: u64,
-    /// Pages whose sync has failed: later syncs do not write them.
+    /// Pages whose sync has failed; later syncs do not write them.
     dropped: HashSet<u64>,
 }
 
-/// What a power cut did to the content of files.
+/// Effects of a power cut on file contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Lost {
     /// Files with unsynced pages.
     pub files: u64,
     /// Unsynced pages.
     pub pages: u64,
-    /// Pages that have their former content.
+    /// Pages that got their former content back.
     pub pages_lost: u64,
-    /// Pages of which some sectors have their former content.
+    /// Pages in which some sectors got their former content back.
     pub pages_torn: u64,
     /// Changes of folders that were undone.
     pub names_undone: u64,
 }
 
-/// How a power cut treats what is unsynced: probabilities in sixteenths.
+/// Treatment of unsynced data in a power cut: probabilities in sixteenths.
 #[derive(Clone, Copy, Debug)]
 pub struct Mood {
-    /// Probability that a page is lost.
+    /// Probability that a page is lost [1/16].
     pub lost_16: u64,
-    /// Probability that a page is torn.
+    /// Probability that a page is torn [1/16].
     pub torn_16: u64,
 }
 
 impl Mood {
-    /// Draws one: the extremes are as likely as what is between them.
+    /// Draws the probabilities: often extremes or simple values, otherwise a random one.
     pub fn draw(dice: &mut Xoshiro256) -> Self {
         let lost_16 = [0, 16, 8, 1, 15, dice.below(17)][dice.below(6) as usize];
         let torn_16 = [0, 4, 16 - lost_16][dice.below(3) as usize].min(16 - lost_16);
@@ -79,14 +79,14 @@ impl Mood {
     }
 }
 
-/// Unsynced content of files by number.
+/// Unsynced content of files by node number.
 #[derive(Default)]
 pub struct Journal {
     files: HashMap<u64, Unsynced>,
 }
 
 impl Journal {
-    /// Keeps what a write of this range will replace.
+    /// Saves the content that a write to this range will replace.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -102,7 +102,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Keeps what a new size will remove.
+    /// Saves the content that a new size will remove.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -112,7 +112,7 @@ impl Journal {
         self.before_write(number, file, new_size.min(size), removed)
     }
 
-    /// Makes a file durable.
+    /// Marks a file as durable.
     pub fn sync(&mut self, number: u64, size: u64) {
         let Some(unsynced) = self.files.get_mut(&number) else { return };
         let dropped = std::mem::take(&mut unsynced.dropped);
@@ -125,14 +125,14 @@ impl Journal {
         }
     }
 
-    /// Records that a sync failed: the system takes its pages for written, and the device has not got them.
+    /// Records a failed sync: the system considers the pages written, but the device does not have them.
     pub fn fail_sync(&mut self, number: u64) {
         if let Some(unsynced) = self.files.get_mut(&number) {
             unsynced.dropped = unsynced.pages.keys().copied().collect();
         }
     }
 
-    /// Records that a page whose sync has failed is written again: the next sync writes it.
+    /// Records a new write to a page whose sync has failed, so that the next sync writes it.
     pub fn rewrite(&mut self, number: u64, offset: u64, bytes: u64) {
         if let Some(unsynced) = self.files.get_mut(&number).filter(|unsynced| !unsynced.dropped.is_empty()) {
             let last = (offset + bytes.max(1) - 1) / PAGE_BYTES;
@@ -145,7 +145,7 @@ impl Journal {
         self.files.remove(&number);
     }
 
-    /// Leaves of each unsynced file what the device has; `path` finds those that still exist.
+    /// Restores each unsynced file to what the device has; `path` returns the path of those that still exist.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -221,7 +221,7 @@ fn cut_file(
     if keeps_size { Ok(()) } else { file.set_len(unsynced.size) }
 }
 
-/// Leaves a file that was shortened as it is, or brings its former content back.
+/// Keeps a shortened file as it is, or restores its former content.
 fn cut_shortened(
     file: &File,
     unsynced: &Unsynced,

@@ -40,10 +40,10 @@ use dyno_model::machine::MachineError;
 /// Reason why a device cannot be mounted or read.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// The description of the device is invalid.
+    /// The device description is invalid.
     #[error("{0}")]
     Machine(#[from] MachineError),
-    /// The system refused.
+    /// A system call failed.
     #[error("{0}")]
     Io(#[from] io::Error),
     /// A fault rule is invalid.
@@ -52,7 +52,7 @@ pub enum DeviceError {
     /// The device is faster than a request through the kernel.
     #[error("{0}")]
     Floor(String),
-    /// A thread ended early.
+    /// A thread ended unexpectedly.
     #[error("{0}")]
     Broken(String),
 }

@@ -31,13 +31,13 @@ use crate::undo::Changes;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MountSpec {
-    /// Name of the device, for messages.
+    /// Name of the device, used in messages.
     pub device: String,
     /// Empty folder to mount at.
     pub folder: PathBuf,
-    /// Folder that has the data.
+    /// Underlying folder that has the data.
     pub back: PathBuf,
-    /// Description (TOML) of the device; without one nothing takes time.
+    /// Description (TOML) of the device; without one, I/O takes no modelled time.
     #[serde(default)]
     pub toml: Option<String>,
     /// Parameters to change.
@@ -46,16 +46,16 @@ pub struct MountSpec {
     /// Seed of the device's random times.
     #[serde(default)]
     pub seed: u64,
-    /// True if the kernel keeps nothing: each read and write is the device's.
+    /// True if the kernel caches nothing, so that each read and write reaches the device.
     #[serde(default)]
     pub direct_io: bool,
-    /// True if the power may be cut: the kernel hands each write on at once.
+    /// True if the power may be cut; the kernel then passes each write on at once.
     #[serde(default)]
     pub cuts: bool,
     /// When changes of folders become durable.
     #[serde(default)]
     pub names: Names,
-    /// Faults.
+    /// Fault rules.
     #[serde(default)]
     pub faults: Vec<Rule>,
     /// Threads that take requests from the kernel.
@@ -70,15 +70,15 @@ pub struct Mount {
     folder: PathBuf,
 }
 
-/// Requests of which the floor is the median.
+/// Number of requests whose median is the floor.
 const FLOOR_REQUESTS: usize = 400;
-/// How long an unmount waits for those that use the folder.
+/// Time for which an unmount waits for programs that use the folder.
 const BUSY: Duration = Duration::from_secs(1);
 /// Size of a typical request [bytes].
 const PAGE_BYTES: u64 = 4_096;
 
 impl Mount {
-    /// Mounts a folder, measures the floor, and refuses a device that is faster.
+    /// Mounts a folder and measures the floor; fails if the device is faster than the floor.
     ///
     /// # Errors
     /// The description is invalid, the system refuses the mount, or the device is too fast. Nothing is left mounted.
@@ -124,7 +124,7 @@ impl Mount {
         Ok(mount)
     }
 
-    /// Measures what a request costs without the device, and takes it off from now on [ns].
+    /// Measures the cost of a request without the device, which is subtracted from now on [ns].
     fn take_floor(&self) -> io::Result<u64> {
         let file = File::options().write(true).open(self.folder.join(STATUS))?;
         let page = vec![0; PAGE_BYTES as usize];
@@ -143,7 +143,7 @@ impl Mount {
         Ok(floor_ns)
     }
 
-    /// Returns the state.
+    /// Returns the state of the mount.
     pub fn status(&self) -> Status {
         self.shared.status()
     }
@@ -158,7 +158,7 @@ impl Mount {
         self.shared.changes.load(Ordering::Relaxed)
     }
 
-    /// Lets the power go with the change after the next `changes`.
+    /// Makes the power fail at the first change after the next `changes` ones.
     pub fn arm(&self, changes: u64) {
         self.shared.changes_left.store(changes, Ordering::Relaxed);
     }
@@ -168,8 +168,8 @@ impl Mount {
         self.shared.power.read().unwrap_or_else(PoisonError::into_inner).off
     }
 
-    /// Cuts the power now if it is still on, and leaves of what is unsynced what `seed` says. All that follows fails;
-    /// unmount, and mount again, to have the power back.
+    /// Cuts the power if it is on, and keeps of the unsynced data what `seed` decides. All later operations fail;
+    /// unmount and mount again to restore the power.
     ///
     /// # Errors
     /// The mount has no journal, or a file below cannot be written.
@@ -196,7 +196,8 @@ impl Mount {
         locked(&self.session).as_ref().is_none_or(|session| session.guard.is_finished())
     }
 
-    /// Unmounts; data stay in the folder below. If `at_once`, also while programs use the folder: they get errors.
+    /// Unmounts the folder; data stay in the underlying folder. With `at_once`, also while programs use it: they get
+    /// errors.
     ///
     /// # Errors
     /// A program still uses the folder; it stays mounted.
@@ -221,7 +222,7 @@ impl Mount {
         Ok(ended?)
     }
 
-    /// Takes the folder out of the tree, and waits a little for those that only look at it.
+    /// Detaches the folder from the tree, and waits briefly for programs that only look at it.
     fn detach(&self, at_once: bool) -> Result<(), DeviceError> {
         // By force: what programs still have open answers errors, else they would wait for this process for ever.
         let flags = if at_once { MntFlags::MNT_DETACH | MntFlags::MNT_FORCE } else { MntFlags::empty() };
@@ -237,7 +238,7 @@ impl Mount {
     }
 }
 
-/// Waits for the threads of a folder that is out of the tree; programs that still have files open keep them.
+/// Waits for the threads of a detached folder; programs with open files keep them running.
 fn wait_for(session: BackgroundSession) -> io::Result<()> {
     let begin = Instant::now();
     while !session.guard.is_finished() && begin.elapsed() < BUSY {

@@ -15,7 +15,7 @@ use crate::nodes::{ROOT, STATUS_NUMBER, attributes};
 use crate::status::STATUS;
 use crate::undo::{Change, is_hidden};
 
-/// Attributes that a program wants to change.
+/// Attributes that a program asks to change.
 pub struct Wanted {
     pub mode: Option<u32>,
     pub owner: (Option<u32>, Option<u32>),
@@ -57,7 +57,7 @@ impl Shared {
         Ok(attributes(number, &found))
     }
 
-    /// Runs what makes a new name, and gives it to the program's user.
+    /// Creates a new name, and makes the program's user its owner.
     pub fn make(
         &self,
         req: &Request,

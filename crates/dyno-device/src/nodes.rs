@@ -1,4 +1,4 @@
-//! Numbers of files and folders, and where each is in the folder below.
+//! Node numbers of files and folders, and their paths in the underlying folder.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -9,13 +9,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, FileType, INodeNo};
 
-/// Number of the folder itself.
+/// Number of the mounted folder itself.
 pub const ROOT: u64 = 1;
 
-/// Number of the hidden file with the status.
+/// Number of the hidden status file.
 pub const STATUS_NUMBER: u64 = u64::MAX - 1;
 
-/// Parent of what has no name any longer.
+/// Parent of nodes that no longer have a name.
 const NOWHERE: u64 = 0;
 
 struct Node {
@@ -24,11 +24,11 @@ struct Node {
     below: (u64, u64),
 }
 
-/// Names by number.
+/// Names by node number.
 pub struct Nodes {
     root: PathBuf,
     by_number: HashMap<u64, Node>,
-    /// Numbers by device and inode of the folder below.
+    /// Numbers by device and inode in the underlying folder.
     numbers: HashMap<(u64, u64), u64>,
     next: u64,
 }
@@ -39,7 +39,7 @@ impl Nodes {
         Self { root: root.to_owned(), by_number: HashMap::new(), numbers: HashMap::new(), next: ROOT + 1 }
     }
 
-    /// Returns the path of a number in the folder below; `None` if it is unknown.
+    /// Returns the path of a number in the underlying folder; `None` if it is unknown.
     pub fn path(&self, number: u64) -> Option<PathBuf> {
         let mut names = Vec::new();
         let mut at = number;
@@ -53,13 +53,13 @@ impl Nodes {
         Some(path)
     }
 
-    /// Returns the path relative to the folder, for messages.
+    /// Returns the path relative to the mounted folder, for messages.
     pub fn shown(&self, number: u64) -> String {
         let path = self.path(number).unwrap_or_default();
         path.strip_prefix(&self.root).unwrap_or(&path).display().to_string()
     }
 
-    /// Returns the number of what is there under a name: known by its inode, or new.
+    /// Returns the number of the file under a name: the known one of its inode, or a new one.
     pub fn adopt(&mut self, parent: u64, name: &OsStr, found: &Metadata) -> u64 {
         let below = (found.dev(), found.ino());
         let number = *self.numbers.entry(below).or_insert_with(|| {
@@ -70,26 +70,26 @@ impl Nodes {
         number
     }
 
-    /// Records another place of a number.
+    /// Records the new place of a number.
     pub fn place(&mut self, number: u64, parent: u64, name: &OsStr) {
         if let Some(node) = self.by_number.get_mut(&number) {
             (node.parent, node.name) = (parent, name.to_owned());
         }
     }
 
-    /// Returns the number of what was found under a name, if it is known.
+    /// Returns the number under a name, if it is known.
     pub fn known(&self, found: &Metadata) -> Option<u64> {
         self.numbers.get(&(found.dev(), found.ino())).copied()
     }
 
-    /// Records that a file has no name any longer, although it exists.
+    /// Records that a file that still exists has no name any longer.
     pub fn displace(&mut self, number: u64) {
         if let Some(node) = self.by_number.get_mut(&number) {
             node.parent = NOWHERE;
         }
     }
 
-    /// Forgets a file that no longer exists, so that a new file with its inode has another number.
+    /// Forgets a deleted file, so that a new file with the same inode gets another number.
     pub fn forget(&mut self, number: u64) {
         if let Some(node) = self.by_number.get(&number) {
             self.numbers.remove(&node.below);
@@ -98,7 +98,7 @@ impl Nodes {
     }
 }
 
-/// Returns the attributes of a file below under its number.
+/// Returns the attributes of an underlying file under its node number.
 pub fn attributes(number: u64, of: &Metadata) -> FileAttr {
     FileAttr {
         ino: INodeNo(number),

@@ -1,4 +1,4 @@
-//! Replay of requests on a modelled device in virtual time, at the instants at which they were recorded.
+//! Replay of recorded requests on a modelled device in virtual time, at their recorded arrival times.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -9,15 +9,15 @@ use dyno_model::kernel::{Sim, Simulation};
 use crate::DeviceError;
 use crate::devices::Model;
 
-/// Requests under way at which a replay ends: the device does not keep up, and schedulers of disks take time for each.
+/// Number of outstanding requests at which a replay ends: the device is too slow, and disk schedulers get slow.
 pub const UNDER_WAY_MOST: usize = 10_000;
 
 /// A recorded request.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorded {
-    /// When it arrives [ns]; not before the one before it.
+    /// Arrival time [ns]; not before that of the previous request.
     pub arrived_ns: u64,
-    /// What it asks for.
+    /// The request itself.
     pub request: Request,
 }
 
@@ -36,8 +36,8 @@ impl Observer for Times {
     }
 }
 
-/// Returns how long each request takes on the device, idle at first [ns]. Requests arrive as recorded, whether those
-/// before them are complete or not. If [`UNDER_WAY_MOST`] are, it ends: there are times for the requests until then.
+/// Returns the time of each request on an initially idle device [ns]. Requests arrive as recorded, even if earlier ones
+/// are incomplete. When [`UNDER_WAY_MOST`] are outstanding, the replay ends, with times for the requests up to then.
 ///
 /// # Errors
 /// The description is invalid, or the device does not complete the requests.

@@ -1,4 +1,4 @@
-//! Requests of the kernel, handed on to the files and names of the mounted folder.
+//! Kernel requests, passed on to the files and names of the mounted folder.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -19,9 +19,9 @@ use crate::names::Wanted;
 use crate::nodes::STATUS_NUMBER;
 
 const FIRST: Generation = Generation(0);
-/// Largest write that the kernel sends at once [bytes].
+/// Largest write that the kernel sends in one request [bytes].
 const LARGEST_WRITE: u32 = 1 << 20;
-/// Requests that the kernel sends in the background at once.
+/// Number of background requests that the kernel may send at once.
 const AT_ONCE: u16 = 512;
 
 fn entry(reply: ReplyEntry, found: Result<fuser::FileAttr, Errno>) {

@@ -1,11 +1,11 @@
-//! State of a mount, as JSON for those who read the hidden file.
+//! State of a mount as JSON, the content of the hidden status file.
 
 use serde::Serialize;
 
 use crate::clock::Timing;
 use dyno_stats::histogram::LogHistogram;
 
-/// Name of the hidden file of which the content is the status.
+/// Name of the hidden status file.
 pub const STATUS: &str = ".dbdyno-device";
 
 /// Counts and quantiles of times.
@@ -38,17 +38,17 @@ impl Times {
 pub struct Status {
     /// Name of the device.
     pub device: String,
-    /// Folder below.
+    /// Underlying folder.
     pub back: String,
-    /// Process that serves it.
+    /// Process that serves the mount.
     pub process: u32,
-    /// Cost of a request through the kernel [ns]; taken off each.
+    /// Cost of a request through the kernel [ns], subtracted from each request's time.
     pub floor_ns: u64,
-    /// True if the kernel keeps writes until they are synced or old.
+    /// True if the kernel caches writes until they are synced or old.
     pub kernel_writeback: bool,
-    /// True if the kernel keeps nothing.
+    /// True if the kernel caches nothing.
     pub direct_io: bool,
-    /// Capacity of the device [bytes]; 0 without one.
+    /// Capacity of the device [bytes]; 0 without a device.
     pub capacity_bytes: u64,
     /// Space in use on the device [bytes].
     pub used_bytes: u64,
@@ -58,14 +58,14 @@ pub struct Status {
     pub write: Times,
     /// Modelled times of flushes.
     pub flush: Times,
-    /// How much later than modelled replies left.
+    /// Delays of replies after their modelled time.
     pub late: Times,
     /// Faults that happened.
     pub faults: u64,
 }
 
 impl Status {
-    /// Fills in the times.
+    /// Fills in the times from histograms.
     pub fn with(mut self, timing: &Timing) -> Self {
         self.read = Times::of(&timing.read_ns);
         self.write = Times::of(&timing.write_ns);

@@ -1,4 +1,4 @@
-//! Changes of folders that are not durable yet, and how to undo them.
+//! Changes of folders that are not yet durable, and how to undo them.
 //!
 //! What is removed or replaced is kept in a hidden folder until the change is durable. A power cut leaves the first few
 //! changes and undoes the rest, last first.
@@ -12,29 +12,29 @@ use dyno_stats::rng::Xoshiro256;
 
 use crate::journal::Names;
 
-/// Name of the hidden folder.
+/// Name of the hidden folder that keeps removed files.
 pub const KEPT: &str = ".dbdyno-removed";
 
-/// A name in a folder: number of the folder, name.
+/// A name in a folder: node number of the folder, and name.
 pub type Place = (u64, OsString);
 
 /// A change of folders.
 pub enum Change {
-    /// A file, folder or link is new.
+    /// A file, folder or link was created.
     Made(Place),
-    /// A file is gone; it is kept under this path.
+    /// A file was removed; it is kept under this path.
     Removed(Place, u64, PathBuf),
-    /// An empty folder is gone.
+    /// An empty folder was removed.
     RemovedFolder(Place),
-    /// A name has changed; what had the new name is kept.
+    /// Something was renamed; a file that had the new name is kept.
     Renamed {
-        /// Former and new name.
+        /// Former name.
         from: Place,
         /// New name.
         to: Place,
-        /// Number of what was renamed.
+        /// Number of the renamed node.
         number: u64,
-        /// Number and path of what had the new name.
+        /// Number and path of the file that had the new name.
         replaced: Option<(u64, PathBuf)>,
     },
 }
@@ -47,7 +47,7 @@ impl Change {
         }
     }
 
-    /// Returns number and path of what is kept for it.
+    /// Returns number and path of the file that is kept for this change.
     fn kept(&self) -> Option<(u64, &Path)> {
         match self {
             Self::Removed(_, number, path) | Self::Renamed { replaced: Some((number, path)), .. } => {
@@ -58,7 +58,7 @@ impl Change {
     }
 }
 
-/// Changes that a power cut may undo, in order.
+/// Changes that a power cut can undo, in order.
 pub struct Changes {
     kept: PathBuf,
     names: Names,
@@ -67,7 +67,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Returns no changes, and makes the hidden folder.
+    /// Returns an empty list of changes, and creates the hidden folder.
     ///
     /// # Errors
     /// The folder cannot be made.
@@ -93,7 +93,7 @@ impl Changes {
         Ok(kept)
     }
 
-    /// Makes the changes durable that a sync of a file or folder does; returns the numbers of what is gone for good.
+    /// Makes durable what a sync of a file or folder covers; returns the numbers of files that are gone for good.
     pub fn sync(&mut self, folder: Option<u64>) -> Vec<u64> {
         let durable = match (self.names, folder) {
             (Names::WithFiles, _) => self.pending.len(),
@@ -113,8 +113,8 @@ impl Changes {
         gone
     }
 
-    /// Undoes the last changes, a drawn number of them; `path` gives a place in the folder below, `moved` learns of
-    /// files that are elsewhere again. Returns how many were undone.
+    /// Undoes a random number of the last changes, and returns that number. `path` returns a place's path in the
+    /// underlying folder; `moved` is called for files whose place changed back.
     ///
     /// # Errors
     /// A change cannot be undone.
@@ -172,7 +172,7 @@ fn undo(
     }
 }
 
-/// Returns true if a name in the folder itself is one of ours, which programs do not see.
+/// Returns true for names in the mounted folder that are dbdyno's own and hidden from programs.
 pub fn is_hidden(name: &OsStr) -> bool {
     name == KEPT
 }

@@ -1,4 +1,4 @@
-//! Power cuts on mounted folders: what was synced is there, what was not is there, lost or torn.
+//! Power cuts on mounted folders: synced data survive; unsynced data survive, are lost, or are torn.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::collections::BTreeSet;

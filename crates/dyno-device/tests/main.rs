@@ -1,4 +1,4 @@
-//! Mounted devices from outside, as one program.
+//! Tests of mounted devices from outside, in one program.
 
 mod journals;
 mod wall_clock;

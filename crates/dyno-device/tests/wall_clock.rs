@@ -1,4 +1,4 @@
-//! Mounted devices in wall-clock time against the same requests in virtual time, and against closed forms.
+//! Mounted devices in wall-clock time, compared with the same requests in virtual time and with closed forms.
 //!
 //! `cargo test --release -p dyno-device -- --ignored` on an idle machine. Without /dev/fuse they pass and say so.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, missing_docs)]
@@ -26,7 +26,7 @@ pub fn text_of(name: &str) -> String {
     built_in().find(|(own, _)| *own == name).unwrap().1.to_owned()
 }
 
-/// A device that serves one request at a time in constant time.
+/// Returns a device that serves one request at a time in constant time.
 fn one_server(us: u64) -> String {
     let times = format!("{{ kind = \"constant\", us = {us}.0 }}");
     format!(
@@ -38,7 +38,7 @@ fn one_server(us: u64) -> String {
 pub struct Folder(pub PathBuf);
 
 impl Folder {
-    /// Two empty folders of this test, `mounted` and `back`; `None` where there is no FUSE.
+    /// Creates two empty folders for this test, `mounted` and `back`; `None` without FUSE.
     pub fn new(name: &str) -> Option<Self> {
         if !Path::new("/dev/fuse").exists() {
             println!("skipped: there is no /dev/fuse; a container gets it with --device /dev/fuse");
@@ -71,7 +71,7 @@ impl Drop for Folder {
     }
 }
 
-/// Latencies (ns) in virtual time of `depth` jobs that read pages at random, one after the other.
+/// Returns latencies in virtual time of `depth` jobs that read pages at random, one after the other [ns].
 fn virtual_ns(toml: &str, depth: u64, count: u64) -> Vec<u64> {
     let simulation = Simulation::new(SEED);
     let device = Model::new(toml, &[], SEED).unwrap().build(simulation.sim()).unwrap();
@@ -92,7 +92,7 @@ fn virtual_ns(toml: &str, depth: u64, count: u64) -> Vec<u64> {
     seen.take()
 }
 
-/// The same jobs as threads that read from a mounted file.
+/// Returns the latencies of the same jobs as threads that read from a mounted file [ns].
 fn wall_ns(folder: &Folder, mount: &Mount, depth: u64, count: u64) -> Vec<u64> {
     let path = folder.0.join("mounted/file");
     let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
@@ -129,10 +129,11 @@ fn quantile(values: &[u64], q: f64) -> f64 {
     sorted[((sorted.len() - 1) as f64 * q) as usize] as f64
 }
 
-/// Time that an idle core of a virtual machine may take to start a thread, once in a hundred times [ns].
+/// Time that an idle core of a virtual machine may take to start a thread, about once in a hundred times [ns].
 const START_NS: f64 = 30e3;
 
-/// Prints quantiles beside those of virtual time; returns what is off by more than 3 % at the median, 10 % at p99.
+/// Prints quantiles beside those of virtual time, and returns those that differ by more than 3 % (median) or 10 %
+/// (p99).
 fn misses(name: &str, found: &[u64], wanted: &[u64]) -> Vec<String> {
     let mut missed = Vec::new();
     for (q, most, start_ns) in [(0.5, 0.03, 0.0), (0.99, 0.10, START_NS)] {
@@ -177,7 +178,7 @@ fn latencies_in_wall_clock_time_are_those_of_virtual_time() {
     assert!(missed.is_empty(), "{missed:#?}");
 }
 
-/// Waits of a single server with constant times under arrivals at random: Pollaczek and Khinchine.
+/// Waits of a single server with constant times under random arrivals, after Pollaczek and Khinchine.
 #[test]
 #[ignore = "needs an idle machine"]
 fn a_single_server_under_arrivals_at_random_waits_as_md1_does() {

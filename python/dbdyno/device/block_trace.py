@@ -1,4 +1,4 @@
-"""Readers of block traces: what was asked of a device, when, and how long it took where the trace has that.
+"""Readers of block traces: the requests to a device, their times, and their response times where the trace has them.
 
 | form | from | arrival | response |
 |---|---|---|---|
@@ -25,7 +25,7 @@ from dbdyno.base.errors import DeviceError
 
 SECTOR = 512
 _TICK_NS = 100
-"""Unit of the times of Windows, which MSR's traces have."""
+"""Unit of Windows timestamps [ns], used in MSR traces."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +54,7 @@ class BlockTrace:
         return len(self.arrived_ns)
 
     def part(self, first: int, end: int) -> BlockTrace:
-        """Return requests `first` to `end` (not included), with arrivals from the first of them on."""
+        """Return requests `first` to `end` (excluded), with arrival times relative to the first of them."""
         arrived = self.arrived_ns[first:end]
         return BlockTrace(
             self.form,
@@ -67,7 +67,7 @@ class BlockTrace:
         )
 
     def faster(self, speed: float) -> BlockTrace:
-        """Return the trace with the times between arrivals divided by `speed`, and without its responses."""
+        """Return the trace with the times between arrivals divided by `speed`, and without response times."""
         if speed == 1.0:
             return self
         arrived = (self.arrived_ns / speed).astype(np.int64)
@@ -75,11 +75,11 @@ class BlockTrace:
 
 
 Row = tuple[int, bool, int, int, int]
-"""Arrival [ns], is it a read, offset [bytes], length [bytes], response [ns]; a negative response is not known."""
+"""Arrival [ns], True for a read, offset [bytes], length [bytes], response time [ns] (negative if unknown)."""
 
 
 def read_block_trace(path: Path) -> BlockTrace:
-    """Read a block trace; its first lines tell its format.
+    """Read a block trace, detecting its format from its first lines.
 
     Raises:
         DeviceError: The file cannot be read, is in none of the formats, has a line that is not of its format, or has no
@@ -129,7 +129,7 @@ def _read(path: Path, lines: Iterator[str]) -> BlockTrace:
 
 
 class _Lines:
-    """Lines of a file with their numbers; a bad last line is noted as cut off, another one is an error."""
+    """Numbered lines of a file; an invalid last line is noted as cut off, any other one is an error."""
 
     def __init__(
         self, path: Path, head: list[tuple[int, str]], rest: Iterator[tuple[int, str]], notes: list[str]
@@ -141,7 +141,7 @@ class _Lines:
         yield from self._rest
 
     def bad(self, number: int, text: str) -> None:
-        """Raise `DeviceError` for a line that is not of the format, unless it is the last one.
+        """Raise `DeviceError` for an invalid line, unless it is the last one.
 
         Raises:
             DeviceError: There are lines after it.
@@ -157,7 +157,7 @@ class _Lines:
 
 
 def _iolog(lines: _Lines) -> Iterator[Row]:
-    """Read fio's own log: `FILE ACTION OFFSET LENGTH`, in version 3 with microseconds before it."""
+    """Read fio's I/O log: `FILE ACTION OFFSET LENGTH`, preceded by microseconds in version 3."""
     now_ns, version, others = 0, 2, 0
     for number, text in lines:
         words = text.split()
@@ -185,7 +185,7 @@ def _iolog(lines: _Lines) -> Iterator[Row]:
 
 
 def _latency_log(lines: _Lines) -> Iterator[Row]:
-    """Read fio's latency log: milliseconds at the end, latency [ns], direction (0 read, 1 write), length, offset."""
+    """Read fio's latency log: end [ms], latency [ns], direction (0 read, 1 write), length, offset."""
     for number, text in lines:
         try:
             end_ms, latency_ns, direction, size, *offset = [int(part) for part in text.split(",")[:5]]
@@ -199,7 +199,7 @@ def _latency_log(lines: _Lines) -> Iterator[Row]:
 
 
 def _blkparse(lines: _Lines) -> Iterator[Row]:
-    """Read the text of blkparse: a request is issued (D) and ends (C); they have device and sector in common."""
+    """Read the text output of blkparse; issue (D) and completion (C) of a request have equal device and sector."""
     begun: dict[tuple[str, str, str], tuple[int, bool, int, int]] = {}
     for number, text in lines:
         found = _BLKPARSE.match(text)
@@ -223,7 +223,7 @@ def _blkparse(lines: _Lines) -> Iterator[Row]:
 
 
 def _msr(lines: _Lines) -> Iterator[Row]:
-    """Read MSR Cambridge's columns: timestamp, host, disk, type, offset, size, response time [100 ns]."""
+    """Read the columns of MSR Cambridge traces: timestamp, host, disk, type, offset, size, response time [100 ns]."""
     begin: int | None = None
     for number, text in lines:
         words = [word.strip() for word in text.split(",")]
@@ -258,7 +258,7 @@ FORMATS: tuple[_Format, ...] = (
 
 
 def columns(trace: BlockTrace) -> tuple[bytes, bytes, bytes, bytes]:
-    """Return the columns as the core reads them."""
+    """Return the trace as columns in the form that the core reads."""
 
     def words(values: NDArray[Any]) -> bytes:
         return values.astype("<u8").tobytes()

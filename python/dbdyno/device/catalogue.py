@@ -1,4 +1,4 @@
-"""Devices that come with dbdyno, and devices in TOML files: names, parameters and sources.
+"""Built-in devices, and devices in TOML files: names, parameters and sources.
 
 A device is a machine of the model (`dbdyno.model.machine`) of which only the storage of the data files is used.
 """
@@ -14,19 +14,19 @@ from dbdyno.base.errors import DeviceError
 from dbdyno.model.machine import Machine, machine_of, parsed
 
 PAGE_BYTES = 4096
-"""Size of the request whose time is listed."""
+"""Size of the request whose time is listed [bytes]."""
 
 
 @dataclass(frozen=True)
 class Device:
-    """A device: its name and the machine that describes it."""
+    """A device: its name, and the machine file that describes it."""
 
     name: str
     machine: Machine
 
 
 class ListedDevice(TypedDict):
-    """A device as a row of a list; times are those of 4 KB on the idle device."""
+    """A device as a row of a list; times are those of a 4 KB request on the idle device."""
 
     name: str
     title: str
@@ -45,14 +45,14 @@ class DeviceParameter(TypedDict):
 
 
 def device_names() -> list[str]:
-    """Return the names of the devices that come with dbdyno."""
+    """Return the names of the built-in devices."""
     from dbdyno import _core
 
     return [name for name, _ in _core.device_texts()]
 
 
 def device_of(name: str) -> Device:
-    """Return a device by its name or by the path of its TOML file.
+    """Return a device given its name or the path of its TOML file.
 
     Raises:
         DeviceError: no device has this name.
@@ -74,7 +74,7 @@ def device_of(name: str) -> Device:
 
 
 def settings_of(device: Device, given: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Return `KEY=VALUE` settings with the full path of each parameter.
+    """Return `KEY=VALUE` settings with complete parameter paths.
 
     Raises:
         DeviceError: a setting has no `=`, or names no parameter of the device or several.
@@ -103,7 +103,7 @@ def settings_of(device: Device, given: tuple[str, ...]) -> list[tuple[str, str]]
 
 
 def alone_us(device: Device, settings: list[tuple[str, str]], *, reads: bool) -> float:
-    """Return how long a request of 4 KB takes on the idle device [us].
+    """Return the time of a 4 KB request on the idle device [us].
 
     Raises:
         ModelError: a setting is not valid.
@@ -114,7 +114,7 @@ def alone_us(device: Device, settings: list[tuple[str, str]], *, reads: bool) ->
 
 
 def listed() -> list[ListedDevice]:
-    """Return the devices that come with dbdyno, one row each."""
+    """Return the built-in devices, one row each."""
     rows: list[ListedDevice] = []
     for name in device_names():
         device = device_of(name)

@@ -15,7 +15,7 @@ KINDS = {
     "lying-flush": "flushes report success and make nothing durable",
     "failed-flush": "flushes fail, and what they should have written is lost although later ones succeed",
 }
-"""Kinds of faults and what they do."""
+"""Kinds of faults and their effects."""
 WORDS = ("path", "operation")
 NUMBERS = ("after", "count", "from_bytes", "to_bytes", "ms")
 OPERATIONS = ("read", "write", "flush")

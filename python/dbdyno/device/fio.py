@@ -1,4 +1,4 @@
-"""Reader of fio's JSON: throughput and completion times of each job's reads and writes."""
+"""Reader of fio's JSON output: throughput and completion times of each job's reads and writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dbdyno.base.errors import DeviceError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FioJob:
-    """Reads or writes of a job.
+    """Reads or writes of one fio job.
 
     Attributes:
         name: The job's name.
@@ -38,7 +38,7 @@ class FioJob:
 
 
 def is_fio_json(path: Path) -> bool:
-    """Return True if a file begins as a JSON object, which of the files that fit a device only fio's do."""
+    """Return True if a file begins as a JSON object; of the file formats accepted for a fit, only fio's output does."""
     try:
         with path.open("rb") as file:
             return file.read(64).lstrip()[:1] == b"{"
@@ -86,7 +86,7 @@ def _jobs(entry: Mapping[str, Any], shared: Mapping[str, Any]) -> Iterator[FioJo
 
 
 def _table(times: Mapping[str, Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return quantiles from the bins of json+, else from the percentiles that were asked for."""
+    """Return quantiles from the bins of json+, else from the percentiles in the file."""
     if bins := times.get("bins"):
         values = np.array(sorted((float(ns), float(count)) for ns, count in bins.items()))
         probabilities = np.cumsum(values[:, 1]) / values[:, 1].sum()

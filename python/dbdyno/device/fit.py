@@ -1,4 +1,4 @@
-"""Fit of a device to what fio measured, or to a block trace with response times: an `empirical` device of the model.
+"""Fit of a device to fio's measurements, or to a block trace with response times, as an `empirical` device.
 
 Its service times are those of requests that had the device to themselves: the job of the smallest depth, or the
 requests of a trace that found it idle. How many it serves at once follows from throughput times service time (the
@@ -20,7 +20,7 @@ from dbdyno.device.replay import Compared, compared, largest_gap, replayed_ns
 from dbdyno.model.describe import SCHEMA
 
 LEAST = 200
-"""Number of requests from which on a distribution of service times is fitted."""
+"""Minimum number of requests for fitting a distribution of service times."""
 SERVERS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _POINTS = np.concatenate(
     [[0.0], np.arange(0.01, 0.9, 0.02), np.arange(0.9, 0.99, 0.01), 1 - np.geomspace(0.01, 1e-4, 15), [1.0]]
@@ -28,7 +28,7 @@ _POINTS = np.concatenate(
 
 
 class FittedJob(TypedDict):
-    """A job of fio beside the device: I/Os per second at its depth, as measured and by the utilisation law."""
+    """A fio job beside the device: I/Os per second at the job's depth, measured and by the utilisation law."""
 
     job: str
     operation: str
@@ -41,7 +41,7 @@ class FittedJob(TypedDict):
 
 
 class DeviceFitPage(TypedDict):
-    """Model of the page about a fit; `jobs` for fio, `rows` and the gaps for a trace."""
+    """Model of the page about a fit; `jobs` for fio, `rows` and the distances for a trace."""
 
     schema: int
     kind: str
@@ -61,7 +61,7 @@ Table = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def fit_jobs(jobs: list[FioJob], *, name: str, title: str, capacity_gb: float) -> DeviceFitPage:
-    """Fit a device to jobs of fio.
+    """Fit a device to fio jobs.
 
     Raises:
         DeviceError: There is no job with enough requests.
@@ -128,7 +128,7 @@ def _depth_sentences(alone: dict[str, FioJob], jobs: list[FioJob]) -> list[str]:
 
 
 def fit_trace(trace: BlockTrace, *, name: str, title: str, capacity_gb: float, seed: int = 0) -> DeviceFitPage:
-    """Fit a device to the first half of a block trace, and hold it to the second half.
+    """Fit a device to the first half of a block trace, and validate it against the second half.
 
     Raises:
         DeviceError: The trace has no response times, or too few requests.
@@ -170,7 +170,7 @@ def fit_trace(trace: BlockTrace, *, name: str, title: str, capacity_gb: float, s
 
 
 def _service(trace: BlockTrace) -> tuple[dict[str, Table], list[str]]:
-    """Return the service times of reads and writes, and sentences about where they come from."""
+    """Return the service times of reads and writes, and sentences about their origin."""
     assert trace.response_ns is not None
     ends = np.maximum.accumulate(trace.arrived_ns + trace.response_ns)
     idle = np.concatenate([[True], trace.arrived_ns[1:] >= ends[:-1]])
@@ -193,7 +193,7 @@ def _service(trace: BlockTrace) -> tuple[dict[str, Table], list[str]]:
 
 
 def _distance(found: NDArray[np.int64], measured: NDArray[np.int64]) -> float:
-    """Return the mean gap between the logarithms of equal quantiles (Wasserstein's first distance)."""
+    """Return the mean distance between the logarithms of equal quantiles (first Wasserstein distance)."""
     points = np.arange(0.005, 1, 0.01)
     one, other = (np.log(np.maximum(np.quantile(values, points), 1.0)) for values in (found, measured))
     return float(np.abs(one - other).mean())
@@ -226,7 +226,7 @@ def _page(
 
 
 def _toml(name: str, title: str, capacity_gb: float, servers: int, tables: dict[str, Table]) -> str:
-    """Return a machine file with the device; what was not measured takes the other operation's times."""
+    """Return a machine file with the device; an operation that was not measured gets the other's times."""
     texts = {operation: _times(*table) for operation, table in tables.items()}
     read, write = (texts.get(one) or next(iter(texts.values())) for one in ("read", "write"))
     heading = " ".join(title.split()).replace("\\", "/").replace('"', "'")

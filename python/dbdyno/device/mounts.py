@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from dbdyno import _core
 
 OURS = (["fuse", "dbdyno"], ["fuse.dbdyno", "dbdyno"])
-"""File system type and source of our mounts in /proc/self/mountinfo."""
+"""File system type and source of dbdyno's mounts in /proc/self/mountinfo."""
 STATUS = ".dbdyno-device"
-"""Hidden file in a mounted folder of which the content is the status."""
+"""Hidden file in a mounted folder that contains the status."""
 FUSE = Path("/dev/fuse")
 THREADS = 4
-"""Threads that take requests from the kernel."""
+"""Number of threads that take requests from the kernel."""
 UNMOUNT_S = 10.0
-"""Seconds that the process of a mount may take to end after the unmount."""
+"""Maximum time for the process of a mount to end after the unmount [s]."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class MountedFolder:
     folder: Path
 
     def process(self) -> int | None:
-        """Ask which process serves it; None if that process is dead."""
+        """Return the process that serves it; None if that process is dead."""
         return _process(self.folder)
 
 
 def check_machine() -> None:
-    """Raise unless this machine and user can mount folders.
+    """Raise an error unless this machine and user can mount folders.
 
     Raises:
         DeviceError: the system is not Linux, it has no FUSE, or the user has no right to mount.
@@ -70,7 +70,7 @@ def check_machine() -> None:
 
 
 def check_folders(folder: Path, back: Path) -> None:
-    """Raise unless `folder` is empty and free, and `back` is a folder that is neither inside it nor around it.
+    """Raise an error unless `folder` is empty and free, and `back` is a folder neither inside nor around it.
 
     Raises:
         DeviceError: a folder is missing, not empty, mounted already, or inside the other.
@@ -137,7 +137,7 @@ def _step(error: DeviceError) -> str:
 
 
 def mounted_folders(table: Path = Path("/proc/self/mountinfo")) -> list[MountedFolder]:
-    """Return the folders of this machine that are mounted on devices, dead ones included."""
+    """Return the folders of this machine that are mounted on devices, including those whose process is dead."""
     try:
         lines = table.read_text().splitlines()
     except OSError:
@@ -148,7 +148,7 @@ def mounted_folders(table: Path = Path("/proc/self/mountinfo")) -> list[MountedF
 
 
 def _plain(text: str) -> str:
-    """Return a path of the mount table without its escapes (`\\040` is a space)."""
+    """Return a path of the mount table with its escapes decoded (`\\040` is a space)."""
     return text.encode().decode("unicode_escape").encode("latin-1").decode()
 
 
@@ -183,7 +183,7 @@ def status(folder: Path) -> DeviceStatus:
 
 
 def unmount(folder: Path) -> int | None:
-    """Unmount a folder and wait until its process has ended; returns the process, None if it was dead.
+    """Unmount a folder, wait for its process to end, and return the process (None if it was dead).
 
     Raises:
         DeviceError: the folder is not mounted on a device, or a program still uses it.
@@ -205,13 +205,13 @@ def unmount(folder: Path) -> int | None:
 
 
 def is_mounted(folder: Path) -> bool:
-    """Return True if a folder is mounted on a device, whether or not its process lives."""
+    """Return True if a folder is mounted on a device, even if its process is dead."""
     path = _resolved(folder)
     return any(mount.folder == path for mount in mounted_folders())
 
 
 def detach(folder: Path) -> None:
-    """Unmount a folder also while programs use it; they get errors.
+    """Unmount a folder even if programs use it; they get errors.
 
     Raises:
         DeviceError: the system refuses.
@@ -220,7 +220,7 @@ def detach(folder: Path) -> None:
 
 
 def _resolved(folder: Path) -> Path:
-    """Return the path with links followed in what leads to it: a dead mount itself cannot be looked at."""
+    """Return the path with links in its parents resolved, because a dead mount itself cannot be accessed."""
     return folder.absolute().parent.resolve() / folder.name
 
 

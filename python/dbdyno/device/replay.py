@@ -1,4 +1,4 @@
-"""Replay of a block trace on a device, in virtual time, and how far its times are from the trace's own."""
+"""Replay of a block trace on a device in virtual time, and the distance of its times from the trace's own."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dbdyno.device.block_trace import BlockTrace, columns
 from dbdyno.model.describe import SCHEMA
 
 SHOWN = (0.5, 0.9, 0.99, 0.999)
-"""Quantiles that are compared."""
+"""Quantiles on the page."""
 _BEHIND = 10.0
-"""Ratio of the last tenth's median to the first tenth's from which on a device does not keep up."""
+"""Minimum ratio of the last tenth's median to the first tenth's at which a device counts as too slow for the trace."""
 
 
 class Compared(TypedDict):
-    """A figure of reads or writes on the device beside the trace's own; times are in microseconds."""
+    """A figure of reads or writes on the device beside the trace's own [us]."""
 
     operation: str
     figure: str
@@ -45,7 +45,7 @@ class ReplayPage(TypedDict):
 
 
 def replayed_ns(trace: BlockTrace, toml: str, settings: Sequence[tuple[str, str]], seed: int = 0) -> NDArray[np.int64]:
-    """Return how long each request of the trace takes on a device that is idle at first [ns].
+    """Return the time of each request of the trace on an initially idle device [ns].
 
     Where 10,000 requests are under way the device does not keep up, and there are times for the requests until then.
 
@@ -91,7 +91,7 @@ def replay_page(trace: BlockTrace, found: NDArray[np.int64], *, device: str, tit
 def compared(
     is_read: NDArray[np.bool_], found: NDArray[np.int64], measured: NDArray[np.int64] | None
 ) -> list[Compared]:
-    """Return mean and quantiles of reads and of writes, beside those that were measured."""
+    """Return mean and quantiles of reads and of writes, beside the measured ones."""
     rows: list[Compared] = []
     for operation, chosen in (("read", is_read), ("write", ~is_read)):
         if not chosen.any():
@@ -119,7 +119,7 @@ def _figures(values: NDArray[np.int64]) -> dict[str, float]:
 
 
 def largest_gap(one: NDArray[Any], other: NDArray[Any]) -> float:
-    """Return the largest gap between the distribution functions of two samples (Kolmogorov and Smirnov), 0 to 1."""
+    """Return the largest distance between the distribution functions of two samples (Kolmogorov-Smirnov), 0 to 1."""
     one, other = np.sort(one), np.sort(other)
     points = np.concatenate([one, other])
     below = [np.searchsorted(side, points, side="right") / len(side) for side in (one, other)]
@@ -127,7 +127,7 @@ def largest_gap(one: NDArray[Any], other: NDArray[Any]) -> float:
 
 
 def outstanding(begins: NDArray[np.int64], ends: NDArray[np.int64]) -> int:
-    """Return the largest number of requests that are under way at once."""
+    """Return the largest number of requests outstanding at once."""
     steps = np.concatenate([np.ones(len(begins), dtype=np.int64), -np.ones(len(ends), dtype=np.int64)])
     # At one instant what ends comes before what begins.
     order = np.lexsort((steps, np.concatenate([begins, ends])))

@@ -27,13 +27,13 @@ from dbdyno.device.mounts import check_folders, check_machine, open_mount
 
 POLL_S = 0.05
 GRACE_S = 30.0
-"""Seconds after the death of the process that started it in which a guardian may unmount."""
+"""Time after the death of its parent process within which a guardian may unmount the folder [s]."""
 _STARTED: list[subprocess.Popen[bytes]] = []
-"""Processes of mounts that outlive this one; nobody waits for them."""
+"""Processes of mounts that outlive this one; they are not waited for."""
 
 
 def start_server(spec: DeviceSpec, *, lifeline: bool = False) -> DeviceStatus:
-    """Mount a folder in a process of its own and return the state at the beginning.
+    """Mount a folder in a separate process and return its initial state.
 
     The process outlives this one, unless it has a lifeline: then it unmounts `GRACE_S` after this one has died.
 
@@ -76,7 +76,7 @@ def start_server(spec: DeviceSpec, *, lifeline: bool = False) -> DeviceStatus:
 
 
 def main(arguments: list[str]) -> int:
-    """Serve the mount of the specification on stdin; returns the exit code."""
+    """Serve the mount whose specification is on stdin, and return the exit code."""
     lifeline, grace_s = (int(arguments[0]), float(arguments[1])) if arguments else (None, 0.0)
     spec: DeviceSpec = json.loads(sys.stdin.read())
     asked = threading.Event()

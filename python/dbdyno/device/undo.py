@@ -1,4 +1,4 @@
-"""Undo of a mount for the guardian: a folder is unmounted whatever happened to the process that served it."""
+"""Undo of a mount by the guardian: the folder is unmounted even if its serving process has died."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dbdyno.base.errors import DeviceError
 
 @dataclass(frozen=True, slots=True)
 class MountUndo:
-    """Undo that unmounts a folder, also while programs use it."""
+    """Undo that unmounts a folder even while programs use it."""
 
     label: str
     folder: str
 
     def carry_out(self) -> list[str]:
-        """Unmount the folder and return problems as sentences; a folder that is not mounted is none."""
+        """Unmount the folder and return problems as sentences; an unmounted folder is not a problem."""
         from dbdyno.device.mounts import detach, is_mounted
 
         folder = Path(self.folder)

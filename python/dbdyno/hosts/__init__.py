@@ -1,1 +1,1 @@
-"""Many hosts: the workers of a Dask scheduler, which run the tasks of a command beside each other."""
+"""Many hosts: the workers of a Dask scheduler, which run the tasks of a command at the same time."""

@@ -1,4 +1,4 @@
-"""Calls of several hosts as one part of evidence: one clock, sessions numbered through, and the host as a column."""
+"""Calls of several hosts as one part of evidence: on one clock, with renumbered sessions and a host column."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class HostPart:
-    """Part of one host: its bytes, its clock, and the first session of each arm.
+    """One host's part: its bytes, its clock, and the first session number of each arm.
 
     `calls`, `cut` and `mean_ns` are found when the parts are written: transactions, those that were cut, and the mean
     time of the others by the arm's name.
@@ -81,7 +81,7 @@ def write_calls(
 
 
 def _table(pa: Any, part: HostPart, table: Any, begins_ns: Mapping[int, int], beyond_at: int) -> Any:
-    """Return the rows of a host on our clock."""
+    """Return the rows of a host with times converted to this machine's clock."""
     import numpy as np
 
     clock = part.clock

@@ -1,4 +1,4 @@
-"""Clocks of hosts compared: what to subtract from a host's clock, and how wrong that can be.
+"""Comparison of host clocks: the offset of each host's clock, and the largest possible error.
 
 A host answers a datagram with its time. How the way there and the way back share the round trip is not known, so that
 the error of a comparison is half its round trip; of several the quickest counts. Comparisons before, during and after
@@ -24,15 +24,15 @@ from dbdyno.base.errors import TargetError
 KEY_BYTES = 16
 TIMEOUT_S = 0.5
 TRIES = 6
-"""Rounds in a row without an answer after which a host is said to be silent."""
+"""Number of consecutive unanswered rounds after which a host is reported as silent."""
 DRIFT_SPAN_NS = 1_000_000_000
-"""Shortest time over which a drift is fitted."""
+"""Minimum time span for fitting a drift [ns]."""
 DRIFT_MOST = 1e-3
 _ANSWER = struct.Struct("!q")
 
 
 class SteadyClock:
-    """Clock that begins with the wall clock and then never steps, like that of the load generator."""
+    """Clock that starts at wall-clock time and is never stepped, like that of the load generator."""
 
     def __init__(self) -> None:
         self.base_ns = time.time_ns() - time.monotonic_ns()
@@ -43,7 +43,7 @@ class SteadyClock:
 
 
 class ClockServer(Closing):
-    """Thread that answers datagrams, which begin with its key, with the time."""
+    """Thread that answers each datagram beginning with its key with the current time."""
 
     def __init__(self, now_ns: Callable[[], int], address: str) -> None:
         self.key = secrets.token_bytes(KEY_BYTES)
@@ -72,7 +72,7 @@ class ClockServer(Closing):
 
 @dataclass(frozen=True)
 class Comparison:
-    """One comparison of a host's clock with ours: when (on the host's clock), the offset, and its largest error."""
+    """One comparison of a host's clock with this machine's: time on the host's clock, offset, and largest error."""
 
     host_ns: int
     offset_ns: int
@@ -81,7 +81,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class ClockFit:
-    """Offset of a host's clock as a line over its time; `error_ns` bounds the error in the time that was compared."""
+    """Linear fit of a host's clock offset over its time; `error_ns` bounds the error within the compared time."""
 
     host_ns: int
     offset_ns: float
@@ -89,12 +89,12 @@ class ClockFit:
     error_ns: int
 
     def offset_at(self, host_ns: int) -> int:
-        """Return what to subtract from a time of the host [ns]."""
+        """Return the offset to subtract from a host's time [ns]."""
         return round(self.offset_ns + self.drift * (host_ns - self.host_ns))
 
 
 def compare(now_ns: Callable[[], int], address: str, port: int, key: bytes, rounds: int = 8) -> Comparison:
-    """Compare the clock of a host with ours and return the comparison with the smallest error.
+    """Compare a host's clock with this machine's several times and return the comparison with the smallest error.
 
     Raises:
         TargetError: The host's clock does not answer.
@@ -137,7 +137,7 @@ def _round(line: socket.socket, key: bytes, now_ns: Callable[[], int]) -> Compar
 
 
 def fit(found: Sequence[Comparison]) -> ClockFit:
-    """Return the line through comparisons of one host, each weighted by its certainty.
+    """Return the line through one host's comparisons, weighted by their certainty.
 
     The error is that of the best comparison, and how far the line passes by any comparison beyond that one's own error.
     """

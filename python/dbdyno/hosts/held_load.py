@@ -1,4 +1,4 @@
-"""Load generators that workers hold: each has its share of the sessions, and runs slices at given instants.
+"""Load generators held by workers: each has a share of the sessions and runs slices at given times.
 
 A load is held under a token from one task to the next. It ends, and its sessions are closed, if its runner has not
 renewed it for `LEASE_S`, however that came: the runner, the scheduler or the network may be gone.
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 LEASE_S = 15.0
 LATE_SHARE = 0.5
-"""A slice that would begin later than this share of its length is left out on this host."""
+"""A host skips a slice that would start later than this share of its length."""
 
 _HELD: dict[str, HeldLoad] = {}
 
 
 class Opened(NamedTuple):
-    """Where the clock of a held load answers, and how far that clock may be from the load's own [ns]."""
+    """Address of a held load's clock, and the largest distance of that clock from the load generator's own [ns]."""
 
     address: str
     port: int
@@ -58,7 +58,7 @@ class HeldLoad(Closing):
         self.arms, self.renewed_s, self.is_closed, self.shared = len(spec["arms"]), time.monotonic(), False, shared
 
     def close(self) -> None:
-        """Close the sessions and remove what is not yet fetched."""
+        """Close the sessions and delete results that were not fetched."""
         self.is_closed = True
         self.core.stop()
         self.server.close()
@@ -76,12 +76,12 @@ class HeldLoad(Closing):
         self.core.disconnect(arm)
 
     def begin_block(self, name: str) -> None:
-        """Open the part of a block, in place of one that was not ended."""
+        """Begin a block's part, discarding one that was not ended."""
         self.core.abandon_block()
         self.core.begin_block(Path(self.folder.name), name)
 
     def run_slices(self, block: int, slices: Sequence[HostSlice]) -> HostReport | None:
-        """Run each slice from its beginning to its end on this host's clock; None if all would have begun too late."""
+        """Run each slice from start to end on this host's clock; return None if all would have started too late."""
         ran, reports = [], []
         for planned in slices:
             if not self._reached(planned.started_ns):
@@ -97,7 +97,7 @@ class HeldLoad(Closing):
         return HostReport(ran, merged(reports, beside=False)) if reports else None
 
     def end_block(self, name: str) -> bytes | Placed:
-        """Complete the block's part, and return its bytes or where it is in the shared folder; empty if it has no rows.
+        """Complete the block's part and return its bytes, or its place in the shared folder; empty if it has no rows.
 
         Raises:
             TargetError: The shared folder cannot be written.
@@ -112,7 +112,7 @@ class HeldLoad(Closing):
             part.unlink()
 
     def _reached(self, at_ns: int) -> bool:
-        """Wait for an instant; returns False if the load was closed meanwhile."""
+        """Wait until a given time; return False if the load was closed meanwhile."""
         while (left_ns := at_ns - self.clock.now_ns()) > 0:
             if self.is_closed:
                 return False
@@ -121,7 +121,7 @@ class HeldLoad(Closing):
 
 
 def open_load(token: str, spec: LoadSpec, shared: tuple[Path, str] | None = None) -> Opened:
-    """Hold a load on this worker, and return how to compare its clock.
+    """Create a load generator on this worker, and return how to compare its clock.
 
     Args:
         token: What the load is held under.
@@ -152,7 +152,7 @@ def _expire(token: str, load: HeldLoad) -> None:
 
 
 def call_load(token: str, method: str, *arguments: Any) -> Any:
-    """Call a method of the load that is held under a token; it ends soon if nobody waits for it any longer.
+    """Call a method of the load with this token; the call is stopped soon after nobody waits for it any longer.
 
     Raises:
         TargetError: No load is held under it: the worker was started anew, or the lease has ended.
@@ -165,7 +165,7 @@ def call_load(token: str, method: str, *arguments: Any) -> Any:
 
 
 def renew_load(token: str) -> int:
-    """Keep a load for another `LEASE_S`, and return the number of its transactions so far; -1 if there is none."""
+    """Keep a load for another `LEASE_S`, and return its number of transactions so far; -1 if it does not exist."""
     load = _HELD.get(token)
     if load is None:
         return -1
@@ -174,13 +174,13 @@ def renew_load(token: str) -> int:
 
 
 def stop_load(token: str) -> None:
-    """Let what a load does end soon."""
+    """Make a load end soon."""
     if (load := _HELD.get(token)) is not None:
         load.core.stop()
 
 
 def close_load(token: str) -> None:
-    """Close a load, if it is held here."""
+    """Close a load if this worker has it."""
     load = _HELD.pop(token, None)
     if load is not None:
         with contextlib.suppress(Exception):

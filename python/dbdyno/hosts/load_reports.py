@@ -1,4 +1,4 @@
-"""Reports of a load put together: of the slices of one host, and of all hosts."""
+"""Reports of a load merged: over the slices of one host, and over all hosts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class HostSlice(NamedTuple):
-    """A slice as a host is to run it, or ran it; times are of the host's clock [ns since the UNIX epoch]."""
+    """A slice that a host is to run or has run; times are on the host's clock [ns since the UNIX epoch]."""
 
     arm: int
     slice: int
@@ -20,14 +20,14 @@ class HostSlice(NamedTuple):
 
 
 class HostReport(NamedTuple):
-    """What a host reports of its share of a stretch: the slices that it ran, and one report of all."""
+    """Report of one host's share of a series of slices: the slices that it ran, and one merged report."""
 
     slices: list[HostSlice]
     report: LoadReport
 
 
 def merged(reports: Sequence[LoadReport], *, beside: bool) -> LoadReport:
-    """Return one report of several; sums, but the largest of what has `max` in its name.
+    """Merge several reports into one: sums, except the maximum for names that contain `max`.
 
     Args:
         reports: At least one report.

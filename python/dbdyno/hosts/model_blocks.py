@@ -1,4 +1,4 @@
-"""Blocks of a model run on workers: each block is a task, and its evidence comes back as the bytes of its parts.
+"""Blocks of a model run on workers: each block is a task that returns the bytes of its evidence.
 
 A block depends on nothing but the specification and its number, so that its parts are the same wherever it ran.
 """
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class BlockParts(NamedTuple):
-    """What the core reports of a block, and its parts by their path below the run's folder."""
+    """The core's report on a block, and its parts by path within the run's folder."""
 
     report: ModelBlock
     parts: dict[str, bytes]
 
 
 def run_block(spec: ModelSpec, index: int) -> BlockParts:
-    """Run a block on this worker and return it; parts are empty if it was stopped.
+    """Run a block on this worker and return it; without parts if it was stopped.
 
     Raises:
         ModelError: The specification is invalid.
@@ -53,10 +53,10 @@ def _below(file: Path, folder: Path) -> str:
 
 
 class ModelBlocks:
-    """Blocks of a model run on workers, with the methods of `_core.ModelRun` that running them needs."""
+    """Blocks of a model run on workers, with the same methods as `_core.ModelRun`."""
 
     def __init__(self, workers: Workers, spec: ModelSpec, wanted: Sequence[int]) -> None:
-        """Prepare the blocks whose numbers are `wanted`, in the order in which they are needed.
+        """Prepare the blocks with the numbers in `wanted`, in the order in which they are needed.
 
         Blocks are started before they are asked for, as many as the workers run at once and one more for each.
         """
@@ -93,11 +93,11 @@ class ModelBlocks:
         return report
 
     def progress(self) -> int:
-        """Return the number of transactions of the blocks that are whole."""
+        """Return the number of transactions in completed blocks."""
         return self._done
 
     def stop(self) -> None:
-        """Cancel all blocks that are not whole."""
+        """Cancel all incomplete blocks."""
         self._stopped.set()
         for task in list(self._tasks.values()):
             task.cancel()

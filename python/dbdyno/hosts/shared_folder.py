@@ -1,4 +1,4 @@
-"""Folder that this machine and all hosts see: hosts leave the parts of a block there, not with the scheduler.
+"""Folder shared by this machine and all hosts: hosts put parts of blocks there instead of sending them.
 
 Each command makes a folder of its own in it. A file appears there by a rename, and the reader waits for it: a network
 file system may show it late. The command removes its folder at the end; if it was killed, the hosts do.
@@ -18,26 +18,26 @@ from dbdyno.base.errors import TargetError
 from dbdyno.base.files import written_by_name
 
 SHOWN_S = 15.0
-"""Seconds to wait until a file that a host has written is seen here."""
+"""Maximum time until a file written by a host is visible here [s]."""
 _PROBE = "probe"
 
 
 class Placed(NamedTuple):
-    """A part that a host left in the folder: the name of its file, and its bytes; an empty part has no file."""
+    """A part that a host has put into the folder: its file name and size; an empty part has no file."""
 
     name: str
     size: int
 
 
 class SharedFolder(Closing):
-    """The folder of one command; `word` is in a file there, by which hosts see that theirs is the same."""
+    """The shared folder of one command; hosts recognise it by a file that contains `word`."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / f"dbdyno-parts-{secrets.token_hex(8)}"
         self.word = secrets.token_hex(8)
 
     def make(self) -> None:
-        """Make the folder, also if hosts that were cut off have removed it.
+        """Create the folder, even if disconnected hosts have removed it.
 
         Raises:
             TargetError: It cannot be written here.
@@ -49,7 +49,7 @@ class SharedFolder(Closing):
             raise _unfit(self.path.parent, f"cannot be written here: {error.strerror}") from error
 
     def close(self) -> None:
-        """Remove it with what is in it."""
+        """Remove the folder and its contents."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def read(self, placed: Placed) -> bytes:
@@ -72,7 +72,7 @@ class SharedFolder(Closing):
 
 
 def refuse_another(folder: Path, word: str) -> None:
-    """Raise an error if the folder of a command is not seen on this host, or cannot be written.
+    """Raise an error if a command's folder is not visible or not writable on this host.
 
     Raises:
         TargetError: It is not the same folder, or not writable.
@@ -89,7 +89,7 @@ def refuse_another(folder: Path, word: str) -> None:
 
 
 def place(part: Path, folder: Path) -> Placed:
-    """Put a part into the folder of a command under a new name."""
+    """Write a part into a command's folder under a new name."""
     placed = Placed(f"{part.stem}-{secrets.token_hex(8)}.parquet", part.stat().st_size)
     with written_by_name(folder / placed.name) as file:
         shutil.copyfile(part, file)

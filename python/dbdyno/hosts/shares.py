@@ -1,4 +1,4 @@
-"""Shares of a load: how many sessions, and which rate, each host has."""
+"""Shares of a load: the number of sessions and the rate for each host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEEDS_APART = 7_919
 
 
 def share_of(spec: LoadSpec, hosts: int, number: int) -> LoadSpec:
-    """Return the load of host `number` of `hosts`: its sessions, their part of the rate, and a seed of its own.
+    """Return the load of host number `number` of `hosts`: its sessions, its share of the rate, and its own seed.
 
     Raises:
         PlanError: An arm has fewer sessions than there are hosts.
@@ -31,7 +31,7 @@ def share_of(spec: LoadSpec, hosts: int, number: int) -> LoadSpec:
 
 
 def sessions_of(whole: int, hosts: int, number: int, arm: str) -> int:
-    """Return the number of sessions of one host; the first hosts have one more where they do not come out even.
+    """Return the number of sessions of one host; the first hosts have one more if they cannot be divided evenly.
 
     Raises:
         PlanError: There are fewer sessions than hosts, or more than evidence can number.
@@ -46,5 +46,5 @@ def sessions_of(whole: int, hosts: int, number: int, arm: str) -> int:
 
 
 def first_session(whole: int, hosts: int, number: int) -> int:
-    """Return the number that the first session of a host has among those of all hosts."""
+    """Return the number of a host's first session among the sessions of all hosts."""
     return number * (whole // hosts) + min(number, whole % hosts)

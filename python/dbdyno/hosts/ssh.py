@@ -17,7 +17,7 @@ IDLE = "5 minutes"
 
 
 class SshHost(Protocol):
-    """A host to reach; what is None comes from the SSH configuration."""
+    """A host to connect to; None means that the SSH configuration decides."""
 
     @property
     def name(self) -> str: ...
@@ -62,6 +62,6 @@ def ssh_scheduler(distributed: Any, hosts: Sequence[SshHost]) -> Iterator[str]:
 
 
 def _connection(host: SshHost) -> JsonObject:
-    """Return the options of asyncssh for a host; what is None comes from the SSH configuration."""
+    """Return asyncssh's options for a host; None means that the SSH configuration decides."""
     asked = {"port": host.port, "username": host.user}
     return {name: value for name, value in asked.items() if value is not None}

@@ -1,4 +1,4 @@
-"""What runs on a worker around a task: it stops the work that nobody waits for any longer.
+"""Handling of tasks on a worker: work that nobody waits for any longer is stopped.
 
 A task is unwanted once it was cancelled, once the process that asked for it died, or once the worker lost its
 scheduler. Dask does not interrupt a task that has begun, so a thread watches for that.
@@ -16,7 +16,7 @@ WATCH_S = 0.25
 
 
 def version_here() -> str:
-    """Return the version of dbdyno in this process."""
+    """Return dbdyno's version in this process."""
     from dbdyno.base.version import VERSION
 
     return VERSION
@@ -24,7 +24,7 @@ def version_here() -> str:
 
 @contextlib.contextmanager
 def stopping_if_unwanted(stop: Callable[[], None]) -> Iterator[None]:
-    """Call `stop` in another thread if the task that runs here is not wanted any longer."""
+    """Call `stop` in another thread when the current task is no longer wanted."""
     distributed = importlib.import_module("distributed")
     worker = distributed.get_worker()
     key, ended = worker.get_current_task(), threading.Event()

@@ -1,4 +1,4 @@
-"""Workers of a Dask scheduler: found, checked and given tasks.
+"""Workers of a Dask scheduler: discovery, checks and tasks.
 
     with open_workers("tcp://desk:8786") as workers:       # a scheduler that runs: `dask scheduler`, `dask worker`
     with open_workers(hosts=hosts_of(["a,b,c"])) as workers:   # workers started over SSH, which end with the command
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 CONNECT_S = 20.0
 START_S = 60.0
-"""Seconds to wait for workers that were just started over SSH."""
+"""Maximum time to wait for workers that were just started over SSH [s]."""
 FETCH_S = 2.0
 TICK_S = 0.02
 SCHEMES = ("tcp://", "tls://", "ws://", "wss://", "inproc://")
@@ -37,7 +37,7 @@ INSTALL = "pip install 'dbdyno[distributed]', here and on every host"
 
 
 def load_distributed() -> Any:
-    """Import and return Dask's `distributed`.
+    """Import and return Dask's module `distributed`.
 
     Raises:
         TargetError: It is not installed.
@@ -53,7 +53,7 @@ def load_distributed() -> Any:
 
 
 class Workers:
-    """Workers of one scheduler: `addresses` in a fixed order, their `names`, and how many tasks run at once."""
+    """Workers of one scheduler: `addresses` in a fixed order, their `names`, and the number of tasks at once."""
 
     def __init__(self, client: Any, scheduler: str) -> None:
         self.client, self.scheduler = client, scheduler
@@ -63,7 +63,7 @@ class Workers:
         self.look_again()
 
     def look_again(self) -> list[str]:
-        """Ask the scheduler for its workers, and return their addresses.
+        """Ask the scheduler for its current workers, and return their addresses.
 
         Raises:
             TargetError: The scheduler is gone.
@@ -78,7 +78,7 @@ class Workers:
         return self.addresses
 
     def submit(self, function: Callable[..., T], *arguments: Any, on: str | None = None) -> Task[T]:
-        """Start a function of dbdyno on any worker, or on the one with address `on`, and return the task.
+        """Start a dbdyno function on any worker, or on the one with address `on`, and return the task.
 
         If a worker dies, another one carries out its tasks, except those that were to run on it.
 
@@ -92,7 +92,7 @@ class Workers:
             raise self.lost(error) from error
 
     def ask(self, function: Callable[..., T], *arguments: Any, timeout_s: float = CONNECT_S) -> dict[str, T]:
-        """Return what a short function of dbdyno returns on each worker, by its address; it runs at once on all.
+        """Run a short dbdyno function on all workers at once, and return its results by worker address.
 
         Raises:
             TargetError: A worker or the scheduler does not answer.
@@ -107,25 +107,25 @@ class Workers:
         return {address: answers[address] for address in self.addresses}
 
     def lost(self, error: BaseException, where: str | None = None) -> TargetError:
-        """Return the error for a scheduler or a worker that is gone."""
+        """Return the error for a lost scheduler or worker."""
         said = f"{type(error).__name__}: {error}".splitlines()[0][:160].rstrip(": ")
         return TargetError(f"the scheduler or a worker is gone: {said}", where=where or self.scheduler, next_step=LOST)
 
 
 def _name(address: str, known: Mapping[str, Any]) -> str:
-    """Return the name that the user gave a worker, or where it listens."""
+    """Return the user's name for a worker, or its listening address."""
     name = str(known["name"])
     return address.partition("://")[2] if name == address or name.isdecimal() else name
 
 
 class Task(Generic[T]):
-    """A function that a worker carries out."""
+    """A function that runs on a worker."""
 
     def __init__(self, workers: Workers, future: Any) -> None:
         self.workers, self.future = workers, future
 
     def result(self, check: Callable[[], None] = lambda: None) -> T:
-        """Wait for the end of the task and return its result; `check` is called meanwhile and may raise.
+        """Wait for the task and return its result; `check` is called meanwhile and may raise an error.
 
         Raises:
             TargetError: The worker or the scheduler is gone.
@@ -148,7 +148,7 @@ class Task(Generic[T]):
             self.future.release()
 
     def _fetched(self, check: Callable[[], None]) -> T:
-        """Return the result of a task that has ended; its worker may be gone meanwhile."""
+        """Return the result of a finished task; TimeoutError means that its worker is gone."""
         deadline = time.monotonic() + CONNECT_S
         while True:
             check()
@@ -161,14 +161,14 @@ class Task(Generic[T]):
                 return found
 
     def cancel(self) -> None:
-        """Give the task up; a worker that has begun it stops it soon."""
+        """Cancel the task; a worker that has started it stops it soon."""
         with contextlib.suppress(Exception):
             self.future.cancel()
 
 
 @contextlib.contextmanager
 def open_workers(scheduler: str | None = None, hosts: Sequence[SshHost] = (), *, least: int = 1) -> Iterator[Workers]:
-    """Connect to a scheduler, or start one with a worker on each host over SSH, and yield its workers.
+    """Connect to a scheduler, or start one over SSH with a worker on each host, and yield its workers.
 
     Args:
         scheduler: Address of a scheduler, such as tcp://desk:8786.
@@ -212,7 +212,7 @@ def _client(distributed: Any, scheduler: str) -> Any:
 
 
 def _wait_for(client: Any, count: int) -> None:
-    """Wait for workers that are starting; how many there are at the end is asked afterwards."""
+    """Wait for workers that are starting; the caller checks afterwards how many there are."""
     with contextlib.suppress(TimeoutError):
         client.wait_for_workers(count, timeout=START_S)
 
@@ -232,7 +232,7 @@ def _refuse_few(workers: Workers, least: int) -> None:
 
 
 def _refuse_other_versions(workers: Workers) -> None:
-    """Raise `TargetError` if a worker cannot import dbdyno, or has another version."""
+    """Raise `TargetError` if a worker cannot import dbdyno or has a different version."""
     try:
         found = workers.ask(version_here)
     except TargetError as error:
