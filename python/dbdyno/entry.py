@@ -1,4 +1,4 @@
-"""Entry point of every command that Python runs; executed before anything else is imported.
+"""Entry point of every command that Python runs, executed before anything else is imported.
 
 The program `dbdyno` is native (`crates/dyno-entry`); for every command that it does not answer itself it replaces
 itself with this program, `dbdyno-python`.

@@ -212,5 +212,5 @@ class Page:
     source: Mapping[str, Any] = field(default_factory=dict, repr=False)
     foot: tuple[str, ...] = ()
     capitals: bool = False
-    """Print the headings of its sections in capitals on a terminal."""
+    """Print the headings of the page's sections in capitals on a terminal."""
     schema: int = SCHEMA

@@ -72,7 +72,7 @@ def started(words: Sequence[str]) -> Started:
 
 
 def cellcli(cell: Cell, words: Sequence[str], given: str = "") -> Said:
-    """Run cellcli with these words and this input and return its output; the exit code is the last command's."""
+    """Run cellcli with these arguments and this input and return its output; the exit code is the last command's."""
     try:
         options = started(words)
     except BadOptionError as error:
@@ -91,7 +91,7 @@ def cellcli(cell: Cell, words: Sequence[str], given: str = "") -> Said:
 
 
 class Talk:
-    """A conversation with cellcli: lines in, answers out."""
+    """A conversation with cellcli: takes lines, returns answers."""
 
     def __init__(self, cell: Cell, options: Started) -> None:
         self.cell = cell

@@ -27,7 +27,7 @@ from dbdyno_rig.things import (
 TYPES = {"counter": "Cumulative", "gauge": "Instantaneous", "rate": "Rate"}
 MODES = {"write-through": "WriteThrough", "write-back": "WriteBack", "none": "WriteThrough"}
 NO_OBJECT = 4_294_967_295
-"""Object number under which cells count data whose segment is unknown."""
+"""Object number under which cells count data of an unknown segment."""
 
 
 def _cell(cell: CellState) -> list[Thing]:

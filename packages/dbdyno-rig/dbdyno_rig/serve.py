@@ -61,7 +61,7 @@ class Served:
 
 
 def _write_new(path: Path, data: bytes, mode: int) -> None:
-    """Replace a file by a new one that has its mode from the first byte on.
+    """Replace a file by a new one that has its access mode from the first byte on.
 
     If somebody else creates the path meanwhile, above all as a link, it is neither followed nor written to.
 
@@ -156,7 +156,7 @@ class _Session:
 
 
 def _talks(line: str) -> Started | None:
-    """Return the options of a line that only starts a cellcli which reads its input, or None for any other line."""
+    """Return the options in a line that only starts an interactive cellcli, or None for any other line."""
     try:
         words = words_of(line)
         if [word.text for word in words[:1]] != ["cellcli"] or any(word.joins for word in words):

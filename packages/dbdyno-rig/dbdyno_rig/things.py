@@ -124,7 +124,7 @@ HIDDEN: dict[str, tuple[str, ...]] = {
     "metrichistory": ("ageInMinutes",),
     "alerthistory": ("ageInMinutes",),
 }
-"""Attributes that conditions may use and no list shows unless requested."""
+"""Attributes that conditions may use, but that lists show only on request."""
 MODIFIABLE: dict[str, tuple[str, ...]] = {
     "cell": ("flashCacheMode",),
     "griddisk": ("cachingPolicy",),
@@ -196,7 +196,7 @@ def attribute_of(kind: str, name: str) -> str:
 
 
 def columns(query: Query, *, xml: bool = False) -> tuple[str, ...]:
-    """Return the attributes that a query shows; if it names none, all of them in DETAIL and XML, else the default ones.
+    """Return the attributes that a query shows: those named, else all in DETAIL and XML, else the default ones.
 
     Raises:
         RefusedError: There is no such attribute.

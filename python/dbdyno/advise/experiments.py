@@ -1,4 +1,4 @@
-"""Experiments that could refute an advice, as text of plans: the current value of a setting against the proposed value.
+"""Plans of experiments that could refute an advice: the current value of a setting against the proposed one.
 
 Both run under the same load. A written plan names no server: it runs on the embedded engine unless the user adds a
 server. One comment of it is for `--prove`: the advice that it tests, and a code that shows whether the file is
@@ -28,7 +28,7 @@ _LONGEST = 400
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """The advice that is tested.
+    """The tested advice.
 
     `engine` is the system identifier of the server that was advised, "" if not known. With `gains`, the proposed value
     is expected to be faster, otherwise only not slower.
@@ -50,7 +50,7 @@ class Experiment:
 
     @property
     def blind(self) -> bool:
-        """Return True if the result "no difference" means nothing for this setting and load.
+        """Return True if the result "no difference" proves nothing for this setting and load.
 
         Planner costs only matter for statements whose plan changes, and a built-in workload may have none.
         """
@@ -67,7 +67,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """How a setting is tested: the built-in workload most sensitive to it, the schedule, and a note to the user."""
+    """How a setting is tested: the most sensitive built-in workload, the schedule, and a note to the user."""
 
     mix: str
     note: str

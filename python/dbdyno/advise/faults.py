@@ -78,7 +78,7 @@ def releases() -> tuple[Release, ...]:
 
 @cache
 def _same_day() -> dict[str, tuple[str, ...]]:
-    """Return the minor releases of the same day, by each of them."""
+    """Return, for each minor release, the minor releases of the same day."""
     return {version: tuple(row[1:]) for row in _rows("same_day.tsv") for version in row if version}
 
 

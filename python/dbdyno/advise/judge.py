@@ -130,7 +130,7 @@ def _host(facts: Facts) -> Iterator[dict[str, object]]:
 
 
 def _unfit(rule: Rule, facts: Facts) -> Unjudged | None:
-    """Return why a rule cannot be evaluated at all, or None."""
+    """Return why a rule cannot be evaluated, or None."""
     service = _service(facts)
     if reason := void(service, rule.name):
         return Unjudged(f"on {service} {reason}")
@@ -148,7 +148,7 @@ def _unfit(rule: Rule, facts: Facts) -> Unjudged | None:
 
 
 def _with_proved(one: Advice, proof: Proof | None) -> Advice:
-    """Return the advice with the value that an experiment proved, if the evidence now proposes a smaller value.
+    """Return the advice with the value that an experiment proved, if the evidence now proposes a smaller one.
 
     The experiment's own calls with the larger value have made the proposal smaller.
     """
@@ -201,7 +201,7 @@ def _identity(facts: Facts) -> str:
 
 
 def _test(rule: Rule, one: Advice, facts: Facts) -> dict[str, object] | None:
-    """Return what an experiment would vary, or None if no setting can test the advice."""
+    """Return the setting that an experiment would vary, or None if no setting can test the advice."""
     if not (rule.setting and one.proposed):
         return None
     found = facts.setting(rule.setting)

@@ -18,7 +18,7 @@ _MILLISECONDS = {"us": 0.001, "ms": 1.0, "s": 1e3, "min": 6e4, "h": 3.6e6, "d": 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The server, and what the role may see of it."""
+    """The server, and what the role is allowed to read."""
 
     engine: str
     version: str
@@ -30,7 +30,7 @@ class Server:
     sees_all: bool = True
     role: str = ""
     service: str = ""
-    """The managed service that it runs on, if there are signs of one."""
+    """The managed service that runs it, if there are signs of one."""
     identity: str = ""
     """PostgreSQL's system identifier, which a physical copy shares; "" if not known."""
 
@@ -79,7 +79,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """Counters of one database (pg_stat_database); `span_s` is the seconds that they cover, None if not known."""
+    """Counters of one database (pg_stat_database); `span_s` is the number of seconds covered, None if unknown."""
 
     name: str
     reads: int
@@ -195,7 +195,7 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A sequence and the column that it fills: its maximum, and its current value."""
+    """A sequence with its maximum and current value, and the column that it fills."""
 
     sequence: str
     column: str
@@ -226,7 +226,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The `measured` logged executions of a statement (with counted rows), by plan, and a node with wrong estimates.
+    """Executions of a statement with counted rows, by plan, and a plan node with wrong estimates.
 
     The node was wrong in `executions` of them (0: there is no such node). Rows are medians per loop.
     """
@@ -284,7 +284,7 @@ class Io:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A replication slot and what it holds back."""
+    """A replication slot, and the WAL or row versions that it holds back."""
 
     name: str
     kind: str
@@ -329,7 +329,7 @@ class Load:
     idle: int
     idle_in_transaction: int
     slow_locks: int = 0
-    """Weak locks of tables and indexes that did not fit into a session's fast-path slots."""
+    """Relation locks that did not fit into a session's fast-path slots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,4 +416,4 @@ PLACES: dict[type, str] = {
 }
 """Description of where the rows of each kind come from, for what a rule reads and what it misses."""
 MACHINE: frozenset[type] = frozenset((Stack, Layer, Device, Mount, Kernel))
-"""Kinds that no database has: rules that read them are for descriptions and hosts; only those are evaluated there."""
+"""Kinds that no database has; rules that read only these are evaluated for descriptions and hosts."""

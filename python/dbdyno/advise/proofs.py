@@ -55,11 +55,11 @@ class Proof:
 
     @property
     def words(self) -> str:
-        """Return the result as text: `refuted on 2026-11-23 by run …`, and the server if it was another one."""
+        """Return the result as text: `refuted on 2026-11-23 by run …`, with the server if it was a different one."""
         return self.of(self.proposed)
 
     def of(self, proposed: str) -> str:
-        """Return the result as text beside an advice that proposes this value; a different tested value is named."""
+        """Return the result as text for an advice that proposes this value; a different tested value is mentioned."""
         elsewhere = "" if self.counts else f" on another server ({self.target})"
         tested = "" if self.proposed == proposed else f" with {self.setting} {self.proposed}"
         return f"{self.verdict}{tested}{elsewhere} on {self.at[:10]} by run {self.run}"
@@ -72,7 +72,7 @@ class Proof:
 
 
 def verdict_of(decision: str, gains: bool, blind: bool = False) -> str:
-    """Return what a run's decision means for the advice; with `blind`, "no difference" means nothing.
+    """Return what a run's decision means for the advice; with `blind`, "no difference" proves nothing.
 
     >>> [verdict_of(one, gains=True) for one in ("faster", "same", "unclear")]
     ['proved', 'refuted', 'cannot tell']

@@ -1,4 +1,4 @@
-"""Evidence of a recording of storage cells: what its report counts and tests, as rows that rules read."""
+"""Evidence of a recording of storage cells: its report's counts and tests as rows that rules read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CellWork:
 
 @dataclass(frozen=True, slots=True)
 class SlowDisk:
-    """A disk that certainly differs from its siblings: its and their time of a request, and the excess per second."""
+    """A disk that certainly differs from its siblings: both request times, and the excess time per second."""
 
     cell: str
     disk: str
@@ -83,7 +83,7 @@ class SmartScans:
 
 @dataclass(frozen=True, slots=True)
 class CellState:
-    """Answers of a cell: number of rounds answered, round of the last answer, restarts, and its clock in words.
+    """Answers of a cell: number of rounds answered, last round with an answer, restarts, and its clock in words.
 
     `silent_from` is the round from which on it did not answer (None: it answered to the end).
     """

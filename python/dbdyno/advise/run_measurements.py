@@ -1,4 +1,4 @@
-"""Measurements of a run for the rules on benchmarks, from the evidence and analysis of its base arm.
+"""Measurements of a run's base arm for the rules on benchmarks, from its evidence and analysis.
 
 Without analysis.json, or without any complete block, there is nothing to read; the rules that need it report that.
 """

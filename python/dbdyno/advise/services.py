@@ -1,4 +1,4 @@
-"""Managed services: the rules that do not apply there, and how a setting is changed there.
+"""Managed services: rules that do not apply there, and how settings are changed there.
 
 A service is recognised by its own signs (roles, settings), which `queries.py` reads.
 """
@@ -28,7 +28,7 @@ def void(service: str, rule: str) -> str:
 
 
 def fix_there(fix: tuple[str, ...], service: str) -> list[str]:
-    """Return the fix in the form for this service, where settings are changed outside SQL.
+    """Return the fix in the form for a service where settings are changed outside SQL.
 
     >>> fix_there(("alter system set jit = off", "select pg_reload_conf()"), "Amazon RDS")
     ['-- DB parameter group of Amazon RDS: jit = off']

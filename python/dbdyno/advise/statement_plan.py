@@ -26,7 +26,7 @@ TITLE_MOST = 60
 
 @dataclass(frozen=True, slots=True)
 class SeenStatement:
-    """A statement to be tried: engine, identifier, text, and where it was seen."""
+    """A statement to be tried: engine, identifier, text, and where it was found."""
 
     engine: str
     name: str
@@ -35,7 +35,7 @@ class SeenStatement:
 
 
 def plan_of_seen(store: Store, ends: tuple[Snapshot, Snapshot], name: str) -> str:
-    """Return the plan of a statement that was seen between two snapshots.
+    """Return the plan for a statement that was seen between two snapshots.
 
     Raises:
         AdviceError: Its text is not known.
@@ -58,7 +58,7 @@ def plan_of_seen(store: Store, ends: tuple[Snapshot, Snapshot], name: str) -> st
 
 
 def statement_plan(statement: SeenStatement, findings: Iterable[Mapping[str, Any]] = ()) -> str:
-    """Return a plan.toml that runs the statement as it is and with one change."""
+    """Return a plan.toml that runs the statement unchanged and with one change."""
     script, count = _script(statement)
     setting, found, proposed = _change(statement.engine, findings)
     begins = line(" ".join(statement.text.split()), TITLE_MOST)
@@ -110,7 +110,7 @@ def _script(statement: SeenStatement) -> tuple[str, int]:
 
 
 def _change(engine: str, findings: Iterable[Mapping[str, Any]]) -> tuple[str, str, str]:
-    """Return a setting with the value found ("" if not known) and the value to try."""
+    """Return a setting with its current value ("" if unknown) and the value to try."""
     for one in findings:
         test = one.get("test")
         if test and test["found"] and test["found"] != test["proposed"]:
@@ -120,11 +120,11 @@ def _change(engine: str, findings: Iterable[Mapping[str, Any]]) -> tuple[str, st
 
 
 def _basic(text: str) -> str:
-    """Return a text as a basic string of TOML."""
+    """Return a text as a TOML basic string."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _multiline(text: str) -> str:
-    """Return a script as a literal string of several lines, or as a basic one if it has characters that forbid that."""
+    """Return a script as a TOML multi-line literal string, or a basic one if it has characters that need escapes."""
     plain = all(character >= " " or character in "\n\t" for character in text) and "\x7f" not in text
     return f"'''\n{text}'''" if plain and "'''" not in text else _basic(text)

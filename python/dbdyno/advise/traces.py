@@ -32,7 +32,7 @@ class TracedEvent:
 
 @dataclass(frozen=True, slots=True)
 class TracedStatement:
-    """A statement of the client (depth 0): calls by kind, rows, time, round trips, waits for temp files (`SPILLS`)."""
+    """A client's statement (depth 0): calls by kind, rows, time, round trips, waits for temporary files (`SPILLS`)."""
 
     identifier: str
     text: str

@@ -23,7 +23,7 @@ class Script(TypedDict):
 
 
 class Line(TypedDict):
-    """Emulated network line between sessions and server: delay [ns] and bandwidth [bit/s], each per direction."""
+    """Emulated network line between sessions and server: delay [ns] and bandwidth [bit/s] in each direction."""
 
     delay_ns: int
     rate_bit_per_s: int | None
@@ -175,7 +175,7 @@ class ProbeCost(TypedDict):
 
 
 class FlashSpec(TypedDict):
-    """Specification that `FlashProbe` is created from (sizes in bytes); `destroy` permits overwriting of `path`."""
+    """Specification that `FlashProbe` is created from (sizes in bytes); `destroy` permits overwriting `path`."""
 
     seed: int
     path: str
@@ -277,7 +277,7 @@ class MachineParameter(TypedDict):
 
 
 class MachinePart(TypedDict):
-    """One part of a machine; `over` names the parts that it is layered on."""
+    """One part of a machine; `over` names the parts below it."""
 
     name: str
     kind: str
@@ -287,7 +287,7 @@ class MachinePart(TypedDict):
 
 
 class MachineDatabase(TypedDict):
-    """Another database on the machine, besides the one that is studied."""
+    """Another database on the machine, besides the studied one."""
 
     name: str
     text: str

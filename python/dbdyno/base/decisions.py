@@ -1,4 +1,4 @@
-"""Tables of all verdicts and gates: meaning, look and exit code of each verdict, condition and effect of each gate.
+"""Tables of all verdicts and gates: meaning, appearance and exit code of a verdict, condition and effect of a gate.
 
 `stats` decides, `study` writes the decision into analysis.json, `report` draws it and the commands exit with its code;
 all of them read these tables. A test checks docs/explanation/method.md against them.

@@ -20,7 +20,7 @@ class FaultRule(TypedDict):
 
 
 class DeviceSpec(TypedDict):
-    """Specification that `DeviceMount` is created from: what to mount, and how."""
+    """Specification that `DeviceMount` is created from: the folder to mount, its device, and options."""
 
     device: str
     folder: str
@@ -45,7 +45,7 @@ class DeviceTimes(TypedDict):
 
 
 class DeviceStatus(TypedDict):
-    """State of a mounted folder; `late` is how much later than modelled replies left."""
+    """State of a mounted folder; `late` is the delay of replies after their modelled time."""
 
     device: str
     back: str
@@ -74,7 +74,7 @@ class FaultRow(TypedDict):
 
 
 class CutReport(TypedDict):
-    """What a power cut left of what was not synced."""
+    """Effects of a power cut on unsynced data."""
 
     files: int
     pages: int

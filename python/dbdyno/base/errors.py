@@ -43,7 +43,7 @@ class ModelError(Error):
 
 
 class DeviceError(Error):
-    """A device that cannot be mounted, asked or unmounted, or a campaign of power cuts that cannot go on."""
+    """A device that cannot be mounted, read or unmounted, or a campaign of power cuts that cannot continue."""
 
 
 class EvidenceError(Error):
@@ -67,7 +67,7 @@ class ReportError(Error):
 
 
 class SnapshotError(Error):
-    """A snapshot that cannot be taken, stored or found, or two that cannot be compared."""
+    """A snapshot that cannot be taken, stored or found, or two snapshots that cannot be compared."""
 
 
 class AdviceError(Error):

@@ -23,7 +23,7 @@ SHARED = 0o755
 READ_WRITE = 0o066
 READ_ONLY = 0o044
 GIVEN_MOST = 16 << 20
-"""Maximum length of a file written by a user, in characters; the longest known, a list of hosts, has a few thousand."""
+"""Maximum length of a file written by a user, in characters; lists of hosts, the longest known, have a few thousand."""
 _SHARED: ContextVar[bool] = ContextVar("shared", default=False)
 
 
@@ -60,7 +60,7 @@ def make_inner_folder(path: Path, *, exist_ok: bool = False) -> None:
 
 
 def read_given(path: Path) -> str:
-    """Return the text of a file that a user wrote: a plan, a script, a list of hosts.
+    """Return the text of a file written by a user: a plan, a script, a list of hosts.
 
     Raises:
         OSError: the file cannot be read; with `EFBIG` if it has more than `GIVEN_MOST` characters, so that a device or
@@ -75,7 +75,7 @@ def read_given(path: Path) -> str:
 
 
 def read_toml(path: Path) -> JsonObject:
-    """Return the tables of a TOML file that a user wrote.
+    """Return the tables of a TOML file written by a user.
 
     Raises:
         OSError: as in `read_given`.
@@ -128,7 +128,7 @@ def write_whole(path: Path, content: bytes, *, durable: bool = False, mode: int 
 
 
 def write_output(path: Path, content: bytes) -> None:
-    """Write a file that the user named, and create the folders above it.
+    """Write a file named by the user, and create the folders above it.
 
     An existing device or pipe is opened and written to directly. A link is refused, since it may belong to another
     user.
@@ -206,7 +206,7 @@ def sync_written(folder: Path) -> None:
 
 
 def _made(aside: Path, mode: int | None) -> int:
-    """Create a new file and return its descriptor; who may read it follows from its folder unless `mode` is given."""
+    """Create a new file and return its descriptor; its access rights follow from its folder unless `mode` is given."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     return os.open(aside, flags, 0o600 | (_mode(aside.parent) & READ_WRITE) if mode is None else mode)
 

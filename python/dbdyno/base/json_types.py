@@ -1,4 +1,4 @@
-"""Names for mappings whose keys are known only when they are read, or differ from one to the next.
+"""Type names for mappings whose keys are known only at run time.
 
 What dbdyno makes and takes apart itself is a dataclass or a TypedDict.
 """
@@ -10,4 +10,4 @@ from typing import Any, TypeAlias
 JsonObject: TypeAlias = dict[str, Any]
 """An object of a JSON or TOML document: a manifest, a plan, an answer of the core, the model of a page."""
 TableRow: TypeAlias = dict[str, Any]
-"""A row by the names of its columns: of a query, of a file of rows, or of a table that is shown."""
+"""A row by column name: of a query, of a file, or of a displayed table."""

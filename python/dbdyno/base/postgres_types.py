@@ -1,4 +1,4 @@
-"""Types of a modelled PostgreSQL's load and of what came of it, as they cross to the Rust core."""
+"""Types of a modelled PostgreSQL's load and of its results, as exchanged with the Rust core."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import NotRequired, TypedDict
 
 
 class PostgresLock(TypedDict):
-    """A row that is locked: the number of its table, and rows as the script drew them."""
+    """A locked row: the number of its table, and the row numbers that the script drew."""
 
     table: int
     rows: list[int]
 
 
 class PostgresStep(TypedDict):
-    """A round trip of a modelled session; `statement` is the number of its costs in the machine."""
+    """A round trip of a modelled session; `statement` is the index of its costs in the machine."""
 
     statement: int
     wal_bytes: NotRequired[list[int]]
@@ -31,7 +31,7 @@ class PostgresScript(TypedDict):
 
 
 class PostgresLoad(TypedDict):
-    """Load of a modelled PostgreSQL; `transactions` and `warmup` are those of all sessions together.
+    """Load of a modelled PostgreSQL; `transactions` and `warmup` are totals over all sessions.
 
     Without scripts the machine's own are run.
     """
@@ -44,7 +44,7 @@ class PostgresLoad(TypedDict):
 
 
 class PostgresSpec(TypedDict):
-    """A load on the PostgreSQL of a machine (TOML), with parameters that differ from the machine's."""
+    """A load on the PostgreSQL of a machine (TOML), and parameters that override the machine's."""
 
     machine: str
     settings: Mapping[str, str]
@@ -62,7 +62,7 @@ class PostgresWait(TypedDict):
 
 
 class PostgresStation(TypedDict):
-    """What the cores or a device did."""
+    """Work of the cores or of a device."""
 
     name: str
     servers: int
@@ -73,7 +73,7 @@ class PostgresStation(TypedDict):
 
 
 class PostgresOutcome(TypedDict):
-    """What came of a modelled load; `latencies_ns` are the times of its transactions, 64-bit little-endian."""
+    """Result of a modelled load; `latencies_ns` are its transactions' times, 64-bit little-endian."""
 
     transactions: int
     elapsed_ns: int

@@ -19,7 +19,7 @@ HELPER_PACKAGES = ("dbdyno", "psycopg", "pymysql", "asyncssh", "altair", "vl_con
 
 
 def python_command(module: str, *arguments: str) -> list[str]:
-    """Return the command that runs one of our modules in a separate interpreter; start it with `python_environment`.
+    """Return the command that runs a dbdyno module in a separate interpreter, to be used with `python_environment`.
 
     Raises:
         RuntimeError: the path of the current interpreter is not absolute.
@@ -30,7 +30,7 @@ def python_command(module: str, *arguments: str) -> list[str]:
 
 
 def python_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment without variables that control Python, and with only our packages on PYTHONPATH.
+    """Return an environment without variables that control Python, and with only dbdyno's packages on PYTHONPATH.
 
     PYTHONHOME is kept: without it an interpreter that was moved does not find its standard library.
     """
@@ -62,7 +62,7 @@ def search_folders(path: str) -> list[Path]:
 
 
 def _places() -> list[str]:
-    """Return the absolute paths of the folders that contain our packages, without duplicates."""
+    """Return the absolute paths of the folders that contain dbdyno's packages, without duplicates."""
     found: dict[str, None] = {}
     for package in HELPER_PACKAGES:
         spec = importlib.util.find_spec(package)

@@ -31,7 +31,7 @@ GRACE_S = 3.0
 GRACE_IN_RUN_S = 5.0
 """The same during a run, which has settings to restore."""
 PATIENCE_S = 2.0
-"""Time that the main thread may leave a signal unhandled before the user is told, in seconds."""
+"""Time that the main thread may leave a signal unhandled before the user is informed, in seconds."""
 INTERRUPTED = 130
 
 _WAITING = b"dbdyno: a computation is under way and ends first; a second signal ends it\n"
@@ -144,7 +144,7 @@ class Listener:
             _set_all(_heard_too_late)
 
     def broke_off(self, error: BaseException) -> bool:
-        """Return True if the error is how a query ends after a signal: DuckDB replaces our exception with its own."""
+        """Return True if a signal ended the query: DuckDB then raises its own exception instead of `Interrupted`."""
         return self._heard.is_set() and isinstance(error, RuntimeError) and str(error) == "Query interrupted"
 
     def _handle(self, number: int, frame: FrameType | None) -> None:

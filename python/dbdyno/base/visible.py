@@ -82,6 +82,6 @@ def install() -> None:
 
 
 def unwrapped(stream: TextIO) -> TextIO:
-    """Return the unwrapped stream, for our own output: colours, screens, data in a pipe."""
+    """Return the unwrapped stream, for dbdyno's own output: colours, screens, data in a pipe."""
     found = cast(object, stream)
     return found.behind if isinstance(found, VisibleStream) else stream

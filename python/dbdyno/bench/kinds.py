@@ -94,7 +94,7 @@ ENGINE = Kind("postgres", "", "dbdyno.bench.postgres.bench", "an engine", "postg
 EMBEDDED = ("postgres", "embedded")
 """Targets that name the embedded engine."""
 ON_DEVICE = "+device:"
-"""What is between an embedded engine and the modelled device below it in a target."""
+"""Separator between an embedded engine and the modelled device below it in a target."""
 POSTGRES_ON_DEVICE, MARIADB_ON_DEVICE = f"postgres{ON_DEVICE}", f"mariadb{ON_DEVICE}"
 """Names of engines on modelled devices, for variants of studies."""
 

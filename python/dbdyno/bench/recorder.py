@@ -76,7 +76,7 @@ class Recorder:
     own: JsonObject = field(default_factory=dict)
     """Fields added to the block's record beside the joined reports."""
     uncounted: list[tuple[int, int]] = field(default_factory=list)
-    """Slices beside those of the turns, as (arm, slice), that hold operations which do not count."""
+    """Additional slices, as (arm, slice), with operations that do not count."""
 
     @property
     def folder(self) -> Path:

@@ -1,4 +1,4 @@
-"""Servers that did not answer a login a moment ago, so that a run that ends asks each of them once and not per undo."""
+"""Servers that recently did not answer a login, so that a run that ends asks each only once and not per undo."""
 
 from __future__ import annotations
 

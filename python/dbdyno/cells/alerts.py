@@ -88,7 +88,7 @@ def moment_ns(text: str) -> int | None:
 
 
 def recorded_alerts(run: Any) -> Iterator[tuple[str, Alert]]:
-    """Yield (cell, alert) of a recording, each alert as last reported, in the order in which they first appeared."""
+    """Yield (cell, alert) of a recording, each alert in its last reported state, in order of first appearance."""
     last: dict[tuple[str, str], Alert] = {}
     for block in run.blocks():
         for cell, listed in block.report.get("alerts", {}).items():

@@ -34,7 +34,7 @@ ROLES = {
     "time": ("datetime", "time", "collectiontime", "timestamp", "collected"),
     "date": ("date",),
 }
-"""Accepted names of each kind of column, regardless of case, underscores and blanks."""
+"""Accepted names for each role of a column, regardless of case, underscores and blanks."""
 OTHERS = ("metrictype", "type", "objecttype", "metricobjecttype", "alertstate", "description", "#", "no", "seq")
 _ROLE = {word: role for role, words in ROLES.items() for word in words} | dict.fromkeys(OTHERS, "")
 _DELIMITERS = ";|\t,"

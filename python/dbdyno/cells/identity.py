@@ -67,7 +67,7 @@ class Names:
         collection.twice = self.twice
 
     def learn(self, facts: Mapping[Host, Mapping[str, str]]) -> None:
-        """Learn names from the cells' configurations: the same name and the same id are the same cell."""
+        """Learn names from the cells' configurations: answers with the same name and id are from the same cell."""
         ids: dict[str, set[str]] = {}
         for own in facts.values():
             ids.setdefault(own.get("cell.name", ""), set()).add(own.get("cell.id", ""))

@@ -170,7 +170,7 @@ class PlanUndo:
         return {host: state.problem for host, state in states.items()}
 
     async def _until_well(self) -> dict[Host, _State]:
-        """Retry until every plan is as it was found or `patience_s` is over, and return what is left."""
+        """Retry until every plan is restored or `patience_s` is over, and return what is left."""
         found = {_host(cell): cell for cell in self.cells}
         deadline = time.monotonic() + self.patience_s
         states: dict[Host, _State] = {}
@@ -185,7 +185,7 @@ class PlanUndo:
         return states
 
     async def _once(self, cells: Mapping[Host, dict[str, object]]) -> dict[Host, _State]:
-        """Try once, and return the cells whose plan is not as found; the next try checks plans altered in this one."""
+        """Try once, and return the cells whose plan differs from the one found; the next try checks altered plans."""
         states: dict[Host, _State] = {}
         back: dict[Host, str] = {}
         async with Fleet(list(cells), self.access) as fleet:

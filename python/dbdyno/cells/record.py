@@ -301,7 +301,7 @@ def all_rounds(run: Run) -> list[Collection]:
 
 
 def _began(run: Run) -> dict[tuple[int, str], int]:
-    """Return the start time of each cell's service by round, as it reported it."""
+    """Return the start time of each cell's service by round, as the cell reported it."""
     known = known_as(run.manifest)
     return {
         (block.index, known.get(cell, cell)): int(said["started_ns"])

@@ -379,7 +379,7 @@ def _shares(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
 
 
 def _gauges(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
-    """Yield gauges, and rates without a counter: summed over a cell's objects where allowed, else their mean."""
+    """Yield gauges, and rates without a counter: summed over a cell's objects if allowed, else their mean."""
     rows = connection.execute(
         "select family, metric, cell, min(from_ns), max(at_ns), sum(value), avg(value),"
         " any_value(unit) from steps where kind = 'gauge' or (kind = 'rate' and not exists (select"

@@ -73,7 +73,7 @@ def watch_page(since: Since, before: Collection, after: Collection, *, by: str =
 
 
 def ranked(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows in order: errors that rose, then those farthest from their own average, then by name."""
+    """Return the rows in order: errors that rose, then those farthest from their average, then by name."""
 
     def rank(row: Row) -> tuple[int, float, str, str, str]:
         now, average = row["now"], row["average"]

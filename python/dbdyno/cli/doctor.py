@@ -1,4 +1,4 @@
-"""`dbdyno doctor`: check server, role and machine, and report what dbdyno can do with them and what not."""
+"""`dbdyno doctor`: check server, role and machine, and report what dbdyno can and cannot do with them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _show_unrestored() -> None:
 
 
 def _show_dead_mounts() -> None:
-    """Print the mounted devices that nobody serves any longer: what uses them gets errors."""
+    """Print mounted devices whose process is dead; programs that use them get errors."""
     from dbdyno.device.mounts import mounted_folders
 
     for mount in mounted_folders():

@@ -1,4 +1,4 @@
-"""`dbdyno rehearse`: what an upgrade, a setting or an index does to one's own statements."""
+"""`dbdyno rehearse`: effects of an upgrade, a setting or an index on the user's own statements."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def _sides(
 
 
 def _replay(load: str, length: str | None, speeds: str | None) -> ReplayRequest | None:
-    """Return how the capture is replayed; None if it is not.
+    """Return how the capture is replayed; None if it is not replayed.
 
     Raises:
         TraceError: A speed is none.
@@ -242,7 +242,7 @@ def _replay(load: str, length: str | None, speeds: str | None) -> ReplayRequest 
 
 @contextmanager
 def _messages(played: ReplayRequest | None, key_file: Path | None) -> Iterator[ReplayRequest | None]:
-    """Yield the request with the folder of the messages, which are decrypted in memory if they are encrypted."""
+    """Yield the request with the folder of the capture's messages, decrypted in memory if they are encrypted."""
     if played is None:
         yield None
         return
@@ -266,7 +266,7 @@ def _place(side: Side) -> str:
 
 
 def _share(text: str) -> float:
-    """Return a slowdown as a share; above 99 % it needs its sign, because 5 is rather 5 % than 500 %."""
+    """Return a slowdown as a share; above 99 % it needs a per cent sign, because 5 is more likely 5 % than 500 %."""
     number, is_percent = text.strip().removesuffix("%"), text.strip().endswith("%")
     try:
         share = float(number) / (100 if is_percent else 1)
@@ -279,7 +279,7 @@ def _share(text: str) -> float:
 
 
 def _limit_ms(text: str) -> int:
-    """Return the limit of an execution [ms], in the range of PostgreSQL's statement_timeout, where 0 would be none."""
+    """Return the time limit of an execution [ms], within the range of PostgreSQL's statement_timeout (0 means none)."""
     from dbdyno.trace.units import length_ns
 
     limit_ms = length_ns(text, "--timeout") // 1_000_000
@@ -310,7 +310,7 @@ def _exit(model: Mapping[str, Any], fail_on: tuple[str, ...]) -> int:
 
 
 def _interrupt() -> None:
-    """End the making of a side at once; a rehearsal under way ends by itself, so that what was measured is kept.
+    """End the creation of a side at once; a running rehearsal ends by itself, so that measurements are kept.
 
     Raises:
         KeyboardInterrupt: Always.

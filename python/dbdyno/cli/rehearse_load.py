@@ -1,4 +1,4 @@
-"""Load of `dbdyno rehearse`: a capture, server logs, snapshots, or the statements that the old server has counted."""
+"""Load of `dbdyno rehearse`: a capture, server logs, snapshots, or the old server's pg_stat_statements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """Options on the load.
+    """Options for the load.
 
     Attributes:
         load: What `--load` names.
@@ -47,7 +47,7 @@ class LoadOptions:
 
 
 def load_of(options: LoadOptions, old: Postgres) -> Load:
-    """Return the load that the options name.
+    """Return the load that the options describe.
 
     Raises:
         TraceError: A capture or a log has no statement that can be used.
@@ -108,7 +108,7 @@ def _is_store(path: Path) -> bool:
 
 
 def _is_log(path: Path) -> bool:
-    """Return True if a path may have server logs: a file, or a folder with files that is no run."""
+    """Return True if a path may contain server logs: a file, or a folder with files that is not a run."""
     if path.is_dir():
         return not (path / "manifest.json").exists() and any(one.is_file() for one in path.iterdir())
     return path.is_file()
@@ -116,7 +116,7 @@ def _is_log(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _imported(path: Path, options: LoadOptions) -> Iterator[tuple[Path, list[str]]]:
-    """Yield a capture made from server logs, in memory if no value may be on a disk, and notes on what it lacks."""
+    """Yield a capture made from server logs, in memory if no value may be on a disk, with notes on missing data."""
     from dbdyno.base.memory_folder import memory_folder
     from dbdyno.snapshot.plans.log_files import recognized
     from dbdyno.trace.proxy.log_import import import_logs

@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def spread_options(function: F) -> F:
-    """Add --scheduler and --hosts; `workers_of` connects to what they name."""
+    """Add --scheduler and --hosts; `workers_of` connects to the hosts."""
     scheduler = click.option(
         "--scheduler", metavar="ADDRESS", help="Work on the workers of this Dask scheduler: tcp://HOST:PORT."
     )
@@ -33,7 +33,7 @@ def spread_options(function: F) -> F:
 
 @contextlib.contextmanager
 def workers_of(scheduler: str | None, hosts: tuple[str, ...]) -> Iterator[Workers | None]:
-    """Yield the workers that the options name, or None if the command works on this machine alone.
+    """Yield the workers that the options name, or None if the command uses only this machine.
 
     Raises:
         PlanError: Both options are given.

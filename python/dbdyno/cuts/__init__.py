@@ -1,4 +1,4 @@
-"""Power cuts under real engines: what was acknowledged must be there when the power is back.
+"""Power cuts under real engines: acknowledged data must still be there when the power is back.
 
     plan_of("sqlite-wal")              an engine with settings, and how its device fails: `plan`
     run_campaign(plan, cuts=20, ...)   cut after cut, each with its finding: `campaign`

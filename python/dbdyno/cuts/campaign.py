@@ -1,4 +1,4 @@
-"""A campaign of power cuts: load, cut, recovery, question; then the next.
+"""A campaign of power cuts: load, cut, recovery and check, repeated.
 
 A database lives for several cuts, then a new one is made, so that a failing cut is replayed from the beginning of its
 database (`only`). All draws come from the seed, the number of the database and the number of the cut. On SQLite, whose
@@ -44,11 +44,11 @@ class Campaign:
         self.faults: list[FaultRow] = []
 
     def stop(self) -> None:
-        """End the campaign after the cut that is being made."""
+        """End the campaign after the current cut."""
         self._stopped = True
 
     def run_database(self, first: int, last: int) -> Iterator[CutRow]:
-        """Make a database and cut the power from cut `first` to cut `last`, or until one is not survived.
+        """Create a database and cut the power from cut `first` to cut `last`, or until a cut loses or damages data.
 
         Raises:
             DeviceError: the folder cannot be mounted.
@@ -111,7 +111,7 @@ class Campaign:
         return row, judgement
 
     def _interrupt(self, after: int, seed: int) -> bool:
-        """Cut the power once more while the engine recovers; returns False if it was quicker."""
+        """Cut the power again while the engine recovers; return False if the recovery was quicker."""
         self._open()
         mount = self._opened()
         mount.arm(after)
@@ -123,7 +123,7 @@ class Campaign:
         return interrupted
 
     def _recover(self) -> tuple[Content, float, int]:
-        """Return what is there after the recovery, its seconds, and the bytes of log that it read."""
+        """Return the content after the recovery, the recovery time [s], and the bytes of log that it read."""
         self._open()
         begin = time.monotonic()
         try:
@@ -134,7 +134,7 @@ class Campaign:
         return content, time.monotonic() - begin, self._engine.log_bytes()
 
     def _lose(self, seed: int) -> CutReport:
-        """Cut the power, end the engine, and leave on the device what the journal draws."""
+        """Cut the power, end the engine, and keep on the device only what the journal draws."""
         mount = self._opened()
         report = mount.cut(seed, self._plan.sector_bytes)
         self._engine.kill()
@@ -183,7 +183,7 @@ def run_campaign(
     progress: Callable[[CutRow], None] = lambda row: None,
     workers: Workers | None = None,
 ) -> CampaignEvidence:
-    """Cut the power `cuts` times; with `only`, replay the database of that cut up to it.
+    """Cut the power `cuts` times; with `only`, replay that cut's database up to it.
 
     With `workers` each database is a task of its own.
 
@@ -234,7 +234,7 @@ def run_database(
     progress: Callable[[CutRow], None],
     around: Callable[[Campaign], contextlib.AbstractContextManager[None]] = lambda _: contextlib.nullcontext(),
 ) -> CampaignEvidence:
-    """Make a database, cut the power from cut `first` to cut `last` at most, and return what happened.
+    """Create a database, cut the power from cut `first` to at most cut `last`, and return the evidence.
 
     Raises:
         DeviceError: folders cannot be mounted here.
@@ -250,7 +250,7 @@ def run_database(
 
 
 def run_database_as_task(plan: CutPlan, seed: int, first: int, last: int) -> CampaignEvidence:
-    """Run a database on a worker; it ends after a cut if nobody waits for it any longer."""
+    """Run a database's cuts on a worker; it ends after a cut if nobody waits for it any longer."""
     return run_database(plan, seed, first, last, lambda _: None, lambda own: stopping_if_unwanted(own.stop))
 
 

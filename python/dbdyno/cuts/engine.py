@@ -1,4 +1,4 @@
-"""What a campaign of power cuts asks of an engine."""
+"""Interface of an engine in a campaign of power cuts."""
 
 from __future__ import annotations
 
@@ -14,58 +14,58 @@ from dbdyno.bench.undo import server_processes
 from dbdyno.cuts.ledger import Content, Ledger
 
 LOAD_S = 4.0
-"""Seconds after which the power is cut if the drawn change has not come."""
+"""Time after which the power is cut if the drawn change has not happened [s]."""
 POLL_S = 0.002
 KILL_S = 10.0
 
 
 class CutEngine(Protocol):
-    """An engine of which the data are in the folder `back`, mounted at `folder`."""
+    """An engine whose data are in the folder `back`, mounted at `folder`."""
 
     folder: Path
     back: Path
     changes_least: int
     changes_most: int
-    """Range of the changes of files before the power goes."""
+    """Maximum number of file changes before the power fails."""
     recovery_changes_most: int
-    """The same in a recovery, from 1."""
+    """The same for a cut during recovery, from 1."""
 
     def create(self) -> None:
-        """Make an empty database in `back`, synced and whole."""
+        """Create an empty, synced database in `back`."""
 
     def start(self) -> None:
-        """Start the engine, which recovers.
+        """Start the engine, which then recovers.
 
         Raises:
             BrokenEngineError: it does not start.
         """
 
     def load(self, ledger: Ledger, is_off: Callable[[], bool]) -> float:
-        """Commit until the power is off; returns the time at which that was seen (`time.monotonic`)."""
+        """Commit until the power is off, and return the time at which that was noticed (`time.monotonic`)."""
 
     def content(self) -> Content:
-        """Return everything in the database, and what its checks found.
+        """Return everything in the database, and the results of its checks.
 
         Raises:
             BrokenEngineError: it does not answer.
         """
 
     def log_bytes(self) -> int:
-        """Return how much of the log the last recovery had to read [bytes]; 0 if it has none, or if that is unknown."""
+        """Return the size of the log that the last recovery read [bytes]; 0 if there is none or it is unknown."""
 
     def kill(self) -> None:
-        """End all its processes at once."""
+        """Kill all its processes at once."""
 
     def close(self) -> None:
-        """Remove everything."""
+        """Remove all files."""
 
 
 class BrokenEngineError(Exception):
-    """An engine that does not start or answer."""
+    """An engine that does not start or does not answer."""
 
 
 def wait_for_cut(is_off: Callable[[], bool]) -> float:
-    """Wait until the power is off, or the load has lasted long enough; returns the time."""
+    """Wait until the power is off or the load's time is over, and return the time."""
     deadline = time.monotonic() + LOAD_S
     while not is_off() and time.monotonic() < deadline:
         time.sleep(POLL_S)
@@ -73,7 +73,7 @@ def wait_for_cut(is_off: Callable[[], bool]) -> float:
 
 
 def end_processes(folder: Path) -> None:
-    """Kill all processes of the server whose data are in a folder, as a power cut does."""
+    """Kill all processes of the server with this data folder, as a power cut does."""
     deadline = time.monotonic() + KILL_S
     while (found := list(server_processes(folder))) and time.monotonic() < deadline:
         for process, _ in found:
@@ -83,7 +83,7 @@ def end_processes(folder: Path) -> None:
 
 
 def last_words(text: str) -> str:
-    """Return the line of a server's last words that says most."""
+    """Return the most informative line of a server's last output."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if any(word in line for word in ("PANIC", "FATAL", "ERROR", "[ERROR]"))]
     return (telling or lines or ["no answer"])[-1]

@@ -10,11 +10,11 @@ from dbdyno.cuts.plan import CutPlan
 from dbdyno.cuts.processes import ProcessCuts
 
 STORES = ("runs", "snapshots", "moves", "settings")
-"""What `store` in the settings of a plan may be."""
+"""Permitted values of `store` in the settings of a plan."""
 
 
 class EvidenceCuts(ProcessCuts):
-    """One of our stores as a `CutEngine`; a commit is what its writer reports as stored."""
+    """One of dbdyno's stores as a `CutEngine`; a commit is what its writer reports as stored."""
 
     def __init__(self, plan: CutPlan, work: Path) -> None:
         super().__init__(work)

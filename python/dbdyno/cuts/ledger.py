@@ -1,4 +1,4 @@
-"""Ledger of a load, kept outside of the engine: which commits were tried, and which were acknowledged."""
+"""Ledger of a load, kept outside the engine: attempted and acknowledged commits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 
 def payload_of(number: int) -> str:
-    """Return the content of a row, which follows from its number; anything else in it is damage."""
+    """Return the content of a row, which is derived from its number, so that damage is recognised."""
     return hashlib.sha256(str(number).encode()).hexdigest() * 3
 
 
@@ -36,7 +36,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Content:
-    """What an engine answers after its recovery.
+    """Content of an engine's database after its recovery.
 
     Attributes:
         rows: Number and payload of each row.
@@ -53,7 +53,7 @@ class Content:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is wrong with a content, given a ledger; nothing is, if all of it is empty."""
+    """Differences between a content and a ledger; all fields are empty if it is right."""
 
     lost: list[int] = field(default_factory=list)
     doubled: list[int] = field(default_factory=list)
@@ -88,5 +88,5 @@ def judge(ledger: Ledger, content: Content) -> Judgement:
 
 
 def oldest_ms(ledger: Ledger, numbers: Iterable[int], until: float) -> float:
-    """Return how long before `until` the oldest of these commits was acknowledged [ms]; 0 if there is none."""
+    """Return how long before `until` the oldest of these commits was acknowledged [ms]; 0 without commits."""
     return max(((until - ledger.acknowledged[number]) * 1e3 for number in numbers), default=0.0)

@@ -28,13 +28,13 @@ SETTINGS = {
     "performance_schema": "OFF",
     "max_connections": "80",
 }
-"""Changed pages are written all the time, so that some are under way when the power goes."""
+"""Settings with which changed pages are written continuously, so that some writes are incomplete at a cut."""
 REDO = re.compile(r"checkpoint LSN=(\d+)")
 END = re.compile(r"End of log at LSN=(\d+)")
 
 
 class _MountedMariaDB(EmbeddedMariaDB):
-    """An embedded server that is only asked whether it answers: this process serves the folder that it writes to."""
+    """An embedded server whose only check is whether it answers, because this process serves its folder."""
 
     has_database = False
 
@@ -53,7 +53,7 @@ class MariaDBCuts(ServerCuts[_MountedMariaDB]):
     """An embedded MariaDB as a `CutEngine`."""
 
     def create(self) -> None:
-        """Make a new data folder on the disk of this machine, and move it to where it is mounted from."""
+        """Create a new data folder on this machine's disk, and move it to the folder below the mount."""
         self.close()
         self._engine = engine = _MountedMariaDB({**SETTINGS, **self._plan.settings}, guardian=self._guardian)
         engine.start()
@@ -99,7 +99,7 @@ class MariaDBCuts(ServerCuts[_MountedMariaDB]):
         return Content([(row[0], row[2]) for row in found], counts, [row[1] for row in found], "; ".join(problems))
 
     def log_bytes(self) -> int:
-        """Return how much of the log the last recovery read, from its checkpoint on [bytes]."""
+        """Return how much of the log the last recovery read from its checkpoint on [bytes]."""
         said = self._server.log_since_start()
         begin, end = REDO.search(said), END.search(said)
         return max(0, int(end[1]) - int(begin[1])) if begin and end else 0

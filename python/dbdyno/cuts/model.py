@@ -1,4 +1,4 @@
-"""Model of a campaign of power cuts: its rows, their sums, and the sentence about them."""
+"""Model of a campaign of power cuts: its rows, their totals, and a concluding sentence."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dbdyno.cuts.plan import CutPlan
 
 SCHEMA = 1
 RECOVERY_GROUPS = 5
-"""Rows of the table of recovery times."""
+"""Number of rows in the table of recovery times."""
 
 
 class CutRow(TypedDict):
-    """A power cut and what was found after it; `tried` and `acknowledged` are those of its database so far."""
+    """A power cut and the findings after it; `tried` and `acknowledged` are totals of its database so far."""
 
     cut: int
     after_changes: int
@@ -39,7 +39,7 @@ class CutRow(TypedDict):
 
 
 class RecoveryRow(TypedDict):
-    """Recoveries that read about as much of the log: their number, the most bytes, and their times [s]."""
+    """Recoveries that read similar amounts of log: their number, the largest amount [bytes], and their times [s]."""
 
     cuts: int
     log_bytes: int
@@ -48,7 +48,7 @@ class RecoveryRow(TypedDict):
 
 
 class ShrunkModel(TypedDict):
-    """The least plan that replays a failing cut."""
+    """The smallest plan that reproduces a failing cut."""
 
     cut: int
     plan: str
@@ -59,7 +59,7 @@ class ShrunkModel(TypedDict):
 
 
 class CampaignModel(TypedDict):
-    """A campaign, as the page shows it."""
+    """A campaign, as shown on its page."""
 
     schema: int
     kind: str
@@ -117,7 +117,7 @@ def campaign_model(plan: CutPlan, seed: int, rows: list[CutRow], faults: list[Fa
 
 
 def recoveries(rows: list[CutRow], groups: int = RECOVERY_GROUPS) -> list[RecoveryRow]:
-    """Return the recovery times by the size of the log that was read, in groups of as many cuts, the smallest first.
+    """Return recovery times by the amount of log read, in groups of equal numbers of cuts, smallest amount first.
 
     Cuts whose log is not known, or that did not recover, are left out.
     """
@@ -133,13 +133,13 @@ def recoveries(rows: list[CutRow], groups: int = RECOVERY_GROUPS) -> list[Recove
 
 
 def _commits(rows: list[CutRow], each: int) -> int:
-    """Return the acknowledged commits of all databases: a database's are those of its last cut."""
+    """Return the acknowledged commits of all databases: for each database, the number at its last cut."""
     last = {(row["cut"] - 1) // each: row["acknowledged"] for row in rows}
     return sum(last.values())
 
 
 def conclusion(sums: dict[str, float], failed: list[int]) -> str:
-    """Return what a campaign found, in one sentence."""
+    """Return the finding of a campaign as one sentence."""
     cuts, commits = f"{sums['cuts']:,.0f} power cuts", f"{sums['acknowledged']:,.0f} acknowledged commits"
     if not failed:
         return f"{cuts}, {commits}: every one is there, none twice, nothing is damaged"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Row = tuple[int, str]
 CHUNKS = 2_000
-"""Chunks of a job: more than a database of cuts records."""
+"""Number of chunks of a job: more than the cuts of one database record."""
 
 
 class OwnStore(ABC):
@@ -36,7 +36,7 @@ class OwnStore(ABC):
 
     @abstractmethod
     def add(self, number: int) -> None:
-        """Store what is numbered `number`; it is durable when this returns."""
+        """Store an entry with this number; it is durable when this returns."""
 
     @abstractmethod
     def rows(self) -> Iterator[Row]:
@@ -65,7 +65,7 @@ class Runs(OwnStore):
         Run.open(path).add_block(block)
 
     def rows(self) -> Iterator[Row]:
-        """Yield the blocks; the content of one whose part is missing or damaged is empty."""
+        """Yield the blocks; the content of one with a missing or damaged part is empty."""
         from dbdyno.evidence.run import Run
 
         path = self.folder / "run"
@@ -91,7 +91,7 @@ class Snapshots(OwnStore):
         store.add([view], engine="postgres", target="cuts", at_ns=number, facts=facts, note=payload_of(number))
 
     def rows(self) -> Iterator[Row]:
-        """Yield the snapshots with a manifest; the content of one whose view is missing or damaged is empty."""
+        """Yield the snapshots with a manifest; the content of one with a missing or damaged view is empty."""
         from dbdyno.snapshot.store.folder import Store
 
         store = Store(self.folder / "snaps")
@@ -105,7 +105,7 @@ class Moves(OwnStore):
     """Finished chunks in the ledger of one job."""
 
     def add(self, number: int) -> None:
-        """Record a chunk, after creating the job if there is none."""
+        """Record a chunk, creating the job first if there is none."""
         row = {"number": number, "rows": number, "file_bytes": 0, "hash": payload_of(number)[:32], "file": ""}
         self._ledger(number).record({**row, "snapshot": 0})
 
@@ -135,10 +135,10 @@ class Moves(OwnStore):
 
 
 class Settings(OwnStore):
-    """Records of settings to be restored, which a server's undo needs."""
+    """Records of settings to be restored, which the undo of a server's settings needs."""
 
     def add(self, number: int) -> None:
-        """Write a record before the change that it is about."""
+        """Write a record before its change is made."""
         from dbdyno.bench.engine.unrestored import Kept, begun, write_new
 
         os.environ["DBDYNO_STATE"] = str(self.folder / "state")
@@ -167,7 +167,7 @@ def _numbers(file: Path) -> list[int]:
 
 
 def load(store: OwnStore, number: int) -> None:
-    """Store one after the other until the folder fails."""
+    """Store entries one after the other until the folder fails."""
     while True:
         for word in ("t", "a"):
             sys.stdout.write(f"{word} {number}\n")
@@ -178,7 +178,7 @@ def load(store: OwnStore, number: int) -> None:
 
 
 def content(store: OwnStore) -> dict[str, object]:
-    """Return everything in a store; a part that cannot be read is what is corrupt."""
+    """Return everything in a store; unreadable parts are returned as corrupt."""
     rows: list[tuple[int, int, str]] = []
     corrupt = ""
     try:

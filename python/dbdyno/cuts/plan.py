@@ -1,4 +1,4 @@
-"""Plans of power cuts: an engine, its settings, its load and the device below.
+"""Plans of power cuts: an engine, its settings, its load and its device.
 
 title = "PostgreSQL with a log that is not synced" engine = "postgres" sessions = 4
 [settings]
@@ -110,7 +110,7 @@ BUILT_IN = {
         "SQLite, synchronous EXTRA, on a device that lies", "sqlite", {"synchronous": "extra"}, fail=("lying-flush",)
     ),
 }
-"""Plans that come with dbdyno."""
+"""Built-in plans."""
 
 
 def plan_of(name: str) -> CutPlan:
@@ -178,5 +178,5 @@ def _word(value: Any) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Return a text, a whole number or a list of texts as TOML writes it."""
+    """Return a text, a whole number or a list of texts in TOML syntax."""
     return json.dumps(list(value) if isinstance(value, tuple) else value)

@@ -20,7 +20,7 @@ create index rows_payload on rows (payload);
 create table counts (session int primary key, n bigint not null);
 """
 CHECKPOINT_EVERY = 25
-"""Commits of the first session between two checkpoints: pages are written where recovery begins."""
+"""Number of commits of the first session between two checkpoints, so that recovery begins at recent pages."""
 SETTINGS: dict[str, SettingValue] = {
     "shared_buffers": "16MB",
     "max_connections": 80,
@@ -36,7 +36,7 @@ DONE = re.compile(r"redo done at ([0-9A-F]+)/([0-9A-F]+)")
 
 
 class _MountedPostgres(EmbeddedPostgres):
-    """An embedded server that is asked for its state in the folder below the mounted one.
+    """An embedded server that reads its state from the folder below the mounted one.
 
     This process serves the mounted folder: if it waited for the folder when it is killed, nobody would answer.
     """
@@ -59,7 +59,7 @@ class PostgresCuts(ServerCuts[_MountedPostgres]):
     _has_amcheck = False
 
     def create(self) -> None:
-        """Make a new cluster on the disk of this machine, and move it to where it is mounted from."""
+        """Create a new cluster on this machine's disk, and move it to the folder below the mount."""
         import psycopg
 
         self.close()
@@ -99,7 +99,7 @@ class PostgresCuts(ServerCuts[_MountedPostgres]):
                     connection.execute("checkpoint")
 
     def content(self) -> Content:
-        """Return all rows, by the table and not by an index, and what checksums and amcheck say."""
+        """Return all rows, read from the table without an index, and the results of checksums and amcheck."""
         import psycopg
 
         try:
@@ -125,5 +125,5 @@ class PostgresCuts(ServerCuts[_MountedPostgres]):
 
 
 def _position(found: re.Match[str]) -> int:
-    """Return the position in the log that a pattern found."""
+    """Return the log position that a pattern matches."""
     return (int(found[1], 16) << 32) + int(found[2], 16)

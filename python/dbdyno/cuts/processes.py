@@ -1,4 +1,4 @@
-"""Engines under power cuts whose load is a process of its own, since the engine is a library.
+"""Engines under power cuts that are libraries, so that their load is a separate process.
 
     LOAD     says `t NUMBER` before a commit and `a NUMBER` after it, on stdout
     CONTENT  recovers by opening, and writes everything to stdout as JSON
@@ -22,11 +22,11 @@ from dbdyno.cuts.engine import BrokenEngineError, wait_for_cut
 from dbdyno.cuts.ledger import Content, Ledger
 
 CONTENT_S = 60
-"""Seconds that reading everything may take."""
+"""Maximum time to read everything [s]."""
 
 
 class ProcessCuts(ABC):
-    """A library as a `CutEngine`; subclasses name its processes."""
+    """A library as a `CutEngine`; subclasses define its processes."""
 
     changes_least, changes_most, recovery_changes_most = 5, 400, 6
 
@@ -36,7 +36,7 @@ class ProcessCuts(ABC):
 
     @abstractmethod
     def _load_command(self, first: int) -> list[str]:
-        """Return the command of the load, whose commits are numbered from `first`."""
+        """Return the command for the load, whose commits are numbered from `first`."""
 
     @abstractmethod
     def _content_command(self) -> list[str]:
@@ -49,11 +49,11 @@ class ProcessCuts(ABC):
             folder.mkdir()
 
     def start(self) -> None:
-        """Do nothing: the first that opens the data recovers them."""
+        """Do nothing: opening the data recovers them."""
         return
 
     def load(self, ledger: Ledger, is_off: Callable[[], bool]) -> float:
-        """Commit in a process until the power is off."""
+        """Commit in a separate process until the power is off."""
         process = subprocess.Popen(
             self._load_command(max(ledger.tried, default=0) + 1),
             env=python_environment(),
@@ -71,7 +71,7 @@ class ProcessCuts(ABC):
         return seen
 
     def content(self) -> Content:
-        """Return all rows, and what the checks of the engine say."""
+        """Return all rows, and the results of the engine's checks."""
         done = subprocess.run(
             self._content_command(),
             env=python_environment(),
@@ -92,7 +92,7 @@ class ProcessCuts(ABC):
         return 0
 
     def kill(self) -> None:
-        """End the load; nothing else is running."""
+        """End the load; no other process runs."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
@@ -105,7 +105,7 @@ class ProcessCuts(ABC):
 
 
 def _read(process: subprocess.Popen[str], ledger: Ledger) -> None:
-    """Take what the load says into the ledger; a line that is not whole was not said."""
+    """Add the load's output to the ledger; an incomplete line is ignored."""
     assert process.stdout is not None
     with process.stdout:
         for line in process.stdout:

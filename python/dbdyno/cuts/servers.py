@@ -21,7 +21,7 @@ Server = TypeVar("Server", bound=OwnServer)
 
 
 class ServerCuts(ABC, Generic[Server]):
-    """A server as a `CutEngine`; subclasses create it and say what a session does."""
+    """A server as a `CutEngine`; subclasses create it and define its sessions."""
 
     changes_least, changes_most, recovery_changes_most = 20, 3000, 100
 
@@ -36,7 +36,7 @@ class ServerCuts(ABC, Generic[Server]):
         return self._engine
 
     def _move_below(self) -> None:
-        """Move the data of a server that was created on the disk of this machine to where they are mounted from."""
+        """Move the data of a server from this machine's disk to the folder below the mount."""
         self.folder = self._server.data_dir
         self.back = self.folder.with_name("back")
         self.folder.rename(self.back)
@@ -45,7 +45,7 @@ class ServerCuts(ABC, Generic[Server]):
         os.chown(self.folder, owner.st_uid, owner.st_gid)
 
     def start(self) -> None:
-        """Start the server, which recovers."""
+        """Start the server, which then recovers."""
         try:
             self._server.start()
         except TargetError as error:
@@ -53,7 +53,7 @@ class ServerCuts(ABC, Generic[Server]):
             raise BrokenEngineError(last_words(self._server.log_tail())) from error
 
     def load(self, ledger: Ledger, is_off: Callable[[], bool]) -> float:
-        """Commit in several sessions until the power is off; what is acknowledged after that, nobody has heard."""
+        """Commit in several sessions until the power is off; later acknowledgements are ignored."""
         numbers = itertools.count(max(ledger.tried, default=0) + 1)
         threads = [
             threading.Thread(target=self._session, args=(session, numbers, ledger, is_off))
@@ -69,7 +69,7 @@ class ServerCuts(ABC, Generic[Server]):
 
     @abstractmethod
     def _session(self, session: int, numbers: itertools.count[int], ledger: Ledger, is_off: Callable[[], bool]) -> None:
-        """Commit transactions of the next numbers until the power is off, and tell the ledger."""
+        """Commit transactions with the next numbers until the power is off, and record them in the ledger."""
 
     def kill(self) -> None:
         """End all processes of the server at once, as a power cut does."""
@@ -77,7 +77,7 @@ class ServerCuts(ABC, Generic[Server]):
         self._server.stop()
 
     def close(self) -> None:
-        """Stop the server and remove its folder, which must not be mounted."""
+        """Stop the server and remove its folder, which must be unmounted."""
         if self._engine is not None:
             end_processes(self.folder)
             self._engine.close()

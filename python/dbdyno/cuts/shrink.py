@@ -1,4 +1,4 @@
-"""A failing cut made as small as it goes: the least plan that still fails, and how to replay it.
+"""Shrinking of a failing cut: the smallest plan that still fails, and how to reproduce it.
 
 A step makes the plan simpler in one way: one cut of a fresh database, no second cut in the recovery, one session, a
 device without one of its faults, the default of one setting, whole sectors, an earlier cut. A step is kept if the cut
@@ -16,16 +16,16 @@ from dbdyno.cuts.model import CutRow, ShrunkModel, is_survived
 from dbdyno.cuts.plan import SECTORS, CutPlan
 
 TRIES_MOST = 60
-"""Cuts that shrinking may take in all."""
+"""Maximum number of cuts that shrinking may take."""
 EXACT = ("sqlite", "evidence")
-"""Engines whose cuts replay exactly."""
+"""Engines whose cuts can be reproduced exactly."""
 REPEATS = 3
-"""Tries of a step where they do not."""
+"""Number of tries per step for other engines."""
 
 
 @dataclass(frozen=True)
 class Shrunk:
-    """The least plan that was found: `plan` fails at cut `number` with the campaign's seed.
+    """The smallest plan found: `plan` fails at cut `number` with the campaign's seed.
 
     Attributes:
         plan: The plan.
@@ -45,14 +45,14 @@ class Shrunk:
 
 
 class Shrinker:
-    """Search for the least plan that fails at a cut."""
+    """Search for the smallest plan that fails at a cut."""
 
     def __init__(self, seed: int, number: int, note: Callable[[str], None] = lambda text: None) -> None:
         self._seed, self._number, self._note = seed, number, note
         self.tries = 0
 
     def fails(self, plan: CutPlan) -> CutRow | None:
-        """Return the row of the cut if the plan fails there, or None if it is survived or no try is left."""
+        """Return the row of the cut if the plan fails there; None if it passes, or no tries are left."""
         for _ in range(1 if plan.engine in EXACT else REPEATS):
             if self.tries >= TRIES_MOST:
                 return None
@@ -68,7 +68,7 @@ class Shrinker:
         return last if last is not None and last["cut"] == self._number and not is_survived(last) else None
 
     def least(self, plan: CutPlan, row: CutRow) -> tuple[CutPlan, CutRow]:
-        """Return the least plan and its row; `plan` fails with `row`."""
+        """Return the smallest plan and its row; `plan` fails with `row`."""
         for words, simpler in _steps(plan):
             candidate = simpler(plan)
             if candidate != plan and (found := self.fails(candidate)) is not None:
@@ -77,7 +77,7 @@ class Shrinker:
         return self._earlier(plan, row)
 
     def _earlier(self, plan: CutPlan, row: CutRow) -> tuple[CutPlan, CutRow]:
-        """Move the cut to fewer changes, by halves as long as it fails, then by ever smaller steps."""
+        """Move the cut to fewer changes: halving while it still fails, then by ever smaller steps."""
         after = row["after_changes"]
         step = max(1, after // 2)
         while step and after > 1 and self.tries < TRIES_MOST:
@@ -93,7 +93,7 @@ class Shrinker:
 
 
 def shrink(plan: CutPlan, seed: int, row: CutRow, note: Callable[[str], None] = lambda text: None) -> Shrunk:
-    """Return the least plan that fails like a cut of a campaign.
+    """Return the smallest plan that fails like a campaign's cut.
 
     Raises:
         DeviceError: Folders cannot be mounted here.
@@ -107,7 +107,7 @@ def shrink(plan: CutPlan, seed: int, row: CutRow, note: Callable[[str], None] = 
 
 
 def shrunk_model(shrunk: Shrunk) -> ShrunkModel:
-    """Return the least plan of a failing cut as the page shows it."""
+    """Return the smallest plan of a failing cut, as shown on the page."""
     return {
         "cut": shrunk.number,
         "plan": shrunk.plan.to_toml(),
@@ -119,7 +119,7 @@ def shrunk_model(shrunk: Shrunk) -> ShrunkModel:
 
 
 def _steps(plan: CutPlan) -> Iterator[tuple[str, Callable[[CutPlan], CutPlan]]]:
-    """Yield the ways of making a plan simpler, each in words."""
+    """Yield simplifications of a plan, each with a description."""
     yield "one cut of a fresh database", lambda one: replace(one, cuts_of_a_database=1)
     yield "no cut in the recovery", lambda one: replace(one, recovery_percent=0)
     yield "one session", lambda one: replace(one, sessions=1)

@@ -1,4 +1,4 @@
-"""SQLite under power cuts: the load is a process of its own, since the engine is a library."""
+"""SQLite under power cuts; the load is a separate process, since the engine is a library."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SqliteCuts(ProcessCuts):
             raise DeviceError(f"SQLite refuses these settings: {error}", where="settings") from error
 
     def content(self) -> Content:
-        """Return all rows, by the table and not by an index, and what integrity_check says."""
+        """Return all rows, read from the table without an index, and the result of integrity_check."""
         if not (self.back / FILE).exists():
             return Content(corrupt="the database file is gone")
         logs = [self.back / f"{FILE}-{kind}" for kind in ("journal", "wal")]

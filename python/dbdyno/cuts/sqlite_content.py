@@ -1,4 +1,4 @@
-"""Process that recovers a SQLite database by opening it, and writes everything in it to stdout as JSON.
+"""Process that opens a SQLite database, which recovers it, and writes its content to stdout as JSON.
 
 It is a process of its own because the one that serves the mounted folder must not wait for that folder: if it were
 killed then, nobody would answer it.
@@ -15,7 +15,7 @@ from dbdyno.cuts.sqlite_load import opened
 
 
 def content(path: str, pragmas: dict[str, str]) -> JsonObject:
-    """Return the rows, the counts, and what is corrupt.
+    """Return the rows, the counts, and the corrupt parts.
 
     Raises:
         sqlite3.OperationalError: the device fails.

@@ -1,4 +1,4 @@
-"""Process of a load on SQLite: one commit after the other, each said on stdout before and after.
+"""Process of a load on SQLite: consecutive commits, each announced on stdout before and acknowledged after.
 
     python -m dbdyno.cuts.sqlite_load PATH PRAGMAS FIRST   -->   t 17 / a 17 / t 18 / ...
 
@@ -22,7 +22,7 @@ TABLES = (
 
 
 def opened(path: str, pragmas: dict[str, str]) -> sqlite3.Connection:
-    """Open a database with pragmas, without transactions of Python's own.
+    """Open a database with pragmas, and without implicit transactions by Python.
 
     Raises:
         sqlite3.Error: the database or a pragma is refused.

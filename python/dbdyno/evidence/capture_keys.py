@@ -1,4 +1,4 @@
-"""Places of keys in the statements of a capture: what the core of a replay is given, and what it reports about them."""
+"""Positions of keys in the statements of a capture: the input of the replay's core, and its report about them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
 @dataclass
 class Places:
-    """Places of keys in a text.
+    """Positions of keys in a text.
 
     `returns` has for each of its statements the key space of each returned column, or None if it has no new keys;
     `writes` is True if it changes data, or may do so, although the end of its statement says SELECT.
@@ -38,14 +38,14 @@ class Places:
     writes: bool = False
 
     def worth(self) -> bool:
-        """Return True if there is anything to know: a key, or a write."""
+        """Return True if the replay has to know about the text: it has a key or writes."""
         returned = any(space is not None for columns in self.returns for space in columns)
         return bool(self.parameters or self.literals or returned or self.writes)
 
 
 @dataclass
 class KeyPlan:
-    """Key spaces by name and kind, and the places of keys in each statement of a capture.
+    """Key spaces by name and kind, and the positions of keys in each statement of a capture.
 
     `unread` are statements that could not be parsed, `mixed` those in which a parameter is a key in one place and
     something else in another, each with the number of times that it was sent; nothing is mapped there.
@@ -59,11 +59,11 @@ class KeyPlan:
     count: int = 0
 
     def request(self) -> JsonObject:
-        """Return the plan as the core takes it."""
+        """Return the plan in the form that the core reads."""
         return {"spaces": list(self.kinds), "statements": [vars(places) for places in self.statements]}
 
     def result(self, report: Mapping[str, Any]) -> JsonObject:
-        """Return the core's report with names for key spaces, and with the statements in which nothing was mapped."""
+        """Return the core's report with names of key spaces, and the statements in which no key was mapped."""
         counted = [
             {"space": name, "keys": keys, "mapped": mapped}
             for name, (keys, mapped) in zip(self.names, report["keys"], strict=True)
@@ -93,7 +93,7 @@ def sentences(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def unmapped(plan: KeyPlan) -> Iterator[str]:
-    """Yield sentences about statements in which no key is mapped although there may be one."""
+    """Yield sentences about statements in which no key was mapped although there may be one."""
     reasons = (
         (plan.unread, "could not be parsed, so no key is mapped in them"),
         (plan.mixed, "use one parameter as a key and as something else, so it is sent as captured"),
@@ -107,6 +107,6 @@ def unmapped(plan: KeyPlan) -> Iterator[str]:
 
 
 def _short(shape: str) -> str:
-    """Return the beginning of a statement, with marks as they are usually written."""
+    """Return the beginning of a statement, with parameters and literals as they are usually written."""
     text = _PARAMETER.sub(r"$\1", _LITERAL.sub("?", " ".join(shape.split())))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

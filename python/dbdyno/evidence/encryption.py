@@ -1,4 +1,4 @@
-"""Messages of a capture encrypted with a key of the user's, so that no value of a client is on a disk.
+"""Encryption of a capture's messages with the user's key, so that no client's value is on a disk.
 
     key = read_key(Path("capture.key"))     # openssl rand -base64 32 > capture.key; chmod 600 capture.key
     with encrypting(aside, key):            # what is written into aside/wire/ stays in memory until it is encrypted
@@ -116,7 +116,7 @@ def _encrypt(memory: Path, kept: Path, key: bytes) -> None:
 
 @contextlib.contextmanager
 def messages_of(run: Run, key_file: Path | None) -> Iterator[Path]:
-    """Yield a folder whose `wire/` holds the messages of a captured run: the run's own, or a decrypted one in memory.
+    """Yield a folder whose `wire/` has a captured run's messages: the run's folder, or a decrypted copy in memory.
 
     Raises:
         EvidenceError: The messages are encrypted, and the key is missing or another one; or there is a key for nothing.

@@ -1,4 +1,4 @@
-"""Server logs, recognized: what a reader must know of each file before it begins."""
+"""Server logs after recognition: format, prefix, order and time zone of each file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LogSource:
 
 @dataclass(frozen=True)
 class ZoneOffset:
-    """Offset of a time zone from a moment on; `name` is the abbreviation of that time."""
+    """UTC offset of a time zone from a given time on; `name` is its abbreviation."""
 
     from_s: int
     offset_s: int

@@ -87,7 +87,7 @@ class Manifest:
     arms: list[ArmRecord]
     targets: dict[str, Section]
     resumed: Sequence[int] = ()
-    """Number of blocks present at each resumption of the run."""
+    """Number of complete blocks at each resumption of the run."""
     wall_s: float
     race: Section
     volumes: Sequence[Section] = ()

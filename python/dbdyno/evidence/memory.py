@@ -21,14 +21,14 @@ _FRUGAL: dict[str, str | bool | int | float | list[str]] = {}
 
 
 def in_memory() -> duckdb.DuckDBPyConnection:
-    """Return a connection to a new private database in which a name can only be a table."""
+    """Return a connection to a new private database, in which a name can only refer to a table."""
     import duckdb
 
     return interruptible(duckdb.connect(config={**_OWN_NAMES, **_FRUGAL}))
 
 
 def be_frugal(memory: str) -> None:
-    """Limit each private database of this process to one thread and this much memory; what is more is spilled."""
+    """Limit each private database of this process to one thread and this much memory; more is spilled to disk."""
     from dbdyno.evidence.query_limits import private_folder
 
     _FRUGAL.update(threads=1, memory_limit=memory, temp_directory=str(private_folder()))

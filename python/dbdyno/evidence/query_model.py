@@ -1,4 +1,4 @@
-"""The model of a query's answer for its page: rows, units of the columns, and what is drawn of them."""
+"""Model of the page about a query's answer: its rows, units of the columns, and chart data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from dbdyno.base.json_types import JsonObject
 
 SHOWN = 500
-"""Rows in the model; files of data have more."""
+"""Maximum number of rows in the model; data files have all."""
 SERIES_MOST = 6
 POINTS_LEAST = 2
 
@@ -45,7 +45,7 @@ def _unit(values: Sequence[Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; a time as microseconds since 1970."""
+    """Return a value in JSON form; a time as microseconds since 1970."""
     if isinstance(value, date):
         return round(_seconds(value) * 1e6)
     return value if value is None or isinstance(value, int | float | str) else str(value)
@@ -80,7 +80,7 @@ def _drawn(names: Sequence[str], units: Sequence[str], rows: Sequence[Sequence[A
 
 
 def _rises(rows: Sequence[Sequence[Any]], texts: Sequence[int]) -> bool:
-    """Return True if the first column only rises, within each value of the first column of text if there is one."""
+    """Return True if the first column only rises, within each value of the first text column if there is one."""
     last: dict[Any, Any] = {}
     for row in rows:
         name = row[texts[0]] if texts else None

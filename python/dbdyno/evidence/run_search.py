@@ -1,4 +1,4 @@
-"""Search inside a run: texts of statements, what is in its plan, events that its sessions waited for."""
+"""Search inside a run: texts of statements, values in its plan, wait events of its sessions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dbdyno.evidence.run import Run
 
 STATEMENTS = "statements.parquet"
 KEYS = ("statement", "name", "sqlid")
-"""Columns that identify a statement, of a trace, a recording or a rehearsal; the first one that there is."""
+"""Columns that can identify a statement of a trace, a recording or a rehearsal; the first existing one is used."""
 
 
 class Entry(NamedTuple):
-    """Something in a run that has a name or a text: `kind` is statement or plan."""
+    """Something in a run that has a name or a text; `kind` is statement or plan."""
 
     kind: str
     name: str
@@ -37,7 +37,7 @@ def search_run(run: Run, words: Sequence[str], top: int) -> list[Entry]:
 
 
 def _planned(run: Run) -> Iterator[Entry]:
-    """Yield the values of the plan, each named by its place: `workload.script`, `arms.1.settings.work_mem`."""
+    """Yield the values of the plan, each named by its path: `workload.script`, `arms.1.settings.work_mem`."""
     if run.manifest.says("plan"):
         yield from (Entry("plan", name, text) for name, text in _leaves("", dict(run.manifest.plan)))
 

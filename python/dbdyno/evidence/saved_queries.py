@@ -1,4 +1,4 @@
-"""A user's saved queries: one SQL file with a comment above each, which any editor changes.
+"""A user's saved queries: one SQL file with a comment above each query, editable with any editor.
 
     -- name: slow statements
     select queryid, calls, total_exec_time / calls as mean_ms from pg_stat_statements order by 3 desc limit 20;
@@ -16,19 +16,19 @@ from dbdyno.base.files import PRIVATE, state_folder, write_whole
 
 FILE = "queries.sql"
 MARK = "@"
-"""Before the name of a saved query where a query is expected."""
+"""Prefix of a saved query's name where a query is expected."""
 NAME = re.compile(r"[\w][\w .-]{0,59}")
 _HEAD = re.compile(r"^-- name: *(.+?) *$", re.M)
 _LARGEST = 1 << 20
 
 
 def queries_file() -> Path:
-    """Return the file of this user's saved queries, which need not exist."""
+    """Return the file of this user's saved queries, whether or not it exists."""
     return state_folder() / FILE
 
 
 def saved_queries() -> dict[str, str]:
-    """Return the saved queries by name, in the order of the file; empty without a file or if it cannot be read."""
+    """Return the saved queries by name, in file order; empty if the file does not exist or cannot be read."""
     try:
         with queries_file().open(encoding="utf-8") as file:
             text = file.read(_LARGEST)
@@ -40,7 +40,7 @@ def saved_queries() -> dict[str, str]:
 
 
 def saved_query(name: str) -> str:
-    """Return the saved query of a name.
+    """Return the saved query with this name.
 
     Raises:
         EvidenceError: There is none.
@@ -56,7 +56,7 @@ def saved_query(name: str) -> str:
 
 
 def save_query(name: str, text: str) -> Path:
-    """Save a query under a name, instead of one that has it, and return the file; all else in it stays.
+    """Save a query under a name, replacing an earlier one, and return the file; its other content is unchanged.
 
     Raises:
         EvidenceError: The name is not one, or the file cannot be read or written.
@@ -78,7 +78,7 @@ def save_query(name: str, text: str) -> Path:
 
 
 def _with(before: str, name: str, made: str) -> str:
-    """Return the text of the file with a query added, or put in place of the one of that name."""
+    """Return the file's text with a query added, or replaced if the name exists."""
     heads = list(_HEAD.finditer(before))
     for head, after in zip(heads, [*heads[1:], None], strict=True):
         if head[1] == name:

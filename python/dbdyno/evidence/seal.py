@@ -1,4 +1,4 @@
-"""Seals of plans: proof that this user ran the plan of a manifest, which owning the folder alone does not give.
+"""Seals of plans: proof that this user ran a manifest's plan, which ownership of the folder alone does not prove.
 
 A folder received by mail, for example, belongs to this user, but its plan was written by somebody else.
 

@@ -86,11 +86,11 @@ LINKED = {
         " on l.id = w.wait"
     ),
 }
-"""Queries that complete a table with the parents found late."""
+"""Queries that add to a table the parents that were found late."""
 
 
 def require_whole(run: Run) -> None:
-    """Refuse an import that did not finish: every answer from it would cover only a part of the traces.
+    """Raise an error for an incomplete import, because every answer from it would cover only a part of the traces.
 
     Raises:
         EvidenceError: the import is not complete.

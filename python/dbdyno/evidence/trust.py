@@ -16,7 +16,7 @@ OTHERS_WRITE = 0o022
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Refuse a folder that another user may have written: who owns or may write the folder or its manifest is checked.
+    """Raise an error for a folder that another user may have written, by owner and mode of folder and manifest.
 
     Files of root are trusted, since root can do anything anyway.
 

@@ -18,7 +18,7 @@ _SIGNS = {"iorm": "cells", "logs": "host", "machine": "model"}
 
 
 def upgraded(manifest: JsonObject) -> JsonObject:
-    """Return the manifest with its bench and how its evidence is read; one that is not a run's is unchanged."""
+    """Return the manifest with its kind of bench and how its evidence is read; other JSON is unchanged."""
     if "bench" in manifest or "plan" not in manifest:
         return manifest
     bench = next((kind for sign, kind in _SIGNS.items() if sign in manifest), "postgres")

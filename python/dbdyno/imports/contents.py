@@ -1,4 +1,4 @@
-"""What an output of a benchmark program holds: operations that were timed one by one, or sums over intervals."""
+"""Content of a benchmark program's output: operations that were timed one by one, or sums over intervals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dbdyno.base.errors import EvidenceError
 
 NS = {"s": 10**9, "ms": 10**6, "us": 10**3}
 LONGEST_NS = 10**18
-"""Largest time or length that is taken for one: 31 years."""
+"""Largest plausible time or length: 31 years."""
 Setting = str | int | float
 
 
@@ -58,7 +58,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Interval:
-    """Sums over a stretch of time; `values` are by name: those of `UNITS`, or the program's own."""
+    """Sums over a span of time; `values` are by name: those in `UNITS`, or the program's own names."""
 
     started_ns: int
     ended_ns: int
@@ -67,7 +67,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums of one arm, interval by interval, or a single interval for all."""
+    """Sums of one arm: interval by interval, or a single one over the whole run."""
 
     arm: str
     intervals: list[Interval]
@@ -88,12 +88,12 @@ UNITS = {
     "max": "ns",
     "sd": "ns",
 }
-"""Names of sums that programs have in common, with their units; any other is the program's own, without a unit."""
+"""Names of sums that programs have in common, with their units; other names have no unit."""
 
 
 @dataclass
 class Contents:
-    """What one file holds: `timed` or `sums`, never both.
+    """Content of one file: either `timed` or `sums`.
 
     Attributes:
         program: Name of the benchmark program.
@@ -123,7 +123,7 @@ class Contents:
 
 
 def finite(value: object, name: str, where: str) -> float:
-    """Return a number of a file, which is not negative.
+    """Return a number from a file, after checking that it is finite and not negative.
 
     Raises:
         EvidenceError: It is anything else.
@@ -138,7 +138,7 @@ def finite(value: object, name: str, where: str) -> float:
 
 
 def known(**values: float | None) -> dict[str, float]:
-    """Return the values that are known; `p99_9` stands for p99.9."""
+    """Return the values that are not missing; `p99_9` stands for p99.9."""
     return {
         name.replace("_9", ".9"): value for name, value in values.items() if value is not None and math.isfinite(value)
     }

@@ -1,4 +1,4 @@
-"""A run folder made of outputs of a benchmark program.
+"""Creation of a run folder from outputs of a benchmark program.
 
 Several files are repetitions of one benchmark, in the order in which they are given. Operations that were timed one by
 one become `calls`, cut into blocks of equal length; the executions of several commands become a turn of each in every
@@ -22,7 +22,7 @@ from dbdyno.study.plan.plan import Arm, Plan, Schedule, Watch, Workload
 
 IMPORTED = "imported"
 BLOCKS_MOST = 200
-"""Largest number of intervals that are kept apart; more are joined, and lose their quantiles."""
+"""Maximum number of separate intervals; more are merged, and lose their quantiles."""
 COUNTS = ("transactions", "failed")
 
 
@@ -69,7 +69,7 @@ def _moment(seconds: float) -> str:
 
 
 def _same_benchmark(one: str, first: Contents, name: str, other: Contents) -> None:
-    """Refuse a file that is not a repetition of the first.
+    """Raise an error for a file that is not a repetition of the first.
 
     Raises:
         EvidenceError: Program, benchmark, settings or arms differ, or one has operations and the other sums.
@@ -110,7 +110,7 @@ def _pieces(contents: Contents, blocks: int) -> Iterator[Piece]:
 
 
 def _joined(arm: Sums) -> list[Interval]:
-    """Return the intervals, several as one if there are too many."""
+    """Return the intervals, merging several into one if there are too many."""
     size = -(-len(arm.intervals) // BLOCKS_MOST)
     if size == 1:
         return arm.intervals
@@ -118,7 +118,7 @@ def _joined(arm: Sums) -> list[Interval]:
 
 
 def _sum(parts: Sequence[Interval]) -> Interval:
-    """Return intervals as one: counts are added, throughput and means weighted; quantiles cannot be joined."""
+    """Merge intervals into one: counts are added, throughput and means weighted; quantiles cannot be merged."""
     spans = [part.ended_ns - part.started_ns for part in parts]
     values: dict[str, float] = {}
     for name in COUNTS:
@@ -132,7 +132,7 @@ def _sum(parts: Sequence[Interval]) -> Interval:
 
 
 def _in_turn(arms: Sequence[Timed], ended_ns: int) -> Iterator[Piece]:
-    """Yield a block for each execution of the commands; when they ran is not known, only their order."""
+    """Yield a block for each execution of the commands; only their order is known, not when they ran."""
     most = max(len(arm.elapsed_ns) for arm in arms)
     lengths = [sum(arm.elapsed_ns[at] for arm in arms if at < len(arm.elapsed_ns)) for at in range(most)]
     begun_ns = max(0, ended_ns - sum(lengths))
@@ -156,7 +156,7 @@ def _by_time(arm: Timed, blocks: int) -> Iterator[Piece]:
 
 
 def _plan(first: Contents, title: str) -> Plan:
-    """Return a plan that says what was run: runs with equal plans are repetitions of one benchmark."""
+    """Return a plan that describes the run: runs with equal plans are repetitions of one benchmark."""
     named = {"program": first.program, "benchmark": title or _shown(first.benchmark)}
     settings = {name: _shown(value) if isinstance(value, str) else value for name, value in first.settings.items()}
     sessions = max([*(arm.sessions for arm in first.timed), *(arm.sessions for arm in first.sums)])
@@ -172,7 +172,7 @@ def _plan(first: Contents, title: str) -> Plan:
 
 
 def _shown(name: str, longest: int = 60) -> str:
-    """Return foreign text as one line that can be written and shown."""
+    """Return foreign text as one line that is safe to write and show."""
     return visible.line(name, longest)
 
 

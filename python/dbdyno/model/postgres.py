@@ -1,4 +1,4 @@
-"""Runs of a modelled PostgreSQL: a machine with a section [postgres], a load, and what came of it.
+"""Runs of a modelled PostgreSQL: a machine with a section [postgres], a load, and the result.
 
     outcome = simulate(machine_toml, sessions=8, scripts=scripts)
     outcome.quantile_ns(0.99), outcome.throughput_per_s
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 SEED = 20_261
 TRANSACTIONS = 12_000
-"""Transactions of a replication, of all sessions together."""
+"""Number of transactions in a replication, over all sessions."""
 WARMUP = 1_500
 REPLICATIONS = 2
 LIMIT_S = 900.0
-"""Virtual time of a replication after which it ends with the transactions that it has."""
+"""Maximum virtual time of a replication, which then ends with the transactions so far [s]."""
 
 
 @dataclass(frozen=True)
 class Simulated:
-    """What came of a load.
+    """Result of a load.
 
     Attributes:
         latencies_ns: Time of each transaction, sorted.
@@ -79,7 +79,7 @@ def simulate(
     replications: int = REPLICATIONS,
     transactions: int = TRANSACTIONS,
 ) -> Simulated:
-    """Run a load on a machine (TOML text); without scripts the machine's own are run.
+    """Run a load on a machine (TOML text); without scripts, the machine's own scripts are run.
 
     Raises:
         ModelError: The machine, a setting or a script is not valid.

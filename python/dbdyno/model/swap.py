@@ -1,4 +1,4 @@
-"""A machine with another device under its log: one that comes with dbdyno, or a file of its own."""
+"""Exchange of a machine's storage for another device: a built-in one, or one in a file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dbdyno.base.errors import ModelError
 
 
 def with_device(machine: str, name: str) -> str:
-    """Return a machine (TOML) whose devices and storage are those of a device.
+    """Return a machine (TOML) with its devices and storage replaced by those of a device.
 
     Raises:
         ModelError: there is no such device.
@@ -20,7 +20,7 @@ def with_device(machine: str, name: str) -> str:
 
 
 def _without(text: str, sections: tuple[str, ...]) -> str:
-    """Return the text of a machine without some of its sections."""
+    """Return a machine's text without some of its sections."""
     kept, leaves_out = [], False
     for line in text.splitlines():
         if line.startswith("["):
@@ -31,6 +31,6 @@ def _without(text: str, sections: tuple[str, ...]) -> str:
 
 
 def _sections(text: str) -> str:
-    """Return the sections of a device's text, without what is before the first."""
+    """Return the sections of a device's text, without anything before the first."""
     at = text.find("\n[")
     return text[at + 1 :] if at >= 0 else text

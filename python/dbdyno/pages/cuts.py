@@ -1,4 +1,4 @@
-"""Builder of the page about a campaign of power cuts: what was acknowledged, found, lost and damaged, cut by cut."""
+"""Builder of the page about a campaign of power cuts: commits acknowledged, found, lost and damaged, cut by cut."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dbdyno.pages.common import columns
 from dbdyno.pages.reading import Analysis
 
 SHOWN = 20
-"""Numbers of commits that are listed; the rest is counted."""
+"""Maximum number of listed commits; the others are counted."""
 CUTS = (
     "cut:count in_recovery:text:once_more:100 after_changes:count:changes:90 acknowledged:count found:count"
     " lost:text doubled:text:twice:110 ghosts:text::110 damaged:text::110 corrupt:text recovery:span"
@@ -83,7 +83,7 @@ def _seconds(value: Any) -> str:
 
 
 def _shrunk(model: Analysis) -> Iterator[Section]:
-    """Yield the least plan that replays a failing cut."""
+    """Yield the smallest plan that reproduces a failing cut."""
     found = reading.dig(model, "shrunk")
     if not found:
         return
@@ -99,7 +99,7 @@ def _shrunk(model: Analysis) -> Iterator[Section]:
 
 
 def _recoveries(model: Analysis) -> Iterator[Section]:
-    """Yield recovery times by the size of the log that they read."""
+    """Yield recovery times by the amount of log that they read."""
     given = reading.entries(model, "recoveries")
     if not given:
         return

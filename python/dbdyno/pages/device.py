@@ -1,4 +1,4 @@
-"""Builder of pages about devices: a fit to what was measured, and the replay of a block trace."""
+"""Builder of pages about devices: a fit to measurements, and the replay of a block trace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COMPARED = ("operation", "figure", "modelled_us", "measured_us", "error")
 
 
 def fit(model: Analysis) -> Page:
-    """Return the page about a fitted device: how far it is off, and the device as TOML."""
+    """Return the page about a fitted device: the errors of the fit, and the device as TOML."""
     jobs, rows = reading.entries(model, "jobs"), reading.entries(model, "rows")
     tables = (_jobs(jobs), _compared(rows, "The second half of the trace, on the device and as measured"))
     return Page(
@@ -28,7 +28,7 @@ def fit(model: Analysis) -> Page:
 
 
 def replay(model: Analysis) -> Page:
-    """Return the page about a replay: what was replayed, and times on the device beside the trace's own."""
+    """Return the page about a replay: the trace, and times on the device beside the trace's own."""
     rows = reading.entries(model, "rows")
     facts: list[TableRow] = [
         {"what": "format", "value": fmt.line(model.get("form") or "")},

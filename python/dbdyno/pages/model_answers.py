@@ -97,7 +97,7 @@ def _moved(row: Mapping[str, Any]) -> TableRow:
 
 
 def what_if(model: Analysis) -> Page:
-    """Return the page about a what-if: what binds where, the curves, and every combination of levels."""
+    """Return the page about a what-if: the bottleneck of each combination, the curves, and all combinations."""
     axes, points = reading.strings(model, "axes"), reading.entries(model, "points")
     priced = bool(model.get("priced"))
     spec = " ".join(f"{fmt.line(name).replace(' ', '_')}:words" for name in axes)

@@ -21,9 +21,9 @@ Entry = Mapping[str, Any]
 _TONES: dict[str, Tone] = {"slower": "bad", "fails": "bad", "differs": "bad", "faster": "good", "unclear": "doubt"}
 _WORDS = {"differs": "answers differ"}
 _UNFOLDED = 30
-"""Number of statements that the budget shows at once."""
+"""Number of statements that the budget shows unfolded."""
 _DETAILED = 40
-"""Number of statements of each kind that have a part of their own."""
+"""Maximum number of statements of each kind with their own part."""
 
 
 def page(model: Analysis) -> Page:
@@ -92,7 +92,7 @@ def _budget(model: Analysis, statements: Sequence[Entry]) -> Section:
 
 
 def _budget_tables(shown: tuple[Column, ...], rows: tuple[Row, ...]) -> tuple[Table, ...]:
-    """Return the table; on the page what weighs little is folded, so that the rest of the page is not below it."""
+    """Return the table; on the page, statements with little time are folded."""
     if len(rows) <= _UNFOLDED:
         return (Table("", shown, rows, most=12, look="loose"),)
     rest = rows[_UNFOLDED:]
@@ -231,7 +231,7 @@ def _plans(row: Entry) -> Table | None:
 
 
 def _first_executions(statements: Sequence[Entry]) -> Section | None:
-    """Return the section of statements whose first execution in a new server process moved otherwise."""
+    """Return the section of statements whose first executions in new server processes changed differently."""
     rows = [
         {"text": row.get("text"), **row["first"], "later": row.get("ratio")} for row in statements if row.get("first")
     ]
@@ -246,7 +246,7 @@ def _first_executions(statements: Sequence[Entry]) -> Section | None:
 
 
 def _uncompared(statements: Sequence[Entry]) -> Section | None:
-    """Return the section of statements whose answers differ in what they leave open, and so were not compared."""
+    """Return the section of statements whose answers were not compared because they are not determined."""
     rows = [row for row in statements if row.get("answers")]
     if not rows:
         return None
@@ -268,7 +268,7 @@ def _settings(model: Analysis) -> Section | None:
 
 
 def _extensions(model: Analysis) -> Section | None:
-    """Return the section of extensions that have another version, or could have one on the new side."""
+    """Return the section of extensions with a different or an outdated version on the new side."""
     rows = reading.entries(model, "extensions")
     if not rows:
         return None

@@ -1,4 +1,4 @@
-"""Section of a rehearsal's page about the load as it was: the capture replayed on both sides, and faster."""
+"""Section of a rehearsal's page about the replay of the capture on both sides, at several speeds."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def _sides(row: Entry) -> TableRow:
 
 
 def volumes(model: Analysis) -> Iterator[Section]:
-    """Yield the modelled devices below the engines: what each carried, its floor and how late its replies left."""
+    """Yield the modelled devices below the engines: what each carried, its floor, and how late its replies were."""
     given = reading.entries(model, "volumes")
     if not given:
         return

@@ -32,7 +32,7 @@ class Device:
 
     @property
     def under_way(self) -> float | None:
-        """Return the mean number of requests outstanding or waiting while the device was busy, or None."""
+        """Return the mean number of outstanding or waiting requests while the device was busy, or None."""
         return self.weighted_ms / self.busy_ms if self.busy_ms else None
 
 
@@ -48,7 +48,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Values of the kernel by their file or `file:name`, and seconds since boot."""
+    """Kernel settings by their file or `file:name`, and seconds since boot."""
 
     values: Mapping[str, int]
     words: Mapping[str, str]

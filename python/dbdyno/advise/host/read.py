@@ -58,7 +58,7 @@ def _number(path: Path) -> int | None:
 
 
 def _chosen(text: str | None) -> str:
-    """Return the word in brackets: `none [mq-deadline] bfq`."""
+    """Return the word in brackets, such as `mq-deadline` in `none [mq-deadline] bfq`."""
     found = re.search(r"\[([^\[\]]*)\]", text or "")
     return found[1] if found else text or ""
 
@@ -104,7 +104,7 @@ def _unescaped(text: str) -> str:
 
 
 def _whole(root: Path, path: str) -> str:
-    """Return the whole device: `sda` for `/dev/sda1`, `dm-0` for `/dev/mapper/data`."""
+    """Return the whole block device: `sda` for `/dev/sda1`, `dm-0` for `/dev/mapper/data`."""
     name = path.rpartition("/")[2]
     block = root / "sys" / "block"
     if path.startswith("/dev/mapper/"):

@@ -14,7 +14,7 @@ PAGE_HEAD, ROW_HEAD, POINTER, ALIGNED = 24, 24, 4, 8
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """Yield tables that are scanned as a whole, most spare pages first; look-ups do not read more because of bloat."""
+    """Yield tables that are scanned completely, most spare pages first; look-ups do not read more because of bloat."""
     widths = {one.table: one for one in facts.all(Width)}
     block = block_bytes(facts)
     found = []

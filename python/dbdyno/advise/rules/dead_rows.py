@@ -28,7 +28,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
 
 
 def threshold(facts: Facts, table: Table) -> float:
-    """Return the number of dead rows at which autovacuum takes a table, from its own parameters or the server's."""
+    """Return the number of dead rows at which autovacuum processes a table, by the table's or server's settings."""
     base = float(table.option("autovacuum_vacuum_threshold") or value(facts, "autovacuum_vacuum_threshold", 50))
     scale = float(table.option("autovacuum_vacuum_scale_factor") or value(facts, "autovacuum_vacuum_scale_factor", 0.2))
     most = value(facts, "autovacuum_vacuum_max_threshold", -1)

@@ -42,7 +42,7 @@ def _queue(facts: Facts) -> Iterator[Advice | Unjudged]:
 
 
 def _dirty(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """Yield a finding if the dirty pages allowed in memory take long to write at the rate of the busiest device."""
+    """Yield a finding if writing the allowed dirty pages takes long at the rate of the busiest device."""
     kernel = facts.one(Kernel)
     written = [one for one in facts.all(Device) if one.written_bytes >= GIB and one.busy_ms]
     limit = kernel.values.get(_VM + "dirty_bytes", 0)

@@ -15,7 +15,7 @@ KINDS = ("lock", "latch")
 
 
 def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """Yield a finding if sessions spend most of their time waiting for each other."""
+    """Yield a finding if sessions spend most of their time waiting for one another."""
     one = facts.one(Measured)
     if not one.waits:
         yield Unjudged("no waits were sampled", "activity_hz = 10 under [watch]")

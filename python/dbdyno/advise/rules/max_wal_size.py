@@ -13,11 +13,11 @@ LEAST_REQUESTED = 3
 LEAST_IMAGES = 0.2
 """Minimum share of full-page images in the WAL."""
 LEAST_DISTANCE = 0.4
-"""Minimum distance of checkpoints relative to max_wal_size's; below it, backups and commands requested them."""
+"""Minimum distance of checkpoints relative to that of max_wal_size; below it, backups or commands requested them."""
 
 
 def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """Yield a finding if requested checkpoints are as far apart as max_wal_size makes them."""
+    """Yield a finding if requested checkpoints are as frequent as max_wal_size forces them to be."""
     points, wal = facts.one(Checkpoints), facts.one(Wal)
     limit = facts.setting("max_wal_size")
     if limit is None or points.requested < LEAST_REQUESTED or points.requested <= points.timed:

@@ -13,7 +13,7 @@ from dbdyno.snapshot.engines.postgres.lookup_columns import aggregates, is_selec
 
 LEAST_PAGES, LEAST_CALLS, MOST_ROWS, LEAST_OF_TABLE, LEAST_SHARE, MOST = 1000, 10, 100, 0.5, 0.01, 10
 SMALL_PAGES, SMALL_SHARE = 100, 0.1
-"""Minimum pages of a smaller table, and minimum share of time that scanning it has to take."""
+"""Minimum pages of a smaller table, and minimum share of time that its scans must take."""
 LOOKED_UP = 10
 """Generous estimate of the pages that a look-up by an index reads."""
 

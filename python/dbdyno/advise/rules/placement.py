@@ -104,7 +104,7 @@ def _evidence(
 
 
 def _rivals(facts: Facts, each_s: float | None) -> str:
-    """Return a text about what else the same gigabytes could be used for."""
+    """Return a text about other uses of the same gigabytes."""
     temp = sum(one.temp_bytes for one in facts.all(Database))
     blocks = temp // 8192
     time = f", at most {span(blocks * each_s)} if they were read back once at that time" if each_s and temp else ""

@@ -21,7 +21,7 @@ _ADVISED = {
 
 
 def _starves(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """Yield the narrowest layer if commands wait in front of it and it is a queue: the layers below could do more."""
+    """Yield the narrowest layer if commands queue in front of it although the layers below could do more."""
     stack, found = facts.one(Stack), facts.all(Layer)
     narrow = min(found, key=lambda one: one.limit)
     offered = found[0].offered
@@ -79,7 +79,7 @@ def _layer_evidence(stack: Stack, narrow: Layer, below: list[Layer]) -> Iterator
 
 
 def _fix(stack: Stack, narrow: Layer, target: float) -> Iterator[str]:
-    """Yield the limit, the stripe size if requests are split, and a study if the model's machine has these layers."""
+    """Yield the new limit, the stripe size if requests are split, and a study if the model's machine has these."""
     asked = demand(stack)
     wanted = math.ceil(target / narrow.count)
     section, _, key = narrow.key.partition(".")
@@ -124,7 +124,7 @@ def _overflow(facts: Facts) -> Iterator[Advice | Unjudged]:
 
 
 def _measured(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """Yield findings from measured rate x latency compared with the limits: a limit that is reached is in force."""
+    """Yield findings from measured rate x latency compared with the limits, which shows the limits in effect."""
     stack, found = facts.one(Stack), facts.all(Layer)
     if not stack.has("measured.iops"):
         yield Unjudged("no rate and latency were measured", "[measured] iops and latency_ms, as iostat has them")

@@ -23,12 +23,12 @@ _LOOK_UP = re.compile(
     r"(?:\s+for\s+(?:update|share))?\s*;?",
     re.I,
 )
-"""One table with columns that are each compared with one value: no limit, join or grouping."""
+"""Pattern of a look-up: one table with columns that are each compared with one value; no limit, join or grouping."""
 
 
 @dataclass(frozen=True, slots=True)
 class _LookUp:
-    """A statement with the table and columns that it compares; rows per call according to the statistics, and found."""
+    """A statement with the table and columns that it compares; rows per call by the statistics, and actual ones."""
 
     statement: Statement
     table: Table
@@ -38,7 +38,7 @@ class _LookUp:
 
     @property
     def correlated(self) -> bool:
-        """Return True if each column alone explains the rows found, so that only the estimates' product is wrong."""
+        """Return True if each column alone explains the actual rows, so that only the estimates' product is wrong."""
         alone = min(max(self.table.rows, 1) / one.values for one in self.columns)
         return len(self.columns) > 1 and self.found > FACTOR * self.expected and self.found <= FACTOR * alone
 
@@ -82,7 +82,7 @@ def _look_up(
 
 
 def _is_off(one: _LookUp) -> bool:
-    """Return True if no choice of values explains the difference.
+    """Return True if no choice of compared values explains the difference.
 
     More rows than expected may be due to common values: as many rows as the most common value has are then expected.
     Fewer rows may be due to values that do not exist: less than half a row per call is not counted as an error.

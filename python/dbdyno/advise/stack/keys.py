@@ -9,7 +9,7 @@ MOST = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of a section; with `whole` it takes no fractions; without a default it is `required` or unknown."""
+    """A key of a section; with `whole` it takes no fractions; without a default it is `required` or may be unknown."""
 
     unit: str
     least: float

@@ -1,4 +1,4 @@
-"""Outstanding commands layer by layer: the load on each layer, and the number that it lets through.
+"""Outstanding commands by layer: the demand on each layer, and the number that it lets through.
 
 ```text
  jobs -- host -- stripe -- LUN queues -- HBA -- channel -- array -- disks
@@ -25,7 +25,7 @@ from dbdyno.advise.stack.parts import Layer, Stack
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Load of the jobs: simultaneous requests, and the number of pieces of `piece_kb` that each is divided into."""
+    """Demand of the jobs: simultaneous requests, and the number of pieces of `piece_kb` into which each is divided."""
 
     requests: float
     pieces: int
@@ -39,7 +39,7 @@ class Demand:
 
 
 def demand(stack: Stack) -> Demand:
-    """Return the load from the jobs, and the maximum number of LUNs that it uses."""
+    """Return the demand of the jobs, and the maximum number of LUNs that they use."""
     requests = stack.number("demand.jobs") * stack.number("demand.ios")
     whole = stack.number("demand.io_kb")
     piece = min(whole, stack.figures["stripe.stripe_kb"] or whole, stack.figures["host.max_io_kb"] or whole)
@@ -78,7 +78,7 @@ _Limit = tuple[str, str, float | None, int, float, str]
 
 
 def _limits(stack: Stack, asked: Demand, seconds: float | None) -> Iterator[_Limit]:
-    """Yield, per layer: name, words, limit of each part, number of parts used, limit of all, key."""
+    """Yield, per layer: name, words, limit of each part, number of parts used, total limit, key."""
     yield from _queue(stack, "host", "requests of the host", 1)
     yield from _queue(stack, "lun", "LUNs in use", asked.luns)
     if stack.has("hba.queue_limit"):

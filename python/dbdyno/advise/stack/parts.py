@@ -32,7 +32,7 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer: the load on it and the number that it lets through, in outstanding commands.
+    """One layer: its demand, and the number of outstanding commands that it lets through.
 
     `each` is the limit of one of the `count` parts that the load uses. It is None if the limit is not a queue but the
     number that keeps the part busy (disks, the cable: Little's law). `per_s` is the rate that its limit lets through by

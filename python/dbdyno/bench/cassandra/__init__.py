@@ -1,1 +1,1 @@
-"""A Cassandra cluster as a bench, for ways of loading a wide table."""
+"""A Cassandra cluster as a bench, for methods of loading a wide table."""

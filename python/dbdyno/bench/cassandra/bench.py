@@ -1,4 +1,4 @@
-"""Ways of loading a wide table into a Cassandra, run as flows of a persistent process (`dbdyno.wide.load_methods`)."""
+"""Methods of loading a wide table into Cassandra, run as flows of a persistent process (`dbdyno.wide.load_methods`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _missing() -> str | None:
 
 
 class CassandraBench(FlowBench):
-    """Bench on one keyspace, in which the ways share a table."""
+    """Bench on one keyspace, in which all methods load the same table."""
 
     workload = "load"
     parts: ClassVar[tuple[str, ...]] = ("loading",)
@@ -41,7 +41,7 @@ class CassandraBench(FlowBench):
     }
 
     def server_of(self, one: Engine) -> dict[str, str]:
-        """Return the keyspace to load: that of the target, or one of a node that is started here."""
+        """Return the keyspace to load: the target's, or that of a node started here."""
         if self.plan.dsn != EMBEDDED:
             return super().server_of(one)
         from dbdyno.bench.cassandra.embedded import EmbeddedCassandra

@@ -152,7 +152,7 @@ class CellsBench(QuietBench):
         return Facts(_targets(self.found), arms, Reads("cells"), {"iorm": iorm, "restored": False})
 
     def begin(self, run: Run, resumed: int) -> None:
-        """Record what was found and register the undo, before the first plan is changed."""
+        """Record the state found and register the undo, before the first plan is changed."""
         if resumed:
             run.save(restored=False, iorm={**run.manifest.iorm, "undo": to_wire(self.undo)})
         self.held.callback(self._note_restored, run)
@@ -248,7 +248,7 @@ class CellsBench(QuietBench):
             wait_s = min(wait_s * _WAITS_GROW, _MOST_WAIT_S)
 
     def _is_over(self, name: str, seen: Mapping[str, int | None], idle_s: float) -> bool:
-        """Return True if a cell is not waited for any longer.
+        """Return True if a cell should no longer be waited for.
 
         That is immediate for a cell that was abandoned before and has collected nothing since.
         """
@@ -282,7 +282,7 @@ def _collected(collection: Collection) -> dict[str, int | None]:
 
 
 def _incomplete(before: Collection, after: Collection) -> dict[str, str]:
-    """Return the reason for each cell whose counters of a turn do not count."""
+    """Return, for each cell whose counters of a turn cannot be used, the reason."""
     wrong: dict[str, str] = {}
     for first, last in zip(before.columns, after.columns, strict=True):
         problem = first.problem or last.problem

@@ -22,7 +22,7 @@ from dbdyno.cells.ssh import Access
 from dbdyno.evidence.run import Run, list_runs
 
 PATIENCE_S = 20.0
-"""Seconds that a cell that answered may take to show its plan again."""
+"""Time for a cell that answered to show its plan again [s]."""
 
 
 def undo_of(run: Run) -> PlanUndo:
@@ -66,7 +66,7 @@ def _cell(wire: Mapping[str, Any]) -> JsonObject:
 
 
 def way_of(run: Run, undo: PlanUndo, given: Access) -> Access:
-    """Return the access to the cells, as the command line and the user's own configuration define it.
+    """Return the access to the cells, as defined by the command line and the user's configuration.
 
     A run folder could name a configuration with a ProxyCommand, a jump host or host keys of somebody else: what it says
     about the connection is only shown, so that the user names it again.

@@ -1,4 +1,4 @@
-"""Arms with an external client, for any engine: what such an arm may ask for, and how its client is described."""
+"""Arms with an external client, for any engine: what such an arm may request, and how its client is described."""
 
 from __future__ import annotations
 

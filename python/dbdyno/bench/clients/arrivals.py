@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dbdyno.bench.clients.reader import Records
 
 AHEAD_NS = 5_000_000
-"""Time before the slice begins, in which the client reads its due times."""
+"""Time before the slice begins, for the client to read its due times [ns]."""
 AHEAD_EACH_NS = 2_000
 NOT_DUE = "before they were due in the open loop"
 GRACE = 10

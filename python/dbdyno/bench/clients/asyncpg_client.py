@@ -151,7 +151,7 @@ class AsyncServing(Serving):
         return count
 
     async def begins_at(self, now: int, until_ns: int | None, most: int | None, count: int) -> int:
-        """Return the same as `begins`, letting other sessions continue while it waits."""
+        """Return the same as `begins`, while other sessions continue."""
         if self.due is None:
             return self.begins(now, until_ns, most, count)
         if (due := self.due.take()) is None:

@@ -51,7 +51,7 @@ class Builtin:
     engines: tuple[str, ...] = ("postgres",)
     """Engines for which the client has a driver."""
     slow: bool = False
-    """True if many rows take seconds: a study runs the client only if it is named."""
+    """True if many rows take seconds; a study then uses the client only on request."""
     libpq: bool = False
     """True if it connects with libpq, so it honours every option of a connection string."""
 

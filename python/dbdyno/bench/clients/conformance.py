@@ -33,9 +33,9 @@ LATE_S = 1.0
 PATIENCE_S = 10.0
 """Seconds that a client under test may take to answer a request that needs no time."""
 START_TIMES = 3
-"""Factor by which a start may take longer: a virtual machine and its drivers are loaded then."""
+"""Factor by which a client's start may take longer, for example to load a virtual machine and drivers."""
 HANGS_MOST = 2
-"""Number of hangs after which the checks end: the client would hang in each remaining check, for as long each time."""
+"""Number of hangs after which the checks end, because every remaining check would hang as long."""
 LEFT = "the other checks"
 """Name of the verdict that replaces the remaining checks."""
 SLICE_NS = 50_000_000
@@ -196,7 +196,7 @@ def takes_values(own: Examined) -> str:
 
 
 def prepares_statements(own: Examined) -> str:
-    """Check that the server keeps a prepared statement if it is to be prepared, and only then."""
+    """Check that the server keeps a prepared statement exactly if the plan asks for prepared statements."""
     for mode, protocol in MODES.items():
         kept = own.rows(own.words.kept, **_mode(protocol))[-1]
         least, most = own.words.kept_rows[mode]
@@ -261,7 +261,7 @@ def prepares_sessions(own: Examined) -> str:
 
 
 def closes(own: Examined) -> str:
-    """Check that the client closes its sessions on request, and can open others."""
+    """Check that the client closes its sessions on request, and can open new ones."""
     own.job("select 1;")
     own.arm.disconnect()
     if own.arm.process is None:

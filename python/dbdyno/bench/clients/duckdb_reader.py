@@ -59,7 +59,7 @@ def attached(dsn: str, job: Job) -> Any:
 
 
 def extension() -> Path:
-    """Return the path of the extension in the installed packages.
+    """Return the extension's path among the installed packages.
 
     Raises:
         CannotGoOnError: It is not there.

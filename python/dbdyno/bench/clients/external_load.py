@@ -1,4 +1,4 @@
-"""Base of loads whose operations run elsewhere; the core's load writes them to the block's part."""
+"""Base of loads whose operations run elsewhere; the core's load writes their evidence to the block's part."""
 
 from __future__ import annotations
 

@@ -83,13 +83,13 @@ class Session(Protocol):
 
 
 class CannotGoOnError(Exception):
-    """Error that every later operation would meet as well: the client reports the reason and exits."""
+    """Raised for an error that would also fail every later operation: the client reports the reason and exits."""
 
 
 Open = Callable[[Job], Session]
 Code = Callable[[BaseException], str]
 Words = Callable[[BaseException], str]
-"""Returns an error's message with the fields that identify the object, by `stream.said`."""
+"""Function that returns an error's message with identifying fields, as `stream.said` expects it."""
 Prepare = Callable[[list[Any]], list[Any]]
 
 
@@ -108,7 +108,7 @@ def literal(value: Any) -> str:
 
 @dataclass
 class Seat:
-    """A session with its drawn transactions and its position among them."""
+    """A session with its drawn transactions and its position in them."""
 
     session: Session
     number: int
@@ -135,7 +135,7 @@ class Due:
         return cls(message["due_ns"], message["give_up_ns"]) if "due_ns" in message else None
 
     def take(self) -> int | None:
-        """Return the next due time, or None if there is none left or the remaining ones are skipped."""
+        """Return the next due time, or None if none is left or the rest is skipped."""
         with self.lock:
             due = next(self.times, None)
         return None if clock_ns() >= self.give_up_ns else due
@@ -258,7 +258,7 @@ class Serving:
         return count
 
     def begins(self, now: int, until_ns: int | None, most: int | None, count: int) -> int:
-        """Return when a session's next transaction begins in ns, after `count` of them, or -1 if the slice is over.
+        """Return the time of a session's next transaction after `count` of them [ns], or -1 if the slice is over.
 
         That is immediately in a closed loop, and when it is due in an open one; this waits for it.
         """
@@ -305,7 +305,7 @@ class Serving:
         return now
 
     def failed(self, seat: Seat, number: int, statement: int, error: BaseException) -> bytes:
-        """Return an error's code; its message is sent once for each statement."""
+        """Return an error's code; its message is sent only once per statement."""
         code = self.code_of(error) or stream.LOST
         if (statement, code) not in self.said:
             self.said.add((statement, code))

@@ -81,7 +81,7 @@ class ClientArm:
         self.answer_s = max(ANSWER_S, timeout_ms / 1000 + 10)
 
     def start(self) -> ClientProcess:
-        """Return the client's process, starting it if there is none.
+        """Return the client's process, starting it if necessary.
 
         Raises:
             ClientError: It cannot be started, or does not speak the protocol.
@@ -129,13 +129,13 @@ class ClientArm:
             self.line.admit(None)
 
     def begin_block(self) -> None:
-        """Have other transactions drawn, and forget times that say nothing about another block."""
+        """Request new drawn transactions, and reset times that are only valid within a block."""
         self.drawn = False
         if not self.accounted.lasts:
             self.accounted = Accounted()
 
     def draw(self) -> None:
-        """Send other transactions, before a slice so that sending is not part of one."""
+        """Send new transactions before a slice, so that sending is not part of the slice."""
         if not self.drawn:
             with self.held():
                 self.start().send(self.job.draw())
@@ -182,7 +182,7 @@ class ClientArm:
 
     @contextlib.contextmanager
     def held(self) -> Any:
-        """End the process if the block fails: nothing that it still writes can be trusted."""
+        """End the process if the block fails, because its later output cannot be trusted."""
         try:
             yield
         except BaseException:
@@ -346,7 +346,7 @@ class Loads(Part):
         return {at: own.process.cpu_ns() for at, own in self.clients.items() if own.process is not None}
 
     def _lines(self) -> list[LineReport]:
-        """Return how late the lines of the clients were since the last call."""
+        """Return the lateness of the clients' lines since the last call."""
         return [own.line.late(at) for at, own in self.clients.items() if own.line is not None]
 
     def _now_ns(self) -> int:

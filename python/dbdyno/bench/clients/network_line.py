@@ -54,7 +54,7 @@ class ClientLine:
         return self.environment(self.own.port())
 
     def admit(self, leader: int | None) -> None:
-        """Accept connections of this process and of the processes in its session from now on; None accepts nobody."""
+        """Accept connections of this process and its session's processes from now on; None accepts nobody."""
         self.leader, self.let_in, self.failure = leader, 0, ""
 
     def refuse_past(self, sessions: int) -> str | None:

@@ -288,7 +288,7 @@ class ClientProcess:
         self.end(0.0)
 
     def _ended(self, patience_s: float) -> bool:
-        """Return True if the process ends in time; its output is read and dropped, so that it does not block."""
+        """Return True if the process ends in time; its output is read and discarded, so that it does not block."""
         assert self.process.stdout is not None
         deadline = time.monotonic() + patience_s
         while self.process.poll() is None:

@@ -31,7 +31,8 @@ LEAST_SHARE = 0.75
 On a machine at load 8 the built-in clients reported 94 to 100 %.
 """
 ON_THE_WAY_NS = 1_000_000_000
-"""Time that a slice may spend on its way to the client and back on a busy machine; R compiles its loop meanwhile."""
+"""Time that a slice may need to reach the client and return on a busy machine (for example while R compiles its loop).
+"""
 ON_THE_WAY_EACH_NS = 5_000
 """Additional time allowed for each record of a slice."""
 LEAST_NS = 400_000_000
@@ -46,7 +47,7 @@ SLICE_LEAST_NS = 50_000_000
 In shorter slices the threads of an honest client wake up late each time.
 """
 LEAST_AGAIN_NS = 100_000_000
-"""Minimum time to judge a client by that was doubted before: by now it must report all of its time."""
+"""Minimum time for judging a previously doubted client, which must then report all of its time."""
 
 
 class Accounted:
@@ -132,7 +133,7 @@ def _held_ns(whole: Records, end_ns: int) -> NDArray[np.int64]:
 
 
 def _covered_ns(started: NDArray[np.int64], held: NDArray[np.int64]) -> tuple[int, bool]:
-    """Return for how many ns at least one operation ran, and whether two ever overlapped."""
+    """Return for how many ns at least one operation ran, and whether operations ever overlapped."""
     if not len(started):
         return 0, False
     order = np.argsort(started, kind="stable")

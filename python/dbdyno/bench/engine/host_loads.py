@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 LEAD_NS = 150_000_000
 LEAD_OF_HOST_NS = 3_000_000
-"""Time before the first slice of a stretch, and more of it for each host: until then all hosts know their slices."""
+"""Time before the first slice, plus time per host, so that all hosts know their slices in time [ns]."""
 GAP_NS = 5_000_000
 """Shortest gap between two slices."""
 ERRORS_IN_GAP = 4
 RENEW_S = 0.5
 RETURN_S = 60.0
-"""Seconds to wait for the return of a host that was lost."""
+"""Time to wait for the return of a lost host [s]."""
 
 
 class HostLostError(AgainError):
@@ -50,7 +50,7 @@ class HostLostError(AgainError):
 
 @dataclass
 class Held:
-    """The load that one host holds, what its clock said in this block, and what it reported."""
+    """The load that one host holds, with its clock's readings in this block and its reports."""
 
     address: str
     name: str
@@ -184,7 +184,7 @@ class HostLoads(Closing):
         return self.done
 
     def stop(self) -> None:
-        """Let all hosts end soon; called from a signal handler."""
+        """Make all hosts end soon; called from a signal handler."""
         self.is_stopped = True
 
     def run(self, block: int, slices: Sequence[Slice]) -> LoadReport:
@@ -214,7 +214,7 @@ class HostLoads(Closing):
         return report
 
     def _instants(self, slices: Sequence[Slice], gap_ns: int) -> list[HostSlice]:
-        """Return the slices with their beginnings and ends on our clock."""
+        """Return the slices with start and end times on this machine's clock."""
         at_ns = self.clock.now_ns() + LEAD_NS + LEAD_OF_HOST_NS * self.count
         planned = []
         for arm, number, length_ns, _ in slices:
@@ -224,7 +224,7 @@ class HostLoads(Closing):
         return planned
 
     def _learn(self, planned: Sequence[HostSlice], reports: Sequence[HostReport]) -> None:
-        """Note from when on each slice counts, and lengthen the gap if transactions end later than it is long."""
+        """Note the time from which each slice counts, and lengthen the gap if transactions end after it."""
         fits = [self._fit(held) for held in self.held]
         error_ns = max(clock.error_ns for clock in fits)
         began: dict[int, int] = {}
@@ -263,7 +263,7 @@ class HostLoads(Closing):
         self._compare(rounds=16)
 
     def _reopen(self) -> None:
-        """Open the load again on as many hosts as before, and the sessions that were open.
+        """Reopen the load on the same number of hosts, with the sessions that were open.
 
         Raises:
             TargetError: A host did not return.
@@ -288,7 +288,7 @@ class HostLoads(Closing):
             raise HostLostError(error.message, where=error.where, next_step=error.next_step) from error
 
     def _drop(self) -> None:
-        """Close the load on all workers that are there."""
+        """Close the load on all available workers."""
         self.held = []
         try:
             self.workers.look_again()
@@ -327,7 +327,7 @@ class HostLoads(Closing):
             ) from error
 
     def _look(self) -> None:
-        """Pass on a request to stop, and raise an error if a host is gone that a task still waits for."""
+        """Pass on a stop request, and raise an error if a host with a pending task is lost."""
         if self.is_stopped and not self._closing.is_set():
             self.workers.ask(held_load.stop_load, self.token)
         self._check()
@@ -351,7 +351,7 @@ class HostLoads(Closing):
                 continue  # a task that waits for the host finds out
 
     def _compare(self, rounds: int) -> None:
-        """Compare the clock of every host with ours.
+        """Compare the clock of every host with this machine's.
 
         Raises:
             HostLostError: A host does not answer.
@@ -369,13 +369,13 @@ class HostLoads(Closing):
 
 
 def _moved(one: HostSlice, clock: ClockFit) -> HostSlice:
-    """Return a slice with its instants on a host's clock."""
+    """Return a slice with its times on a host's clock."""
     offset = clock.offset_at(one.started_ns + round(clock.offset_ns))
     return HostSlice(one.arm, one.slice, one.started_ns + offset, one.ended_ns + offset)
 
 
 def _nothing(clock: SteadyClock) -> LoadReport:
-    """Return the report of a stretch that was stopped before it began."""
+    """Return the report of a series of slices that was stopped before it began."""
     now_ns = clock.now_ns()
     return {
         "started_ns": now_ns,

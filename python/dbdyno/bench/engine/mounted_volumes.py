@@ -27,14 +27,14 @@ from dbdyno.device.server import start_server
 _MOUNTS = {DATA: "volume", WAL: "log-volume"}
 _COUNTS = {"read": "reads", "write": "writes", "flush": "flushes"}
 LOG = "log"
-"""Folder of the log where it is not among the data."""
+"""Folder of the log if it is separate from the data."""
 
 
 class MountedVolumes:
     """The volumes of one server in its private folder."""
 
     def __init__(self, volumes: Sequence[Volume]) -> None:
-        """Check that folders can be mounted here if there are volumes.
+        """Check that folders can be mounted here, if there are volumes.
 
         Raises:
             DeviceError: This machine cannot mount folders.
@@ -48,7 +48,7 @@ class MountedVolumes:
         return bool(self.volumes)
 
     def mount_of(self, part: str) -> str | None:
-        """Return the name of the folder at which the part's device is mounted, or None if it is on no device."""
+        """Return the mount folder's name for a part of the files, or None if the part is not on a device."""
         volume = next((own for own in self.volumes if part in own.parts), None)
         return None if volume is None else _MOUNTS[volume.parts[0]]
 
@@ -58,7 +58,7 @@ class MountedVolumes:
         return folder / "data" if mount is None else folder / mount / "data"
 
     def log_folder(self, folder: Path) -> Path | None:
-        """Return the folder of the log, or None if it is with the data."""
+        """Return the folder of the log, or None if it is part of the data folder."""
         mount = self.mount_of(WAL)
         if mount == self.mount_of(DATA):
             return None
@@ -69,13 +69,13 @@ class MountedVolumes:
         return [folder / _MOUNTS[own.parts[0]] for own in self.volumes]
 
     def make_folders(self, folder: Path, own: Callable[[Path], None]) -> None:
-        """Create the folders that are to be moved below the mounts; `own` sets their mode and owner."""
+        """Create the folders that will be moved below the mounts; `own` sets their mode and owner."""
         for made in [*self.folders(folder), *filter(None, [self.log_folder(folder)])]:
             made.mkdir(mode=0o700, parents=True)
             own(made)
 
     def mount(self, folder: Path) -> None:
-        """Move what was created below the mounts, and mount the devices.
+        """Move the created folders below the mounts, and mount the devices.
 
         Raises:
             DeviceError: A device cannot be mounted; the others are unmounted.
@@ -90,7 +90,7 @@ class MountedVolumes:
             raise
 
     def unmount(self) -> None:
-        """Unmount the devices, also while programs use them."""
+        """Unmount the devices, even if programs use them."""
         while self._mounted:
             place = self._mounted.pop()
             with contextlib.suppress(DeviceError):
@@ -113,7 +113,7 @@ class MountedVolumes:
             ) from error
 
     def records(self) -> list[JsonObject]:
-        """Return what a manifest says of each volume: what it carries, its device, its parameters and its floor."""
+        """Return the manifest records of the volumes: what each carries, its device, parameters and floor."""
         return [
             {
                 "carries": own.carries,
@@ -128,7 +128,7 @@ class MountedVolumes:
         ]
 
     def metrics(self) -> list[Metric]:
-        """Return counts and times of the requests of each volume since its mount, and how late replies left."""
+        """Return counts and times of each volume's requests since its mount, and the lateness of replies."""
         found = []
         for own, state in self.states():
             at_ns = time.time_ns()
@@ -147,7 +147,7 @@ def _metric(volume: Volume, name: str, at_ns: int, value: float, unit: str, kind
 
 
 def _below(volume: Volume, place: Path) -> DeviceSpec:
-    """Move a folder aside, leave an empty one like it, and return what to mount there."""
+    """Move a folder aside, create an empty one with the same access rights, and return what to mount there."""
     back = place.with_name(f"{place.name}.data")
     place.rename(back)
     place.mkdir(mode=0o700)

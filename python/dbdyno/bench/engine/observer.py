@@ -41,7 +41,7 @@ class Connection(Protocol):
 
 
 def volumes_of(target: Any) -> list[Metric]:
-    """Return what the modelled devices below a server count; empty if it has none, or is not ours."""
+    """Return the counters of the modelled devices below a server; empty without devices, or for a user's server."""
     engine = getattr(target, "engine", None)
     return engine.volumes.metrics() if engine is not None and engine.volumes else []
 
@@ -54,7 +54,7 @@ class Observer(ABC, Generic[Target, Link]):
     """Observer of all servers of a run; a context manager around the run's blocks."""
 
     failures: tuple[type[Exception], ...] = (Error, OSError)
-    """Exceptions that reading may raise: the value is then missing, and the connection is opened again."""
+    """Exceptions that a reading may raise: the value is then missing, and the connection is reopened."""
 
     def __init__(self, watch: Watch, homes: Mapping[str, tuple[str, Target]]) -> None:
         """Create an observer.
@@ -101,7 +101,7 @@ class Observer(ABC, Generic[Target, Link]):
 
     @abstractmethod
     def _classes(self, waits: Mapping[str, list[Any]]) -> Iterable[str]:
-        """Return the class of each sampled wait."""
+        """Return the wait class of each sampled wait."""
 
     def _serving(self, target: Target, connection: Link) -> Mapping[Path, int]:
         """Return the /proc folders of the processes or threads that serve the load's sessions, with their arm's number.
@@ -112,7 +112,7 @@ class Observer(ABC, Generic[Target, Link]):
         return {}
 
     def bill(self) -> Bill:
-        """Take a first reading of what the load's sessions use of this host; it is empty if the server is elsewhere."""
+        """Take a first reading of the host resources used by the load's sessions; empty if the server is elsewhere."""
         from dbdyno.bench.engine.usage import Bill, used
 
         arms: dict[Path, int] = {}
@@ -124,7 +124,7 @@ class Observer(ABC, Generic[Target, Link]):
         return Bill(arms, used(arms))
 
     def _kept(self, target: Target, connection: Link) -> Mapping[int, Mapping[str, int]]:
-        """Return what one session of each arm keeps of statements, by the arm's number.
+        """Return the size of one session's statement cache for each arm, by the arm's number.
 
         The result is empty if the server does not report it. `Resources` has the names of the values.
         """
@@ -132,7 +132,7 @@ class Observer(ABC, Generic[Target, Link]):
         return {}
 
     def with_kept(self, reports: list[dict[str, object]]) -> list[dict[str, object]]:
-        """Return a load's arms; if the plan asks for it, with the sizes of their sessions' statement caches."""
+        """Return a load's arms, with the sizes of their sessions' statement caches if the plan asks for it."""
         found: dict[int, Mapping[str, int]] = {}
         for target in self.targets.values() if self.watch_plan.statement_cache and self.watching else ():
             try:
@@ -218,7 +218,7 @@ class Observer(ABC, Generic[Target, Link]):
         self.metrics = []
 
     def _beside_waits(self) -> list[tuple[str, int, Metric]]:
-        """Return metrics that belong to the waits that were just taken, as (arm, block, metric)."""
+        """Return metrics that belong to the waits just fetched, as (arm, block, metric)."""
         return []
 
     def drop_connections(self) -> None:

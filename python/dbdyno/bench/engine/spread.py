@@ -1,4 +1,4 @@
-"""Which loads can be spread over hosts."""
+"""Check of whether a load can be spread over hosts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def refuse_unfit_for_hosts(hosts: int, ready: EngineReady, spec: LoadSpec) -> None:
-    """Raise an error if the load of a prepared plan cannot be spread over so many hosts; nothing is opened.
+    """Raise an error if a prepared plan's load cannot be spread over this many hosts; no connection is opened.
 
     Raises:
         PlanError: It cannot, or an arm has fewer sessions than there are hosts.

@@ -22,11 +22,11 @@ from dbdyno.device.catalogue import Device, alone_us, device_of, settings_of
 
 DATA, WAL, NONE = "data", "wal", "none"
 PARTS = (DATA, WAL)
-"""Files of a server that can be on a device: all but the log, and the log."""
+"""The two parts of a server's files that can be on a device: everything except the log, and the log."""
 DIRECT_IO = "direct_io"
-"""Switch of a volume: the kernel keeps nothing, so that each read and write is the device's."""
+"""Option of a volume: the kernel caches nothing, so that each read and write reaches the device."""
 DEVICE = "device"
-"""Key of a plan that names devices."""
+"""Key of a plan under which devices are named."""
 WORDS = {DATA: "data", WAL: "log"}
 
 
@@ -48,11 +48,11 @@ class Volume:
 
     @property
     def carries(self) -> str:
-        """Return what is on it, in words."""
+        """Describe the files on the device in words."""
         return " and ".join(WORDS[part] for part in self.parts)
 
     def found(self) -> tuple[Device, list[tuple[str, str]]]:
-        """Return the device, and its changed parameters by their paths.
+        """Return the device's name, and its changed parameters by path.
 
         Raises:
             DeviceError: There is no such device or parameter.
@@ -129,7 +129,7 @@ def _volume(devices: Mapping[str, str], part: str, *, alone: bool) -> Volume:
 
 
 def _parameters(devices: Mapping[str, str], part: str, *, alone: bool) -> dict[str, str]:
-    """Return the parameters for the device of a part: its own (`wal.iops`), and of those for all what it has.
+    """Return the parameters for a part's device: specific ones (`wal.iops`), and general ones that it has.
 
     With one device (`alone`) it gets all of them, so that an unknown one is an error.
     """
@@ -149,7 +149,7 @@ def _parameters(devices: Mapping[str, str], part: str, *, alone: bool) -> dict[s
 
 
 def in_words(devices: Mapping[str, str]) -> str:
-    """Return a table of devices in words, such as 'data on gp3, log on io2 (iops=6000)'; empty if there is none."""
+    """Describe a table of devices, as in 'data on gp3, log on io2 (iops=6000)'; empty if there is none."""
     try:
         volumes = volumes_of(devices)
     except DeviceError:
@@ -158,7 +158,7 @@ def in_words(devices: Mapping[str, str]) -> str:
 
 
 def differing(devices: Mapping[str, str]) -> dict[str, str]:
-    """Return the devices as a manifest states what differs in an arm."""
+    """Return the devices in the form in which a manifest states an arm's differences."""
     return {DEVICE: in_words(devices)} if devices else {}
 
 

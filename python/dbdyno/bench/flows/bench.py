@@ -51,7 +51,7 @@ class FlowBench(QuietBench):
     workload = "flow"
     engines: ClassVar[Mapping[str, Engine]] = ENGINES
     parts: ClassVar[tuple[str, ...]] = ("order",)
-    """What the analysis derives from the times; see `Reads.parts`."""
+    """Quantities that the analysis derives from the times; see `Reads.parts`."""
     floor_runs = FLOOR_RUNS
     floors_by_arm = False
     """True if the arms of an engine start in different ways."""
@@ -191,7 +191,7 @@ class FlowBench(QuietBench):
         return running.run(_set(lines or self._lines(arm)), given.get("optimizer") != "off", text)
 
     def _same_answers(self) -> None:
-        """Run every arm over nearly empty tables for its minimum time, and once over its own tables to compare answers.
+        """Run every arm on nearly empty tables for its minimum time, and once on its own tables to compare answers.
 
         Raises:
             TargetError: Two arms answer differently.

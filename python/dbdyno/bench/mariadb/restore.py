@@ -1,4 +1,4 @@
-"""MariaDB implementation of `OwedServer` in `bench/restore.py`, which restores settings that runs left changed.
+"""MariaDB implementation of `UnrestoredServer`, which restores settings that runs left changed.
 
 A setting that has one of the run's values was left changed; one that has its previous value is restored, possibly
 because the server was restarted; any other value was set by somebody else since and is not touched. The value that is
@@ -32,7 +32,7 @@ class UnrestoredMariaDB:
         self.facts: dict[str, Fact] = {}
 
     def look(self, among: Iterable[Source]) -> tuple[list[Source], list[Finding]]:
-        """Return this server's records and findings; see `OwedServer`."""
+        """Return this server's records and findings; see `UnrestoredServer`."""
         with contextlib.closing(self.target.connect()) as connection:
             return self.look_by(connection, among)
 
@@ -50,7 +50,7 @@ class UnrestoredMariaDB:
         return here, found
 
     def statement(self, one: Finding) -> str:
-        """Return the statement that restores a setting; see `OwedServer`.
+        """Return the statement that restores a setting; see `UnrestoredServer`.
 
         Raises:
             TargetError: The recorded value cannot be set.
@@ -63,7 +63,7 @@ class UnrestoredMariaDB:
             ) from error
 
     def put_back(self, left: Sequence[Finding]) -> None:
-        """Restore settings; see `OwedServer`.
+        """Restore settings; see `UnrestoredServer`.
 
         Raises:
             TargetError: A setting cannot be restored, or another run holds the lock.

@@ -77,7 +77,7 @@ def guarded() -> Any:
             return context is not None and context.verify_mode == ssl.CERT_REQUIRED
 
         def connect(self, sock: Any = None) -> None:
-            """Log in within `connect_timeout`, also where the server accepts the connection and then says nothing."""
+            """Log in within `connect_timeout`, even if the server accepts the connection and then stays silent."""
             with _read_timeout(self, self.connect_timeout):
                 super().connect(sock)
 

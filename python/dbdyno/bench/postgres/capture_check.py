@@ -1,4 +1,4 @@
-"""A captured run as the workload of a plan, before it runs: its content, and whether a server can replay it."""
+"""A captured run as a plan's workload: its content, and whether a server can replay it; checked before the run."""
 
 from __future__ import annotations
 

@@ -39,11 +39,11 @@ AUTO, SAMPLED, EXACT, READ = "auto", "sampled", "exact", "read"
 RECORDED = frozenset({EXACT, READ})
 """Values of `waits` under [watch] with which the waits of a server on this machine are recorded, not sampled."""
 PROBES, WATCHPOINTS, LOOKS = "probes", "watchpoints", "looks"
-"""What found the waits: the source of the metrics beside them."""
+"""Sources of the metrics that belong to the waits."""
 _SOURCES = {"sites": PROBES, "watch": WATCHPOINTS, "read": LOOKS}
 CPU_IN_WAITS = "cpu_in_waits"
 _SHARE = 0.02
-"""Share of the machine that looks may take: not a whole processor beside a load, even if one is idle."""
+"""Share of the machine's processors that looks may use: less than one, even if one is idle."""
 COST = "cost"
 NOTES = "notes"
 CLIENT = "client backend"
@@ -105,7 +105,7 @@ class ExactWatcher:
         self._paid = (0, 0)
 
     def start(self) -> None:
-        """Do nothing: probes are set when the first stretch begins, as the server may be restarted until then."""
+        """Do nothing: probes are set when the first stretch begins, as the server may be restarted before it."""
 
     def pause(self) -> None:
         """Pause looks; probes stay in place."""
@@ -113,7 +113,7 @@ class ExactWatcher:
             self._recorder.pause(True)
 
     def resume(self) -> None:
-        """Look again; probes stayed in place."""
+        """Resume looks; probes stayed in place."""
         if self._recorder is not None:
             self._recorder.pause(False)
 
@@ -172,7 +172,7 @@ class ExactWatcher:
         self._postmaster, self._paid = postmaster, (0, 0)
 
     def _cut(self) -> None:
-        """Fetch what was recorded so far; keep it if a stretch is under way."""
+        """Fetch what has been recorded so far, and keep it if a stretch is running."""
         if self._recorder is None:
             return
         sessions = {number: (pid, kind) for number, pid, kind in json.loads(self._recorder.cut()) or []}

@@ -109,7 +109,7 @@ def look(conn: Connection, among: Iterable[Source]) -> list[Finding]:
 
 
 def _state(fact: SettingFact, kept: Kept, entry: tuple[str | None] | None) -> State:
-    """Return the state of a setting; `entry` is None if this role may not see what ALTER SYSTEM left."""
+    """Return the state of a setting; `entry` is None if this role may not see the entries made by ALTER SYSTEM."""
     if unrestored.HIDDEN in (kept.was, *kept.ours):
         return "other"
     if same_value(fact, kept.was) and (entry is None or entry[0] == kept.entry):

@@ -1,4 +1,4 @@
-"""What a server does during a replay: waits of its active sessions, WAL, temporary files and checkpoints.
+"""Activity of a server during a replay: waits of active sessions, WAL, temporary files and checkpoints.
 
     with watched(target) as watch:
         while ...: watch.look()
@@ -27,7 +27,7 @@ _SAMPLED_S = 0.1
 _FRESH_SINCE = 150_000
 """Server version from which counters of ended sessions are visible at once."""
 _FRESH_S = 0.6
-"""Time after which older servers show them [s]."""
+"""Time after which older servers show the counters of ended sessions [s]."""
 _CHECKPOINTER_SINCE = 170_000
 _ACTIVE: LiteralString = """
 select /* dbdyno */ coalesce(wait_event_type, 'CPU'), count(*) from pg_stat_activity
@@ -46,7 +46,7 @@ _NAMES = {
 
 
 class Watch:
-    """Counters of a server at the begin of a replay, and samples of its sessions; `report` is the result at the end."""
+    """Counters of a server at the start of a replay, and samples of its sessions; `report` is the final result."""
 
     def __init__(self, conn: Connection) -> None:
         self.conn = conn
@@ -70,7 +70,7 @@ class Watch:
         return found
 
     def _asked(self, name: str, question: LiteralString) -> list[tuple[Any, ...]]:
-        """Return the rows of a question, or none if the server refuses it; the reason is kept."""
+        """Return the rows of a query; none if the server refuses it, with the reason recorded."""
         import psycopg
 
         if name in self.missing:
@@ -82,7 +82,7 @@ class Watch:
             return []
 
     def look(self) -> None:
-        """Sample the active sessions, unless that was done a moment ago."""
+        """Sample the active sessions, unless that was done very recently."""
         if time.monotonic() - self._sampled_s < _SAMPLED_S:
             return
         self._sampled_s = time.monotonic()
@@ -91,7 +91,7 @@ class Watch:
         self.waits.update({str(name): int(count) for name, count in rows})
 
     def end(self) -> None:
-        """Read the counters again, and put the result together."""
+        """Read the counters again, and compute the result."""
         if self.conn.info.server_version < _FRESH_SINCE:
             time.sleep(_FRESH_S)
         after = self._counters()

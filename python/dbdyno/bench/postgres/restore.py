@@ -1,4 +1,4 @@
-"""PostgreSQL implementation of `OwedServer` in `bench/restore.py`, which restores settings that runs left changed."""
+"""PostgreSQL implementation of `UnrestoredServer`, which restores settings that runs left changed."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class UnrestoredPostgres:
         self.target = target
 
     def look(self, among: Iterable[Source]) -> tuple[list[Source], list[Finding]]:
-        """Return this server's records and findings; see `OwedServer`."""
+        """Return this server's records and findings; see `UnrestoredServer`."""
         with contextlib.closing(self.target.connect()) as conn:
             here = of_server(self.target, conn, among)
             return here, look(conn, here)
 
     def statement(self, one: Finding) -> str:
-        """Return the statement that restores a setting; see `OwedServer`."""
+        """Return the statement that restores a setting; see `UnrestoredServer`."""
         return alter_system_sql(one.name, one.kept.entry)
 
     def put_back(self, left: Sequence[Finding]) -> None:
-        """Restore settings; see `OwedServer`."""
+        """Restore settings; see `UnrestoredServer`."""
         from dbdyno.bench.guardian import Guardian
         from dbdyno.bench.postgres.altered_settings import await_in_force, put_back_sql
 

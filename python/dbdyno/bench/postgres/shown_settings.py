@@ -8,7 +8,7 @@ SECRET_NAMES = re.compile(r"(passphrase|secret|token|_command$|^primary_conninfo
 """Settings whose value may contain a secret."""
 CREDENTIALS = r"passw(or)?d\s*="
 SECRET_WORDS = ("pass", "secret", "token", "_command", "conninfo")
-"""Words of which every such name contains one: a server finds a word in a third of the time that the pattern takes."""
+"""Words of which each secret's name contains one; a server finds a word three times as fast as the pattern."""
 
 
 def shown_value(name: str, value: str | None) -> str:

@@ -1,4 +1,4 @@
-"""What a session keeps of statements: how many, and how much memory they use.
+"""Statement cache of a session: the number of its statements, and their memory.
 
 PostgreSQL shows a session's memory to that session alone (`pg_backend_memory_contexts`), and its prepared statements,
 too; but any session can be asked to write its memory to the server's log (`pg_log_backend_memory_contexts`, since 14).
@@ -34,7 +34,7 @@ _MORE = re.compile(r"level: \d+; \d+ more child contexts ")
 
 @dataclass(frozen=True)
 class Kept:
-    """What one session keeps of statements.
+    """Statement cache of one session.
 
     Attributes:
         statements: Number of statements.
@@ -59,7 +59,7 @@ class Kept:
 
 
 def kept_in(log: str, pid: int) -> Kept | None:
-    """Return what a session wrote of its memory to the log, or None if its last line is not there yet."""
+    """Return the contents of a session's memory report in the log, or None if its last line is not there yet."""
     statements = size = 0
     whole = True
     for line in log.splitlines():

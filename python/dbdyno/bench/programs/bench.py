@@ -342,7 +342,7 @@ def _kill(running: subprocess.Popen[bytes], number: signal.Signals) -> None:
 
 
 def _code(code: int) -> str | None:
-    """Return an exit as five characters, like an SQLSTATE: `X0001` is exit 1, `S0009` signal 9, `TIMED` a time-out."""
+    """Return an exit as five characters, like an SQLSTATE: `X0001` for exit 1, `S0009` for signal 9, or `TIMED`."""
     if code == 0:
         return None
     return "TIMED" if code == TIMED_OUT else f"X{code:04d}" if code > 0 else f"S{-code:04d}"

@@ -1,4 +1,4 @@
-"""Files that a plan has made for its commands: `files = {corpus = "text 16MiB", source = "c-project 24"}`.
+"""Generated files that a plan uses in its commands: `files = {corpus = "text 16MiB", source = "c-project 24"}`.
 
 They are identical wherever and whenever they are made, so that runs on two machines work on the same bytes:
 

@@ -1,4 +1,4 @@
-"""Builds of commits, each in a git worktree of its own, kept from one search to the next.
+"""Builds of commits, each in its own git worktree, kept from one search to the next.
 
     CACHE/9f86d081884c-3e1c/         the worktree of a commit, built
     CACHE/9f86d081884c-3e1c.json     how the build ended; written last, so a build without it is made again
@@ -48,7 +48,7 @@ class BuildCache:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the folder, so that no second search builds there at the same time.
+        """Hold a lock on the folder, so that no second search builds there at the same time.
 
         Raises:
             PlanError: Another one does, or the folder cannot be made.
@@ -73,7 +73,7 @@ class BuildCache:
             os.close(descriptor)
 
     def build(self, commit: Commit) -> Path | None:
-        """Return the folder of a commit's build, which is made if it is not there; None if it does not build."""
+        """Return the folder of a commit's build, which is built if it does not exist; None if the build fails."""
         place = self.place(commit)
         record = place.with_name(f"{place.name}.json")
         if not record.exists():
@@ -100,7 +100,7 @@ class BuildCache:
         git(self.repository, "worktree", "prune")
 
     def _make(self, commit: Commit, place: Path, record: Path) -> None:
-        """Check a commit out and build it; what an interrupted build left is removed first."""
+        """Check out a commit and build it; leftovers of an interrupted build are removed first."""
         self.note(f"building {commit.short} {commit.subject[:60]}")
         if place.exists():
             with contextlib.suppress(GitError):

@@ -1,4 +1,4 @@
-"""Commits of a git repository: the line of first parents from a good commit to a bad one."""
+"""Commits of a git repository: the chain of first parents from a good commit to a bad one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dbdyno.base.processes import child_environment, find_program
 GIT_S = 600.0
 """Longest time for one command of git [s]."""
 FOREIGN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR")
-"""Variables of git that would name another repository than the given one."""
+"""Git variables that would name a repository other than the given one."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Commit:
 
 
 class GitError(Error):
-    """A command of git that failed, or a repository that is none."""
+    """A git command that failed, or a folder that is not a repository."""
 
 
 def git(repository: Path, *words: str, given: bytes | None = None, environment: dict[str, str] | None = None) -> str:
@@ -71,7 +71,7 @@ def git_bytes(
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment for git: no question is asked, and a hook that started us does not name its repository."""
+    """Return the environment for git: it asks no questions, and a calling hook's repository is not used."""
     kept = {name: value for name, value in child_environment().items() if name not in FOREIGN}
     return {**kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 

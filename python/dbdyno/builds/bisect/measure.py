@@ -1,4 +1,4 @@
-"""Sequential measurements of builds: their plan runs block after block until a test can tell."""
+"""Sequential measurements of builds: their plan runs block after block until a test decides."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 GOOD, TESTED, BAD = "good", "tested", "bad"
 Goodness = Mapping[int, float]
-"""Values of the arms of a block, by number; larger is better."""
+"""Values of a block's arms, by number; larger is better."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Result of a test.
+    """Result of a test between builds.
 
     Attributes:
         side: 1 or -1: which side of zero the mean is on; 0 if the test could not tell.
@@ -47,7 +47,7 @@ class Measured:
 
 
 class StoppingRunner(Runner):
-    """Runner that ends a run when `is_decided`, called with the values of each measured block, returns True."""
+    """Runner that ends a run when `is_decided` returns True for the values of the measured blocks."""
 
     side_by_side = False
 
@@ -75,7 +75,7 @@ class StoppingRunner(Runner):
 
 @dataclass
 class Laboratory:
-    """Measurer of builds with the plan of the user.
+    """Measurer of builds with the user's plan.
 
     Attributes:
         plan: Path of the plan.
@@ -95,11 +95,11 @@ class Laboratory:
     runs: int = 0
 
     def ends(self, good: Path, bad: Path, alpha: float) -> Measured:
-        """Compare two builds: the mean is the log of how many times better the second is."""
+        """Compare two builds; the mean is the logarithm of how many times better the second one is."""
         return self._test({GOOD: good, BAD: bad}, alpha, lambda logs: logs[1] - logs[0], "the two ends")
 
     def between(self, good: Path, tested: Path, bad: Path, alpha: float, name: str) -> Measured:
-        """Compare a build with the middle between two others: the mean is the log of its distance from it."""
+        """Compare a build with the midpoint between two others; the mean is the logarithm of its distance from it."""
         builds = {GOOD: good, TESTED: tested, BAD: bad}
         return self._test(builds, alpha, lambda logs: logs[1] - (logs[0] + logs[2]) / 2, name)
 
@@ -118,7 +118,7 @@ class Laboratory:
     def _test(
         self, builds: Mapping[str, Path], alpha: float, value: Callable[[list[float]], float], name: str
     ) -> Measured:
-        """Run the plan until the side of the mean of `value` is known, or the blocks are used up."""
+        """Run the plan until the sign of the mean of `value` is known, or the blocks are used up."""
         plan, test = self.plan_of(builds), SideTest(alpha)
         plan = replace(plan, title=f"{plan.title}: {name}")
         side, empty = 0, 0
@@ -142,7 +142,7 @@ class Laboratory:
 
 
 def _failing_arm(run: Run) -> str:
-    """Return the name of an arm of which more than one transaction in twenty fails in the last block, or ""."""
+    """Return the name of an arm in which more than one in twenty transactions fails in the last block, or ""."""
     last = max((block.index for block in run.blocks() if block.kind == "measure"), default=None)
     if last is None:
         return ""

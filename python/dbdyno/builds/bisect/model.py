@@ -8,7 +8,7 @@ SCHEMA = 1
 
 
 class Ratio(TypedDict):
-    """How many times better something is, with its interval; an end that is not known is None."""
+    """How many times better something is, with its interval; an unknown end is None."""
 
     ratio: float
     low: float | None
@@ -23,7 +23,7 @@ class Suspect(TypedDict):
 
 
 class TestRow(TypedDict):
-    """A test of the search: `change` only where two builds were compared with each other."""
+    """A test in the search; `change` is set only if two builds were compared with each other."""
 
     commit: str
     subject: str
@@ -34,7 +34,7 @@ class TestRow(TypedDict):
 
 
 class Verdict(TypedDict):
-    """The answer in words."""
+    """The result in words."""
 
     headline: str
     sentences: list[str]

@@ -1,4 +1,4 @@
-"""The search: ends first, then halving, and at last the commit that was found against its parent."""
+"""The search: first the ends, then halving, finally the found commit against its parent."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class CommitSearch:
         return place
 
     def _test(self, state: Bisection, version: int, ends: tuple[Path, Path], worse: int) -> None:
-        """Test a version, and record on which side it is."""
+        """Test a version, and record whether it is good or bad."""
         commit = self.commits[version]
         place = self.cache.build(commit)
         if place is None:
@@ -101,7 +101,7 @@ class CommitSearch:
         self._add(self.commits[version], f"skipped: {words}", found, None)
 
     def _confirmed(self, state: Bisection) -> Ratio | None:
-        """Return the change from the last good commit to the first bad one, if the search found a single one."""
+        """Return the change from the last good commit to the first bad one, if the search found a single commit."""
         if len(state.suspects) != 1 or (state.good, state.bad) == (0, len(self.commits) - 1):
             return None
         good, bad = (self.cache.build(self.commits[at]) for at in (state.good, state.bad))
@@ -149,7 +149,7 @@ class CommitSearch:
 
 
 def _ratio(found: Measured) -> Ratio:
-    """Return a change of the goodness as ratios; None where an end is not known yet."""
+    """Return a change of the goodness as ratios; None where an end is not yet known."""
     ends = (found.mean - found.half, found.mean + found.half)
     low, high = (math.exp(end) if math.isfinite(end) and abs(end) < 700 else None for end in ends)
     return {"ratio": math.exp(found.mean), "low": low, "high": high}

@@ -128,7 +128,7 @@ def workflow(request: WorkflowRequest) -> str:
 
 
 def _build(name: str, command: str, folder: str) -> str:
-    """Return the step that builds; empty if there is nothing to build."""
+    """Return the build step; empty if there is nothing to build."""
     if not command:
         return ""
     where = f"        working-directory: {folder}\n" if folder else ""

@@ -1,4 +1,4 @@
-"""Job of GitLab CI; it is included from `.gitlab-ci.yml`."""
+"""Job of GitLab CI, to be included in `.gitlab-ci.yml`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a workflow is to do, and the shell commands of its steps."""
+"""Request for a workflow, and the shell commands of its steps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dbdyno.base.errors import PlanError
 
 BASE, CHANGE = "base", "change"
-"""Names of the arms, and of the folders of the builds."""
+"""Names of the arms, and of the folders of their builds."""
 BASE_FOLDER = "../base"
 VERDICT = "verdict.md"
 PACKAGE = "dbdyno"
@@ -35,7 +35,7 @@ class WorkflowRequest:
     results: str | None = None
 
     def check(self) -> None:
-        """Refuse what a step of a workflow cannot hold.
+        """Raise an error for text that a workflow step cannot contain.
 
         Raises:
             PlanError: A value has a control character, or the path of the plan leads out of the repository.
@@ -61,11 +61,11 @@ class WorkflowRequest:
         return " ".join(["dbdyno run", shlex.quote(self.plan), *builds, *conditions, f"-o {VERDICT}"])
 
     def trend(self, place: str) -> str:
-        """Return the command that follows the plan over the results in a place."""
+        """Return the command that shows the plan's trend over the results in a place."""
         return f"dbdyno trend {shlex.quote(self.plan)} --results {place}"
 
     def record(self) -> str:
-        """Return the command that measures the main branch by itself."""
+        """Return the command that measures the main branch on its own."""
         return f"dbdyno run {shlex.quote(self.plan)} --build {CHANGE}=."
 
 

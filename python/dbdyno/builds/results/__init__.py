@@ -1,1 +1,1 @@
-"""Results kept over time in a place that git or rsync already syncs: a folder, or a branch of a git repository."""
+"""Results kept over time in a place that git or rsync synchronises: a folder, or a branch of a git repository."""

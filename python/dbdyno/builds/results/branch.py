@@ -1,4 +1,4 @@
-"""A branch of a git repository that holds results and nothing else; the working tree is never touched.
+"""A branch of a git repository that holds only results; the working tree is never touched.
 
 Files are only ever added, under names of their own, so two histories are joined by taking the files of both. Where a
 remote is given, its branch is fetched first and the new commit is pushed; where somebody else pushed meanwhile, that
@@ -31,7 +31,7 @@ class ResultBranch:
         self.name = name
 
     def files(self) -> Iterator[tuple[str, bytes]]:
-        """Yield names and contents of the files of the branch; none if there is no such branch.
+        """Yield names and contents of the files of the branch; nothing if the branch does not exist.
 
         Raises:
             EvidenceError: The branch is neither here nor at the remote.
@@ -44,7 +44,7 @@ class ResultBranch:
         yield from zip(blobs, self._contents(list(blobs.values())), strict=True)
 
     def add(self, files: Mapping[str, bytes], note: str) -> list[str]:
-        """Add files that are not there yet as one commit, and return their names.
+        """Add the missing ones of these files in one commit, and return their names.
 
         Raises:
             EvidenceError: The branch is checked out.
@@ -73,7 +73,7 @@ class ResultBranch:
         raise AssertionError
 
     def fetch(self) -> None:
-        """Bring what the remote has into the branch."""
+        """Merge the remote's files into the branch."""
         self.add({}, "join results")
 
     def _tip(self) -> str | None:
@@ -83,7 +83,7 @@ class ResultBranch:
             return None
 
     def _fetched(self) -> str | None:
-        """Return the tip of the remote's branch after a fetch; None if there is no remote, or it has no such branch."""
+        """Return the tip of the remote's branch after a fetch; None without a remote or without that branch."""
         if self.remote is None:
             return None
         if not git(self.repository, "ls-remote", self.remote, self.ref):
@@ -102,7 +102,7 @@ class ResultBranch:
         return {path: about.split()[2] for about, path in rows}
 
     def _contents(self, blobs: list[str]) -> Iterator[bytes]:
-        """Yield the contents of objects, read by one process."""
+        """Yield the contents of objects, read by a single process."""
         given = "".join(f"{blob}\n" for blob in blobs).encode()
         text, at = git_bytes(self.repository, "cat-file", "--batch", given=given), 0
         for _ in blobs:
@@ -112,7 +112,7 @@ class ResultBranch:
             at = end + 1 + size + 1
 
     def _committed(self, base: str | None, blobs: Mapping[str, str], note: str) -> str:
-        """Return a new commit on `base` with these files added; the index is one of its own."""
+        """Return a new commit on `base` with these files added, made with a separate index."""
         with tempfile.TemporaryDirectory() as folder:
             own = {"GIT_INDEX_FILE": str(Path(folder) / "index"), **self._person()}
             if base:
@@ -124,7 +124,7 @@ class ResultBranch:
             return git(self.repository, "commit-tree", tree, *parents, "-m", note, environment=own)
 
     def _person(self) -> dict[str, str]:
-        """Return the author for git where the user has configured none."""
+        """Return the author for git if the user has configured none."""
         found: dict[str, str] = {}
         for key, (word, default) in PERSON.items():
             try:

@@ -32,7 +32,7 @@ def this_machine(name: str | None = None) -> dict[str, object]:
 
 
 def is_name(text: str) -> bool:
-    """Return True if a text can be the name of a machine, which is a name of a folder, too."""
+    """Return True if a text is a valid machine name, which is also used as a folder name."""
     return 0 < len(text) <= 40 and text.isascii() and text[0].isalnum() and not set(text) - _SIGNS
 
 

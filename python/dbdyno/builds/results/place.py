@@ -22,13 +22,13 @@ _FREE = ("title", "question")
 
 
 class Place(Protocol):
-    """Where results are."""
+    """Where results are kept."""
 
     def files(self) -> Iterator[tuple[str, bytes]]:
         """Yield names and contents of all files that may be results."""
 
     def add(self, files: Mapping[str, bytes], note: str) -> list[str]:
-        """Add files that are not there yet, and return their names."""
+        """Add the missing ones of these files, and return their names."""
 
 
 class ResultFolder:
@@ -44,7 +44,7 @@ class ResultFolder:
                 yield file.relative_to(self.path).as_posix(), file.read_bytes()
 
     def add(self, files: Mapping[str, bytes], note: str) -> list[str]:
-        """Write files that are not there yet, each completely or not at all.
+        """Write the missing ones of these files, each completely or not at all.
 
         Raises:
             EvidenceError: A file cannot be written.
@@ -77,7 +77,7 @@ def place_of(text: str, remote: str | None = None) -> Place:
 
 
 def results_in(place: Place) -> tuple[list[KeptRun], list[EvidenceError]]:
-    """Return the results of a place, oldest first, and an error for each file that is none."""
+    """Return the results of a place, oldest first, and an error for each file that is not a result."""
     found, refused = [], []
     for name, content in place.files():
         try:
@@ -88,7 +88,7 @@ def results_in(place: Place) -> tuple[list[KeptRun], list[EvidenceError]]:
 
 
 def file_of(result: JsonObject) -> tuple[str, bytes]:
-    """Return the name and the content of the file of a result."""
+    """Return the file name and the content for a result."""
     plan = result["manifest"]["plan"]
     essence = json.dumps({key: value for key, value in plan.items() if key not in _FREE}, sort_keys=True, default=str)
     word = re.sub(r"[^a-z0-9]+", "-", str(plan.get("title", "")).lower()).strip("-")[:40] or "plan"
@@ -105,7 +105,7 @@ def push(place: Place, results: Sequence[JsonObject], note: str) -> list[str]:
 
 
 def _lines(text: str) -> str:
-    """Return compact JSON with its parts on lines of their own, so that git and people can read it."""
+    """Return compact JSON with one part per line, readable for git and people."""
     for key in ("machine", "commit", "engine", "manifest", "blocks", "values"):
         text = text.replace(f',"{key}":', f',\n"{key}":', 1)
     return text

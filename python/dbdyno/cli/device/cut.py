@@ -1,4 +1,4 @@
-"""`dbdyno device cut`: power cuts under an engine, and the question whether every acknowledged commit is there."""
+"""`dbdyno device cut`: power cuts under an engine, and a check that every acknowledged commit survives."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def command(
 
 
 def _shrunk(plan: CutPlan, seed: int, rows: list[CutRow], path: Path) -> ShrunkModel:
-    """Write the least plan that fails like the first failing cut, and return it for the page."""
+    """Write the smallest plan that reproduces the first failing cut, and return it for the page."""
     from dbdyno.base.files import write_output
     from dbdyno.cuts.model import is_survived
     from dbdyno.cuts.shrink import shrink, shrunk_model

@@ -1,4 +1,4 @@
-"""`dbdyno device fit`: a device from what fio or a block trace measured."""
+"""`dbdyno device fit`: a device from measurements by fio or a block trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno device list`: the devices that come with dbdyno, or the folders that are mounted."""
+"""`dbdyno device list`: the built-in devices, or the mounted folders."""
 
 from __future__ import annotations
 

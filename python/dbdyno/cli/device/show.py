@@ -1,4 +1,4 @@
-"""`dbdyno device show`: the parameters of a device and where each comes from."""
+"""`dbdyno device show`: the parameters of a device with their sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno device status`: what a mounted folder has done."""
+"""`dbdyno device status`: the activity of a mounted folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno device unmount`: the end of a mount."""
+"""`dbdyno device unmount`: unmount a folder and end its process."""
 
 from __future__ import annotations
 

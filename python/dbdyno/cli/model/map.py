@@ -1,4 +1,4 @@
-"""`dbdyno model map`: a quantity of a claim over the parameters that its source does not tell."""
+"""`dbdyno model map`: a claim's quantity over the parameters that its source does not state."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def hand_over(source: str, to: str, level: str, how: JobOptions, rest: Mapping[s
 
 
 def _refuse_other_masks(begun: Ledger, masks: Sequence[Mask]) -> None:
-    """Refuse to go on with other masks than those that the job began with; none means the same."""
+    """Raise an error if the masks differ from those with which the job began; omitted masks mean the same ones."""
     known = list(begun.plan["database"].get("masks", ()))
     if masks and [one.words for one in masks] != known:
         raise MoveError(
@@ -75,7 +75,7 @@ def _refuse_other_masks(begun: Ledger, masks: Sequence[Mask]) -> None:
 
 
 def level_of(level: str) -> str:
-    """Return what is checked: the target's rows are read again unless --verify says otherwise."""
+    """Return the level of verification: the target's rows are read again unless --verify says otherwise."""
     chosen = click.get_current_context().get_parameter_source("level")
     if chosen is ParameterSource.DEFAULT:
         return "target"
@@ -85,7 +85,7 @@ def level_of(level: str) -> str:
 
 
 def begun_in(folder: Path | None) -> Ledger | None:
-    """Return the unfinished job in a folder, which the same command goes on with, or None."""
+    """Return the unfinished job in a folder, which the same command resumes, or None."""
     from dbdyno.move.ledger.folder import INNER, Ledger
 
     if folder is None or not (folder / INNER / "manifest.json").exists():
@@ -108,7 +108,7 @@ def go_on(
     hold: int = 0,
     restart: bool = False,
 ) -> None:
-    """Go on with a job and print the result."""
+    """Resume a job and print the result."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.database.job import resume_database
 
@@ -138,7 +138,7 @@ def show(moved: Moved, form: str | None) -> None:
 
 
 def _show_plan(source: str, to: str, form: str | None, masks: Sequence[Mask]) -> None:
-    """Print what would be moved; the checks of the target are made, and nothing is written."""
+    """Print what would be moved, after checking the target; nothing is written."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.database.job import refuse as refuse_move
     from dbdyno.move.database.plan import planned
@@ -165,7 +165,7 @@ def refuse_elsewhere(rest: Mapping[str, Any]) -> None:
 
 
 def refuse_servers(source: str, to: str) -> None:
-    """Check that both ends are PostgreSQL's.
+    """Raise an error unless both ends are PostgreSQL servers.
 
     Raises:
         MoveError: One of them is another engine, a folder or a file.

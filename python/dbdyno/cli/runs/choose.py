@@ -1,4 +1,4 @@
-"""Selection of runs: those of a plan, those alike a run, those since a time."""
+"""Selection of runs: those of a plan, those with the same plan as a run, those since a time."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _FORMATS = ("text", "json")
 _STATEMENTS = 5
-"""Number of statements with differences that the text has; JSON has all."""
+"""Maximum number of statements with differences in the text form; JSON has all."""
 _DIFFERENCES = {
     "rows_differ": "times another number of rows",
     "fails_now": "times failed",
@@ -134,7 +134,7 @@ def _lines(report: JsonObject, wanted: Wanted) -> Iterator[str]:
 
 
 def _server(report: JsonObject) -> Iterator[str]:
-    """Yield sentences about what the target's server did."""
+    """Yield sentences about the server's activity during the replay."""
     from dbdyno.stats.wording import size
 
     parts = []

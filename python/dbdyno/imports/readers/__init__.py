@@ -23,7 +23,7 @@ READERS = {
     "pgbench_log": "the files of --log, with or without --aggregate-interval",
     "sysbench": "what it prints, with or without --report-interval",
 }
-"""What each reader reads, in the order in which they are asked."""
+"""The readers with what each reads, in the order in which they are tried."""
 HEAD = 65536
 LARGEST = 4 << 30
 
@@ -35,7 +35,7 @@ class Reader(Protocol):
         """Return True if a file that begins with `head` is an output of the program."""
 
     def read(self, text: str, where: str) -> Contents:
-        """Return what the text holds; `where` names the file in errors."""
+        """Return the content of a text; `where` names the file in errors."""
 
 
 def read_file(path: Path) -> Contents:
@@ -57,7 +57,7 @@ def read_file(path: Path) -> Contents:
 
 
 def read_text(text: str, where: str) -> Contents:
-    """Return what an output holds.
+    """Return the content of an output.
 
     Raises:
         EvidenceError: The text is not the output of a known program, or holds no result.

@@ -26,7 +26,7 @@ def matches(head: str) -> bool:
 
 
 def read(text: str, where: str) -> Contents:
-    """Return the sums of a run; throughput is the goodput, the requests that did what they should.
+    """Return the sums of a run; throughput is the goodput, the successful requests.
 
     Raises:
         EvidenceError: The text is not such JSON, or has no throughput.

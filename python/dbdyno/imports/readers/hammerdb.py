@@ -20,7 +20,7 @@ TIMES = {"mean": "avg_ms", "p50": "p50_ms", "p95": "p95_ms", "p99": "p99_ms", "m
 
 
 def matches(head: str) -> bool:
-    """Return True if the text has HammerDB's line of the result, or begins like its timing."""
+    """Return True if the text has HammerDB's result line, or begins like its timing."""
     return bool(RESULT.search(head)) or says(head, "elapsed_ms", "calls", "ratio_pct")
 
 

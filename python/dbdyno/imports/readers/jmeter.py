@@ -16,7 +16,7 @@ AS_CSV = "set jmeter.save.saveservice.output_format=csv and jmeter.save.saveserv
 
 
 def matches(head: str) -> bool:
-    """Return True if the first line has the names of a JTL file's columns, or the text is a JTL file in XML."""
+    """Return True if the first line has the column names of a JTL file, or the text is a JTL file in XML."""
     first = head.split("\n", 1)[0]
     return all(name in first for name in NEEDED) or "<testResults" in head[:400]
 

@@ -1,4 +1,4 @@
-"""Reader of k6's summary: that of `--summary-export`, or the data that `handleSummary` gets."""
+"""Reader of k6's summary: from `--summary-export`, or the data passed to `handleSummary`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dbdyno.imports.contents import NS, Contents, Interval, Sums, finite, known
 from dbdyno.imports.readers.json_text import parsed, says, table
 
 OPERATIONS = {"http_reqs": "http_req_duration", "iterations": "iteration_duration"}
-"""Counters of operations, with the trend of their times; the first that a summary has is taken."""
+"""Counters of operations, each with the trend of their times; the first one present in a summary is used."""
 QUANTILES = {"mean": "avg", "p50": "med", "p90": "p(90)", "p95": "p(95)", "p99": "p(99)", "p99.9": "p(99.9)"}
 EXTREMES = {"min": "min", "max": "max"}
 

@@ -1,4 +1,4 @@
-"""Reader of what pgbench prints: its summary, and the lines of `--progress`, which are the intervals."""
+"""Reader of pgbench's output: its summary, and the lines of `--progress`, which are the intervals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SETTINGS = {
     "threads": re.compile(r"^number of threads: (\d{1,9})", re.MULTILINE),
 }
 EPOCH_S = 10**9
-"""A time of --progress-timestamp is at least this; others count from the start."""
+"""Smallest time that is from --progress-timestamp; smaller ones count from the start [s]."""
 ENGLISH = "run pgbench with LC_ALL=C, and keep all that it prints"
 
 
@@ -40,7 +40,7 @@ def matches(head: str) -> bool:
 
 
 def read(text: str, where: str) -> Contents:
-    """Return the intervals of --progress, or else the sums of the whole.
+    """Return the intervals of --progress, or else the sums of the whole run.
 
     Raises:
         EvidenceError: There is neither a summary nor a line of progress, or the text holds several runs.
@@ -75,7 +75,7 @@ def _setting(text: str) -> Setting:
 
 
 def _totals(text: str) -> dict[str, float]:
-    """Return the sums of the whole, without the time of connecting where it is given apart."""
+    """Return the sums of the whole run, without connection times if these are reported separately."""
     tps = TPS_ALONE.search(text) or TPS.search(text)
     if tps is None:
         return {}
@@ -97,7 +97,7 @@ def _length_ns(totals: dict[str, float], duration: re.Match[str] | None) -> int:
 
 
 def _intervals(text: str) -> list[Interval]:
-    """Return the stretches between lines of progress; a line that does not go on in time begins nothing."""
+    """Return the intervals between progress lines; a line whose time does not increase is ignored."""
     found: list[Interval] = []
     before_ns = None
     for line in PROGRESS.finditer(text):

@@ -18,7 +18,7 @@ LINE = re.compile(
 AGGREGATE = re.compile(r"\d{9,12} \d{1,15}(?: \d{1,30}){4,13}")
 ERRORS = {"serialization": "40001", "deadlock": "40P01", "failed": "40000", "skipped": "SKIPD"}
 FAILURES = 13
-"""Place of the counts of failures in an aggregated line, from pgbench 15 on."""
+"""Positions of the failure counts in an aggregated line, from pgbench 15 on."""
 
 
 def matches(head: str) -> bool:
@@ -59,7 +59,7 @@ def read(text: str, where: str) -> Contents:
 
 
 def _aggregated(text: str, where: str) -> Contents:
-    """Return the sums by interval, each of which ends where the next begins; the last is as long as the one before."""
+    """Return the sums by interval, each ending where the next begins; the last is as long as the one before."""
     rows: list[list[int]] = []
     unread: list[int] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -81,7 +81,7 @@ def _aggregated(text: str, where: str) -> Contents:
 
 
 def _sums(row: list[int], length_ns: int) -> dict[str, float]:
-    """Return the values of an interval; its last is not whole, so throughput there is too low."""
+    """Return the values of an interval; the last one is incomplete, so its throughput is too low."""
     count, total, least, most = row[1], row[2], row[4], row[5]
     failed = sum(row[FAILURES : FAILURES + 2]) if len(row) >= FAILURES + 2 else None
     return known(

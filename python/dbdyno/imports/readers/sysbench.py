@@ -1,4 +1,4 @@
-"""Reader of what sysbench 1.0 prints: its summary, and the lines of `--report-interval`, which are the intervals."""
+"""Reader of sysbench 1.0's output: its summary, and the lines of `--report-interval`, which are the intervals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def matches(head: str) -> bool:
 
 
 def read(text: str, where: str) -> Contents:
-    """Return the intervals of --report-interval, or else the sums of the whole.
+    """Return the intervals of --report-interval, or else the sums of the whole run.
 
     Raises:
         EvidenceError: There is neither a summary nor a line of an interval, or the text holds several runs.

@@ -60,7 +60,7 @@ def claims(only: Sequence[str] = ()) -> list[Claim]:
 
 
 MAPS = ("N3", "N5", "N8", "N10", "N12")
-"""The claims whose sources leave a parameter open: their files have a `MAP`."""
+"""The claims whose sources leave a parameter open; their files have a `MAP`."""
 
 
 def map_of(

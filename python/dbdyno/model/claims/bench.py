@@ -119,7 +119,7 @@ class Bench:
 
     @contextlib.contextmanager
     def run(self, machine: str, arms: Sequence[Arm], *, transactions: int, warmup: int = 50) -> Iterator[Evidence]:
-        """Yield the evidence of all arms over the replications.
+        """Yield the evidence of all arms over all replications.
 
         Args:
             machine: name of the machine.

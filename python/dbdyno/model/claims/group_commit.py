@@ -15,7 +15,7 @@ PUBLISHED, PUBLISHED_US = 4.8, 508.7
 
 
 def arm(cpu_us: float, members: int = 1, sessions: int = SESSIONS) -> Arm:
-    """Return an arm of commits with this CPU time each and so many members of the log group."""
+    """Return an arm of commits with this CPU time each and this number of log group members."""
     settings = {"cells.flash_log.enabled": "false", "storage.redo": ",".join(["RECO", "DATA"][:members])}
     return Arm(f"{cpu_us:g} us, {members}", {**ONE_ROW, "cpu_us": cpu_us}, sessions, settings)
 

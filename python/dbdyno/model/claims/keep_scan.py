@@ -53,7 +53,7 @@ def ratio(evidence: Evidence, upper: Scan, lower: Scan, value: str = "sum(waited
 
 
 def _ahead(curve: str, ahead: float) -> list[Arm]:
-    """Return the arms with and without KEEP that read so many I/Os ahead; the curve says the lines written at once."""
+    """Return the arms with and without KEEP that read this many I/Os ahead; a curve is a number of lines at once."""
     scan, populates = {**SCAN, "ahead": int(ahead)}, curve.partition(" ")[0]
     settings = {"cells.flash_cache.populates": populates}
     return [Arm("", scan, 1, {**settings, "storage.caching": "keep"}), Arm("", scan, 1, settings)]

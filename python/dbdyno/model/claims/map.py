@@ -1,4 +1,4 @@
-"""Maps of claims: a quantity of a claim over the parameters that its source does not tell.
+"""Maps of claims: a claim's quantity over the parameters that its source does not state.
 
 A claim is measured at one point. Where the source leaves a parameter open, that point was chosen by somebody; a map
 shows what other points would have given: a curve per value of one parameter, over the values of another. The published
@@ -71,7 +71,7 @@ def draw_map(claim: str, title: str, source: str, of: Map, bench: Bench) -> Json
 
 
 def _named(place: tuple[str, float], arms: list[Arm]) -> list[Arm]:
-    """Return the arms with names that are different at every point."""
+    """Return the arms with names that are unique over all points."""
     curve, x = place
     return [replace(arm, name=f"{curve} / {x:g} / {at}") for at, arm in enumerate(arms)]
 
@@ -82,7 +82,7 @@ def _point(place: tuple[str, float], values: list[float]) -> JsonObject:
 
 
 def _crossings(points: list[JsonObject], value: float) -> Iterator[float]:
-    """Yield where a curve takes a value, between two of its points on logarithmic scales."""
+    """Yield the points at which a curve takes a value, interpolated on logarithmic scales."""
     known = [(point["x"], point["value"]) for point in points if point["value"] > 0]
     for (x, y), (next_x, next_y) in itertools.pairwise(known):
         if (y - value) * (next_y - value) <= 0 and y != next_y:
@@ -95,7 +95,7 @@ def _number(value: float) -> str:
 
 
 def _sentences(of: Map, points: list[JsonObject], crossings: list[JsonObject]) -> Iterator[str]:
-    """Yield per curve where it is in the band, and where it gives what was published."""
+    """Yield, per curve, where it is within the band, and where it equals the published value."""
     low, high = (-math.inf if of.band[0] is None else of.band[0], math.inf if of.band[1] is None else of.band[1])
     for curve in of.curves:
         inside = [p["x"] for p in points if p["curve"] == curve and low <= p["low"] and p["high"] <= high]

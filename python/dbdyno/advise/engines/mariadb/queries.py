@@ -14,7 +14,7 @@ from dbdyno.advise.placement import Segment
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """How a kind is read: with `accounted` performance_schema must be on, and with it the `instrument` if named."""
+    """Query for one kind of evidence; with `accounted`, performance_schema must be on, with any `instrument`."""
 
     kind: type
     sql: str

@@ -68,7 +68,7 @@ def read(dsn: str) -> Facts:
 
 
 def _time_reads(rows: dict[type, list[Any]]) -> None:
-    """Use reads of data files and their time as counters of the single database that stands for all schemas."""
+    """Use the reads of data files and their time as counters of the single database that represents all schemas."""
     files = next((one for one in rows.get(FileIo, ()) if one.event == DATA_FILES), None)
     if files is not None and Database in rows:
         rows[Database] = [replace(one, reads=files.reads, read_ms=files.read_ms) for one in rows[Database]]
@@ -126,7 +126,7 @@ def _status(values: Mapping[str, str]) -> Status:
 
 
 def _instruments(connection: Any) -> frozenset[str] | Lack:
-    """Return the instruments that count and time, or why none does."""
+    """Return the instruments that count and time, or why there are none."""
     from dbdyno.bench.mariadb.address import driver, said
 
     try:
@@ -182,7 +182,7 @@ _INDEX = (*_TABLE, "index_name")
 
 
 def _add(rows: list[_ROW], by: tuple[str, ...], more: list[_ROW], names: tuple[str, ...]) -> None:
-    """Add columns from other rows about the same object; None if there is no such row."""
+    """Add columns from other rows about the same object, or None if there is no such row."""
     known = {tuple(one[name] for name in by): one for one in more}
     for row in rows:
         found = known.get(tuple(row[name] for name in by), {})
@@ -206,7 +206,7 @@ def _plain(row: _ROW) -> _ROW:
 
 
 def quoted(*names: str) -> str:
-    """Return names as in a statement: `shop.orders`, in backquotes if necessary."""
+    """Return names as written in a statement: `shop.orders`, in backquotes if necessary."""
     return ".".join(one if re.fullmatch(r"[A-Za-z_]\w*", one) else "`" + one.replace("`", "``") + "`" for one in names)
 
 

@@ -1,4 +1,4 @@
-"""Counters of MariaDB that cover the same time: total time of statements, and whether other counters match it."""
+"""Counters of MariaDB over the same time: total time of statements, and whether other counters match it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dbdyno.advise.facts import Facts
 from dbdyno.advise.rule import Unjudged
 
 ALIKE = 0.5
-"""If one of two counters of the same thing is below this share of the other, they do not cover the same time."""
+"""Minimum ratio of two counters of the same thing; below it, they do not cover the same time."""
 
 
 def statement_ms(facts: Facts) -> float | Unjudged:
@@ -25,7 +25,7 @@ def statement_ms(facts: Facts) -> float | Unjudged:
 
 
 def file_reads(facts: Facts) -> FileIo | Unjudged:
-    """Return the reads of data files with their time, or why they are not the ones that the status counts."""
+    """Return the reads of data files with their time, or why they differ from the reads in the status."""
     found = next((one for one in facts.all(FileIo) if one.event == DATA_FILES), None)
     counted = facts.one(Status).get("innodb_data_reads") or 0
     reads = found.reads if found is not None else 0

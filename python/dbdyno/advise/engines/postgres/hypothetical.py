@@ -27,7 +27,7 @@ where e.extname = 'hypopg'
 
 
 def hypothetical(connection: Connection, wanted: Iterable[tuple[str, str]]) -> list[Hypothetical]:
-    """Return the costs of a look-up for each table (quoted, as in the rules) and column, without and with an index.
+    """Return the costs of a look-up for each table (quoted as in the rules) and column, without and with an index.
 
     The list is empty without the extension; look-ups that cannot be planned (a lock, a missing right) are left out.
     """

@@ -32,7 +32,7 @@ from dbdyno.advise.kinds import (
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """How a kind is read on versions from `least` to before `below`.
+    """Query for one kind of evidence on versions from `least` to before `below`.
 
     With `whole`, rows of other roles are needed, which only members of pg_read_all_stats can see.
     """
@@ -242,7 +242,7 @@ from pg_stat_statements s where queryid is not null and (to_jsonb(s) ->> 'toplev
   and query not like '%/* dbdyno */%'
 order by total_exec_time desc limit 2000
 """
-"""Run with the extension's schema in the search path."""
+"""Query on pg_stat_statements, run with the extension's schema in the search path."""
 
 QUERIES: tuple[Query, ...] = (
     Query(Setting, _SETTINGS),

@@ -180,7 +180,7 @@ def _segments(interval: Interval) -> list[dict[str, object]]:
 
 
 def _columns(interval: Interval) -> list[dict[str, object]]:
-    """Return columns that no index begins with, with the planner's statistics at the end of the interval."""
+    """Return the columns that no index begins with, with the planner's statistics at the end of the interval."""
     columns, indexes = interval.ends("pg_attribute")[1], interval.ends("pg_index")[1]
     if "first_column" not in interval.columns("pg_index"):
         return []
@@ -310,4 +310,4 @@ _READERS: tuple[tuple[type, tuple[str, ...], Callable[[Interval], list[dict[str,
     (Slru, ("pg_stat_slru",), _slru),
 )
 _ENGINES: dict[str, Callable[[Interval], Facts]] = {"postgres": facts_of, "mariadb": mariadb.facts_of}
-"""Engines that there are rules for, with the function that reads their intervals."""
+"""Engines for which there are rules, with the function that reads their intervals."""

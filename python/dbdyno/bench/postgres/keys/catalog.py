@@ -74,7 +74,7 @@ class Relation:
 
 @dataclass
 class Catalog:
-    """Relations by schema and name, and the key space of each column that has keys.
+    """Relations by schema and name, and the key space of each key column.
 
     `is_certain` is False if sessions change their search path; names that several schemas have are then unknown.
     """
@@ -146,7 +146,7 @@ def read_catalog(conn: psycopg.Connection[Any]) -> Catalog:
 
 
 def joined(keys: Sequence[Named], same: Iterable[tuple[Named, Named]]) -> tuple[dict[Named, int], list[Named]]:
-    """Return the key space of each column that is a key or the same as one, and the first key of each space."""
+    """Return the key space of each column that is a key or refers to one, and the first key of each space."""
     over: dict[Named, Named] = {}
 
     def top(one: Named) -> Named:

@@ -41,7 +41,7 @@ _READERS = {
 
 
 class Expressions(ABC):
-    """Reader of expressions; `uses` has what they make of each literal and parameter, empty for neutral mentions."""
+    """Reader of expressions; `uses` has the uses of each literal and parameter, empty if none says what it is."""
 
     def __init__(self) -> None:
         self.uses: dict[Slot, set[Use]] = defaultdict(set)
@@ -51,7 +51,7 @@ class Expressions(ABC):
         """Read a query."""
 
     def use(self, slots: frozenset[Slot], *spaces: int | None) -> None:
-        """Record that these are keys of one space, or no keys if the space is None or more than one."""
+        """Record that these values are keys of one space, or no keys if the space is None or ambiguous."""
         for slot in slots:
             space = spaces[0] if len(spaces) == 1 else None
             self.uses[slot._replace(is_array=False)].add(None if space is None else (space, slot.is_array))
@@ -112,7 +112,7 @@ class Expressions(ABC):
             self.relate(self.origin(node.this, scope), self.origin(array, scope))
 
     def origin(self, node: Any, scope: Scope) -> Origin:
-        """Return the origin of a value; what a computed value is made of is read as no key."""
+        """Return the origin of a value; the operands of a computed value are recorded as no keys."""
         if (reader := _READERS.get(type(node).__name__)) is not None:
             found: Origin = getattr(self, reader)(node, scope)
             return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 NUMBERS = 1_000_000
-"""Added to the number of a literal that is a number in a shape; see `crates/dyno-proxy/src/replay/shape.rs`."""
+"""Offset added to the number of a numeric literal in a shape; see `crates/dyno-proxy/src/replay/shape.rs`."""
 _MARK = re.compile(r"([lp])(\d+)(?:x(\d+))?")
 MENTION = re.compile(r"'p(\d+)x(\d+)'")
 """A parameter in a shape: its number, and the number of the mention."""
@@ -70,7 +70,7 @@ def either(origins: Sequence[Origin]) -> Origin:
 
 
 def slot_of(literal: Any) -> Slot | None:
-    """Return the literal or parameter that a literal of a shape stands for, or None if it is none of the shape's."""
+    """Return the literal or parameter that a placeholder of a shape represents, or None if it is another's."""
     text = str(literal.this)
     if not literal.is_string:
         return Slot(False, int(text) - NUMBERS) if text.isdigit() and int(text) >= NUMBERS else None
@@ -80,7 +80,7 @@ def slot_of(literal: Any) -> Slot | None:
 
 
 def name_of(identifier: Any) -> str:
-    """Return a name as the server folds it."""
+    """Return a name in the case in which the server stores it."""
     text = str(identifier.name)
     return text if identifier.args.get("quoted") else text.lower()
 

@@ -18,7 +18,7 @@ OPAQUE = frozenset(("execute", "call", "prepare", "explain", "do"))
 
 
 def statements(shape: str) -> Iterator[tuple[str, str]]:
-    """Yield the first word and the text of each statement of a shape; of a cursor those of its query."""
+    """Yield the first word and the text of each statement of a shape; for a cursor, those of its query."""
     begin = 0
     for found in [*_END.finditer(shape), None]:
         if found is not None and found[1] is None:
@@ -54,7 +54,7 @@ def may_write(tree: Any, writers: Collection[str]) -> bool:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the parser from logging what it does not support."""
+    """Stop the parser from logging what it does not support."""
     logger = logging.getLogger("sqlglot")
     before, logger.disabled = logger.disabled, True
     try:

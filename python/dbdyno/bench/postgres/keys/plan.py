@@ -24,7 +24,7 @@ _MARK = re.compile(r"'[pl]\d|\b1\d{6}\b")
 
 
 def key_plan(target: Postgres, run: Path, from_ns: int | None = None, to_ns: int | None = None) -> KeyPlan:
-    """Return the places of keys in the statements of a capture, or of a part of it, by the target's catalog.
+    """Return the positions of keys in the statements of a capture or a part of it, using the target's catalog.
 
     Raises:
         TraceError: the run has no messages, or no transaction in this part.
@@ -39,7 +39,7 @@ def key_plan(target: Postgres, run: Path, from_ns: int | None = None, to_ns: int
 
 
 def plan_of(catalog: Catalog, shapes: Iterable[tuple[str, int]]) -> KeyPlan:
-    """Return the places of keys in statements, each given as its shape and how often it was sent."""
+    """Return the positions of keys in statements, each given by its shape and how often it was sent."""
     shapes = list(shapes)
     catalog.is_certain = not any("search_path" in shape.lower() for shape, _ in shapes)
     plan = KeyPlan(catalog.names, catalog.kinds, count=len(shapes))
@@ -56,7 +56,7 @@ def plan_of(catalog: Catalog, shapes: Iterable[tuple[str, int]]) -> KeyPlan:
 
 
 class Found:
-    """Places of keys in one text.
+    """Positions of keys in one text.
 
     `is_read` is False if a statement of it could not be parsed, `is_mixed` True if a parameter is a key in one place
     and something else in another, so that it is not mapped.
@@ -101,7 +101,7 @@ class Found:
         self.places.literals.sort()
 
     def _parameters(self, uses: dict[Slot, set[Use]]) -> None:
-        """Find the parameters all of whose mentions are keys of one space; a mention that was not read is not a key."""
+        """Find the parameters whose mentions are all keys of one space; an unread mention counts as no key."""
         mentions: dict[int, set[Use]] = {}
         for number, mention in MENTION.findall(self.places.shape):
             slot = Slot(True, int(number), int(mention))
@@ -114,6 +114,6 @@ class Found:
 
 
 def _made(output: Output) -> int | None:
-    """Return the key space of a returned column, if an INSERT makes its values."""
+    """Return the key space of a returned column whose values an INSERT generates, if any."""
     made = output.origin.made
     return next(iter(made)) if len(made) == 1 and output.origin.spaces == made else None

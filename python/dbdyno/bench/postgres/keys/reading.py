@@ -50,7 +50,7 @@ class Reading(Expressions):
         return outputs
 
     def visit_all(self, nodes: Iterable[Any], scope: Scope) -> None:
-        """Read expressions whose values are no keys."""
+        """Read expressions whose values are not keys."""
         for node in nodes:
             self.visit(node, scope)
 
@@ -129,7 +129,7 @@ class Reading(Expressions):
             self.visit(condition, scope)
 
     def _source(self, node: Any, scope: Scope) -> None:
-        """Add what a part of FROM names to the sources."""
+        """Add a table or subquery in FROM to the sources."""
         kind = type(node).__name__
         inner = node.this if kind == "Lateral" else node
         inner_kind = type(inner).__name__
@@ -177,7 +177,7 @@ class Reading(Expressions):
         return known[relation.oid]
 
     def _target(self, node: Any, scope: Scope) -> list[Output]:
-        """Add the table that is written to the sources, and return its columns."""
+        """Add the written table to the sources, and return its columns."""
         outputs = self._table(node, Scope())
         alias = node.args.get("alias")
         scope.sources[name_of(alias.this if alias is not None else node.this)] = outputs

@@ -1,4 +1,4 @@
-"""Names that a part of a statement can use: its sources, the queries of WITH, and those of the statement around it."""
+"""Names visible in a part of a statement: its sources, the queries in WITH, and those of the enclosing statement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dbdyno.bench.postgres.keys.origins import Origin, Outputs, either
 
 @dataclass
 class Scope:
-    """Sources by name, queries of WITH by name, and the scope around it."""
+    """Sources by name, WITH queries by name, and the enclosing scope."""
 
     outer: Scope | None = None
     sources: dict[str, Outputs] = field(default_factory=dict)
