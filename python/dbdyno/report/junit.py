@@ -41,7 +41,7 @@ def render_junit(analysis: Mapping[str, Any]) -> str:
 
 
 def _rehearsed(model: reading.Analysis) -> Iterator[ET.Element]:
-    """Yield one case per statement of a rehearsal; what was left out is skipped."""
+    """Yield one case per statement of a rehearsal; statements that were left out are skipped cases."""
     for row in reading.entries(model, "statements"):
         cause = reading.dig(row, "cause") or {}
         case = ET.Element("testcase", {"classname": "statement", "name": fmt.line(row.get("text") or "", 200)})

@@ -16,16 +16,16 @@ from dbdyno.report import cell_text
 from dbdyno.report.figures import theme
 
 WIDTH, MARGIN, SIZE, LINE, GAP = 1180, 28, 13, 20, 14
-"""Pixels."""
+"""Sizes in pixels."""
 ROWS, MARK, LETTERS = 30, 120, 70
-"""Rows of a table, pixels of a drawing in it, and letters of a cell that are shown."""
+"""Maximum number of table rows, width of a drawing in pixels, and maximum number of letters in a cell."""
 LETTER = SIZE * theme.LETTER
 TONES = {"good": "#00847b", "bad": "#b3243b", "doubt": "#a07400"}
 
 
 @dataclass
 class _Sheet:
-    """What has been drawn, and where the next line is."""
+    """The picture so far, and the position of the next line."""
 
     parts: list[str] = field(default_factory=list)
     y: float = MARGIN
@@ -35,7 +35,7 @@ class _Sheet:
         self.parts.append(f"<text {place}{more}>{escape(words)}</text>")
 
     def paragraph(self, words: str, size: int = SIZE, colour: str = theme.INK, more: str = "") -> None:
-        """Draw text in lines that fit the width."""
+        """Draw a paragraph, broken into lines that fit the width."""
         for line in textwrap.wrap(fmt.line(words), int((WIDTH - 2 * MARGIN) / (size * theme.LETTER))):
             self.y += size + 5
             self.text(line, MARGIN, size, colour, more)
@@ -98,7 +98,7 @@ def _table(table: Table, sheet: _Sheet) -> None:
 
 
 def _places(columns: list[Column], rows: tuple[Row, ...]) -> Iterator[tuple[float, float]]:
-    """Yield the left and the right end of each column; the widest are cut if all do not fit."""
+    """Yield the left and right end of each column; the widest ones are cut if not all fit."""
     wanted = []
     for column in columns:
         texts = [cell_text.words(row, column) for row in rows]

@@ -121,7 +121,7 @@ def _append(parent: ET.Element, child: ET.Element | None) -> None:
 
 
 def _alike(one: ET.Element, other: ET.Element) -> bool:
-    """Return True if two paths differ only in their course, so that one element can draw both.
+    """Return True if two paths differ only in their points, so that one element can draw both.
 
     Outlines and translucent fills would look different where shapes overlap, and a tip belongs to one shape: such paths
     are not alike.

@@ -1,4 +1,4 @@
-"""Search for the first of a row of versions that differs, by measurements that scatter.
+"""Search for the first differing version in a sequence, using measurements with random errors.
 
 Every version is compared with the first (known to be good) and the last (known to be bad) in the same blocks: with x
 its log value in a block, a and b those of the two, d = x - (a + b) / 2 is below zero on average if it is like the good
@@ -23,12 +23,12 @@ from dataclasses import dataclass, field
 from dbdyno.stats.sequential import t_limit
 
 BLOCKS_LEAST = 6
-"""No test decides before: Student's t of fewer blocks leans on a normal distribution that they cannot confirm."""
+"""Minimum number of blocks before a test decides: Student's t of fewer relies on an unverified normal distribution."""
 
 
 @dataclass
 class SideTest:
-    """Sequential test on which side of zero a mean is, wrong with a probability of at most `alpha`.
+    """Sequential test of the sign of a mean, with an error probability of at most `alpha`.
 
     `count` values were seen; `mean` is theirs, `squares` the sum of their squared distances from it (Welford 1962).
     """
@@ -39,7 +39,7 @@ class SideTest:
     squares: float = 0.0
 
     def see(self, value: float) -> int:
-        """Add a value, and return 1 or -1 if the side is known, otherwise 0; NaN is left out."""
+        """Add a value, and return 1 or -1 if the sign is known, otherwise 0; NaN is ignored."""
         if math.isfinite(value):
             self.count += 1
             away = value - self.mean
@@ -48,7 +48,7 @@ class SideTest:
         return 0 if not abs(self.mean) > self.half() else 1 if self.mean > 0 else -1
 
     def half(self) -> float:
-        """Return the half width of the mean's interval, which holds at all times; infinite at the beginning."""
+        """Return half the width of the mean's interval, which is valid at all times; infinite at the beginning."""
         n = self.count
         if n < BLOCKS_LEAST:
             return math.inf
@@ -81,11 +81,11 @@ class Bisection:
 
     @property
     def planned(self) -> int:
-        """Return the number of tests of a search without skips: one of both ends, and one for each halving."""
+        """Return the number of tests without skips: one of both ends, and one for each halving."""
         return 1 + math.ceil(math.log2(max(self.count - 1, 1)))
 
     def share(self) -> float:
-        """Return the probability of error that the next test may have."""
+        """Return the error probability available to the next test."""
         self.tests += 1
         if self.tests <= self.planned:
             return 0.75 * self.alpha / self.planned
@@ -97,7 +97,7 @@ class Bisection:
         return next((one for one in self._from(middle) if self.good < one < self.bad and one not in self.skipped), None)
 
     def see(self, version: int, *, is_bad: bool) -> None:
-        """Record on which side a version is."""
+        """Record whether a version is good or bad."""
         if is_bad:
             self.bad = version
         else:
@@ -109,7 +109,7 @@ class Bisection:
 
     @property
     def suspects(self) -> range:
-        """Return the versions one of which is the first bad one; a single one if the search found it."""
+        """Return the versions that may be the first bad one; only one if the search found it."""
         return range(self.good + 1, self.bad + 1)
 
     def _from(self, middle: int) -> Iterator[int]:

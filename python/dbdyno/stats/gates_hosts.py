@@ -1,4 +1,4 @@
-"""Gates for a load from many hosts: no host is answered later than the others, and all are in a slice at once."""
+"""Gates for a load from many hosts: no host gets slower answers than the others, and all are in a slice at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dbdyno.stats.wording import percent
 LATER_MOST = 1.25
 """Largest ratio of a host's mean time to the median of all hosts' that passes."""
 BLOCKS_LEAST = 0.8
-"""Share of the blocks in which a host must be later by a tenth: one bad block is not the network."""
+"""Share of blocks in which a host must be slower by a tenth: one bad block does not indicate the network."""
 CUT_MOST = 0.1
 
 Means = Mapping[str, Mapping[str, float]]
@@ -52,7 +52,7 @@ def together(cut: int, transactions: int) -> Gate:
 
 
 def _beside(block: Means) -> dict[str, float]:
-    """Return each host's mean time divided by the median of all hosts: the mean over the arms."""
+    """Return each host's mean time relative to the median of all hosts, averaged over the arms."""
     found: dict[str, list[float]] = {}
     for arm in dict.fromkeys(arm for own in block.values() for arm in own):
         middle = statistics.median(own[arm] for own in block.values() if arm in own)

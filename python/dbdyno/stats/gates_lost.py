@@ -65,7 +65,7 @@ ARRIVALS = Words(
 
 
 def lost_alone(arm: Lost, words: Words, others: Sequence[Lost] = ()) -> Gate:
-    """Check whether an arm lost at most 5 %; the shares of `others` are named in the text of a failure."""
+    """Check whether an arm lost at most 5 %; a failure's text also gives the shares of `others`."""
     name = f"{words.name}: {arm.arm}"
     if not arm.tried:
         return Gate(name, None, f"no {words.noun} of {arm.arm}", code=words.code, arm=arm.arm)

@@ -1,4 +1,4 @@
-"""Evidence that a series is explained by a steady level, a drift along a straight line, one step, or two steps.
+"""Evidence that a series is explained by a steady level, a linear drift, one step, or two steps.
 
 Each explanation has normal noise that may be autocorrelated (an AR(1) process). Its evidence is the likelihood,
 integrated over level and scale, and averaged over positions of steps and coefficients of the noise. A steady level or a

@@ -1,4 +1,4 @@
-"""A whole PostgreSQL database: its schema by the newer server's pg_dump, its rows by our workers, in one snapshot.
+"""A whole PostgreSQL database: its schema by the newer server's pg_dump, its rows by dbdyno's workers, in one snapshot.
 
 programs.py       pg_dump of the newer server, found and run
 archive.py        what is in the archive that pg_dump wrote

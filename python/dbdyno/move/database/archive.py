@@ -36,7 +36,7 @@ OWNED = frozenset(
 
 @dataclass(frozen=True)
 class Entry:
-    """One object of an archive, or what belongs to one (a comment, privileges)."""
+    """One object of an archive, or something attached to one (a comment, privileges)."""
 
     id: int
     kind: str
@@ -53,12 +53,12 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """Return kind and name for people."""
+        """Return kind and name of the object for messages."""
         return f"{self.kind.lower()} {self.schema + '.' if self.schema else ''}{self.tag}"
 
     @property
     def owned(self) -> str | None:
-        """Return what ALTER ... OWNER TO is to name, or None if the object has no owner of its own."""
+        """Return the object's name for ALTER ... OWNER TO, or None if it has no owner of its own."""
         if not self.owner or self.kind not in OWNED:
             return None
         if self.kind == "SCHEMA":
@@ -77,7 +77,7 @@ def digest(path: Path) -> str:
 
 
 def read(path: Path) -> list[Entry]:
-    """Return the entries of an archive in its own order, which is one in which they can be restored.
+    """Return the entries of an archive in its own order, in which they can be restored.
 
     Raises:
         MoveError: The file is not an archive, or its version is not known.

@@ -1,4 +1,4 @@
-"""Second half of a job, without the source: what comes after the rows, the checks, the last transaction, the proof."""
+"""Second half of a job, without the source: indexes and constraints, checks, the last transaction, the proof."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dbdyno.move.proof.cost import sentence
 
 
 def finish(work: Job, conn: psycopg.Connection[Any]) -> Moved:
-    """Restore what comes after the rows, check, and end the job at the target."""
+    """Restore everything that comes after the rows, check, and end the job at the target."""
     entries, job = work.archive(), work.plan.id
     stages = schema.by_stage(entries)
     done = entries_in(conn)

@@ -1,4 +1,4 @@
-"""Proof of a move: the target's rows read again, by hash and table, and both schemas compared object by object.
+"""Proof of a move: the target's rows are read again and compared by hash, and both schemas object by object.
 
 Both schemas come from the same pg_dump, so that the versions of the servers make no difference in how it writes.
 """
@@ -57,7 +57,7 @@ def read_again(
     encoding: str,
     show: Show | None = None,
 ) -> list[Sum]:
-    """Read the target's tables and return rows and hash of each.
+    """Read the target's tables and return the number of rows and the hash of each.
 
     Raises:
         MoveError: A table cannot be read.
@@ -107,7 +107,7 @@ def read_again(
 
 
 def _done(job: _core.MoveJob) -> Iterator[MoveDone]:
-    """Yield the reports of finished chunks."""
+    """Yield the reports of completed chunks."""
     try:
         while (event := job.next(LOOK_S)) is not None:
             if "failed" in event:
@@ -120,7 +120,7 @@ def _done(job: _core.MoveJob) -> Iterator[MoveDone]:
 
 
 def differing_rows(plan: Plan, wanted: Sequence[Sum], found: Sequence[Sum]) -> list[str]:
-    """Return a sentence for each table whose rows are others than the source's."""
+    """Return a sentence for each table whose rows differ from the source's."""
     return [
         f"{table.schema}.{table.name}: {counted(there[0], 'row')}, hash {there[1]:032x}; the source has"
         f" {counted(here[0], 'row')}, hash {here[1]:032x}"
@@ -132,7 +132,7 @@ def differing_rows(plan: Plan, wanted: Sequence[Sum], found: Sequence[Sum]) -> l
 def differing_schemas(
     source: Sequence[Entry], target: Sequence[Entry], lacking: frozenset[str], *, same_version: bool
 ) -> list[str]:
-    """Return a sentence for each object that is not the same in both databases.
+    """Return a sentence for each object that differs between the databases.
 
     Args:
         source: Entries of the source's archive.
@@ -153,7 +153,7 @@ def differing_schemas(
 
 
 def bare_text(text: str) -> str:
-    """Return a statement as one line per line, without what servers of different versions write differently."""
+    """Return a statement normalised line by line, without differences in how server versions write it."""
     lines = (_BLANK.sub("", _BEFORE_DOT.sub("", line)).lower() for line in text.splitlines())
     return "\n".join(line for line in lines if line)
 
@@ -179,14 +179,14 @@ def _by_name(
 
 
 def _are_same(one: Sequence[tuple[str, str]], other: Sequence[tuple[str, str]]) -> bool:
-    """Return True if both sides have the same statements and owners; no owner means one that lacks."""
+    """Return True if both sides have the same statements and owners; no owner stands for a missing one."""
     return len(one) == len(other) and all(
         text == there and owner in ("", has) for (text, owner), (there, has) in zip(one, other, strict=True)
     )
 
 
 def _names(text: str, roles: frozenset[str]) -> bool:
-    """Return True if a statement names one of the roles."""
+    """Return True if a statement names any of the roles."""
     words = set(text.replace(";", " ").replace(",", " ").split())
     return any(one in words or sql.Identifier(one).as_string(None) in text for one in roles)
 

@@ -1,4 +1,4 @@
-"""First half of a job: the plan with the archive of the schema, then everything that needs the snapshot."""
+"""First half of a job: the plan with the archive of the schema, then all work that needs the snapshot."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def write_plan(
 
 
 def _notes(inventory: Inventory, here: Facts, entries: Sequence[Entry]) -> list[str]:
-    """Return what differs between the databases themselves, and what stays with the source's."""
+    """Return the differences between the databases themselves, and what stays with the source's."""
     facts = inventory.facts
     found = [f"{one}, which belongs to the database itself" for one in inventory.own]
     found += [
@@ -94,7 +94,7 @@ def _notes(inventory: Inventory, here: Facts, entries: Sequence[Entry]) -> list[
 
 
 def fill(work: Job, source: Postgres, snapshot: Snapshot, conn: psycopg.Connection[Any]) -> None:
-    """Restore what comes before the rows, then copy rows and large objects."""
+    """Restore everything that comes before the rows, then copy rows and large objects."""
     facts = Facts(**work.database["facts"])
     plan = work.plan
     if job_in(conn) is None:

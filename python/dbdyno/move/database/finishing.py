@@ -1,4 +1,4 @@
-"""What comes last: values of sequences, privileges, optimizer statistics, and the transaction that ends the job.
+"""Last steps: values of sequences, privileges, optimizer statistics, and the transaction that ends the job.
 
 Statistics are carried where the target can take them (PostgreSQL 18 and its pg_dump). Else tables are analysed three
 times with growing targets, so that a rough plan can be made of all of them before a good one can of any.
@@ -28,7 +28,7 @@ from dbdyno.move.loading.staged_rows import remember
 
 CARRIED_SINCE = 18
 STAGES = ("1", "10", "default")
-"""Statistics targets, in turn."""
+"""Statistics targets of consecutive rounds of ANALYZE."""
 ROOTS_SQL = f"""
 select n.nspname::text, c.relname::text from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
@@ -46,7 +46,7 @@ where c.relkind in ('r', 'm', 'p') and c.relpersistence <> 't' and n.nspname !~ 
        and not exists (select from pg_catalog.pg_stats s where s.schemaname = n.nspname and s.tablename = c.relname)
        and exists (select from pg_catalog.pg_attribute a where a.attrelid = c.oid and a.attnum > 0))
 """  # noqa: S608
-"""Tables for which nothing was carried: those with extended statistics, and those never analysed in the source.
+"""Tables without transferred statistics: those with extended statistics, and those never analysed in the source.
 
 pg_stats is what every role may read; a table whose statistics it hides from this role counts as never analysed.
 """
@@ -61,7 +61,7 @@ def set_sequences(conn: psycopg.Connection[Any], sequences: Sequence[Counter]) -
 
 
 def grant_all(conn: psycopg.Connection[Any], entries: Sequence[Entry]) -> None:
-    """Restore all privileges in one transaction; those of roles that lack are noted.
+    """Restore all privileges in one transaction; privileges of missing roles are noted.
 
     Raises:
         MoveError: The server refuses them for another reason.
@@ -76,7 +76,7 @@ def grant_all(conn: psycopg.Connection[Any], entries: Sequence[Entry]) -> None:
 
 
 def can_carry(programs: Programs, target_major: int) -> bool:
-    """Return True if optimizer statistics can be carried with these programs to a server of this version."""
+    """Return True if these programs can transfer optimizer statistics to a server of this version."""
     return programs.major >= CARRIED_SINCE and target_major >= CARRIED_SINCE
 
 
@@ -90,7 +90,7 @@ def take_statistics(source: Postgres, programs: Programs, file: Path, job: str, 
 
 
 def carry_statistics(conn: psycopg.Connection[Any], entries: Sequence[Entry]) -> int:
-    """Restore optimizer statistics in one transaction, and return for how many tables and indexes."""
+    """Restore optimizer statistics in one transaction, and return the number of tables and indexes that have them."""
     carried = [one for one in entries if one.kind == "STATISTICS DATA"]
     with conn.transaction():
         for one in carried:
@@ -99,7 +99,7 @@ def carry_statistics(conn: psycopg.Connection[Any], entries: Sequence[Entry]) ->
 
 
 def bare_tables(conn: psycopg.Connection[Any]) -> list[tuple[str, str]]:
-    """Return the tables that have no statistics, or whose extended statistics cannot be carried."""
+    """Return the tables without statistics, or with extended statistics that cannot be transferred."""
     return [(row[0], row[1]) for row in conn.execute(BARE_SQL)]
 
 
@@ -110,7 +110,7 @@ def analyse(
     tables: Sequence[tuple[str, str]] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> None:
-    """Analyse tables with several sessions.
+    """Analyse tables in several sessions.
 
     Args:
         target: The target.
@@ -141,7 +141,7 @@ def analyse(
 
 
 def publish(conn: psycopg.Connection[Any], ledger: Ledger, entries: Sequence[Entry]) -> None:
-    """End the job at the target: remove its mark, and restore the event triggers, in one transaction.
+    """End the job at the target in one transaction: remove its mark and restore the event triggers.
 
     The transaction's id is in the ledger before it commits, and its commit waits for the disk.
 

@@ -1,4 +1,4 @@
-"""Statements after the rows, by several sessions: indexes and constraints, the largest first.
+"""Statements after the rows, in several sessions: indexes and constraints, the largest first.
 
 A statement begins when all that it needs is there, and none that runs has a lock in its way. Each commits together
 with a note of it, so that none is done twice after a kill. While all sessions have something to do, an index is built
@@ -26,7 +26,7 @@ LEAST_BYTES, MOST_BYTES = 64 << 20, 1 << 30
 PLAIN = ("INDEX", "INDEX ATTACH", "CONSTRAINT", "FK CONSTRAINT", "CHECK CONSTRAINT", "COMMENT")
 """Kinds of objects without an owner or a role of their own."""
 SHARED = ("INDEX",)
-"""Kinds of statements of which several may run on one table at once."""
+"""Kinds of statements that can run at the same time on one table."""
 LOOK_S = 0.2
 NOTE = "insert into dbdyno_move.entry values ({})"
 MEMORY_SQL = """
@@ -36,7 +36,7 @@ select pg_size_bytes(current_setting('shared_buffers')), pg_size_bytes(current_s
 
 @dataclass(frozen=True)
 class Step:
-    """A statement with the statements that it needs, the tables that it locks, and how much there is to do."""
+    """A statement with the statements that it depends on, the tables that it locks, and the amount of its work."""
 
     entry: Entry
     needs: frozenset[int]
@@ -74,7 +74,7 @@ def steps_of(entries: Sequence[Entry], everything: Sequence[Entry], sizes: Mappi
 
 
 def size_of(entry: Entry, sizes: Mapping[str, int]) -> int:
-    """Return the size of what a statement builds or reads: an index, or the table of a foreign key [bytes]."""
+    """Return the size of what a statement builds or reads: an index, or a foreign key's table [bytes]."""
     if entry.kind == "INDEX":
         return sizes.get(f"{entry.schema}.{entry.tag}", 0)
     if entry.kind not in ("CONSTRAINT", "FK CONSTRAINT", "CHECK CONSTRAINT"):
@@ -87,7 +87,7 @@ def size_of(entry: Entry, sizes: Mapping[str, int]) -> int:
 
 
 def memory_bytes(target: Postgres, conn: psycopg.Connection[Any], workers: int) -> int:
-    """Return `maintenance_work_mem` for each of the sessions.
+    """Return `maintenance_work_mem` for each session [bytes].
 
     All together get a quarter of the memory that is available where the server is on this host, else as much as its
     shared buffers; never less than the server's own setting.
@@ -114,7 +114,7 @@ def restore_all(
     memory: int,
     progress: Callable[[int], None],
 ) -> None:
-    """Restore all steps that are not done.
+    """Restore all steps that are not yet done.
 
     Args:
         target: The target.
@@ -161,7 +161,7 @@ def restore_all(
 
 
 def _ready(left: Iterable[Step], missing: set[int], running: Iterable[Step], workers: int) -> list[Step]:
-    """Return the steps that can begin now: nothing that they need is missing, and no lock is in their way."""
+    """Return the steps that can start now: their dependencies are restored, and no lock conflicts."""
     busy = list(running)
     found: list[Step] = []
     for one in left:
@@ -190,7 +190,7 @@ class _Sessions:
         self._cancelled = False
 
     def restore(self, entry: Entry, spare: bool) -> None:
-        """Restore an entry in the session of this thread; `spare`: the server may use parallel workers."""
+        """Restore an entry in this thread's session; with `spare`, the server may use parallel workers."""
         restorer = self._restorer()
         conn = restorer.conn
         parallel = f"set local max_parallel_maintenance_workers to {'default' if spare else '0'}"
@@ -224,7 +224,7 @@ class _Sessions:
         return restorer
 
     def cancel(self) -> None:
-        """Ask the server to end what the sessions do."""
+        """Cancel the running statements of all sessions at the server."""
         with self._lock:
             for _, conn in self._opened:
                 conn.cancel_safe(timeout=2)

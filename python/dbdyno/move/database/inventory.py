@@ -1,4 +1,4 @@
-"""What is in the source: one snapshot of the whole database, with all tables locked, and a list of what it holds.
+"""Contents of the source: one snapshot of the whole database with all tables locked, and lists of its objects.
 
 Every relation with rows of its own is a table here: partitions and the tables of an inheritance tree one by one, so
 that rows go where they came from. Columns that the server makes itself (generated) have no place in it. Of tables that
@@ -101,7 +101,7 @@ where datname = current_database() and shobj_description(d.oid, 'pg_database') i
 union all select 'privileges on the database' from pg_catalog.pg_database
 where datname = current_database() and datacl is not null
 """
-"""What belongs to the database itself, and stays with the source."""
+"""Properties of the database itself, which are not moved."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a database is, apart from its content."""
+    """Properties of a database, apart from its content."""
 
     version: int
     encoding: str
@@ -143,25 +143,25 @@ class Facts:
 
 @dataclass(frozen=True)
 class Inventory:
-    """What a database holds besides what pg_dump's archive says."""
+    """Contents of a database that are not in pg_dump's archive."""
 
     facts: Facts
     tables: tuple[Table, ...]
     indexes: tuple[Index, ...]
     sequences: tuple[Sequence, ...]
     roles: tuple[str, ...]
-    """Roles that own something, or have privileges on it."""
+    """Roles that own an object or have privileges on one."""
     extensions: dict[str, str]
     """Versions of extensions by name."""
     own: tuple[str, ...]
-    """What belongs to the database itself, as text."""
+    """Settings and properties of the database itself, as text."""
     masks: tuple[str, ...] = ()
-    """Columns that are masked, with the method, as the user wrote them."""
+    """Masked columns with their method, as the user wrote them."""
     mask_notes: tuple[str, ...] = ()
-    """What may not arrive because of the masks, as sentences."""
+    """Objects that may fail to arrive because of the masks, as sentences."""
 
     def sizes(self) -> JsonObject:
-        """Return everything but the tables as JSON, for the plan."""
+        """Return everything except the tables as JSON, for the plan."""
         return {
             "facts": asdict(self.facts),
             "indexes": [asdict(one) for one in self.indexes],
@@ -174,7 +174,7 @@ class Inventory:
 
 
 def take_all(source: Postgres, job: str, held: str | None = None) -> tuple[Snapshot, Inventory]:
-    """Lock all tables of a database, take a snapshot, and read what is there.
+    """Lock all tables of a database, take a snapshot, and read the lists of objects.
 
     Args:
         source: The server and its database.
@@ -198,7 +198,7 @@ def take_all(source: Postgres, job: str, held: str | None = None) -> tuple[Snaps
 
 
 def _begin(snapshot: Snapshot, held: str | None) -> bool:
-    """Begin the transaction of the snapshot; return False if its tables were others than those that were locked."""
+    """Begin the transaction of the snapshot; return False if its tables are not the ones that were locked."""
     conn = snapshot.conn
     before = conn.execute(LOCKED_SQL).fetchall()
     conn.execute("begin isolation level repeatable read read only")
@@ -221,14 +221,14 @@ def _begin(snapshot: Snapshot, held: str | None) -> bool:
 
 
 def facts_of(conn: psycopg.Connection[Any]) -> Facts:
-    """Return the facts of the database that the session is in."""
+    """Return the properties of the session's database."""
     row = conn.execute(FACTS_SQL).fetchone()
     assert row is not None, "a session is in a database"
     return Facts(*row)
 
 
 def _refuse_hidden(conn: psycopg.Connection[Any]) -> None:
-    """Check that row-level security hides no rows from this role."""
+    """Raise an error if row-level security hides rows from this role."""
     row = conn.execute(HIDDEN_SQL).fetchone()
     if row is not None:
         raise MoveError(

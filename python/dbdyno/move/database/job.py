@@ -1,4 +1,4 @@
-"""A whole database as one job: the order of its steps, and how it goes on after a kill.
+"""A whole database as one job: the order of its steps, and how it resumes after a kill.
 
     before the target is touched     refusals, the snapshot, the archive of the schema, the plan in the ledger
     schema, one transaction          what comes before the rows, and the mark of the job
@@ -114,7 +114,7 @@ def resume_database(
     hold: int = 0,
     restart: bool = False,
 ) -> Moved:
-    """Go on with a job, wherever it was ended.
+    """Resume a job, wherever it was interrupted.
 
     Args:
         source: Opens the source; called only if the target does not have all rows.

@@ -1,4 +1,4 @@
-"""Large objects with content, owner, privileges and comment, by several sessions in the snapshot.
+"""Large objects with content, owner, privileges and comment, copied by several sessions in the snapshot.
 
 A batch commits whole, with a hash of each object's content, so that an object that is there is complete.
 """
@@ -42,11 +42,11 @@ class LargeObject:
     owner: str
     comment: str | None
     grants: tuple[tuple[str, str, bool], ...] = field(default=())
-    """Role (or `public`), privilege, and whether it may be given on."""
+    """Role (or `public`), privilege, and True if it has the grant option."""
 
 
 def listed(conn: psycopg.Connection[Any]) -> list[LargeObject]:
-    """Return the large objects of the database that the session is in."""
+    """Return the large objects of the session's database."""
     rows = conn.execute(LIST_SQL).fetchall()
     return [
         LargeObject(oid, owner, comment, tuple((role, what, gives == "true") for role, what, gives in grants))
@@ -55,7 +55,7 @@ def listed(conn: psycopg.Connection[Any]) -> list[LargeObject]:
 
 
 def copy_all(source: Postgres, snapshot: Snapshot, target: Postgres, job: str, workers: int) -> int:
-    """Copy all large objects that the target does not have yet, and return how many there are.
+    """Copy all large objects that the target lacks, and return their total number.
 
     Raises:
         MoveError: An object cannot be read or written.
@@ -133,7 +133,7 @@ def pieces(conn: psycopg.Connection[Any], oid: int) -> Iterator[bytes]:
 
 
 def differing(conn: psycopg.Connection[Any]) -> tuple[int, list[str]]:
-    """Read the target's large objects again; return how many there are, and a sentence for each that differs."""
+    """Read the target's large objects again; return their number, and a sentence for each that differs."""
     if conn.execute("select to_regclass(%s) is null", [f"{MARK}.large_object"]).fetchone() == (True,):
         return 0, []
     known = {row[0]: row[1] for row in conn.execute("select oid::bigint, hash from dbdyno_move.large_object")}

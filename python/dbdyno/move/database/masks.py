@@ -1,4 +1,4 @@
-"""Columns whose values are masked on the way: `people.email = hash`.
+"""Columns whose values are masked while they are moved: `people.email = hash`.
 
 What cannot arrive is refused before anything is written: NULL where it may not be, hashes of numbers that must be
 unique, one side of a foreign key alone, a column by which a table is partitioned. A mask of a partitioned table is one
@@ -25,7 +25,7 @@ _MASK = re.compile(rf"\s*((?:{_NAME}\.){{1,2}}{_NAME})\s*=\s*([a-z-]+)\s*", re.I
 _PART = re.compile(_NAME)
 _WRITE = "write it as --mask 'people.email = hash', or 'schema.table.column = null'"
 OLDEST = 110000
-"""First version of PostgreSQL that has the function of the hashes."""
+"""First version of PostgreSQL with the hash function of the masks."""
 _TABLES_SQL = """
 select c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
@@ -68,7 +68,7 @@ select 1 from pg_catalog.pg_partitioned_table p where p.partrelid = %s::oid
 
 @dataclass(frozen=True)
 class Mask:
-    """A column and the method by which it is masked, as the user wrote them."""
+    """A column and its masking method, as the user wrote them."""
 
     words: str
     names: tuple[str, ...]
@@ -92,7 +92,7 @@ class _Masked:
 
 
 def read_masks(given: Iterable[str]) -> tuple[Mask, ...]:
-    """Return the masks that the user wrote.
+    """Return the masks in the user's text.
 
     Raises:
         MoveError: One is no mask, has an unknown method, or names a column a second time.
@@ -115,7 +115,7 @@ def read_masks(given: Iterable[str]) -> tuple[Mask, ...]:
 
 
 def mask(snapshot: Snapshot, inventory: Inventory, masks: Sequence[Mask]) -> Inventory:
-    """Return the inventory with masked columns, and with sentences on what may not arrive because of them.
+    """Return the inventory with masked columns, and sentences on objects that may not arrive because of them.
 
     The snapshot's tables are masked, too.
 
@@ -196,7 +196,7 @@ def _refuse_type(given: Mask, where: str, base: str, pg_type: str, *, is_require
 
 
 def _checked(conn: psycopg.Connection[Any], one: _Masked, others: Sequence[_Masked]) -> list[str]:
-    """Return what a mask may break, as sentences.
+    """Return the objects that a mask may break, as sentences.
 
     Raises:
         MoveError: It breaks a key, or the way in which the table is partitioned.
@@ -228,7 +228,7 @@ def _checked(conn: psycopg.Connection[Any], one: _Masked, others: Sequence[_Mask
 
 
 def _refuse_half(one: _Masked, name: str, row: Sequence[Any], others: Sequence[_Masked]) -> None:
-    """Refuse a mask of one side of a foreign key, unless it removes the reference."""
+    """Raise an error for a mask on only one side of a foreign key, unless it removes the reference."""
     oid, to_oid, numbers, to_numbers, table, to_table = row
     known = {(other.oid, other.number): (other.mask.method, other.base) for other in others}
     for number, to_number in zip(numbers, to_numbers, strict=True):

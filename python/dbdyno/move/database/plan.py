@@ -1,4 +1,4 @@
-"""What a move of a database would do: tables and indexes with their sizes, sequences, all else; nothing is changed."""
+"""Preview of moving a database: tables and indexes with their sizes, sequences, all other objects; changes nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PlannedTable:
 
 @dataclass(frozen=True)
 class Planned:
-    """What would be moved."""
+    """Everything that would be moved."""
 
     source: str
     target: str
@@ -50,7 +50,7 @@ class Planned:
         return asdict(self)
 
     def sentences(self) -> list[str]:
-        """Return the plan as lines."""
+        """Return the preview as lines of text."""
         size = sum(one.bytes for one in self.tables)
         built = sum(one.bytes for one in self.indexes)
         lines = [f"{self.source} -> {self.target}, by pg_dump {self.programs}"]
@@ -82,7 +82,7 @@ def planned(
     job: str,
     masks: Iterable[Mask] = (),
 ) -> Planned:
-    """Return what would be moved; the source is read, and nothing is written.
+    """Return what would be moved; only the source is read, and nothing is written.
 
     Args:
         source: The server and its database.

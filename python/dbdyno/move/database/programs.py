@@ -1,4 +1,4 @@
-"""pg_dump of the newer of two servers: where it is, and how it is run without a password among its arguments.
+"""pg_dump of the newer of two servers: where it is, and how to run it without a password in its arguments.
 
 A pg_dump reads its own and older servers, and what it writes is meant for servers of its own version and newer. So the
 programs of the newer server are the right ones, whichever of the two that is.
@@ -37,7 +37,7 @@ class Programs:
 
 
 def find_programs(least: int, env: Mapping[str, str] | None = None) -> Programs:
-    """Return the programs of major version `least`, else of the next newer version that is installed.
+    """Return the programs of major version `least`, else of the next newer installed version.
 
     Args:
         least: Major version of the newer server.
@@ -117,7 +117,7 @@ def dump(server: Postgres, programs: Programs, file: Path, arguments: Sequence[s
 
 
 def connection_environment(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables by which libpq of any version connects with these parameters.
+    """Return the environment variables with which libpq of any version connects with these parameters.
 
     An older libpq ignores variables that it does not know, but refuses such words in a connection string.
 

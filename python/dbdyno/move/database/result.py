@@ -1,4 +1,4 @@
-"""Result of moving a database: what is there, what was checked, and what is left to the user."""
+"""Result of moving a database: what arrived, what was checked, and what the user still has to do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOTES = {
 
 @dataclass(frozen=True)
 class MovedTable:
-    """One table: rows and bytes as they were read, and their hash."""
+    """One table: rows, bytes and hash as read from the source."""
 
     table: str
     rows: int
@@ -52,9 +52,9 @@ class Moved:
     differs: tuple[str, ...]
     notes: tuple[str, ...] = ()
     masks: tuple[str, ...] = ()
-    """Columns whose values were masked, with the method, as the user wrote them."""
+    """Masked columns with their method, as the user wrote them."""
     phases: dict[str, float] = field(default_factory=dict)
-    """Seconds by phase, of the attempt that ended the job."""
+    """Seconds by phase, of the attempt that completed the job."""
     cost: str | None = None
 
     @property
@@ -126,7 +126,7 @@ def _plural(kind: str) -> str:
 
 
 def notes_of(rows: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Return the notes of a job as sentences, one for each cause with what it concerns."""
+    """Return the notes of a job as sentences, one per cause with all objects that it concerns."""
     causes: dict[str, list[str]] = {}
     for kind, name, line in rows:
         if kind == "left out":

@@ -1,4 +1,4 @@
-"""Rows of all tables by the core's workers: from the snapshot into the target's tables themselves.
+"""Rows of all tables, copied by the core's workers from the snapshot directly into the target's tables.
 
 A chunk's rows and the note that they are there commit together, so no kill can double a chunk or lose one. A table that
 is one chunk is emptied in the same transaction first, and its rows are frozen as they come: vacuum need not visit them
@@ -34,15 +34,15 @@ select n.nspname::text, c.relname::text from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r' and c.relpersistence = 'u'
 """
 FROZEN_BYTES = 1 << 20
-"""Size from which a table is worth a file of its own that replaces its empty one [bytes]."""
+"""Minimum table size for replacing the table's empty file by a new one [bytes]."""
 COUNTED_CHUNKS = 500
-"""Number of chunks up to which each session tells its costs, for which it looks through all locks of the server."""
+"""Maximum number of chunks for which each session reports its cost, because that scans all locks of the server."""
 NOTE = "insert into dbdyno_move.chunk values ({number}, {{rows}}, {{bytes}}, '{{hash}}')"
-"""Statement that notes a chunk; the core fills in what is left in braces."""
+"""Statement that notes a completed chunk; the core fills in the parts in braces."""
 
 
 def piece_bytes(tables: Sequence[int], how: JobOptions) -> int:
-    """Return the size of a chunk: small tables are one chunk each, for only those are emptied and frozen.
+    """Return the size of a chunk; small tables are one chunk each, because only those are emptied and frozen.
 
     Args:
         tables: Sizes of the tables [bytes].
@@ -52,7 +52,7 @@ def piece_bytes(tables: Sequence[int], how: JobOptions) -> int:
 
 
 def handed_on(table: Table) -> Table:
-    """Return a table with its columns as they go into another server's table of the same definition.
+    """Return a table with its columns in the form for another server's table of the same definition.
 
     COPY's binary form means the same on all servers for most types; of an enum it is the label. If a column has a type
     whose binary form may hold object ids (a composite, an array of enums, a type of an extension), all columns of the
@@ -63,12 +63,12 @@ def handed_on(table: Table) -> Table:
 
 
 def is_lines(table: Table) -> bool:
-    """Return True if the rows of a table travel as lines of text."""
+    """Return True if the rows of a table are transferred as lines of text."""
     return any(one.cast for one in table.columns)
 
 
 def reading_sql(conn: psycopg.Connection[Any], tables: Sequence[Table], chunk: Chunk) -> str:
-    """Return the COPY statement that reads a chunk in the form in which its table travels."""
+    """Return the COPY statement that reads a chunk in the format in which its table is transferred."""
     table = tables[chunk.table]
     # A cast could be one of the user's own making: the form of COPY is the type's own.
     plain = replace(table, columns=tuple(replace(one, cast=False) for one in table.columns))
@@ -76,12 +76,12 @@ def reading_sql(conn: psycopg.Connection[Any], tables: Sequence[Table], chunk: C
 
 
 def encoding_of(here: str, there: str) -> str:
-    """Return the encoding in which rows travel: that of both databases, so that nothing is converted, else UTF-8."""
+    """Return the encoding of transferred rows: that of both databases if equal (no conversion), else UTF-8."""
     return here if here == there else "UTF8"
 
 
 def maker(target: Postgres, conn: psycopg.Connection[Any], encoding: str) -> Make:
-    """Return a function that builds the core's job for some chunks, whose rows travel in this encoding."""
+    """Return a function that builds the core's job for some chunks, with rows in this encoding."""
 
     def make(
         source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: JobOptions, folder: object
@@ -122,7 +122,7 @@ def _mask_key_sql(conn: psycopg.Connection[Any], plan: Plan) -> list[str]:
 
 
 def unmasked(tables: Sequence[Table]) -> list[Table]:
-    """Return the tables as they are read where their values are masked already."""
+    """Return the tables for reading at the target, where their values are already masked."""
     return [replace(one, columns=tuple(replace(column, mask="") for column in one.columns)) for one in tables]
 
 
@@ -134,7 +134,7 @@ def new_key() -> str:
 def chunks_of(
     conn: psycopg.Connection[Any], snapshot: Snapshot, plan: Plan, chunks: Sequence[Chunk]
 ) -> list[MoveChunk]:
-    """Return the core's chunks, the largest first, so that no worker is left with a long one at the end."""
+    """Return the core's chunks, the largest first, so that no worker gets a long one at the end."""
     counts: dict[int, int] = {}
     for one in plan.chunks:
         counts[one.table] = counts.get(one.table, 0) + 1
@@ -177,7 +177,7 @@ def _around(conn: psycopg.Connection[Any], chunk: Chunk, table: Table, *, emptie
 
 
 def reconcile(conn: psycopg.Connection[Any], ledger: Ledger) -> int:
-    """Make the ledger say what the target says of its chunks, and return how many are missing.
+    """Update the ledger to the target's record of chunks, and return how many are missing.
 
     A kill may come between the target's commit and the ledger's record, and a crash of the target may undo commits
     that were recorded: the target is right.
@@ -197,7 +197,7 @@ def reconcile(conn: psycopg.Connection[Any], ledger: Ledger) -> int:
 
 
 def _emptied(conn: psycopg.Connection[Any], ledger: Ledger) -> list[int]:
-    """Return the chunks of unlogged tables that a crash of the target emptied."""
+    """Return the chunks of unlogged tables that were emptied by a crash of the target."""
     noted = {row[0] for row in conn.execute("select number from dbdyno_move.chunk where rows > 0")}
     unlogged = {(row[0], row[1]) for row in conn.execute(UNLOGGED_SQL)}
     found = []

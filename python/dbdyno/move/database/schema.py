@@ -1,4 +1,4 @@
-"""Statements of an archive at the target: which belong where, owners and roles that lack, and how they are taken back.
+"""Statements of an archive at the target: their stages, missing owners and roles, and how they are undone.
 
 Statements before the rows run in one transaction, together with the mark of the job: after a kill the database has all
 of them or none.
@@ -35,7 +35,7 @@ STAGES = {
 SPACED = ("TABLE", "INDEX", "CONSTRAINT", "MATERIALIZED VIEW")
 _PART = re.compile(r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|;|[^"';]++|["']""")
 ROLE_FILE = "acl.c"
-"""Source file of the server that reports a role that does not exist, in any language of its messages."""
+"""Source file of the server that reports a missing role, whatever the language of its messages."""
 
 
 def take_schema(source: Postgres, programs: Programs, file: Path, job: str, snapshot: str | None = None) -> list[Entry]:
@@ -57,7 +57,7 @@ def take_schema(source: Postgres, programs: Programs, file: Path, job: str, snap
 
 
 def by_stage(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """Return the entries by the stage in which they are restored, in the archive's order."""
+    """Return the entries by the stage in which they are restored, each stage in the archive's order."""
     known = {one.id: one for one in entries}
     found: dict[str, list[Entry]] = {stage: [] for stage in (BEFORE, AFTER, PRIVILEGES, REFRESH, LAST, LEFT_OUT)}
     for one in entries:
@@ -79,7 +79,7 @@ def _stage(entry: Entry, known: Mapping[int, Entry]) -> str:
 
 @dataclass
 class Restorer:
-    """Session at the target that restores entries; what could not be restored as it was is noted."""
+    """Session at the target that restores entries and notes everything that could not be restored unchanged."""
 
     conn: psycopg.Connection[Any]
     roles: frozenset[str]
@@ -87,18 +87,18 @@ class Restorer:
     tablespaces: frozenset[str]
     is_superuser: bool
     notes: list[tuple[str, str, str]] = field(default_factory=list)
-    """Kind, name and object of each note that is not in the target yet."""
+    """Kind, name and object of each note that is not yet in the target."""
 
     @classmethod
     def of(cls, conn: psycopg.Connection[Any]) -> Restorer:
-        """Return a restorer for a session that is set up for statements of an archive."""
+        """Return a restorer for a session that is prepared for the archive's statements."""
         row = conn.execute("select current_user::text, rolsuper from pg_roles where rolname = current_user").fetchone()
         spaces = frozenset(one[0] for one in conn.execute("select spcname::text from pg_catalog.pg_tablespace"))
         user, is_superuser = row or ("", False)
         return cls(conn, roles_of(conn), user, spaces, is_superuser)
 
     def restore(self, entry: Entry) -> None:
-        """Restore one entry; must be called inside a transaction.
+        """Restore one entry; must be called in a transaction.
 
         Raises:
             MoveError: The server refuses the statement.
@@ -109,7 +109,7 @@ class Restorer:
             raise refusal(entry, error) from None
 
     def words(self, entry: Entry) -> str:
-        """Return the statements that make an object, without its owner."""
+        """Return the statements that create an object, without its owner."""
         words = self._settings(entry)
         return words if entry.sql.lstrip().startswith("--") else words + entry.sql
 
@@ -122,7 +122,7 @@ class Restorer:
         self._own(entry)
 
     def _settings(self, entry: Entry) -> str:
-        """Return statements that set where and how the server stores what the entry makes."""
+        """Return the statements that set where and how the server stores an entry's object."""
         if entry.kind not in SPACED:
             return ""
         space = entry.tablespace
@@ -136,7 +136,7 @@ class Restorer:
         )
 
     def _tried(self, words: str, entry: Entry) -> bool:
-        """Execute statements; return False if they name a role that lacks, which is noted."""
+        """Execute statements; return False and note it if they name a missing role."""
         if entry.kind in ("POLICY", "USER MAPPING"):
             try:
                 with self.conn.transaction():
@@ -169,7 +169,7 @@ class Restorer:
             self.notes.append(("owner", entry.owner, entry.name))
 
     def grant(self, entry: Entry) -> None:
-        """Restore privileges; those of roles that lack are noted; must be called inside a transaction.
+        """Restore privileges and note those of missing roles; must be called in a transaction.
 
         Raises:
             MoveError: The server refuses them for another reason.
@@ -201,14 +201,14 @@ class Restorer:
                 skipped = words.startswith("SET SESSION AUTHORIZATION")
 
     def write_notes(self) -> None:
-        """Write the notes to the target; in the transaction that they are about."""
+        """Write the notes to the target, in the transaction that they are about."""
         with self.conn.cursor() as cursor:
             cursor.executemany("insert into dbdyno_move.note values (%s, %s, %s)", self.notes)
         self.notes.clear()
 
 
 def statements_of(text: str) -> list[str]:
-    """Return the statements of an entry with privileges, whose texts hold nothing but names."""
+    """Return the statements of an entry with privileges, whose texts contain only names."""
     found, words = [], ""
     for part in _PART.findall(text):
         words += part
@@ -279,7 +279,7 @@ def restore_before(
 
 
 def _drop(conn: psycopg.Connection[Any], words: str) -> None:
-    """Drop an object, if need be with what depends on it; it may have gone with another one already."""
+    """Drop an object, with its dependents if necessary; it may already have been dropped with another one."""
     for last in ("", " cascade"):
         with contextlib.suppress(psycopg.Error), conn.transaction():
             conn.execute((words + last).encode())
@@ -289,7 +289,7 @@ def _drop(conn: psycopg.Connection[Any], words: str) -> None:
 def take_back(
     conn: psycopg.Connection[Any], entries: Sequence[Entry], kept: Collection[str], *, had_public: bool
 ) -> None:
-    """Drop what a job made, and its mark, in one transaction.
+    """Drop the objects that a job created, and its mark, in one transaction.
 
     Args:
         conn: The session at the target.

@@ -1,4 +1,4 @@
-"""The database that receives everything: the reasons why it is refused, and what it already has of a job.
+"""The receiving database: reasons to refuse it, and what it already has of a job.
 
 Nothing is written to a database that is a standby's, that sessions of others use, or that is not empty. While a job is
 not finished the schema `dbdyno_move` marks the database as its own and notes, in the same transaction as the thing
@@ -23,12 +23,12 @@ from dbdyno.move.nouns import counted
 
 MARK = "dbdyno_move"
 FIRST_OID = 16384
-"""Smallest OID of what users make."""
+"""Smallest OID of user objects."""
 OLDEST = 120000
 SHOWN = 5
 END_S = 30.0
 SCHEMA_DONE, LARGE_OBJECTS_DONE = -1, -2
-"""Numbers of steps in the table of statements; statements of the archive have positive ones."""
+"""Numbers of steps in the table of statements; the archive's statements have positive numbers."""
 MARK_SQL = """
 create schema dbdyno_move;
 create table dbdyno_move.job (id text, folder text);
@@ -37,7 +37,7 @@ create table dbdyno_move.entry (id int primary key);
 create table dbdyno_move.note (kind text, name text, line text);
 alter table dbdyno_move.note replica identity full;
 """
-"""Each table whose rows are deleted has a replica identity: a publication of all tables may be among what is moved."""
+"""Tables whose rows are deleted have a replica identity, because a publication of all tables may be moved as well."""
 FOUND_SQL = f"""
 with member as (select classid, objid from pg_catalog.pg_depend where deptype = 'e'),
 found(what, name, class, oid) as (
@@ -87,7 +87,7 @@ ROLES_SQL = "select rolname::text from pg_catalog.pg_roles union all select 'pg_
 
 @dataclass(frozen=True)
 class Place:
-    """Which database of which server a session is in."""
+    """The database and server of a session."""
 
     server: str
     oid: int
@@ -95,12 +95,12 @@ class Place:
 
     @property
     def lasting(self) -> str:
-        """Return what stays the same when the server is restarted."""
+        """Return the part that is unchanged by a restart of the server."""
         return f"{self.server}/{self.oid}"
 
 
 def place_of(server: Postgres, conn: psycopg.Connection[Any]) -> Place:
-    """Return the database that a session is in; a server's copy with the same identifier started at another time."""
+    """Return the session's database; a copy of the server with the same identifier has a different start time."""
     row = conn.execute(PLACE_SQL).fetchone()
     assert row is not None, "a session is in a database"
     return Place(server.identity(conn), row[0], row[1])
@@ -136,19 +136,19 @@ SESSION = {
     "client_min_messages": "warning",
     "standard_conforming_strings": "on",
 }
-"""Settings under which pg_dump's statements and the rows of any type mean the same as in the source.
+"""Settings under which pg_dump's statements and values of any type mean the same as in the source.
 
 Commits need not wait for the disk: the database is of use only when the last one, which does wait, is there.
 """
 
 
 def prepare(conn: psycopg.Connection[Any]) -> None:
-    """Set a session up for statements of the archive."""
+    """Prepare a session for the archive's statements."""
     conn.execute(settings_sql(conn))
 
 
 def settings_sql(conn: psycopg.Connection[Any], encoding: str = "UTF8", *, source: bool = False) -> str:
-    """Return one statement that sets a session up.
+    """Return one statement that prepares a session.
 
     Args:
         conn: Used to quote values.
@@ -162,7 +162,7 @@ def settings_sql(conn: psycopg.Connection[Any], encoding: str = "UTF8", *, sourc
 
 
 def refuse_target(target: Postgres, conn: psycopg.Connection[Any], job: str = "") -> None:
-    """Check that the database may be written: nobody else uses it, and it takes writes.
+    """Raise an error unless the database can be written and nobody else uses it.
 
     Raises:
         MoveError: It is a standby's, sessions of others are connected to it, or the role may not write there.
@@ -204,12 +204,12 @@ def _own_names(job: str) -> list[str]:
 
 
 def found_in(conn: psycopg.Connection[Any]) -> list[str]:
-    """Return what users made in the database, apart from extensions, the schema public and the mark of a job."""
+    """Return the user objects in the database, except extensions, the schema public and a job's mark."""
     return [row[0] for row in conn.execute(FOUND_SQL)]
 
 
 def refuse_filled(target: Postgres, conn: psycopg.Connection[Any]) -> None:
-    """Check that the database is empty.
+    """Raise an error unless the database is empty.
 
     Raises:
         MoveError: Something is in it.
@@ -258,12 +258,12 @@ def end_sessions(conn: psycopg.Connection[Any], job: str) -> None:
 
 
 def entries_in(conn: psycopg.Connection[Any]) -> set[int]:
-    """Return the numbers of the statements and steps that the target has."""
+    """Return the numbers of the statements and steps that the target has recorded."""
     return {row[0] for row in conn.execute("select id from dbdyno_move.entry")}
 
 
 def note_entry(conn: psycopg.Connection[Any], number: int) -> None:
-    """Note a statement or step as done; in the transaction that does it."""
+    """Record a statement or step as done, in the transaction that does it."""
     conn.execute("insert into dbdyno_move.entry values (%s)", [number])
 
 

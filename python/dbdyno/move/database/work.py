@@ -1,4 +1,4 @@
-"""A job of a database with its servers, while it is carried out."""
+"""A running job of a database, with its servers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dbdyno.move.reading.run import JobOptions, Plan, Say
 
 ARCHIVE, STATISTICS, AFTERWARDS = "schema.dump", "statistics.dump", "target.dump"
 Meter = Callable[[], Show | None]
-"""Returns the progress display for one phase."""
+"""Function that returns the progress display for one phase."""
 
 
 @dataclass
 class Job:
-    """A job with its servers, while it is carried out."""
+    """A running job, with its servers."""
 
     target: Postgres
     ledger: Ledger
@@ -36,17 +36,17 @@ class Job:
 
     @property
     def plan(self) -> Plan:
-        """Return the job's plan as it is in the ledger."""
+        """Return the job's plan from the ledger."""
         return Plan.from_json(self.ledger.plan)
 
     @property
     def database(self) -> JsonObject:
-        """Return what the plan says of the database besides its rows."""
+        """Return the plan's description of the database apart from its rows."""
         found: JsonObject = self.ledger.plan["database"]
         return found
 
     def archive(self, name: str = ARCHIVE) -> list[Entry]:
-        """Return the entries of an archive of the job.
+        """Return the entries of one of the job's archives.
 
         Raises:
             MoveError: It is not the one that the job wrote.
@@ -62,7 +62,7 @@ class Job:
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Note a phase in the ledger, and how long it took."""
+        """Record a phase and its duration in the ledger."""
         began = time.monotonic()
         with self.ledger.phase(name):
             yield

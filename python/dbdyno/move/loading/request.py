@@ -1,4 +1,4 @@
-"""What a load is asked to do, how each column is loaded, and the result in words."""
+"""Request for a load, the treatment of each column, and the result in words."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ WATCH_S = 5.0
 ENDING_SQL = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = '{}'"
 """SQL that cancels a job from the database's side."""
 END_S = 5.0
-"""JobOptions long to wait for workers to stop, in seconds."""
+"""Time to wait for workers to stop [s]."""
 MEMORY_BYTES = 256 << 20
 NEXT = {
     "server": "look at the server's log; then `dbdyno move resume`",

@@ -114,7 +114,7 @@ FORMATS = ("png", "svg")
 ELSEWHERE: ContextVar[Callable[[str, Mapping[str, Any]], dict[str, str] | None] | None] = ContextVar(
     "elsewhere", default=None
 )
-"""What draws the figures of pages instead of this process, if a program has set it: the pages in a browser do."""
+"""Drawing service that a program has set to draw figures in another process; the pages in a browser use it."""
 _PAPER = "white"
 _PNG_SCALE = 2
 

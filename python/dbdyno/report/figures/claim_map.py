@@ -23,7 +23,7 @@ class _Point(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart, or None for a page that is no map."""
+    """Return the chart, or None for a page without a map."""
     points = _points(analysis)
     if analysis.get("page") != "claim_map" or not points:
         return None

@@ -13,11 +13,11 @@ SERIES_MOST = 6
 BARS_MOST = 30
 _LABEL_MOST = 24
 ROOM = {True: 104, False: 190}
-"""Room for the labels of bars in pixels, on a phone and else."""
+"""Space for the labels of bars in pixels, on a phone and otherwise."""
 
 
 class Point(TypedDict):
-    """A row: its place on the horizontal axis (seconds since 1970 for a time), its value, its series or its label."""
+    """A row: its position on the horizontal axis (seconds since 1970 for a time), its value, its series or label."""
 
     x: float
     y: float

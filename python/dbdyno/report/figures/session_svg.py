@@ -18,15 +18,15 @@ from dbdyno.report.figures import axes, clock, session_history, theme
 from dbdyno.report.figures.session_history import LANE, LANES, Bar, Class, Event
 
 TIPS_MOST = 400
-"""Rectangles that have a tool tip each; more are drawn as one path per class."""
+"""Maximum number of rectangles with their own tool tip; more are drawn as one path per class."""
 HEIGHT, GAP, ROW, PAD = 210, 10, 14, 8
-"""Pixels: the plot of the wide look, between plot and lanes, a row of the legend, around everything."""
+"""Sizes in pixels: height of the wide plot, gap between plot and lanes, row of the legend, padding."""
 RIGHT = 17
 
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where a time and a number of sessions are in the plot, in pixels."""
+    """Conversion of times and numbers of sessions to pixels in the plot."""
 
     look: theme.Look
     low_s: float
@@ -127,7 +127,7 @@ def _rectangle(bar: Bar, frame: _Frame) -> str:
 
 
 def _lane_marks(events: list[Event], kinds: list[str], frame: _Frame, below: int) -> Iterator[str]:
-    """Yield a lane for each kind: its name, and per event a line over the time in which it was, with a diamond."""
+    """Yield a lane for each kind: its name, and for each event a line over its time span, with a diamond."""
     for at, kind in enumerate(kinds):
         middle = below + LANE * at + LANE / 2
         yield _line(0, middle, frame.look.plot, middle, theme.GRID)

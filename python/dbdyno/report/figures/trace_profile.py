@@ -124,7 +124,7 @@ def _labels(bars: list[_Bar]) -> str:
 
 
 def _quoted(name: str) -> str:
-    """Return a name as a string of Vega's expression language: all but plain characters are escaped."""
+    """Return a name as a string of Vega's expression language, with all but plain characters escaped."""
     return (
         '"'
         + "".join(c if c.isalnum() or c in " *#_-.,:" else f"\\u{ord(c):04x}" for c in name if ord(c) < 0x10000)

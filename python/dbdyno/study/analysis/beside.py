@@ -1,4 +1,4 @@
-"""Two runs of one study, arm by arm: a real engine over modelled devices beside the pure model, for example.
+"""Two runs of one study, arm by arm: for example a real engine on modelled devices beside the pure model.
 
 Each arm is compared with the base of its own run; the ratios of the two runs are then beside each other. Arms are
 matched by their place in the plan, since a model and an engine name the same device differently.
@@ -18,7 +18,7 @@ COMMITS = "commit-loop"
 
 
 def operation_alike(first: Run, second: Run, operations: tuple[str, str]) -> str | None:
-    """Return the kind of call that both runs time: commits, where both run a loop of commits; None if there is none."""
+    """Return the kind of call that both runs time: commits if both run a loop of commits; None if there is none."""
     if operations[0] == operations[1]:
         return operations[0]
     return (
@@ -29,7 +29,7 @@ def operation_alike(first: Run, second: Run, operations: tuple[str, str]) -> str
 
 
 def rows_of(runs: tuple[Run, Run], both: tuple[Measures, Measures], judge: Judging) -> list[BesideRow]:
-    """Return a row per arm of two runs of the same study with as many arms; empty for other pairs."""
+    """Return a row per arm of two runs of the same study with equally many arms; empty for other pairs."""
     studies = [one.manifest.study if one.manifest.says("study") else None for one in runs]
     bases = [[arm.base for arm in measures.arms] for measures in both]
     if studies[0] is None or studies[0] != studies[1] or bases[0] != bases[1] or len(bases[0]) < 2:

@@ -101,7 +101,7 @@ def _both(runs: tuple[Run, Run]) -> RunRow:
 
 
 def _of_sums(runs: tuple[Run, Run], arms: list[ArmMeasures]) -> Model:
-    """Return the model of two runs, at least one of which has sums alone; blocks are paired in order."""
+    """Return the model of two runs of which at least one has only sums; blocks are paired in order."""
     blocks = min(len(arm.blocks) for arm in arms)
     cut = [
         replace(arm, blocks=arm.blocks[:blocks], values={name: own[:blocks] for name, own in arm.values.items()})

@@ -1,4 +1,4 @@
-"""Analysis of runs of which only sums are known, alone or two of them compared.
+"""Analysis of runs of which only sums are known: a single one, or two compared.
 
 Every interval is a block. What takes single operations (distribution, tail, classical tests, stalls) is left out.
 """
@@ -46,7 +46,7 @@ def model_of(run: Run) -> tuple[Model, list[str]]:
 
 
 def pair_model(runs: tuple[Run, Run], measures: Measures, facts: RunRow, descriptions: Sequence[str]) -> Model:
-    """Return the model of the base arms of two runs, at least one of which has sums alone.
+    """Return the model of the base arms of two runs, at least one of which has only sums.
 
     Args:
         runs: Both runs.
@@ -134,7 +134,7 @@ def _judge(model: Model, run: Run, measures: Measures) -> None:
 
 
 def _shared_headline(run: Run, measures: Measures) -> str:
-    """Return the metric of the verdict, or the first that all arms have if one of them lacks it.
+    """Return the metric of the verdict, or the first one common to all arms if an arm lacks it.
 
     Raises:
         StatsError: The arms have no metric in common.

@@ -1,4 +1,4 @@
-"""One plan for several builds of a program: an arm for each, whose folder stands for `{build}` in the plan.
+"""One plan for several builds of a program: an arm for each build, whose folder replaces `{build}` in the plan.
 
     [workload]
     command = "{build}/bench --rows 1000"
@@ -21,7 +21,7 @@ from dbdyno.study.plan.plan import Arm, Plan
 
 PLACE = "{build}"
 SAFE = re.compile(r"[\w./+@%,=-]+")
-"""A folder with these characters alone means itself in a command, a script and a path."""
+"""Pattern of characters that have no special meaning in a command, a script or a path."""
 
 
 def plan_of_builds(path: Path, folders: Mapping[str, Path]) -> Plan:
@@ -79,7 +79,7 @@ def _safe(folder: Path) -> str:
 
 
 def _arm(plan: Plan, name: str) -> Arm:
-    """Return the arm of a build with all that its plan has for it."""
+    """Return the arm of a build, with all settings that the plan has for it."""
     arm = plan.arms[0]
     return replace(
         arm,
@@ -91,6 +91,6 @@ def _arm(plan: Plan, name: str) -> Arm:
 
 
 def _shared(plan: Plan) -> Plan:
-    """Return the plan without what an arm can have for itself."""
+    """Return the plan without settings that belong to a single arm."""
     work = replace(plan.workload, scripts=[], command=None, variables={})
     return replace(plan, workload=work, arms=[])

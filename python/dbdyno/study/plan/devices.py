@@ -1,4 +1,4 @@
-"""Modelled devices below the servers of a plan: `device = "gp3"`, or a table of what is on which device.
+"""Modelled devices below a plan's servers: `device = "gp3"`, or a table that says what is on which device.
 
     device = "gp3"                                  data and log on one volume
     device = {data = "gp3", wal = {device = "io2", iops = 16000}}
@@ -29,7 +29,7 @@ KEYS = (
     Key(DATA, "str", "the device of the data, by its name (`dbdyno device list`) or as a TOML file", '"gp3"'),
     Key(WAL, "str", 'the device of the log; equal to that of the data they share one volume; "none": neither', '"io2"'),
 )
-"""Keys with a meaning of their own; any other is a parameter of the device, or `direct_io`."""
+"""Keys with a special meaning; any other is a parameter of the device, or `direct_io`."""
 
 
 OF_TARGET = (
@@ -40,15 +40,15 @@ OF_TARGET = (
         None,
     ),
 )
-"""Key of [target]."""
+"""Key in the table [target]."""
 OF_ARM = (Key(DEVICE, DEVICE, "modelled devices below its server: data and log on one, or a table"),)
 """Key of an arm."""
 TYPE_WORDS = {DEVICE: 'a name such as "gp3", or a table such as {data = "gp3", wal = "io2"}'}
-"""The type of these keys in words."""
+"""Description of the type of these keys."""
 
 
 def read(reader: Reading, value: Any, where: str, at: int) -> dict[str, str]:
-    """Return the table of devices after checking it; fail through the reader of the plan."""
+    """Return the table of devices after checking it; errors are raised by the plan's reader."""
     if isinstance(value, str):
         value = on_both(value)
     given = {name: _word(one) for name, one in _flat(value).items()}
@@ -71,7 +71,7 @@ def _flat(value: Mapping[str, Any]) -> JsonObject:
 
 
 def _beside(plan_file: Path, name: str) -> str:
-    """Return the path of a device's file, which is relative to the plan; a name is unchanged."""
+    """Return the path of a device's file, which is relative to the plan; a built-in name is unchanged."""
     return str(plan_file.parent / name) if name.endswith(".toml") else name
 
 
@@ -87,7 +87,7 @@ def level(name: str, value: str) -> Level:
 
 
 def on_devices(plan: Plan, options: Mapping[str, str]) -> Plan:
-    """Return a plan whose target names a device, with `--set` for parts and parameters: several values make arms.
+    """Return a plan whose target names a device, with `--set` applied to parts and parameters; several make arms.
 
     Raises:
         PlanError: A device or parameter does not exist, or there are too many arms.

@@ -175,7 +175,7 @@ class _Reader:
         )
 
     def below(self, dsn: str | None, where: str, at: int) -> tuple[str | None, dict[str, str]]:
-        """Return the engine of a target, and the devices below it."""
+        """Return the engine of a target, and its devices."""
         try:
             return devices.without_device(dsn)
         except PlanError as error:

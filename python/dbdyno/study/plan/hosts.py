@@ -1,4 +1,4 @@
-"""Hosts that share the load of a plan: `[load] hosts = ["a", "b"]`, and the folder in which they leave their evidence.
+"""Hosts that share a plan's load: `[load] hosts = ["a", "b"]`, and the shared folder for their evidence.
 
 Hosts are written as for `--hosts`, but a plan has no `@FILE`: it names what it needs itself.
 """
@@ -36,7 +36,7 @@ KEYS = (
 
 
 def read(reader: Reading, load: JsonObject) -> JsonObject:
-    """Return the hosts and the shared folder of `[load]` as `Plan` has them; fail at what cannot be one."""
+    """Return the hosts and the shared folder of `[load]` in the form of `Plan`; raise an error for invalid ones."""
     texts: list[str] = load.get(HOSTS, [])
     folder: str | None = load.get(SHARED_FOLDER)
     if HOSTS in load:

@@ -277,7 +277,7 @@ class Plan:
         return {**self.network, **arm.network}
 
     def device_of(self, arm: Arm) -> dict[str, str]:
-        """Return the modelled devices below the server of an arm; empty if it is on the disk of this machine."""
+        """Return the modelled devices below an arm's server; empty if it is on this machine's disk."""
         return {**self.device, **arm.device}
 
     def parameters_of(self, arm: Arm) -> dict[str, Value]:

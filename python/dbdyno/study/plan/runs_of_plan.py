@@ -45,7 +45,7 @@ def runs_alike(one: Run, other: Run) -> bool:
 
 
 def of_builds_of(text: str, runs: Iterable[AnyRun]) -> list[AnyRun]:
-    """Return the runs of builds with a plan whose file holds `text`, and with the arms of the last of them."""
+    """Return the runs of builds with a plan whose file contains `text`, and with the same arms as the last of them."""
     found = [run for run in runs if run.manifest.says("plan") and run.manifest.plan.get("of_builds")]
     found = [run for run in found if run.manifest.plan["toml"] == text_without_secrets(text)]
     return [run for run in found if runs_alike(found[-1], run)]
@@ -74,7 +74,7 @@ _NOTHING: tuple[object, ...] = (None, "", [], {})
 
 
 def _said(value: object) -> object:
-    """Return a value without keys that say nothing: an earlier version did not write the keys of a later one."""
+    """Return a value without empty keys, because earlier versions did not write the keys of later ones."""
     if isinstance(value, Mapping):
         return {key: said for key, own in value.items() if (said := _said(own)) not in _NOTHING}
     if isinstance(value, list | tuple):

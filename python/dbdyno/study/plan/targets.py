@@ -11,7 +11,7 @@ from dbdyno.study.plan.devices import without_device
 from dbdyno.study.plan.plan import Plan
 
 STARTED = (*EMBEDDED, "mariadb")
-"""Engines whose servers dbdyno starts itself."""
+"""Engines whose servers dbdyno can start itself."""
 HOST, COMMANDS = "host", "programs:"
 """This host, and the target of a plan with a command."""
 

@@ -1,4 +1,4 @@
-"""Prediction of a live PostgreSQL by a machine that was calibrated from one arm of a run.
+"""Prediction of a live PostgreSQL by a machine calibrated from one arm of a run.
 
 observed.py   what an arm did: CPU, waits and times of its statements
 scripts.py    the arm's script as steps of a modelled session, its rows and sizes drawn by the script itself

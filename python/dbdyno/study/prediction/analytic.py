@@ -1,4 +1,4 @@
-"""Answers of queueing theory beside those of the simulation, and what the difference comes from.
+"""Answers of queueing theory beside those of the simulation, and explanations of their differences.
 
     cores         mean value analysis of a closed network: cores as a queue and a delay (Seidmann 1987)
     flushes       group commit of a closed loop as a Markov chain on the size of a batch; the pause between two commits
@@ -27,7 +27,7 @@ CLOSE = 0.05
 
 @dataclass(frozen=True)
 class Demands:
-    """What a transaction of a machine asks for, in us.
+    """Demands of a machine's transaction on its resources [us].
 
     Attributes:
         cpu: CPU of server and client.
@@ -47,7 +47,7 @@ class Demands:
 
 
 def mva(cpu: float, cores: int, delay: float, sessions: int) -> tuple[float, float]:
-    """Return throughput [1/us] and time on and before the cores [us], by mean value analysis."""
+    """Return throughput [1/us] and time at the cores including their queue [us], by mean value analysis."""
     queue, fixed = cpu / cores, cpu * (cores - 1) / cores
     waiting, rate, time = 0.0, 0.0, cpu
     for number in range(1, sessions + 1):
@@ -58,7 +58,7 @@ def mva(cpu: float, cores: int, delay: float, sessions: int) -> tuple[float, flo
 
 
 def chain(sessions: int, pause: float, flush: float) -> tuple[float, float]:
-    """Return commits [1/us] and mean batch of a closed loop whose commits share flushes.
+    """Return commits [1/us] and mean batch size of a closed loop whose commits share flushes.
 
     During a flush each of the other sessions comes back with probability 1 - exp(-flush / pause); these are the next
     batch. If none does, the first to come is flushed alone.
@@ -84,7 +84,7 @@ def chain(sessions: int, pause: float, flush: float) -> tuple[float, float]:
 
 
 def closed(demands: Demands, sessions: int) -> tuple[float, float]:
-    """Return throughput [1/us] and time of a transaction without its pause [us], with this many sessions."""
+    """Return throughput [1/us] and a transaction's time without its pause [us], for this number of sessions."""
     if not demands.flush:
         rate, time = mva(demands.cpu, demands.cores, demands.delay, sessions)
         return rate, time
@@ -101,7 +101,7 @@ def closed(demands: Demands, sessions: int) -> tuple[float, float]:
 
 
 def alone(demands: Demands, rate: float) -> float:
-    """Return the time of a commit if each had a flush of its own [us]; infinite if the device could not keep up."""
+    """Return the time of a commit if each had its own flush [us]; infinite if the device would be too slow."""
     busy = rate * demands.flush
     if busy >= 1:
         return math.inf
@@ -109,7 +109,7 @@ def alone(demands: Demands, rate: float) -> float:
 
 
 def demands_of(given: Calibrated, one: Simulated) -> Demands:
-    """Return the demands of a machine's own script; `one` is what a single session does."""
+    """Return the demands of a machine's own script; `one` is the result of a single session."""
     values = {row["path"].removeprefix("postgres."): row["value"] for row in given.machine.parameters}
     steps = [step for script in values.get("scripts") or [] for step in script["steps"]]
     cpu = (one.server_cpu_ns + one.client_cpu_ns) / 1e3
@@ -167,7 +167,7 @@ def _row(demands: Demands, sessions: int, outcome: Simulated) -> JsonObject:
 
 
 def _why(demands: Demands, sessions: int, rate: float, outcome: Simulated) -> str:
-    """Return what the difference of the two answers comes from."""
+    """Return the reasons for the difference between the two answers."""
     if not math.isfinite(rate):
         return "no analytic answer for so many sessions"
     off = rate / outcome.throughput_per_s - 1
@@ -184,7 +184,7 @@ def _why(demands: Demands, sessions: int, rate: float, outcome: Simulated) -> st
 
 
 def _laws(demands: Demands, sessions: int, outcome: Simulated) -> list[JsonObject]:
-    """Return the operational laws of an outcome: both sides, which agree whatever the distributions are."""
+    """Return the operational laws of a result: both sides, which are equal whatever the distributions."""
     rate = outcome.throughput_per_s
     cpu = (outcome.server_cpu_ns + outcome.client_cpu_ns) / 1e9
     found = [

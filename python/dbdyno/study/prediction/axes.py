@@ -1,4 +1,4 @@
-"""What a what-if changes: a device, sessions, cores, or a parameter of the machine, each with its levels.
+"""Axes of a what-if: a device, sessions, cores, or a parameter of the machine, each with its levels.
 
 device=gp3,io2        devices that come with dbdyno; `measured` is the calibrated one
 sessions=1..256       1, 2, 4 ... 256
@@ -41,7 +41,7 @@ class Point:
 
 
 def axes_of(given: Sequence[str]) -> list[Axis]:
-    """Return the axes of `NAME=V1,V2` or `NAME=FROM..TO`.
+    """Return the axes in `NAME=V1,V2` or `NAME=FROM..TO`.
 
     Raises:
         ModelError: A text is no axis, a range is empty, or an axis is named twice.
@@ -100,7 +100,7 @@ def points_of(machine: Machine, axes: Sequence[Axis], sessions: int) -> list[Poi
 
 
 def _path(machine: Machine, name: str) -> str:
-    """Return the full path of a parameter; those of the PostgreSQL come first."""
+    """Return the full path of a parameter; parameters of the PostgreSQL take precedence."""
     own = f"postgres.{name}"
     return own if any(row["path"] == own for row in machine.parameters) else machine.path(name, [DEVICE, SESSIONS])
 

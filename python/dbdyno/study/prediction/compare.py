@@ -1,4 +1,4 @@
-"""Every arm of a live run beside what a calibrated machine says of it.
+"""Every arm of a live run beside the prediction of a calibrated machine.
 
 A live value has the interval over its blocks; the model's value is one number. The error is model / live - 1. Whether
 it is within the live interval is said apart: a run that is too short to tell is no proof of the model.
@@ -29,14 +29,14 @@ LEVEL = 0.95
 METRICS = ("throughput", "mean", "p50", "p90", "p99")
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 AIMS = {"p50": 0.10, "p99": 0.25}
-"""Errors up to which a prediction is good."""
+"""Largest errors of a good prediction."""
 CPU_QUEUE = "CPU queue"
 _OUTSIDE = ("idle",)
-"""Classes of waits that are the client's time."""
+"""Wait classes that are the client's time."""
 
 
 class Metric(TypedDict):
-    """A metric of an arm: live with its interval, and by the model; times in ns, throughput a second."""
+    """A metric of an arm: live with its interval, and by the model; times in ns, throughput per second."""
 
     metric: str
     live: float
@@ -78,7 +78,7 @@ class PredictionPage(TypedDict):
 
 @dataclass(frozen=True)
 class Calibrated:
-    """A calibrated machine as it was read.
+    """A calibrated machine read from a file.
 
     Attributes:
         machine: The machine.
@@ -120,7 +120,7 @@ def predict(
     only: Sequence[str] = (),
     on_progress: Callable[[str], None] = lambda words: None,
 ) -> PredictionPage:
-    """Return every arm of a live run beside the model.
+    """Return every arm of a live run beside its prediction.
 
     Raises:
         ModelError: The run is none of PostgreSQL, or an arm cannot be modelled.
@@ -163,7 +163,7 @@ def predict(
 
 
 def _threads(measures: Measures) -> dict[str, int]:
-    """Return the number of the load's threads, which sessions of all arms share: it goes by the largest arm."""
+    """Return the number of the load's threads, which the sessions of all arms share; the largest arm determines it."""
     blocks = measures.arms[0].blocks
     return {"client_threads": int(blocks[0].report["threads"])} if blocks else {}
 
@@ -173,7 +173,7 @@ def _word(value: bool | int | float) -> str:
 
 
 def scripts_for(given: Calibrated, steps: Steps) -> tuple[list[PostgresScript], list[str]]:
-    """Return an arm's scripts with the machine's numbers of statements, and a sentence for each without costs."""
+    """Return an arm's scripts with the machine's statement numbers, and a sentence for each statement without costs."""
     numbers, notes = [], []
     for text, kind, changes in zip(steps.statements, steps.kinds, steps.changes, strict=True):
         if text in given.statements:
@@ -193,7 +193,7 @@ def scripts_for(given: Calibrated, steps: Steps) -> tuple[list[PostgresScript], 
 
 
 def _like(given: Calibrated, kind: str, changes: bool) -> int:
-    """Return the number of the statement that is most like one without costs."""
+    """Return the number of the known statement most similar to one without costs."""
     ends = {"commit": ("commit", "end"), "begin": ("begin", "start")}.get(kind, ())
     for at, text in enumerate(given.statements):
         if text.lower().startswith(ends) if ends else given.changes[at] == changes and not _is_frame(text):
@@ -266,7 +266,7 @@ def interval(values: Any) -> tuple[float, float, float]:
 
 
 def _waits(live: Mapping[str, float], done: int, outcome: Simulated) -> list[JsonObject]:
-    """Return the waits of servers' processes by class, for a transaction [ns]: live and by the model."""
+    """Return a transaction's waits in server processes by class [ns]: live and by the model."""
     from dbdyno.evidence.events import wait_class
 
     model: dict[str, float] = {}
@@ -294,7 +294,7 @@ where object = 'client backend' and block in (select block from slices where cou
 
 
 def _live_waits(run: Run) -> dict[str, dict[str, float]]:
-    """Return the time of each class of waits, by arm [ns]; looks and samples give unbiased times, too."""
+    """Return the time of each wait class by arm [ns]; samples give unbiased times as well."""
     from dbdyno.evidence.query import connect
 
     connection, _ = connect(run)
@@ -311,7 +311,7 @@ def _live_waits(run: Run) -> dict[str, dict[str, float]]:
 
 
 def sentences(arms: Sequence[Predicted], given: Calibrated) -> list[str]:
-    """Return what the comparison says: how many predictions reach the aims, the worst, and how far it extrapolates."""
+    """Return the comparison in sentences: number of good predictions, the worst one, and how far it extrapolates."""
     others = [arm for arm in arms if not arm["calibrated"]]
     said = []
     for metric, aim in AIMS.items():

@@ -1,4 +1,4 @@
-"""CPU, delays and log of an arm's statements, from what was observed of it.
+"""CPU, delays and log volume of an arm's statements, derived from its measurements.
 
 The CPU of a server's process outside of its waits is known for a whole transaction. What it costs to start the idle
 core of the client is taken off for each round trip; the rest is shared out to the statements by their times on an
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 UNHURRIED = 0.2
-"""Quantile of a statement's times by which CPU is shared out."""
+"""Quantile of a statement's times that determines its share of the CPU time."""
 LEAST_US = 0.5
-"""Shortest delay of a round trip [us]; what is below comes from sharing out CPU and is no delay."""
+"""Minimum delay of a round trip [us]; smaller values are artefacts of dividing the CPU time."""
 LEAST = 30
-"""Times of a statement that are enough for its quantiles."""
+"""Minimum number of times of a statement for computing quantiles."""
 _WRITES_DEFAULT = 300.0
-"""Log of a statement that writes, where the run does not know it [bytes]."""
+"""Log volume assumed for a writing statement if the run does not know it [bytes]."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,12 @@ def costs_of(seen: Observed) -> Costs:
 
 
 def _each(seen: Observed, name: str) -> list[float]:
-    """Return a value of the load's report for a transaction, by block."""
+    """Return a value of the load's reports per transaction, by block."""
     return [report[name] / report["transactions"] for report in seen.reports if report["transactions"]]
 
 
 def _outside_us(seen: Observed) -> list[float]:
-    """Return the CPU time of a transaction outside of waits, by block [us]."""
+    """Return a transaction's CPU time outside of waits, by block [us]."""
     found = []
     for block, report in zip(seen.measures.blocks, seen.reports, strict=True):
         if report["transactions"]:
@@ -98,7 +98,7 @@ def _system(seen: Observed) -> float:
 
 
 def _flush(seen: Observed) -> Parameter:
-    """Return the CPU time of a flush: what is inside the waits of write and sync."""
+    """Return the CPU time of a flush, which is spent inside the waits for write and sync."""
     syncs = len(seen.of_wait(SYNC)["elapsed_ns"])
     writes = seen.of_wait(WRITE)["elapsed_ns"]
     write_us = float(writes.sum()) / 1e3 / max(syncs, 1)
@@ -113,7 +113,7 @@ def _flush(seen: Observed) -> Parameter:
 
 
 def _wake(seen: Observed) -> Parameter:
-    """Return the CPU time to start an idle core: what was measured before the blocks of the run."""
+    """Return the CPU time to wake an idle core, as measured before the run's blocks."""
     found = [b.canaries["wake_ns"] / 1e3 for b in seen.measures.blocks if "wake_ns" in b.canaries]
     if not found:
         how = "the run did not measure it: it is in the costs of statements"
@@ -122,7 +122,7 @@ def _wake(seen: Observed) -> Parameter:
 
 
 def _per_kb(seen: Observed) -> tuple[Parameter, float]:
-    """Return the CPU time for each KB of log, and the mean log of a transaction where it is not in the statements [KB].
+    """Return the CPU time per KB of log, and the mean log of a transaction if it is not known by statement [KB].
 
     It is known where a script draws the size: the slope of a statement's time over the log that it makes.
     """
@@ -152,7 +152,7 @@ def _per_kb(seen: Observed) -> tuple[Parameter, float]:
 
 
 def _shared_out(seen: Observed, server_us: float, flush_us: float) -> list[float]:
-    """Return the CPU time of each statement: that of a transaction, shared out by unhurried times."""
+    """Return the CPU time of each statement: a transaction's CPU time divided in proportion to its fast executions."""
     import numpy as np
 
     steps = seen.steps
@@ -175,7 +175,7 @@ def _shared_out(seen: Observed, server_us: float, flush_us: float) -> list[float
 
 
 def _wal(seen: Observed) -> list[float]:
-    """Return the log of each statement: that of a transaction, in equal parts to those that write."""
+    """Return the log of each statement: a transaction's log divided equally among the writing statements."""
     steps = seen.steps
     writes = sum(each for each, changes in zip(steps.per_transaction, steps.changes, strict=True) if changes)
     each = seen.wal_bytes / writes if writes and math.isfinite(seen.wal_bytes) else _WRITES_DEFAULT
@@ -183,7 +183,7 @@ def _wal(seen: Observed) -> list[float]:
 
 
 def _delays(seen: Observed, cpu_us: list[float], client_us: float) -> Floats:
-    """Return the delays of round trips that wait for no lock and no flush, in order within each session."""
+    """Return the delays of round trips without lock wait or flush, in order within each session."""
     import numpy as np
 
     steps = seen.steps
@@ -211,7 +211,7 @@ def _sized(seen: Observed, statement: int) -> bool:
 
 
 def _memory(delays: Floats) -> float:
-    """Return the rank correlation of neighbouring delays, from 0 to 0.95."""
+    """Return the rank correlation of consecutive delays, limited to 0 to 0.95."""
     import numpy as np
 
     if len(delays) < LEAST:

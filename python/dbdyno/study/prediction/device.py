@@ -1,4 +1,4 @@
-"""The log's device of an arm: how long a sync takes, in wall-clock regimes, and what a KB adds.
+"""The log device of an arm: sync times in regimes over wall-clock time, and the additional time per KB.
 
 Service times are the waits for the sync, without the CPU that is inside them. Where sizes differ and one session makes
 the waits follow its commits, the time that a KB adds is a slope; the table is then of what is left at no size.
@@ -27,7 +27,7 @@ PAGE_BYTES = 8192
 
 @dataclass(frozen=True)
 class LogDevice:
-    """The device of the log.
+    """The log device.
 
     Attributes:
         toml: Its section in a machine file.
@@ -45,7 +45,7 @@ class LogDevice:
 
 
 def device_of(seen: Observed, flush_us: float) -> LogDevice:
-    """Return the device of the log, fitted to the arm's waits; without waits, to the syncs measured before blocks."""
+    """Return the log device fitted to the arm's waits; without waits, to the syncs measured before blocks."""
     import numpy as np
 
     from dbdyno import _core
@@ -91,7 +91,7 @@ def _section(regimes: str, how: str) -> str:
 
 
 def _of_canaries(seen: Observed) -> LogDevice:
-    """Return a device of a constant time: the median sync that was measured beside the load."""
+    """Return a device with a constant time: the median sync measured beside the load."""
     import statistics
 
     found = [b.canaries["fsync_ns"] / 1e3 for b in seen.measures.blocks if "fsync_ns" in b.canaries]
@@ -109,14 +109,14 @@ def _of_canaries(seen: Observed) -> LogDevice:
 
 
 def _mean_kb(seen: Observed) -> float:
-    """Return the mean size of a flush of one session [KB]: its log, and half of a page on either side."""
+    """Return the mean size of a single session's flush [KB]: its log, plus half a page on either side."""
     redo = seen.calls["redo_bytes"]
     own = redo[redo > 0]
     return (float(own.mean()) + PAGE_BYTES) / 1024.0 if len(own) else 0.0
 
 
 def _per_kb(seen: Observed, waits: JsonObject) -> Parameter:
-    """Return what a KB adds to a sync: the slope over the log of the commit that it is part of."""
+    """Return the additional sync time per KB: the slope over the log volume of the commit."""
     import numpy as np
 
     key = f"devices.{NAME} write_us_per_kb"

@@ -1,4 +1,4 @@
-"""A whole machine from one arm of a run: what was measured, what was fitted, and what had to be taken as a default.
+"""A whole machine from one arm of a run: measured parameters, fitted ones, and those left at their default.
 
 Measured are the CPU of statements, client and flush, the device, the delays of round trips, the pause between
 transactions, and the programs beside it that wanted a core. Fitted are two numbers (`match.py`): clients and waits see
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 AS_MUCH = "assumed: as much as to start an idle core"
 OFF = 0.03
-"""Relative difference of the medians from which on it is said that none fits."""
+"""Relative difference of the medians above which the fit is reported as failed."""
 INSENSITIVE = 0.05
-"""Relative change of the median, from no delay to the whole one, below which an arm does not determine the factor."""
+"""Minimum relative change of the median, from no delay to full delay, for an arm to determine the factor."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Machine:
 
 
 def calibrate(seen: Observed, on_progress: Callable[[str], None] = lambda words: None) -> Machine:
-    """Return the machine of an arm.
+    """Return the machine calibrated from an arm.
 
     Raises:
         ModelError: The model cannot run what was measured.
@@ -107,7 +107,7 @@ def calibrate(seen: Observed, on_progress: Callable[[str], None] = lambda words:
 
 
 def _cpu_factor(costs: Costs) -> list[Parameter]:
-    """Return a factor of 1 whose interval says how well the CPU of statements is known."""
+    """Return a factor of 1 with an interval that expresses the uncertainty of the statements' CPU times."""
     server = costs.server
     found = []
     if server.value and math.isfinite(server.low):
@@ -117,7 +117,7 @@ def _cpu_factor(costs: Costs) -> list[Parameter]:
 
 
 def _others(seen: Observed) -> list[Parameter]:
-    """Return the other programs beside the load: as many as the cores that they used, all arms together."""
+    """Return the other programs beside the load: as many as the cores that they used, averaged over all arms."""
     if not seen.others:
         return []
     how = "the host's busy time without the load and the sessions' server processes, blocks"
@@ -125,7 +125,7 @@ def _others(seen: Observed) -> list[Parameter]:
 
 
 def _think(seen: Observed, client_us: float) -> Parameter:
-    """Return the pause of a session between two transactions: what its throughput leaves beside its latency.
+    """Return the pause of a session between transactions, computed from throughput and latency.
 
     A pause of less than two round trips of the client is work of the client, which is among its CPU.
     """
@@ -151,7 +151,7 @@ def _delay(costs: Costs) -> list[Parameter]:
 
 
 def table(values: Floats) -> JsonObject:
-    """Return measured quantiles as a distribution of a machine: 31 of 81 points in the last decile."""
+    """Return measured quantiles as a machine's distribution, with 31 of 81 points in the last decile."""
     import numpy as np
 
     body = [0.0, 0.0005, 0.002, 0.005, *(0.01 + at / 50 for at in range(45))]
@@ -161,7 +161,7 @@ def table(values: Floats) -> JsonObject:
 
 
 def _fitted(machine: Machine, seen: Observed, costs: Costs, on_progress: Callable[[str], None]) -> Machine:
-    """Return the machine with the numbers with which it does what the arm did."""
+    """Return the machine with the numbers for which it reproduces the arm."""
     found = match(machine.toml(), seen, machine.device.inside_us, on_progress=on_progress)
     undetermined, notes = [], list(machine.notes)
     if abs(found.off) > OFF:

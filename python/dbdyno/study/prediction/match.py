@@ -1,4 +1,4 @@
-"""What is fitted of a machine: the two numbers with which its model does what the calibrated arm did.
+"""Fit of a machine: the two numbers for which its model reproduces the calibrated arm.
 
     delay_factor     the median latency is the arm's
     device_factor    a sync of the log takes the arm's mean time: a measured wait ends when the process has a core
@@ -24,7 +24,7 @@ CLOSE = 0.003
 
 @dataclass(frozen=True)
 class Match:
-    """Numbers that were fitted, how far the model's median is off the arm's, and what the delays are worth.
+    """Fitted numbers, the relative error of the model's median, and the effect of the delays on it.
 
     `share` is the part of the median that the whole delays make up: where it is small the arm does not determine them.
     """
@@ -36,7 +36,7 @@ class Match:
 
 
 def match(machine: str, seen: Observed, inside_us: float, *, on_progress: Callable[[str], None]) -> Match:
-    """Return the numbers with which a machine (TOML), whose factors are 1, does what its arm did.
+    """Return the numbers for which a machine (TOML) with factors of 1 reproduces its arm.
 
     Args:
         machine: The machine.
@@ -70,7 +70,7 @@ def match(machine: str, seen: Observed, inside_us: float, *, on_progress: Callab
 
 
 def _delay(run: Callable[[float, float], Simulated], device: float, median_ns: float) -> tuple[float, Simulated]:
-    """Return the factor of the delays whose median is nearest, by bisection, and its outcome."""
+    """Return the factor of the delays with the nearest median, found by bisection, and its result."""
     low, high, at = 0.0, FACTOR_MOST, 1.0
     best: tuple[float, float, Simulated] | None = None
     for _ in range(HALVINGS):

@@ -1,4 +1,4 @@
-"""What one arm of a live run did: times of its statements, waits, CPU of its servers and of the client, log.
+"""Measurements of one arm of a live run: statement times, waits, CPU of server and client, log volume.
 
 Only blocks that count are read, and of one arm; warm-up, settling and other arms are left out. Sampled waits are
 refused: each is as long as the time between two samples.
@@ -29,7 +29,7 @@ HOW_TO_TIME = (
     " `dbdyno doctor` says which this user may use"
 )
 _VERSION = "version_num"
-"""Fact of a target that PostgreSQL alone has."""
+"""Fact of a target that only PostgreSQL has."""
 _CALLS = """
 select c.session, c.kind, c.statement, c.started_ns, c.elapsed_ns, coalesce(c.redo_bytes, -1) as redo_bytes
 from calls c join slices s on c.block = s.block and c.slice = s.slice
@@ -61,12 +61,12 @@ select block, sum(ns) filter (metric not in ('cpu_idle', 'cpu_iowait')), sum(wal
 from spans group by block order by block
 """
 SYNC, WRITE, LOG_LOCK = "IO:WALSync", "IO:WALWrite", "LWLock:WALWrite"
-"""Waits of a commit: the sync of the log, its write, and the lock that another session holds meanwhile."""
+"""Wait events of a commit: the sync of the log, its write, and the lock that another session holds meanwhile."""
 
 
 @dataclass(frozen=True)
 class Observed:
-    """What an arm of a run did.
+    """Measurements of one arm of a run.
 
     Attributes:
         run: The run.
@@ -102,11 +102,11 @@ class Observed:
 
     @property
     def fidelity(self) -> str:
-        """Return how its waits were timed: `exact` or `read`; empty if it has none."""
+        """Return how its waits were timed: `exact` or `read`; empty if there are none."""
         return str(self.waits["fidelity"][0]) if len(self.waits["fidelity"]) else ""
 
     def elapsed_us(self, statement: str, kind: str) -> Floats:
-        """Return the times of a statement at the client [us]; of a script's only statement, those of transactions."""
+        """Return the times of a statement at the client [us]; for a script's only statement, its transactions'."""
         calls = self.calls
         own = calls["kind"] == kind
         if kind != "transaction":
@@ -121,7 +121,7 @@ class Observed:
 
 
 def is_live_postgres(run: Run) -> bool:
-    """Return True if a run timed operations on a live PostgreSQL, which its targets' facts show."""
+    """Return True if a run timed operations on a live PostgreSQL, according to its targets' facts."""
     known = run.manifest
     if not (known.says("plan") and known.says("targets")) or known.reads["virtual"]:
         return False
@@ -129,7 +129,7 @@ def is_live_postgres(run: Run) -> bool:
 
 
 def observe(run: Run, measures: Measures, name: str) -> Observed:
-    """Return what an arm did.
+    """Return the measurements of an arm.
 
     Raises:
         ModelError: There is no such arm, it was no closed loop, or its server's processes were not seen.
@@ -176,7 +176,7 @@ def observe(run: Run, measures: Measures, name: str) -> Observed:
 
 
 def timed(seen: Observed) -> Observed:
-    """Return what was seen if its waits may be used for a fit.
+    """Return the timed waits if they may be used for a fit.
 
     Raises:
         ModelError: The waits were sampled, there are none, or the CPU of the server's processes is unknown.
@@ -201,7 +201,7 @@ def _no_waits() -> JsonObject:
 
 
 def _plain(columns: JsonObject) -> JsonObject:
-    """Return columns as plain arrays; columns of words as objects, whatever the database made of them."""
+    """Return columns as plain arrays, and text columns as objects, whatever types the database returned."""
     import numpy as np
 
     return {
@@ -213,7 +213,7 @@ def _plain(columns: JsonObject) -> JsonObject:
 
 
 def _wal_bytes(wal: dict[str, float], name: str, measures: Measures, plan: Plan) -> float:
-    """Return the log of a transaction of an arm; where arms alternate in slices, that of all arms that write."""
+    """Return an arm's log volume per transaction; if arms alternate in slices, the mean of all writing arms."""
     if name in wal:
         done = sum(r["transactions"] for b in measures.arms[0].blocks for r in b.report["arms"] if _is(r, plan, name))
         return wal[name] / done if done else math.nan
@@ -229,7 +229,7 @@ def _is(report: JsonObject, plan: Plan, name: str) -> bool:
 
 
 def _others(host: list[tuple[int, float, float]], measures: Measures) -> list[float]:
-    """Return the cores that others used, by block: what the host counts without the load and the sessions' servers.
+    """Return the cores used by others, by block: the host's use without the load and its server processes.
 
     Where no core was idle more of them may have waited. How many is not known: a load average counts what waits for a
     disk, too, and groups of processes share cores by group.
@@ -246,7 +246,7 @@ def _others(host: list[tuple[int, float, float]], measures: Measures) -> list[fl
 
 
 def _client_ns(measures: Measures, plan: Plan) -> list[float]:
-    """Return the client's CPU time for a round trip, by block; its threads serve all arms, so it is that of all."""
+    """Return the client's CPU time per round trip, by block; it is averaged over all arms, which share its threads."""
     trips = [steps_of(plan, arm).round_trips for arm in plan.arms]
     found = []
     for block in measures.arms[0].blocks:

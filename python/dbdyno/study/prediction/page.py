@@ -12,7 +12,7 @@ from dbdyno.study.prediction.parameter import Parameter
 
 SCHEMA = 1
 _OTHERS = 0.1
-"""Share of the cores used by others from which on that is said."""
+"""Share of the cores used by others above which it is reported."""
 _STRUCTURES = ("statements", "scripts")
 
 

@@ -1,4 +1,4 @@
-"""A parameter of a calibrated machine: its value, the interval in which it lies, and where both come from."""
+"""A parameter of a calibrated machine: its value, its interval, and the source of both."""
 
 from __future__ import annotations
 

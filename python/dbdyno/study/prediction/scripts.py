@@ -1,4 +1,4 @@
-"""Scripts of an arm as steps of modelled sessions.
+"""An arm's scripts as steps of modelled sessions.
 
 The script itself is drawn some hundred times, by the code that a load uses: so the rows that a statement locks and the
 sizes that it writes have the script's own distribution, whatever it is.
@@ -20,9 +20,9 @@ from dbdyno.base.postgres_types import PostgresScript, PostgresStep
 from dbdyno.study.plan.plan import Arm, Plan, Script
 
 DRAWS = 1_000
-"""Transactions that are drawn of a script."""
+"""Number of transactions drawn from a script."""
 REDO_POSITION = "redo position"
-"""Kind of call that asks for the position of the log, which `\\redo` sends."""
+"""Kind of call that queries the log position, sent by `\\redo`."""
 _MARK = f"select '{REDO_POSITION}';"
 _CHANGES = re.compile(r"^\s*(insert|update|delete|merge)\b|pg_logical_emit_message", re.IGNORECASE)
 _EMITS = re.compile(r"pg_logical_emit_message", re.IGNORECASE)
@@ -31,12 +31,12 @@ _LOCKS = re.compile(
 )
 _ROW = re.compile(r"\bwhere\s+[\w.\"]+\s*=\s*$", re.IGNORECASE)
 _MET = 0.5
-"""Share of distinct rows among the drawn ones from which on sessions hardly meet."""
+"""Minimum share of distinct rows among the drawn ones for which sessions rarely conflict."""
 
 
 @dataclass
 class Steps:
-    """Scripts of an arm as steps.
+    """An arm's scripts as steps.
 
     Attributes:
         scripts: The scripts; the statement of a step is an index in `statements`.
@@ -133,7 +133,7 @@ def _variables(plan: Plan, arm: Arm) -> dict[str, str]:
 
 
 def _index(found: Steps, statement: DrawnStatement, single: bool) -> int:
-    """Return the index of a statement, which is new or known; the only one of a script is timed as a transaction."""
+    """Return the index of a new or known statement; a script's only statement is timed as a transaction."""
     name, kind = statement["name"], "transaction" if single else statement["kind"]
     if name == _MARK.rstrip(";"):
         kind = REDO_POSITION
@@ -146,7 +146,7 @@ def _index(found: Steps, statement: DrawnStatement, single: bool) -> int:
 
 
 def _with_row(step: PostgresStep, statement: DrawnStatement, values: Sequence[list[Any]], found: Steps) -> None:
-    """Add the row that a statement locks, where it names one."""
+    """Add the row that a statement locks, if the statement names one."""
     match = _LOCKS.match(statement["name"].lower())
     if match is None:
         return
@@ -162,14 +162,14 @@ def _with_row(step: PostgresStep, statement: DrawnStatement, values: Sequence[li
 
 
 def _number(table: str) -> int:
-    """Return a number for a table's name, the same in every script."""
+    """Return a number for a table's name, equal in all scripts."""
     import zlib
 
     return zlib.crc32(table.strip('"').encode()) & 0x7FFF_FFFF
 
 
 def _with_sizes(step: PostgresStep, statement: DrawnStatement, values: Sequence[list[Any]]) -> None:
-    """Add the sizes of the log that a statement writes, where it says so itself."""
+    """Add the log sizes of a statement, if its text states them."""
     if _EMITS.search(statement["name"]):
         sizes = [own[0] for own in values if own and isinstance(own[0], int) and own[0] > 0]
         if sizes:

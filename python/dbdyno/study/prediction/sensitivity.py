@@ -1,4 +1,4 @@
-"""Which parameters of a machine move the answer: elementary effects (Morris 1991), scaled by what is not known.
+"""Influence of a machine's parameters on the result: elementary effects (Morris 1991), scaled by uncertainty.
 
 Each parameter has a range: its interval where the machine gives one, else a quarter of its value up and down, which is
 assumed and said so. Trajectories start at random corners of a grid of four levels and change one parameter after the
@@ -27,7 +27,7 @@ ASSUMED = 0.25
 TRANSACTIONS = 5_000
 SHOWN = 10
 _LEFT_OUT = ("calibrated_sessions", "cores", "client_threads", "page_bytes", "commit_siblings")
-"""Numbers that are no estimates: the host's, the server's and the run's own."""
+"""Numbers that are not estimates: properties of the host, the server and the run."""
 ANSWERS = ("throughput", "p99")
 
 
@@ -43,7 +43,7 @@ class Range:
 
 
 def ranges(given: Calibrated) -> list[Range]:
-    """Return the ranges of the machine's numbers that are not 0."""
+    """Return the ranges of the machine's nonzero numbers."""
     found = []
     for row in given.machine.parameters:
         path, value = row["path"], row["value"]
@@ -63,14 +63,14 @@ def ranges(given: Calibrated) -> list[Range]:
 
 @dataclass(frozen=True)
 class Walk:
-    """A trajectory: places in the unit cube, and the parameter that each step changes with the change."""
+    """A trajectory: points in the unit cube, and for each step the changed parameter and its change."""
 
     places: list[list[float]]
     steps: list[tuple[int, float]]
 
 
 def walks(count: int, trajectories: int, seed: int) -> list[Walk]:
-    """Return trajectories over `count` parameters, each with `count` + 1 places."""
+    """Return trajectories over `count` parameters, each with `count` + 1 points."""
     dice = random.Random(seed)
     step = LEVELS / (2 * (LEVELS - 1))
     found = []
@@ -111,7 +111,7 @@ def _moments(values: Sequence[float]) -> tuple[float, float]:
 def answers_of(
     toml: str, sessions: int, places: Sequence[Mapping[str, str]], count: Callable[[], None] = lambda: None
 ) -> list[tuple[float, float]]:
-    """Return the logarithms of throughput and p99 of a machine at each of several settings; on any host the same."""
+    """Return logarithms of throughput and p99 of a machine for several settings; equal on any host."""
     found = []
     for settings in places:
         # The same dice everywhere, so that only the parameters differ.

@@ -1,4 +1,4 @@
-"""Settings of a run's server that the model has: cores and their scheduler, and how commits are made durable."""
+"""Settings of a run's server that the model supports: cores with their scheduler, and durability of commits."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dbdyno.study.prediction.observed import Observed
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter
 
 MODELLED = ("synchronous_commit", "commit_delay", "commit_siblings", "wal_writer_delay")
-"""Settings of a server that change the model."""
+"""Server settings that change the model."""
 _NO_EFFECT = ("application_name", "track_io_timing", "track_wal_io_timing")
 _MS = {"us": 0.001, "ms": 1.0, "s": 1_000.0, "min": 60_000.0, "": 1.0}
 _MICROSECONDS = {"us": 1.0, "ms": 1_000.0, "s": 1e6, "": 1.0}
 
 
 def server_settings(seen: Observed) -> tuple[list[Parameter], list[Parameter], list[str]]:
-    """Return the parameters of a server with their scheduler, and sentences about what was left at its default."""
+    """Return the parameters of a server with their scheduler, and sentences on those left at their default."""
     about = seen.run.manifest.arms[seen.number]
     target: JsonObject = seen.run.manifest.targets.get(str(about["target"])) or {}
     cores = int(target.get("host_cpus") or 0)
@@ -35,7 +35,7 @@ def server_settings(seen: Observed) -> tuple[list[Parameter], list[Parameter], l
 
 
 def as_parameters(settings: Mapping[str, str]) -> tuple[dict[str, bool | int | float], list[str]]:
-    """Return settings of a server as parameters of the model, and a sentence for each that it does not have."""
+    """Return server settings as model parameters, and a sentence for each unsupported setting."""
     found: dict[str, bool | int | float] = {}
     notes = []
     for name, text in settings.items():
@@ -58,7 +58,7 @@ def _number(text: str, units: Mapping[str, float]) -> float:
 
 
 def _scheduler(cores: int) -> list[Parameter]:
-    """Return the scheduler's parameters, by the kernel's own rule for this number of processors."""
+    """Return the scheduler's parameters by the kernel's rule for this number of processors."""
     factor = 1 + int(math.log2(min(cores, 8)))
     how = f"Linux: 1 + log2 of {min(cores, 8)} processors"
     return [Parameter("slice_ms", 0.7 * factor, DEFAULT, f"{how}, times 0.7 ms")]

@@ -1,4 +1,4 @@
-"""Slope of a time over a size, robust against stalls: a line through the medians of groups of equal count."""
+"""Slope of a time over a size, robust against stalls: a line through the medians of equally large groups."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 GROUPS = 8
 SPREAD = 2.0
-"""The largest group's size over the smallest's from which on a slope is determined."""
+"""Minimum ratio of the largest to the smallest group's size for determining a slope."""
 
 
 def slope(sizes: Floats, times: Floats) -> tuple[float, float, float] | None:
-    """Return the slope with the interval from leaving out each group in turn, or None if sizes hardly differ.
+    """Return the slope with its interval by leaving out each group in turn; None if sizes are almost equal.
 
     A slope below 0 counts as 0.
     """

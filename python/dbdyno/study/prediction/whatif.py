@@ -1,4 +1,4 @@
-"""What a change would bring: throughput and latency over devices, sessions, cores and settings, with a band.
+"""Effect of a change: throughput and latency over devices, sessions, cores and settings, with a band.
 
 The band is the uncertainty of the fit: each point is run again on machines whose measured parameters are drawn from
 their intervals. It does not contain what the model leaves out.
@@ -19,10 +19,10 @@ from dbdyno.study.prediction.compare import Calibrated
 
 SCHEMA = 1
 DRAWS = 6
-"""Machines that are drawn for the band of a point."""
+"""Number of machines drawn for the band of a point."""
 TRANSACTIONS = 6_000
 BUSY = 0.9
-"""Share of its time from which on a resource binds."""
+"""Minimum busy share of a resource that is the bottleneck."""
 FLAT = 0.95
 """Share of the largest throughput at which a curve has its knee."""
 _Z = 1.96
@@ -30,7 +30,7 @@ _Z = 1.96
 
 @dataclass(frozen=True)
 class Found:
-    """A point with its result, and those of the machines that were drawn."""
+    """A point with its result, and with the results of the drawn machines."""
 
     point: Point
     outcome: Simulated
@@ -101,7 +101,7 @@ def _run(point: Point, more: Mapping[str, str]) -> Simulated:
 
 
 def intervals(given: Calibrated) -> dict[str, tuple[float, float, float]]:
-    """Return the parameters of the PostgreSQL that have an interval: value, low and high end."""
+    """Return the PostgreSQL parameters that have an interval: value, low and high end."""
     found = {}
     for row in given.machine.parameters:
         value, ends = row["value"], row.get("interval")
@@ -113,7 +113,7 @@ def intervals(given: Calibrated) -> dict[str, tuple[float, float, float]]:
 def drawn_settings(
     varied: Mapping[str, tuple[float, float, float]], point: Point, dice: random.Random
 ) -> dict[str, str]:
-    """Return values drawn from the intervals; what the point sets itself keeps its value."""
+    """Return values drawn from the intervals; values set by the point itself are kept."""
     settings = {}
     for path, (value, low, high) in varied.items():
         drawn = dice.gauss(value, (high - low) / 2 / _Z)
@@ -123,7 +123,7 @@ def drawn_settings(
 
 
 def binding(outcome: Simulated) -> str:
-    """Return what limits the throughput of an outcome, in words."""
+    """Describe the bottleneck of a result in words."""
     if outcome.cores >= BUSY:
         return "cores"
     if outcome.device >= BUSY:
@@ -135,7 +135,7 @@ def binding(outcome: Simulated) -> str:
 
 
 def _per_money(point: Point, outcome: Simulated, prices: Mapping[str, Any]) -> float | None:
-    """Return transactions for one unit of money, by the prices of an hour of a core and of a device."""
+    """Return transactions per unit of money, from the hourly prices of a core and of a device."""
     if not prices:
         return None
     cores = float(point.levels.get(CORES, 0) or 0)
@@ -145,7 +145,7 @@ def _per_money(point: Point, outcome: Simulated, prices: Mapping[str, Any]) -> f
 
 
 def curves(found: Sequence[Found], axes: Sequence[Axis]) -> list[str]:
-    """Return a sentence for each curve over sessions: its knee, and what binds beyond it."""
+    """Return a sentence for each curve over sessions: its knee, and the bottleneck beyond it."""
     if SESSIONS not in [axis.name for axis in axes]:
         return []
     groups: dict[tuple[tuple[str, str], ...], list[Found]] = {}
@@ -156,7 +156,7 @@ def curves(found: Sequence[Found], axes: Sequence[Axis]) -> list[str]:
 
 
 def drawn_curves(found: Sequence[Found], axes: Sequence[Axis]) -> JsonObject | None:
-    """Return the curves of the figure, over sessions or else over the first axis of numbers; None without one."""
+    """Return the curves of the figure, over sessions or else over the first numeric axis; None without one."""
     names = [axis.name for axis in axes if len(axis.levels) > 1 and all(_is_number(level) for level in axis.levels)]
     over = SESSIONS if SESSIONS in names else next(iter(names), None)
     if over is None:
@@ -208,7 +208,7 @@ def _binds(one: Found) -> str:
 
 
 def beyond(given: Calibrated, axes: Sequence[Axis]) -> list[str]:
-    """Return how far each axis is beyond what was calibrated."""
+    """Return how far each axis extends beyond the calibrated range."""
     said = []
     cores = given.machine.number("postgres.cores")
     for axis in axes:

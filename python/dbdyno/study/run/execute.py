@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dbdyno.study.run.progress import Progress
 
 Agree = Callable[[str], bool]
-"""Function that asks the user to agree to a page of what would be done, if that changes systems of others."""
+"""Function that shows a page of what would be done to other systems, and asks the user to agree."""
 
 
 RACES = "a race that was cut cannot go on: who is still in depends on all blocks before"
@@ -264,7 +264,7 @@ def refuse_unspread(plan: Plan) -> None:
 
 @contextlib.contextmanager
 def on_plan_hosts(plan: Plan, around: Circumstances) -> Iterator[Circumstances]:
-    """Yield the circumstances with workers on the hosts that a plan names, unless the user named others.
+    """Yield the circumstances with workers on the hosts named in a plan, unless the user named others.
 
     Raises:
         PlanError: The bench cannot be spread over hosts.

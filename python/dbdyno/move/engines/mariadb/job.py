@@ -37,7 +37,7 @@ from dbdyno.move.reading.splits import Chunk
 BEGIN_S = 60.0
 """Time limit for all workers to begin, in seconds."""
 AGAIN = 1_000_000
-"""Offset added to a chunk's number when it is read a second time."""
+"""Offset that is added to a chunk's number when it is read a second time."""
 DENIED = (1227, 1044, 1045)
 NOT_YET = {"id": "", "at": "before its first snapshot"}
 
@@ -55,7 +55,7 @@ class Running:
 
 
 def plan_of(target: MariaDB, conn: Any, request: Request, job: str, how: JobOptions) -> Plan:
-    """Return a plan with the tables as they are now, cut into key ranges.
+    """Return a plan with the current tables, cut into key ranges.
 
     Raises:
         MoveError: A table cannot be read or the server reports an error.
@@ -100,7 +100,7 @@ def begin(
 
 
 def aloud(plan: Plan) -> list[str]:
-    """Return lines that the user should read before the job begins, such as tables that are read as one stream."""
+    """Return lines for the user to read before the job begins, for example which tables are read as one stream."""
     lines = [f"job {plan.id}; its sessions are in `show processlist`; KILL ends one, and with it the job"]
     for table in plan.tables:
         name = f"{table.schema}.{table.name}" if table.schema else "the query"

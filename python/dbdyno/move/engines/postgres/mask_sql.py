@@ -1,4 +1,4 @@
-"""SQL that replaces the values of a column while it is read, always alike, so that what was equal stays equal.
+"""SQL that masks a column's values while it is read; equal values stay equal.
 
 | method | for | becomes |
 |---|---|---|
@@ -18,7 +18,7 @@ from psycopg import sql
 SETTING = "dbdyno_mask.key"
 TEXTS = ("text", "varchar", "bpchar", "citext")
 _NUMBERS = {"int2": 32_767, "int4": 2_147_483_647, "int8": 2_147_483_647}
-"""Types of whole numbers and the bounds of their hashes; a bigint may refer to an integer, so they have the same."""
+"""Integer types and the bounds of their hashes; bigint has integer's bounds, since it may refer to an integer."""
 _DATES = ("date", "timestamp", "timestamptz")
 METHODS: dict[str, tuple[str, ...] | None] = {
     "hash": (*TEXTS, "uuid", "bytea", *_NUMBERS),
@@ -26,7 +26,7 @@ METHODS: dict[str, tuple[str, ...] | None] = {
     "year": _DATES,
     "null": None,
 }
-"""Types that each method is for; None for all."""
+"""Types that each method supports; None for all."""
 _KEY = f"current_setting('{SETTING}')"
 _DIGEST = f"sha256(convert_to({_KEY} || {{text}}, getdatabaseencoding()))"
 _KEPT = """(select coalesce(string_agg(case
@@ -39,7 +39,7 @@ _KEPT = """(select coalesce(string_agg(case
 
 
 def masked_sql(value: sql.Composable, base: str, pg_type: str, method: str) -> sql.Composable:
-    """Return the expression that replaces a value.
+    """Return the expression that masks a value.
 
     Args:
         value: The column.

@@ -47,7 +47,7 @@ GONE = ("22023", "42704", "55000")
 """Error codes for a snapshot that no session exports any more."""
 LOCKABLE = ("r", "p", "v")
 SNAPSHOTS_MOST = 5
-"""Number of attempts to take a snapshot before which no relation was rewritten between snapshot and lock."""
+"""Number of attempts to take a snapshot without a relation being rewritten between snapshot and lock."""
 KINDS = {"r": "table", "p": "partitioned table", "m": "materialized view", "v": "view", "f": "foreign table"}
 RELATIONS_SQL = """
 with recursive tree(oid) as (
@@ -174,7 +174,7 @@ def take(target: Postgres, request: Request, job: str, held: str | None = None) 
 
 
 def begun(target: Postgres, job: str, held: str | None, begin: Callable[[Snapshot], bool], changed: str) -> Snapshot:
-    """Open the session of a snapshot and begin its transaction, again while what is read changes in between.
+    """Open the session of a snapshot and begin its transaction, retrying while the tables change in between.
 
     Args:
         target: The server.

@@ -201,7 +201,7 @@ class ResourceRow(TypedDict, total=False):
 
 
 class LawRow(TypedDict):
-    """An operational law: both sides, and whether it holds; `arm` is None where it is of the whole run."""
+    """An operational law: both sides, and whether it holds; `arm` is None if it applies to the whole run."""
 
     arm: int | None
     law: str
@@ -212,7 +212,7 @@ class LawRow(TypedDict):
 
 
 class VolumeRow(TypedDict):
-    """A modelled device below a server: requests of the blocks that count, and times since its mount."""
+    """A modelled device below a server: requests in blocks that count, and times since its mount."""
 
     arms: list[int]
     carries: str

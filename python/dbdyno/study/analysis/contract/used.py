@@ -138,7 +138,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """An operational law: an identity between what was counted."""
+    """An operational law: an identity between counted quantities."""
 
     arm: int | None = key("null where it is of the whole run")
     law: str | None = key("`Little`, `utilisation` or `forced flow`")

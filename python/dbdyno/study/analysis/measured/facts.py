@@ -13,7 +13,7 @@ from dbdyno.study.analysis.measured.measures import QUANTILES, ArmMeasures, Meas
 from dbdyno.study.analysis.measured.timeline import timeline
 
 IMPORTED = "imported"
-"""Way of switching between arms in a run that another program made."""
+"""Value for the way of switching arms in an imported run."""
 
 
 def is_open(run: Run) -> bool:

@@ -1,4 +1,4 @@
-"""Results of a run in one small file: what it was, and the value of each arm and metric in each block; no evidence.
+"""Results of a run in one small file: its description, and each arm's metrics in each block, without evidence.
 
     {"schema": 1, "kind": "result", "run": "2026-11-28T17-32-08Z-...", "machine": {"name": "9c1f02ab", ...},
      "commit": "3f2a91c...", "manifest": {"plan": ..., "arms": ..., "started_at": ...},
@@ -24,15 +24,16 @@ from dbdyno.study.analysis.measured.sums import Summed, measures_of, summed
 SCHEMA = 1
 KIND = "result"
 NAMES = ("transactions", "failed", "skipped", "throughput", "mean", "max", "p50", "p90", "p99", "p99.9")
-"""Values of a block that are kept."""
+"""Metrics of a block that are kept."""
 FIELDS = ("title", "kind", "bench", "study", "started_at", "tool_version", "question", "arms", "plan", "verdict")
-"""Fields of the manifest that are kept; of the plan all but its text, its target and its SQL around the load."""
+"""Fields of the manifest that are kept; of the plan, everything but its text, its target and its SQL around the load.
+"""
 DIGITS = 7
 LARGEST = 16 << 20
 
 
 class KeptRun(Run):
-    """A run of which only its results were kept; `path` is the name of their file."""
+    """A run of which only results were kept; `path` is their file."""
 
     def __init__(self, path: Path, content: JsonObject) -> None:
         with reading("result", str(path)):
@@ -50,7 +51,7 @@ class KeptRun(Run):
 
     @property
     def id(self) -> str:
-        """Return the name of the run that the result was made of."""
+        """Return the name of the original run."""
         return self.run_id
 
     def blocks(self) -> list[Block]:
@@ -93,7 +94,7 @@ def result_of(run: Run, machine: Mapping[str, object], commit: str = "") -> Json
 
 
 def parsed(text: bytes, where: str) -> KeptRun:
-    """Return the result in a file.
+    """Return the result in a file's text.
 
     Raises:
         EvidenceError: The file is no result that can be read.
@@ -111,7 +112,7 @@ def parsed(text: bytes, where: str) -> KeptRun:
 
 
 def _plan(plan: Mapping[str, Any]) -> JsonObject:
-    """Return a plan without its target, and without its text unless it is compared by it."""
+    """Return a plan without its target, and without its text unless runs are compared by it."""
     left_out = ("dsn",) if plan.get("of_builds") else ("dsn", "toml")
     return {key: value for key, value in plan.items() if key not in left_out}
 

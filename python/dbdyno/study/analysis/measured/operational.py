@@ -1,4 +1,4 @@
-"""Operational laws on a run: identities between what was counted, whatever the distributions are.
+"""Operational laws on a run: identities between counted quantities, independent of any distribution.
 
     Little         sessions in a transaction = throughput x its time, at most the arm's sessions
     utilisation    CPU of servers and load = their share of the host's busy processors, at most all of it
@@ -17,12 +17,12 @@ from dbdyno.study.analysis.contract.parts import LawRow
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 
 TOLERANCE = 0.02
-"""Relative difference up to which a law counts as kept."""
+"""Relative difference up to which a law holds."""
 FLOW_TOLERANCE = 0.05
 IDLE = 0.10
-"""Share of time between transactions from which on it is said that the client is part of what was measured."""
+"""Share of time between transactions above which the client is reported as part of the measurement."""
 OTHERS = 0.05
-"""Share of the processors that others use from which on that is said."""
+"""Share of the processors used by others above which it is reported."""
 
 _HOST = """
 with spans as (
@@ -42,7 +42,7 @@ select (select count(*) from waits where event = 'WALSync' and fidelity = 'exact
 
 
 def of_run(connection: Any, run: Run, measures: Measures) -> list[LawRow]:
-    """Return the laws of a run, each with both sides; `arm` is None where a law is of the whole run."""
+    """Return the laws of a run, each with both sides; `arm` is None if a law applies to the whole run."""
     from dbdyno.study.analysis.drawn.pictures import has_table
 
     about = run.manifest.arms
@@ -63,7 +63,7 @@ def of_run(connection: Any, run: Run, measures: Measures) -> list[LawRow]:
 
 
 def _little(arm: ArmMeasures) -> LawRow | None:
-    """Return Little's law of an arm in a closed loop; None where a transaction's time is not what was measured."""
+    """Return Little's law of an arm in a closed loop; None if the transaction time was not measured."""
     import numpy as np
 
     rate, mean_ns, count = (arm.values[name] for name in ("throughput", "mean", "count"))
@@ -110,7 +110,7 @@ def _utilisation(blocks: list[Block], busy: float, whole: float) -> LawRow | Non
 
 
 def _flow(timed: float, counted: float) -> LawRow:
-    """Return the forced flow law of the log: syncs that were timed beside those that the server counted."""
+    """Return the forced flow law of the log: timed syncs beside the server's count of syncs."""
     off = timed / counted - 1
     return {
         "arm": None,

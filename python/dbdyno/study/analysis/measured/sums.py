@@ -1,4 +1,4 @@
-"""Measures of a run of which only sums are known: an import of what another program wrote, or results that were kept.
+"""Measures of a run of which only sums are known: an import from another program, or kept results.
 
 Each block is an interval of the program; a metric that it did not report is NaN. There are no single operations, so
 nothing can be taken over several blocks together, and nothing be drawn of a distribution.
@@ -41,10 +41,10 @@ _SQL = "select arm, block, metric, value from metrics where kind = 'sum' order b
 
 
 class Summed(Measures):
-    """Measures of blocks that cannot be taken together."""
+    """Measures whose blocks cannot be pooled."""
 
     def batch_size(self, name: str) -> int:
-        """Return 1: a quantile of several intervals does not follow from theirs."""
+        """Return 1, because the quantile of several intervals cannot be computed from theirs."""
         return 1
 
 
@@ -91,7 +91,7 @@ def measure_sums(run: Run) -> Summed:
 
 
 def summed(run: Run, blocks: list[Block], rows: list[tuple[str, int, str, float]], broken: list[str]) -> Summed:
-    """Return measures made of rows of arm, number of the block, name of the metric and value."""
+    """Return measures made of rows with arm, block number, metric name and value."""
     import numpy as np
 
     places = {block.index: at for at, block in enumerate(blocks)}
@@ -112,7 +112,7 @@ def summed(run: Run, blocks: list[Block], rows: list[tuple[str, int, str, float]
 
 
 def _by_wall_clock(arm: ArmMeasures) -> None:
-    """Compute the throughput of imported operations from the time that passed: sessions may have paused in between."""
+    """Compute the throughput of imported operations from elapsed time, since sessions may have paused in between."""
     import numpy as np
 
     spans = np.array([block.ended_ns - block.started_ns for block in arm.blocks], dtype=float)

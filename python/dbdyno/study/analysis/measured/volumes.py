@@ -1,4 +1,4 @@
-"""Modelled devices below the engines of a run: what they carried, their floor, and how late their replies left."""
+"""Modelled devices below the engines of a run: what they carried, their floor, and how late their replies were."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ where source = 'device' and object in ($1, $2) and arm in (select unnest($3::tex
 group by all
 """
 REQUESTS_LEAST = 100
-"""Requests of a device below which nothing is said of its replies."""
+"""Minimum number of a device's requests for a statement about its replies."""
 LATE_SHARE = 0.1
-"""Share of the time of a request from which late replies are worth a warning."""
+"""Share of a request's time above which late replies cause a warning."""
 
 
 def of_run(connection: Any, run: Run, measures: Measures) -> list[VolumeRow]:
-    """Return one row per modelled device below a server: requests of the blocks that count, times since the mount.
+    """Return one row per modelled device below a server: requests in blocks that count, times since the mount.
 
     `arms` are the numbers of the arms on it.
     """
@@ -65,7 +65,7 @@ def _row(volume: TableRow, arms: list[int], found: dict[str, tuple[str, float, f
 
 
 def warnings(rows: list[VolumeRow]) -> list[Caution]:
-    """Return a warning for each device of which the replies left late: its times are then partly this machine's."""
+    """Return a warning for each device with late replies, whose times are then partly this machine's."""
     found: dict[str, Caution] = {}
     for row in rows:
         if (row["reads"] or 0) + (row["writes"] or 0) < REQUESTS_LEAST:

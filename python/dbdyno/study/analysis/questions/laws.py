@@ -1,4 +1,4 @@
-"""The simple law that a curve of levels follows: its parameters, its sentence, and the points of its line."""
+"""The simple law that a curve of levels follows: its parameters, a sentence about it, and the points of its line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Word = Callable[[float], str]
 BENT = ("usl", "saturating")
-"""Laws whose line says more than straight lines from level to level."""
+"""Laws whose curve differs from straight lines between the levels."""
 POINTS = 48
 _FOUR: Word = "{:.4g}".format
 _THREE: Word = "{:.3g}".format
