@@ -90,7 +90,7 @@ fn has_wide() -> bool {
     false
 }
 
-/// Runs the work on a processor with these features; on any other one it is undefined behaviour.
+/// Runs the work on a processor with these features; on any other processor this is undefined behaviour.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[allow(unsafe_code)]

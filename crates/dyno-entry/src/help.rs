@@ -7,7 +7,7 @@ const HELP: &str = include_str!("help.txt");
 /// Width from which on Python's help no longer becomes wider [columns].
 const WIDTH: usize = 80;
 
-/// Returns the help if it alone is asked for and the terminal, if there is one, is wide enough.
+/// Returns the help if only the help is requested and the terminal, if there is one, is wide enough.
 pub fn of(given: &[OsString]) -> Option<&'static str> {
     let [word] = given else { return None };
     (matches!(word.to_str(), Some("--help" | "-h")) && width()? >= WIDTH).then_some(HELP)

@@ -26,7 +26,7 @@ const NOTE: &str = ".maker.json";
 /// Reason that is not counted as a failure: most often the file is still being written.
 const CUT_SHORT: &str = "the file ends inside a record";
 
-/// The parsed command.
+/// Parsed arguments of the command.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ask {
     files: Vec<String>,
@@ -113,8 +113,8 @@ pub fn answer(ask: &Ask) -> Option<ExitCode> {
     code
 }
 
-/// Makes the folder with a note that identifies this process, so that a later one of the same number is not mistaken
-/// for it.
+/// Creates the folder with a note that identifies this process, so that another process with the same number is not
+/// mistaken for it.
 fn make(aside: &Path) -> io::Result<()> {
     let started = started().ok_or(io::ErrorKind::Unsupported)?;
     let host = fs::read_to_string("/proc/sys/kernel/hostname")?;

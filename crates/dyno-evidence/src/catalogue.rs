@@ -139,7 +139,7 @@ impl Engine {
         }
     }
 
-    /// Returns the engine's class and the event in the spelling used for comparison.
+    /// Returns the engine's class and the event's name in the spelling used for comparison.
     ///
     /// Versions of PostgreSQL differ in case, underscores (`WALSync`, `WalSync`) and the `Lock` at the end of an LWLock's name
     /// (`WALWriteLock`, `WALWrite`); before 13 an LWLock's type was `LWLockNamed` or `LWLockTranche`.

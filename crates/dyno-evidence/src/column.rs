@@ -47,7 +47,7 @@ pub enum ColumnError {
     },
 }
 
-/// Numbers of one row group.
+/// Values of one row group, in one of two types.
 #[derive(Clone, Debug)]
 pub enum Numbers {
     /// Whole numbers.

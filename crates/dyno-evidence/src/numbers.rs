@@ -197,7 +197,7 @@ mod tests {
     }
 
     proptest! {
-        /// The code for processors with AVX2 is compiled from the same lines and must produce the same bytes.
+        /// The code for processors with AVX2 is compiled from the same source and must produce the same bytes.
         #[test]
         fn a_page_is_the_same_by_wide_registers_and_without(
             base in any::<i64>(),

@@ -1,4 +1,4 @@
-//! A column of flags is packed by our own encoder: whatever comes is read back by the library's reader.
+//! Tests that a column of flags packed by dbdyno's own encoder is read back unchanged by the library's reader.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
-//! Columns of whole numbers are packed by our own encoder: whatever comes is read back by the
-//! library's reader; by other tests also by `DuckDB` and pyarrow.
+//! Tests that columns of whole numbers packed by dbdyno's own encoder are read back unchanged by the library's reader;
+//! other tests read them by `DuckDB` and pyarrow.
 
 #![allow(clippy::unwrap_used)]
 
@@ -24,7 +24,7 @@ fn folder(name: &str) -> PathBuf {
     dir
 }
 
-/// Every column holds the same bits, as far as it is wide.
+/// Returns columns with the same bits, as far as each is wide enough.
 fn values(numbers: &[i64]) -> [Values; 5] {
     [
         Values::I64(numbers.to_vec()),
@@ -80,7 +80,7 @@ fn a_column_without_any_number_and_one_without_rows() {
     }
 }
 
-/// What a column of numbers holds, in pieces as they are written: runs, even rises, any bits, extremes.
+/// Returns a column of numbers in pieces as they are written: runs, even rises, any bits, extremes.
 fn pieces() -> impl Strategy<Value = Vec<Vec<i64>>> {
     let ends = prop_oneof![Just(i64::MAX), Just(i64::MIN), Just(0), Just(-1), Just(i64::from(u32::MAX)), Just(255)];
     let stretch = prop_oneof![
@@ -99,7 +99,7 @@ fn pieces() -> impl Strategy<Value = Vec<Vec<i64>>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
-    /// However the numbers come, another reader finds them: the Parquet library's own.
+    /// Whatever the pieces, another reader (the Parquet library's own) finds the same numbers.
     #[test]
     fn numbers_are_read_back_as_they_were_written(pieces in pieces(), seed in any::<u64>()) {
         let dir = folder(&format!("any-{seed}"));

@@ -1,4 +1,4 @@
-//! A part is whole or not there; what is written is read back.
+//! Tests that a part is complete or absent, and that its content is read back unchanged.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
-//! A column of words is packed by our own encoder: whatever comes is read back by the library's
-//! reader, and by the other tests by `DuckDB` and pyarrow.
+//! Tests that columns of words packed by dbdyno's own encoder are read back unchanged by the library's reader; other
+//! tests read them by `DuckDB` and pyarrow.
 
 #![allow(clippy::unwrap_used)]
 
@@ -58,7 +58,7 @@ fn a_column_without_any_word_and_one_without_rows() {
     }
 }
 
-/// What a column of words holds, in pieces as they are written.
+/// Returns a column of words in pieces as they are written.
 fn pieces() -> impl Strategy<Value = Vec<(Vec<u32>, Vec<String>)>> {
     // Runs and changes, few and many words, so that both kinds of packing come, and several widths.
     let numbers = |most: u32| {
@@ -79,7 +79,7 @@ fn pieces() -> impl Strategy<Value = Vec<(Vec<u32>, Vec<String>)>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// However the words come, another reader finds them: the Parquet library's own.
+    /// Whatever the pieces, another reader (the Parquet library's own) finds the same words.
     #[test]
     fn words_are_read_back_as_they_were_written(pieces in pieces(), seed in any::<u64>()) {
         let dir = folder(&format!("words-{seed}"));

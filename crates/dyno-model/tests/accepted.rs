@@ -1,6 +1,6 @@
-//! What a check accepts must run: numbers anywhere within their ranges, the ends included, on every
-//! built-in machine and under every workload, run to their end, are stopped, or are refused with a reason.
-//! Nothing wraps (the crate is compiled with checks of overflow), nothing panics, no invariant breaks.
+//! Tests that everything that a check accepts can run: numbers anywhere within their ranges, ends included, on every
+//! built-in machine under every workload. Runs end, are stopped, or are refused with a reason; nothing overflows (the
+//! crate is compiled with overflow checks), panics, or breaks an invariant.
 //!
 //! `DYNO_SWARM=5000 cargo test --release -p dyno-model --test accepted` tries more; `DYNO_SEED` says where
 //! it begins, so that one found can be run again.
@@ -15,7 +15,7 @@ use dyno_model::run::{Block, Control, Run, RunError};
 use dyno_model::workload::Workload;
 use serde_json::{Map, Value, json};
 
-/// A disk and a database, and what is added to either.
+/// Machine with a disk and a database, and lines added to either.
 fn machine(disk: &str, more: &str) -> String {
     format!(
         "title = \"t\"\n[database]\n[devices.d]\nkind = \"disk\"\n{disk}\n{more}\n[storage]\nredo = \"d\"\ndata = \"d\""
@@ -110,7 +110,7 @@ fn buffers_that_are_hot_at_once_do_not_send_a_search_round_for_ever() {
     assert!(refusal(&machine("", "[database.buffers]\nhot_touches = 0")).contains("from 1 to"));
 }
 
-/// A number from a range: one of its ends, or between them by order of size.
+/// Returns a number from a range: one of its ends, or one between them by order of magnitude.
 fn number(dice: &mut Stream, (low, high): (f64, f64), whole: bool) -> f64 {
     let low_above_0 = if low > 0.0 { low } else { 1e-3_f64.min(high) };
     let value = match dice.below(8) {
@@ -122,7 +122,7 @@ fn number(dice: &mut Stream, (low, high): (f64, f64), whole: bool) -> f64 {
     value.clamp(low, high)
 }
 
-/// Numbers of a workload, within their ranges; small counts, so that most runs end soon.
+/// Returns parameters of a workload within their ranges; counts are small, so that most runs end soon.
 fn workload(dice: &mut Stream) -> Value {
     let kinds = Workload::KINDS;
     let kind = kinds[dice.below(kinds.len() as u64) as usize];
@@ -138,7 +138,7 @@ fn workload(dice: &mut Stream) -> Value {
     Value::Object(found)
 }
 
-/// A built-in machine with up to six numbers drawn anew, and work for it.
+/// Returns a specification with a built-in machine, up to six numbers drawn anew, and a workload.
 fn spec(seed: u64) -> Value {
     let mut dice = Streams::new(seed).named("accepted");
     let names: Vec<&str> = built_in_names().collect();
@@ -160,7 +160,7 @@ fn spec(seed: u64) -> Value {
     })
 }
 
-/// How a specification ended, in a word; panics with what must not be.
+/// Returns how a specification ended, in a word; panics for forbidden outcomes.
 fn ended(seed: u64, patience: Duration, folder: &std::path::Path) -> &'static str {
     let spec = spec(seed);
     println!("seed {seed}: {}", spec["arms"][0]);

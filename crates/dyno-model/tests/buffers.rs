@@ -1,4 +1,4 @@
-//! The buffer cache against exact hit ratios, and its writer against the fluid limit.
+//! Tests the buffer cache against exact hit ratios, and its writer against the fluid limit.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use dyno_model::kernel::zipf::Zipf;
 
 type Next = Rc<dyn Fn(&mut Stream) -> u64>;
 
-/// Data files of many servers with these times; a log that takes no time to speak of.
+/// Returns an instance whose data files have many servers with these times, and whose log takes almost no time.
 fn bench(seed: u64, parameters: InstanceParameters, read_us: f64, write_us: f64) -> Bench {
     Bench::new(seed, parameters, |simulation| {
         let times = (constant(read_us), constant(write_us));
@@ -22,7 +22,7 @@ fn bench(seed: u64, parameters: InstanceParameters, read_us: f64, write_us: f64)
     })
 }
 
-/// `sessions` get `count` blocks each and change them if asked to, with a commit at the end of each.
+/// Runs `sessions` that get `count` blocks each, change them if requested, and commit at the end.
 fn load(bench: &Bench, sessions: u32, count: u64, change: bool, next: &Next) {
     for number in 0..sessions {
         let mut session = bench.instance.session(number);
@@ -62,7 +62,7 @@ fn hit_ratio(parameters: InstanceParameters, count: u64, next: &Next) -> f64 {
     1.0 - counts.reads as f64 / counts.gets as f64
 }
 
-/// Without a hot part a touch moves nothing: first in, first out.
+/// Without a hot part, touches move nothing: first in, first out.
 fn fifo(buffers: u64) -> InstanceParameters {
     cache(buffers, Replacement::TouchCount, 0.0)
 }
@@ -71,7 +71,7 @@ fn lru(buffers: u64) -> InstanceParameters {
     cache(buffers, Replacement::Lru, 0.0)
 }
 
-/// Four blocks asked for with .4, .3, .2, .1: exact ratios.
+/// Four blocks, requested with probabilities .4, .3, .2 and .1, have exact hit ratios.
 #[test]
 fn tiny_caches_hit_exactly_as_often_as_they_must() {
     let next: Next = Rc::new(|dice| match dice.below(10) {
@@ -95,8 +95,8 @@ fn tiny_caches_hit_exactly_as_often_as_they_must() {
     }
 }
 
-/// Che's approximation for Zipf 0.8 over 10,000 blocks. Touch counts forget what happened in the hot
-/// part: under independent references they hit more often than first in, first out, no more.
+/// Che's approximation for Zipf 0.8 over 10,000 blocks. Touch counts forget what happened in the hot part: with
+/// independent references, their hit ratio is only slightly above first in, first out.
 #[test]
 fn a_skewed_load_hits_as_often_as_che_says() {
     let zipf = Rc::new(Zipf::new(10_000, 0.8));
@@ -114,7 +114,7 @@ fn a_skewed_load_hits_as_often_as_che_says() {
     }
 }
 
-/// A scan of everything must not push out what is in use: that is what touch counts are for.
+/// A full scan must not evict blocks in use, which is the purpose of touch counts.
 #[test]
 fn a_scan_does_not_push_out_blocks_in_use() {
     let misses = |replacement| {
@@ -147,7 +147,7 @@ fn a_scan_does_not_push_out_blocks_in_use() {
     assert_eq!(misses(Replacement::TouchCount), 0);
 }
 
-/// Blocks are dirtied faster than they can be written: then the writer's pace is everybody's.
+/// If blocks are dirtied faster than they can be written, the writer limits the throughput.
 #[test]
 fn with_a_slow_writer_free_buffer_waits_set_the_pace_and_a_fast_one_removes_them() {
     let next: Next = Rc::new(|dice| dice.below(1_000_000));
@@ -168,7 +168,7 @@ fn with_a_slow_writer_free_buffer_waits_set_the_pace_and_a_fast_one_removes_them
     assert!(slow_s / fast_s > 3.0, "{}", slow_s / fast_s);
 }
 
-/// More sessions than buffers: whoever finds all of them being read waits for one to be there.
+/// With more sessions than buffers, a session that finds all buffers being read waits for one.
 #[test]
 fn a_cache_smaller_than_the_number_of_sessions_goes_on() {
     let next: Next = Rc::new(|dice| dice.below(50));
@@ -183,8 +183,8 @@ fn a_cache_smaller_than_the_number_of_sessions_goes_on() {
     }
 }
 
-/// Write-ahead: no block is on its way to the files before its redo is safe. With a log that takes
-/// 5 ms the first write of a block cannot be complete before that.
+/// Write-ahead: no block is written to the files before its redo is durable. With a log that takes 5 ms, the first
+/// write of a block cannot complete earlier.
 #[test]
 fn redo_goes_first() {
     let mut parameters = bare();
@@ -211,7 +211,7 @@ fn redo_goes_first() {
     );
 }
 
-/// Two sessions change one block; it is written for want of buffers: one of them must wait for that.
+/// Two sessions change one block that is written because buffers are needed; one of them must wait for that.
 #[test]
 fn a_block_cannot_be_changed_while_it_is_written() {
     let next: Next = Rc::new(|dice| dice.below(12));
@@ -223,7 +223,7 @@ fn a_block_cannot_be_changed_while_it_is_written() {
     assert!(bench.seconds(Event::ReadByOtherSession) > 0.0);
 }
 
-/// On cells the same reads have other names, and p3 is bytes.
+/// On cells, the same reads have different event names, and p3 is in bytes.
 #[test]
 fn reads_from_cells_have_their_own_names() {
     let mut parameters = bare();

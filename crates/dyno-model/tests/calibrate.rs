@@ -1,4 +1,4 @@
-//! Fits of latencies whose truth is known: the dice made them.
+//! Tests fits of latencies with a known truth, drawn at random.
 #![allow(clippy::unwrap_used)]
 
 use dyno_model::device::calibrate::{block_length, intervals, report};
@@ -10,7 +10,7 @@ fn dice(seed: u64) -> Stream {
     Simulation::new(seed).stream("measured")
 }
 
-/// 100 us most of the time, 4 ms in stretches; stays geometric with these means (in requests).
+/// Returns 100 us most of the time and 4 ms in stretches; stay lengths are geometric with these means [requests].
 fn two_states(seed: u64, n: usize, stays: [f64; 2]) -> (Vec<f64>, Vec<u8>) {
     let mut dice = dice(seed);
     let mut state = 0_usize;

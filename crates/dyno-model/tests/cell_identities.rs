@@ -1,4 +1,4 @@
-//! Identities between metrics, exact at every instant of any run: random racks, random work, commands
+//! Tests identities between metrics, which are exact at every instant of any run: random racks, random work, commands
 //! in between. Each line prints its seed; `DYNO_SWARM=5000` runs more of them.
 #![allow(clippy::unwrap_used, clippy::float_cmp, missing_docs)]
 
@@ -27,7 +27,7 @@ impl Seen {
         Self(seen)
     }
 
-    /// Sum over the objects of a type whose name begins so.
+    /// Returns the sum over objects of a type whose name has this prefix.
     fn sum(&self, object_type: &str, object: &str, name: &str) -> f64 {
         let of = self
             .0
@@ -56,7 +56,7 @@ impl Seen {
 const SKIPS: [&str; 8] =
     ["BUSY", "LARGE", "LOG_ON_FLASH", "NO_FL_DISKS", "DISABLED_GD", "IORM_PLAN", "NO_BUFFER", "IORM_LIMIT"];
 
-/// `whole`: nothing was under way when counting began.
+/// `whole` means that nothing was in flight when counting began.
 fn flash_log_holds(seen: &Seen, whole: bool) {
     let raced = seen.log("FL_IO_W");
     assert_eq!(raced, seen.log("FL_DISK_FIRST") + seen.log("FL_FLASH_FIRST"));
@@ -83,7 +83,7 @@ fn flash_cache_holds(seen: &Seen, whole: bool) {
     assert!(seen.cache("FC_BYKEEP_USED") <= seen.cache("FC_BY_USED"));
 }
 
-/// Hard disks: grid disks add up to cell disks, databases to both. Flash: cache and log are the rest.
+/// Hard disks: grid disks add up to cell disks, and databases to both. Flash: the rest is cache and log.
 fn disks_hold(seen: &Seen, parameters: &RackParameters) {
     let on = |medium: Medium| -> Vec<&String> {
         let groups = parameters.groups.iter().filter(|(_, group)| group.on == medium);
@@ -131,7 +131,7 @@ fn tag(dice: &mut Stream) -> Tag {
     }
 }
 
-/// An operator who changes his mind.
+/// Sends a random command, as an operator might.
 fn command(rack: &Rack, dice: &mut Stream, plans: &[BTreeMap<String, dyno_model::cell::iorm::Directive>]) {
     let cell = &rack.cells()[dice.below(rack.cells().len() as u64) as usize];
     match dice.below(6) {
@@ -203,7 +203,7 @@ fn identities_hold_exactly_on_random_racks_under_random_work() {
     }
 }
 
-/// A counter never falls but at a reset, and a rate is its growth over the time between collections.
+/// A counter never falls except at a reset, and a rate is its growth divided by the time between collections.
 #[test]
 fn rates_are_differences_of_counters() {
     let simulation = Simulation::new(1);
@@ -239,7 +239,7 @@ fn rates_are_differences_of_counters() {
     assert_eq!(find(&rack.metrics(), "FLASHLOG", "FL_IO_W"), 0.0);
 }
 
-/// A write below the copies: what the group wrote, times its copies, is what grid disks saw.
+/// The writes that grid disks receive are the group's writes times the number of copies.
 #[test]
 fn bytes_of_a_group_arrive_once_for_each_copy() {
     for seed in 0..40 {

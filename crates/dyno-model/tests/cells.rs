@@ -1,4 +1,4 @@
-//! Storage cells: the race, copies, disk groups, and commands while a run goes on.
+//! Tests storage cells: the race, copies, disk groups, and commands during a run.
 // Counts are whole numbers, also as metrics.
 #![allow(clippy::unwrap_used, clippy::float_cmp, missing_docs)]
 
@@ -13,7 +13,7 @@ use dyno_model::device::{Device, Request, start};
 use dyno_model::kernel::sample::{Times, normal_cdf};
 use dyno_model::kernel::{Sim, Simulation, Stream};
 
-/// A rack of cells whose disks and modules take times by a law, and its redo device.
+/// Returns a rack whose disks and modules take times from distributions, and its redo device.
 fn raced(
     simulation: &Simulation,
     parameters: &RackParameters,
@@ -27,7 +27,7 @@ fn raced(
     (rack, redo)
 }
 
-/// The minimum of exponentials of 4 and 1 ms is one of .8 ms; the slower wins one time in five.
+/// The minimum of exponentials of 4 and 1 ms is exponential with .8 ms; the slower one wins one time in five.
 #[test]
 fn a_race_of_exponentials_is_the_exponential_of_the_sum_of_rates() {
     let simulation = Simulation::new(1);
@@ -49,8 +49,8 @@ fn mostly(median_us: f64, sigma: f64, ratio: f64, other: (f64, f64)) -> Times {
     Times::Mixture { usual, probability: ratio, other }
 }
 
-/// Disk LN(481 us, .15) with 1e-4 of LN(60 ms, .8), flash LN(700, .15) with 2e-3 of LN(3 ms, .5): mean
-/// 494.66 us alone and 484.56 raced, flash first in 3.85 %, the tail gone.
+/// Disk LN(481 us, .15) with 1e-4 of LN(60 ms, .8), flash LN(700, .15) with 2e-3 of LN(3 ms, .5): mean 494.66 us for
+/// the disk alone, 484.56 in the race; flash is first in 3.85 %, and the tail disappears.
 #[test]
 fn a_race_of_lognormals_takes_the_tail_and_little_of_the_body() {
     let disk = mostly(481.0, 0.15, 1e-4, (60_000.0, 0.8));
@@ -73,7 +73,7 @@ fn a_race_of_lognormals_takes_the_tail_and_little_of_the_body() {
     assert_eq!(tail(&raced), 0);
 }
 
-/// Equal sigmas: flash first with probability Phi(ln(disk / flash) / (sigma sqrt 2)).
+/// With equal sigmas, flash is first with probability Phi(ln(disk / flash) / (sigma sqrt 2)).
 #[test]
 fn the_share_of_races_that_flash_wins_follows_the_medians() {
     for (flash_us, sigma) in [(481.0_f64, 0.15), (600.0, 0.15), (700.8, 0.15), (700.8, 0.4)] {
@@ -105,7 +105,7 @@ fn the_slowest_copy_decides_a_write() {
     }
 }
 
-/// A read is the primary's: one I/O, however many copies there are.
+/// A read goes to the primary copy only: one I/O, however many copies there are.
 #[test]
 fn a_read_goes_to_one_copy_and_a_write_to_all() {
     let simulation = Simulation::new(5);
@@ -124,8 +124,7 @@ fn a_read_goes_to_one_copy_and_a_write_to_all() {
     assert_eq!(["cell01", "cell02", "cell03"].map(by_cell), [500.0; 3]);
 }
 
-/// Copies of an extent are in different cells, no two extents share a place, and every unit holds
-/// as much as every other.
+/// Copies of an extent are in different cells, no two extents share a place, and every unit holds equally many.
 #[test]
 fn extents_are_spread_evenly_and_never_meet() {
     for (count, redundancy, disks) in [
@@ -160,7 +159,7 @@ fn extents_are_spread_evenly_and_never_meet() {
     }
 }
 
-/// The flash copy is kept until disk has its own: when nothing is under way, no space is taken.
+/// The flash copy is kept until the disk copy is complete; with nothing in flight, no space is used.
 #[test]
 fn space_of_the_flash_log_is_free_again_when_the_disk_has_it() {
     let simulation = Simulation::new(7);
@@ -213,7 +212,7 @@ fn what_cannot_be_raced_says_why() {
     assert_eq!(count(&plan, 4_096), "FL_IO_W_SKIP_IORM_PLAN");
 }
 
-/// An outlier is a copy over the threshold: disk only, flash only, both.
+/// A copy slower than the threshold is an outlier: disk only, flash only, or both.
 #[test]
 fn outliers_are_counted_by_which_copies_were_late() {
     let constant = |us| Times::Constant { us };
@@ -232,7 +231,7 @@ fn outliers_are_counted_by_which_copies_were_late() {
     assert_eq!(outliers(1_100.0, 1_200.0), [0.0, 0.0, 10.0]);
 }
 
-/// A tie is won by the disk, which is asked first.
+/// The disk, which is checked first, wins a tie.
 #[test]
 fn of_two_copies_at_the_same_instant_the_disk_is_first() {
     let simulation = Simulation::new(10);
@@ -243,7 +242,7 @@ fn of_two_copies_at_the_same_instant_the_disk_is_first() {
     assert_eq!(metric(&rack, "FL_DISK_FIRST"), 10.0);
 }
 
-/// The dispatch costs every raced write, a common cause holds up both copies.
+/// The dispatch delays every raced write, and a common cause delays both copies.
 #[test]
 fn dispatch_and_common_cause_are_in_front_of_both_copies() {
     let constant = |us| Times::Constant { us };
@@ -263,7 +262,7 @@ fn dispatch_and_common_cause_are_in_front_of_both_copies() {
     assert_near("held up", (late, (0.09_f64 / 2e4).sqrt()), 0.1);
 }
 
-/// Commands act at the present virtual time: writes that come later are raced, those before not.
+/// Commands act at the current virtual time: later writes are raced, earlier ones are not.
 #[test]
 fn the_flash_log_is_switched_while_the_run_goes_on() {
     let simulation = Simulation::new(12);
@@ -307,8 +306,8 @@ fn parameters_that_cannot_be_are_refused_by_name() {
     ));
 }
 
-/// N4: writers fill the controllers' memory, log writes wait for room behind them, and the race does
-/// not. Real devices, on a small cell: 2 disks of a thousand or so sorted writes a second each.
+/// N4: writers fill the controllers' memory and log writes wait for space, while the race does not. Real devices on a
+/// small cell: 2 disks with about a thousand sorted writes per second each.
 #[test]
 fn on_busy_disks_the_race_removes_the_tail() {
     let run = |enabled| {
@@ -352,7 +351,7 @@ fn on_busy_disks_the_race_removes_the_tail() {
     assert!(raced.2 < longest / 10 && raced.1 < late / 10, "{raced:?}");
 }
 
-/// The stream that decides what is held up is the cell's own: it changes nothing else.
+/// The random stream that decides about delays is the cell's own, so that it changes nothing else.
 #[test]
 fn the_dice_of_a_cell_are_its_own() {
     let draw = |ratio| {

@@ -1,5 +1,5 @@
-//! Two databases on one storage: shares by resource management and without it against closed forms,
-//! each on its own part of the devices, dice of their own, and what is refused.
+//! Tests two databases on one storage: their shares with and without resource management against closed forms, separate
+//! parts of the devices, separate random streams, and refused settings.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fs;
@@ -54,7 +54,7 @@ data = "DATA"
     Machine::parse(&text).unwrap()
 }
 
-/// The share of ORCL in the reads of the disk, with so many sessions of its own; and how many.
+/// Returns the share of ORCL in the reads of the disk with this many sessions, and the number of reads.
 fn share(machine: &Machine, sessions: u32, load: &Value) -> (f64, f64) {
     let simulation = Simulation::new(15);
     let built = machine.build(&simulation, Rc::new(())).unwrap();
@@ -75,8 +75,7 @@ fn share(machine: &Machine, sessions: u32, load: &Value) -> (f64, f64) {
     (own / (own + other), own + other)
 }
 
-/// N15. Both always have something waiting: turns are given out as 10 to 4, and a read costs as much
-/// as another.
+/// N15: both databases always have waiting requests, turns are given out as 10 to 4, and all reads cost the same.
 #[test]
 fn shares_of_10_and_4_are_71_and_29_percent_where_both_always_wait() {
     let (of_orcl, reads) = share(&one_disk(60, ""), 60, &lookup(&json!({})));
@@ -89,7 +88,7 @@ fn shares_of_10_and_4_are_71_and_29_percent_where_both_always_wait() {
     assert!((turned - 1.0 / 5.0).abs() < 0.005, "{turned}");
 }
 
-/// First come, first served: every session has its turn as often as any other.
+/// First come, first served: every session gets equally many turns.
 #[test]
 fn without_a_plan_a_database_has_as_much_as_it_has_sessions() {
     let mut machine = one_disk(60, "");
@@ -102,7 +101,7 @@ fn without_a_plan_a_database_has_as_much_as_it_has_sessions() {
     }
 }
 
-/// 5 sessions that ask every 10 s use less than their share, and the rest is not lost.
+/// 5 sessions that read every 10 s use less than their share, and the rest goes to the other database.
 #[test]
 fn what_a_database_does_not_use_goes_to_the_other() {
     let machine = one_disk(60, "");
@@ -111,7 +110,7 @@ fn what_a_database_does_not_use_goes_to_the_other() {
     assert!(of_orcl < 0.05 && (reads / alone - 1.0).abs() < 0.02, "{of_orcl}, {reads} of {alone}");
 }
 
-/// A device that keeps what it is asked.
+/// A device that records its requests.
 struct Kept(std::cell::RefCell<Vec<Request>>);
 
 impl Device for Kept {
@@ -169,7 +168,7 @@ impl Drop for Folder {
     }
 }
 
-/// Arms of five sessions of ORCL that commit, on the machine that two databases share.
+/// Runs arms of five committing sessions of ORCL on a machine that two databases share.
 fn run(arms: &[Value]) -> Run {
     let arms: Vec<Value> = arms
         .iter()
@@ -253,7 +252,7 @@ fn a_database_beside_that_cannot_be_is_named_with_its_line() {
     }
 }
 
-/// Where both instances have it, a short name means the one of `[database]`.
+/// If both instances have a parameter, a short name refers to the one in `[database]`.
 #[test]
 fn a_short_name_means_the_database_that_is_studied() {
     let mut machine = one_disk(60, "");
@@ -267,7 +266,7 @@ fn a_short_name_means_the_database_that_is_studied() {
     assert_eq!(described.databases[0].text, "60 sessions of key-lookup, 16 cores");
 }
 
-/// No cells: two databases on one disk, each with half of it.
+/// Without cells: two databases on one disk, each with half of it.
 #[test]
 fn two_databases_share_any_device() {
     let text = "title = \"two\"\n[databases.B.workload]\nkind = \"update-loop\"\n[devices.platter]\nkind = \"disk\"\n[storage]\nredo = \"platter\"\ndata = \"platter\"\n";

@@ -1,4 +1,4 @@
-//! Flash: write amplification against mean-field theory, latencies against the parameters.
+//! Tests flash: write amplification against mean-field theory, latencies against the parameters.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::rc::Rc;
@@ -19,7 +19,7 @@ fn write(ftl: &mut Ftl, lpn: u32) {
     ftl.write(lpn);
 }
 
-/// A die in its steady state, and its logical pages.
+/// Returns a die in its steady state, and its logical pages.
 fn steady(spare: f64, pages_per_block: u32, by: Collector, dice: &mut Stream) -> (Ftl, u32) {
     let pages = (f64::from(BLOCKS * pages_per_block) / spare) as u32;
     let mut ftl = Ftl::new(pages, BLOCKS, pages_per_block, by);
@@ -28,7 +28,7 @@ fn steady(spare: f64, pages_per_block: u32, by: Collector, dice: &mut Stream) ->
     (ftl, pages)
 }
 
-/// Three blocks are never sealed: two erased, and half of each open one.
+/// Returns the effective spare space: three blocks are never sealed (two erased ones, and half of each open one).
 fn effective(spare: f64) -> f64 {
     spare * (1.0 - 3.0 / f64::from(BLOCKS))
 }
@@ -49,7 +49,7 @@ fn greedy_collection_amplifies_as_theory_says() {
     }
 }
 
-/// The state that is drawn is the state that is reached: no drift from the first write on.
+/// The drawn initial state is the steady state: there is no drift from the first write on.
 #[test]
 fn a_steady_start_needs_no_preconditioning() {
     let mut dice = Simulation::new(2).stream("writes");
@@ -107,7 +107,7 @@ fn quiet() -> FlashParameters {
     FlashParameters { capacity_mb: 64, start: Start::Fresh, ..FlashParameters::default() }
 }
 
-/// Latencies, ns, of requests one after the other with `gap_ns` between them.
+/// Returns the latencies of requests one after the other, with `gap_ns` between them [ns].
 fn one_by_one(parameters: FlashParameters, requests: Vec<Request>, gap_ns: u64) -> Vec<u64> {
     let simulation = Simulation::new(5);
     let card = Flash::new(&simulation, "card", parameters);
@@ -126,7 +126,7 @@ fn one_by_one(parameters: FlashParameters, requests: Vec<Request>, gap_ns: u64) 
     seen.take()
 }
 
-/// Command and firmware.
+/// Time of command and firmware [ns].
 const LINK_NS: u64 = 30_000 + 40_000;
 const PAGE_NS: u64 = 13_653;
 
@@ -155,7 +155,7 @@ fn an_idle_card_takes_the_time_of_its_parts() {
     assert_eq!(one_by_one(buffered, vec![small], 0), [small_ns]);
 }
 
-/// A log in 512-byte blocks meets its own page again and again; in pages it never waits.
+/// A log in 512-byte blocks hits its own page again and again; in whole pages it never waits.
 #[test]
 fn small_log_blocks_are_several_times_slower_than_whole_pages() {
     let log = |bytes: u64| (0..2_000).map(|i| Request::write(i * bytes, bytes)).collect();
@@ -166,7 +166,7 @@ fn small_log_blocks_are_several_times_slower_than_whole_pages() {
     assert!(small / pages > 3.0);
 }
 
-/// The dies' time is the bound: program + copies + erases, per page written.
+/// The dies' time is the bound: program + copies + erases per written page.
 #[test]
 fn sustained_random_writes_run_at_the_pace_of_the_dies() {
     let simulation = Simulation::new(6);

@@ -1,4 +1,4 @@
-//! The flash cache of a cell: what comes in, what stays, what is written back.
+//! Tests the flash cache of a cell: what is cached, what stays, what is written back.
 // Counts are whole numbers, also as metrics.
 #![allow(clippy::unwrap_used, clippy::float_cmp, missing_docs)]
 
@@ -17,7 +17,7 @@ const LINE: u64 = 8_192;
 const DISK_NS: u64 = 5_000_000;
 const FLASH_NS: u64 = 100_000;
 
-/// One cell whose flash cache has room for so many lines; disks take 5 ms, modules 100 us.
+/// Returns one cell whose flash cache has room for this many lines; disks take 5 ms, modules 100 us.
 fn cached(simulation: &Simulation, lines: u64, change: fn(&mut RackParameters)) -> Rc<Rack> {
     let mut parameters = bare(1, Redundancy::External);
     parameters.flash_cache.size_gb = (lines * LINE) as f64 / f64::from(1 << 30);
@@ -39,7 +39,7 @@ fn data(rack: &Rack) -> Rc<dyn Device> {
     device(rack, Purpose::Data, Caching::Default)
 }
 
-/// Does these one after the other and gives their times.
+/// Runs requests one after the other and returns their times.
 fn one_by_one(simulation: &Simulation, device: &Rc<dyn Device>, requests: Vec<Request>) -> Vec<u64> {
     let seen = Rc::new(std::cell::RefCell::new(Vec::new()));
     let (sim, device, out) = (simulation.sim().clone(), Rc::clone(device), Rc::clone(&seen));
@@ -64,7 +64,7 @@ fn rewrite(line: u64) -> Request {
     Request::write(line * LINE, LINE)
 }
 
-/// Share of reads served by flash, of independent references to `n` blocks.
+/// Returns the share of reads served by flash for independent references to `n` blocks.
 fn hit_ratio(lines: u64, count: u64, next: impl Fn(&mut Stream) -> u64 + 'static) -> (f64, f64) {
     let simulation = Simulation::new(1);
     let rack = cached(&simulation, lines, |_| {});
@@ -126,7 +126,7 @@ fn write_through_waits_for_the_disk_and_write_back_for_flash() {
     }
 }
 
-/// A hot set that fits is overwritten in place; each line goes to disk once, when it is flushed.
+/// A hot set that fits is overwritten in place; a flush writes each line to disk once.
 #[test]
 fn write_back_absorbs_overwrites_and_a_flush_writes_every_line_once() {
     let simulation = Simulation::new(4);
@@ -154,8 +154,8 @@ fn write_back_absorbs_overwrites_and_a_flush_writes_every_line_once() {
     assert!(rack.holds());
 }
 
-/// More is written than may be dirty: the coldest lines go to disk, the limit holds but for what is
-/// on its way, and nothing is lost.
+/// If more is written than may be dirty, the coldest lines go to disk; the limit holds except for writes in flight, and
+/// nothing is lost.
 #[test]
 fn destages_keep_the_dirty_share_below_its_limit() {
     let simulation = Simulation::new(5);
@@ -184,7 +184,7 @@ fn destages_keep_the_dirty_share_below_its_limit() {
     assert!(rack.cells()[0].dirty_bytes() == 0 && rack.holds());
 }
 
-/// A cache full of dirty lines takes nothing new: those writes go to disk.
+/// A cache full of dirty lines accepts nothing new; further writes go to disk.
 #[test]
 fn where_nothing_can_go_a_write_bypasses_the_cache() {
     let simulation = Simulation::new(6);
@@ -199,7 +199,7 @@ fn where_nothing_can_go_a_write_bypasses_the_cache() {
     assert_eq!(metric(&rack, "FC_IO_RQ_W_SKIP"), 2.0);
 }
 
-/// What bypasses the cache: redo, temp, backups; segments and grid disks that say so; large requests.
+/// Requests that bypass the cache: redo, temp and backups; segments and grid disks with such a policy; large requests.
 #[test]
 fn purpose_policy_and_size_decide_what_comes_in() {
     let cached_after = |purpose, caching, request: Request, change: fn(&mut RackParameters)| {
@@ -229,7 +229,7 @@ fn purpose_policy_and_size_decide_what_comes_in() {
     assert!(!cached_after(Purpose::Data, Caching::Default, small, plan));
 }
 
-/// The source: NONE does not evict what is cached.
+/// According to the source, NONE does not evict cached lines.
 #[test]
 fn a_segment_that_is_no_longer_cached_still_hits() {
     let simulation = Simulation::new(8);
@@ -239,7 +239,7 @@ fn a_segment_that_is_no_longer_cached_still_hits() {
     assert_eq!(one_by_one(&simulation, &none, vec![block(1), block(2), block(2)]), [FLASH_NS, DISK_NS, DISK_NS]);
 }
 
-/// KEEP takes no more than its share, and pushes out its own lines beyond it.
+/// KEEP uses at most its share, and evicts its own lines beyond that.
 #[test]
 fn keep_has_a_limit_of_its_own() {
     let simulation = Simulation::new(9);
@@ -256,7 +256,7 @@ fn keep_has_a_limit_of_its_own() {
     assert!(rack.holds());
 }
 
-/// A large read with KEEP is served by disk and flash at the same time: it takes the longer of both.
+/// Disk and flash serve a large read with KEEP at the same time; it takes the longer of both times.
 #[test]
 fn a_scan_reads_disk_and_flash_at_the_same_time() {
     let simulation = Simulation::new(10);
@@ -275,7 +275,7 @@ fn a_scan_reads_disk_and_flash_at_the_same_time() {
     assert!((metric(&rack, "SIO_IO_OF_RE") - 0.25).abs() < 1e-5, "a tenth, in whole bytes");
 }
 
-/// A large write makes held lines out of date.
+/// A large write invalidates the held lines that it covers.
 #[test]
 fn what_a_large_write_covers_is_no_longer_cached() {
     let simulation = Simulation::new(11);
@@ -285,7 +285,7 @@ fn what_a_large_write_covers_is_no_longer_cached() {
     assert_eq!(one_by_one(&simulation, &data(&rack), vec![block(1)]), [DISK_NS]);
 }
 
-/// In write-through mode mirror copies go to disk only; in write-back mode every copy is cached.
+/// In write-through mode, mirror copies go to disk only; in write-back mode, every copy is cached.
 #[test]
 fn mirror_copies_are_cached_in_write_back_mode_only() {
     for (mode, first, skipped) in [(CacheMode::WriteThrough, 1.0, 1.0), (CacheMode::WriteBack, 2.0, 0.0)] {
@@ -300,7 +300,7 @@ fn mirror_copies_are_cached_in_write_back_mode_only() {
     }
 }
 
-/// Beyond the memory for what is on its way, KEEP waits; the rest is not stored.
+/// When the memory for lines in flight is full, KEEP waits; other lines are not stored.
 #[test]
 fn without_memory_keep_waits_and_others_are_not_stored() {
     let tight = |parameters: &mut RackParameters| {
@@ -322,8 +322,8 @@ fn without_memory_keep_waits_and_others_are_not_stored() {
     assert!(waited == DISK_NS && throttled > 3.0, "{waited} {throttled}");
 }
 
-/// E12: lines come into the cache one at a time, so that a first scan with KEEP is as fast as a line is written; with as
-/// many at once as come, it costs nothing.
+/// E12: lines enter the cache one at a time, so that a first scan with KEEP is as fast as lines are written; with
+/// unlimited parallel writes it would cost nothing.
 #[test]
 fn a_first_scan_of_keep_goes_at_the_pace_of_one_line_after_the_other() {
     let run = |populates: u64, scans: u64| {
@@ -346,8 +346,8 @@ fn a_first_scan_of_keep_goes_at_the_pace_of_one_line_after_the_other() {
     assert_eq!(run(1_000, 1), 40 * DISK_NS);
 }
 
-/// A cell of sixteen modules does no more small reads a second than its shared way lets pass, whatever
-/// the modules could do alone; megabytes add up.
+/// A cell of sixteen modules serves at most as many small reads per second as its shared path allows, whatever the
+/// modules could do alone; bandwidths add up.
 #[test]
 fn requests_of_all_modules_are_bounded_and_bytes_add_up() {
     let rate = |modules, bytes: u64, next: fn(&mut Stream, u64) -> Request| {

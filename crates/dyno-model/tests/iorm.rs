@@ -1,4 +1,4 @@
-//! Resource management: shares of a disk come out of the queue, and what is not used goes to others.
+//! Tests resource management: shares of a disk follow from the queue, and unused shares go to others.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ fn level(level: u64, allocation: f64) -> Directive {
     Directive { level, allocation, ..Directive::default() }
 }
 
-/// Two disks of one cell behind a plan; no flash in the way.
+/// Returns two disks of one cell behind a plan, without flash.
 fn managed(plan: &[(&str, Directive)]) -> RackParameters {
     let plan: BTreeMap<String, Directive> =
         plan.iter().map(|(name, directive)| ((*name).to_owned(), directive.clone())).collect();
@@ -31,7 +31,7 @@ fn managed(plan: &[(&str, Directive)]) -> RackParameters {
     parameters
 }
 
-/// Each database reads at random with so many sessions for a while; I/Os done by each.
+/// Lets each database read at random with this many sessions for a while; returns the number of I/Os of each.
 fn contend(rack: &Rc<Rack>, simulation: &Simulation, load: &[(&str, u64, u64)]) -> Vec<f64> {
     for &(database, sessions, bytes) in load {
         let device = rack.group("DATA", &Tag::new(Purpose::Data, database)).unwrap();
@@ -56,7 +56,7 @@ fn contend(rack: &Rc<Rack>, simulation: &Simulation, load: &[(&str, u64, u64)]) 
     load.iter().map(|&(database, _, _)| done(database)).collect()
 }
 
-/// On a disk that serves one request of 3.3 ms at a time.
+/// Uses a disk that serves one request of 3.3 ms at a time.
 fn on_servers(plan: &[(&str, Directive)], load: &[(&str, u64, u64)]) -> Vec<f64> {
     let simulation = Simulation::new(1);
     let make = |sim: &Sim, name: &str| served(sim, name, &Times::Constant { us: 3_300.0 }, 1);
@@ -66,7 +66,7 @@ fn on_servers(plan: &[(&str, Directive)], load: &[(&str, u64, u64)]) -> Vec<f64>
     contend(&rack, &simulation, load)
 }
 
-/// N15, on disks with arm and platter, eight requests at a time on each.
+/// N15 on disks with arm and platter, with eight requests at a time on each.
 #[test]
 fn shares_of_10_and_4_are_71_and_29_percent_under_contention() {
     let simulation = Simulation::new(2);
@@ -110,7 +110,7 @@ fn a_share_that_is_not_used_goes_to_the_others() {
     assert!(light[0] / all < 0.5 && (light.iter().sum::<f64>() / all - 1.0).abs() < 0.01);
 }
 
-/// Shares are of disk time: requests of 1 MB count for what they are expected to take.
+/// Shares are shares of disk time: requests of 1 MB count with their expected time.
 #[test]
 fn large_requests_weigh_more_than_small_ones() {
     let done = on_servers(&[("A", share(1)), ("B", share(1))], &[("A", 16, 8_192), ("B", 16, 1 << 20)]);
@@ -120,7 +120,7 @@ fn large_requests_weigh_more_than_small_ones() {
     assert!((done[0] / done[1] / expected - 1.0).abs() < 0.05, "{done:?} {expected}");
 }
 
-/// What a database of level 1 leaves goes to level 2, not to its sibling.
+/// Unused turns of a database of level 1 go to level 2, not to its sibling.
 #[test]
 fn a_turn_of_a_level_that_is_not_used_goes_to_the_next_level() {
     let plan = [("A", level(1, 75.0)), ("B", level(1, 25.0)), ("C", level(2, 100.0))];
@@ -136,7 +136,7 @@ fn a_turn_of_a_level_that_is_not_used_goes_to_the_next_level() {
     assert_eq!(shares(&[c]), [100.0]);
 }
 
-/// A limit holds even when the disk is idle.
+/// A limit applies even if the disk is idle.
 #[test]
 fn a_limit_is_not_exceeded_on_an_idle_disk() {
     let limited = Directive { limit: 20.0, ..Directive::default() };
@@ -146,7 +146,7 @@ fn a_limit_is_not_exceeded_on_an_idle_disk() {
     assert!((done[0] / most - 1.0).abs() < 0.01, "{done:?} {most}");
 }
 
-/// Commands act at once: a plan that comes and goes while requests wait.
+/// Commands act at once: a plan is activated and removed while requests wait.
 #[test]
 fn a_plan_is_put_in_force_and_lifted_while_the_run_goes_on() {
     let simulation = Simulation::new(3);
@@ -169,8 +169,8 @@ fn a_plan_is_put_in_force_and_lifted_while_the_run_goes_on() {
     assert!((done.iter().sum::<f64>() / all - 1.0).abs() < 0.01);
 }
 
-/// What a rack has counted when two databases, or one, have read for a while: reports of 1 MB in long
-/// queues, where the number of requests on a disk makes a difference.
+/// Returns the counters of a rack after one or two databases have read for a while with 1 MB requests in long queues,
+/// where the number of requests on a disk matters.
 fn counted(plan: &[(&str, Directive)], load: &[(&str, u64, u64)]) -> Vec<(String, String, f64)> {
     let simulation = Simulation::new(4);
     let rack = Rack::new(&simulation, &managed(plan)).unwrap();
@@ -179,7 +179,7 @@ fn counted(plan: &[(&str, Directive)], load: &[(&str, u64, u64)]) -> Vec<(String
     all.map(|metric| (metric.name, metric.object, metric.value)).collect()
 }
 
-/// A plan that only said who may use flash held back all but eight requests of a disk.
+/// Regression: a plan with only flash attributes limited a disk to eight requests.
 #[test]
 fn a_plan_that_only_switches_flash_leaves_disks_as_they_are() {
     let load = [("A", 48, 1 << 20), ("C", 16, 8_192)];
@@ -191,7 +191,7 @@ fn a_plan_that_only_switches_flash_leaves_disks_as_they_are() {
     assert_ne!(counted(&[("A", share(1))], &load), without);
 }
 
-/// A database alone has everything, whatever its share; a limit binds it all the same.
+/// A single database gets everything, whatever its share; a limit applies nevertheless.
 #[test]
 fn a_share_or_a_level_binds_nobody_where_there_is_one_database() {
     let load = [("A", 48, 1 << 20)];

@@ -1,4 +1,4 @@
-//! What the kernel promises: order, replay, hand-over, deadlocks with names, and the identities.
+//! Tests the kernel's guarantees: order, replay, hand-over, deadlocks with names, and the identities.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::cell::RefCell;
@@ -211,7 +211,7 @@ fn a_latch_opens_after_so_many_and_stays_open() {
     assert!(latch.is_open());
 }
 
-/// A small closed network with everything random, and the hash of what happened.
+/// Runs a small closed network with random times, and returns the hash of its events.
 fn network(seed: u64, sessions: u64) -> (u64, u64, bool) {
     let simulation = Simulation::new(seed);
     let cpu = Resource::new(&simulation, "cpu", 2);
@@ -247,7 +247,7 @@ fn equal_seeds_replay_to_the_bit_and_others_do_not() {
     }
 }
 
-/// Held to a number, so that a change of samplers, streams or order is noticed on any machine.
+/// The hash is pinned, so that a change of samplers, streams or order is noticed on any machine.
 #[test]
 fn a_run_from_a_seed_is_the_same_in_every_version() {
     assert_eq!(network(42, 5), (HASH, END_NS, true));

@@ -1,4 +1,4 @@
-//! Machines from text: what is refused and how, settings, stacks, and the machines that come along.
+//! Tests machines from text: refusals and their messages, settings, stacks, and the built-in machines.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use dyno_model::device::{Request, start};
 use dyno_model::kernel::{Simulation, Stream, Streams};
 use dyno_model::machine::{Machine, MachineError, built_in, built_in_names};
 
-/// A machine with one disk, and more sections.
+/// Returns a machine with one disk, and more sections.
 fn small(more: &str) -> String {
     format!(
         "title = \"small\"\n[devices.platter]\nkind = \"disk\"\n{more}\n[storage]\nredo = \"platter\"\ndata = \"platter\"\n"
@@ -18,7 +18,7 @@ fn refused(text: &str) -> MachineError {
     Machine::parse(text).unwrap_err()
 }
 
-/// The error has these words in its place, its message and its advice.
+/// Checks that the error has these words in its place, its message and its next step.
 fn assert_refused(text: &str, place: &str, message: &str, step: &str) {
     let error = refused(text);
     println!("{error}");
@@ -118,7 +118,7 @@ fn a_setting_is_a_path_or_an_unambiguous_end_of_one() {
     assert_eq!(line("storage.redo").source, "a setting of the run");
 }
 
-/// A setting that is refused changes nothing.
+/// A refused setting changes nothing.
 #[test]
 fn a_setting_that_cannot_be_leaves_the_machine_as_it_was() {
     let mut machine = Machine::parse(&small("")).unwrap();
@@ -129,7 +129,7 @@ fn a_setting_that_cannot_be_leaves_the_machine_as_it_was() {
     assert_eq!(serde_json::to_string(&machine.describe()).unwrap(), before);
 }
 
-/// 50 cells of 16 modules each are more flash than a machine may have: it was refused between the two settings.
+/// Regression: 50 cells of 16 modules each exceed the limit for flash between the two settings only.
 #[test]
 fn settings_that_fit_only_together_are_taken_together() {
     let mut machine = Machine::parse(built_in("exadata-x2").unwrap()).unwrap();
@@ -141,7 +141,7 @@ fn settings_that_fit_only_together_are_taken_together() {
     machine.set_all([("cells.count", "50"), ("cells.modules", "4")]).unwrap();
 }
 
-/// 4 stripes of 2 mirrors of 2 disks each, by 3 channels; a log on one of the disks' own stripes.
+/// 4 stripes of 2 mirrors of 2 disks each on 3 channels, and a log on one of the disks' own stripes.
 #[test]
 fn counted_devices_stack_neighbours_together() {
     let text = small(
@@ -168,7 +168,7 @@ fn counted_devices_stack_neighbours_together() {
     assert_eq!(busy, ["unit.7", "port.1", "platter.14", "platter.15"]);
 }
 
-/// Every number of a built-in machine that differs from a default with a source has one, too.
+/// Every number of a built-in machine that replaces a sourced default has a source as well.
 #[test]
 fn built_in_machines_say_where_their_numbers_come_from() {
     for name in built_in_names() {
@@ -186,7 +186,7 @@ fn built_in_machines_say_where_their_numbers_come_from() {
     assert!(built_in("sas").unwrap_err().next_step.contains("sas-and-flash"));
 }
 
-/// Numbers drawn from their ranges, extremes included: refused or built, never a panic.
+/// Numbers drawn from their ranges, extremes included, are refused or built, but never cause a panic.
 #[test]
 fn no_setting_of_a_built_in_machine_breaks_it() {
     for (number, name) in built_in_names().enumerate() {
@@ -224,7 +224,7 @@ fn value(dice: &mut Stream) -> String {
     }
 }
 
-/// A structure may stand inline or as a table, and is one value.
+/// A structure is one value, whether it is written inline or as a table.
 #[test]
 fn a_structure_is_one_parameter() {
     let cells = |log: &str| format!("title = \"x\"\n[cells]\n{log}\n[storage]\nredo = \"RECO\"\ndata = \"DATA\"\n");
@@ -246,7 +246,7 @@ fn a_structure_is_one_parameter() {
     assert_refused(&wrong, "line 3", "exponentail", "");
 }
 
-/// Groups that a machine gives are all there are; otherwise there are DATA and RECO.
+/// If a machine gives groups, there are no others; otherwise there are DATA and RECO.
 #[test]
 fn groups_of_cells_are_those_given() {
     let text = "title = \"x\"\n[cells.groups.FAST]\non = \"flash\"\nsize_gb = 5\n[storage]\nredo = \"FAST\"\ndata = \"FAST\"\n";
@@ -264,7 +264,7 @@ fn groups_of_cells_are_those_given() {
     assert_eq!((groups["DATA"].size_gb, groups["RECO"].size_gb), (430.0, 108.0));
 }
 
-/// What a measured device is made of is read as a whole, and still blamed on its line.
+/// A measured device is read as a whole, and its errors still name their line.
 #[test]
 fn a_measured_device_is_read_from_its_regimes() {
     let regimes = "regimes = [{ read = { kind = \"constant\", us = 80 }, write = { kind = \"lognormal\", median_us = 60, sigma = 0.3 } }]";

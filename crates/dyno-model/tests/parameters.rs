@@ -1,4 +1,5 @@
-//! Every parameter of a device has a row with its meaning and source, and files say what is wrong.
+//! Tests that every parameter of a device has a row with its meaning and source, and that errors in files say what is
+//! wrong.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::collections::BTreeSet;

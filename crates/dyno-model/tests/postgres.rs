@@ -1,5 +1,5 @@
-//! A modelled `PostgreSQL` against closed forms: group commit by whoever finds the log lock free, locks of rows, cores
-//! that queue.
+//! Tests a modelled `PostgreSQL` against closed forms: group commit by whichever process finds the log lock free, row
+//! locks, and queues for cores.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use dyno_model::postgres::{Load, Outcome, PostgresParameters, Script, Statement,
 use crate::common::instance::{constant, station};
 use crate::redo::chain;
 
-/// A server whose statements cost `cpu_us` and insert `wal_bytes`, without any other cost.
+/// Returns a server whose statements cost `cpu_us` and insert `wal_bytes`, without any other cost.
 fn bare(cores: u64, cpu_us: f64, wal_bytes: f64) -> PostgresParameters {
     let statement = Statement { user_us: cpu_us, wal_bytes, ..Statement::default() };
     PostgresParameters {

@@ -1,4 +1,4 @@
-//! The kernel against the closed forms of queueing theory: no more than four standard errors off.
+//! Tests the kernel against closed forms of queueing theory, within four standard errors.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::cell::RefCell;
@@ -10,7 +10,7 @@ use dyno_model::kernel::{Resource, Simulation, StationReport, Stream};
 
 const UNIT_NS: f64 = 1e6;
 
-/// Customers that come at random to `servers` servers; service times in units of 1 ms.
+/// Sends customers at random times to `servers` servers; service times are in units of 1 ms.
 fn station(seed: u64, servers: u64, rho: f64, customers: u64, service: fn(&mut Stream) -> f64) -> StationReport {
     let simulation = Simulation::new(seed);
     let till = Resource::new(&simulation, "till", servers);
@@ -44,17 +44,18 @@ fn constant(_: &mut Stream) -> f64 {
     1.0
 }
 
-/// 90 % short, 10 % twenty times as long: a flash card's reads behind programs.
+/// Returns a distribution with 90 % short times and 10 % that are twenty times as long, like a flash card's reads
+/// behind programs.
 fn bimodal(dice: &mut Stream) -> f64 {
     if dice.chance(0.1) { 2_000.0 / 290.0 } else { 100.0 / 290.0 }
 }
 
-/// Mean wait in service times.
+/// Returns the mean wait in service times.
 fn wait(report: &StationReport) -> f64 {
     report.wait_ns_mean / UNIT_NS
 }
 
-/// Mean and its standard error over replications.
+/// Returns mean and standard error over replications.
 fn over_runs(seed: u64, run: impl Fn(u64) -> f64 + Sync) -> (f64, f64) {
     let values = replicate(seed, 20, 2, run);
     let n = values.len() as f64;
@@ -97,7 +98,7 @@ fn constant_and_bimodal_service() {
     assert_near("M/G/1", runs, formula::mg1_wait(0.8, 3.863_26));
 }
 
-/// Share of customers that find `places` taken and go.
+/// Returns the share of customers that find all `places` occupied and leave.
 fn turned_away(seed: u64, rho: f64, places: usize, customers: u64) -> f64 {
     let simulation = Simulation::new(seed);
     let server = Resource::new(&simulation, "server", 1);
@@ -132,7 +133,7 @@ fn a_station_with_few_places() {
     }
 }
 
-/// `n` machines that run for a while, break down, and queue for the stations of a workshop.
+/// Runs `n` machines that work for a while, break down, and queue for the stations of a workshop.
 fn machines(seed: u64, n: u64, demands_ms: &[f64], think_ms: f64) -> f64 {
     let simulation = Simulation::new(seed);
     let stations: Vec<Resource> =

@@ -1,4 +1,4 @@
-//! The redo path against closed forms of group commit, the sawtooth, and its own book-keeping.
+//! Tests the redo path against closed forms of group commit and the sawtooth, and checks its bookkeeping.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::rc::Rc;
@@ -15,7 +15,7 @@ fn with_commit_bytes(bytes: u64) -> InstanceParameters {
     parameters
 }
 
-/// Commits at random times, each of a session of its own; (commits per write, mean sync).
+/// Runs commits at random times, each by its own session; returns commits per write and mean sync.
 fn open_loop(seed: u64, per_second: f64, write_us: f64) -> (f64, f64) {
     let bench = Rc::new(Bench::on_memory(seed, with_commit_bytes(100), write_us, 1e12));
     let (sim, inside) = (bench.simulation.sim().clone(), Rc::clone(&bench));
@@ -34,7 +34,7 @@ fn open_loop(seed: u64, per_second: f64, write_us: f64) -> (f64, f64) {
     (counts.commits as f64 / counts.writes as f64, bench.mean_ms(Event::LogFileSync))
 }
 
-/// Batch = all that wait. A write is followed by another if anybody came meanwhile.
+/// A batch is everything that waits. A write is followed by another one if a commit arrived meanwhile.
 #[test]
 fn group_commit_of_an_open_stream() {
     for (per_second, batch, sync_ms) in
@@ -47,10 +47,10 @@ fn group_commit_of_an_open_stream() {
     }
 }
 
-/// Mean batch, commits per ms and mean sync (ms) of `n` sessions that think for an exponential time
-/// of mean `think_ms`; a write of `b` commits takes `fixed + each * b` ms. The batch is a Markov
-/// chain: of the others, each returns within the write with probability 1 - exp(-w / Z); if none
-/// does, the next one comes after Z / n and is alone.
+/// Returns mean batch, commits per ms and mean sync [ms] of `n` sessions with exponential think time of mean
+/// `think_ms`, if a write of `b` commits takes `fixed + each * b` ms. The batch is a Markov chain: each other session
+/// returns within the write with probability 1 - exp(-w / Z); if none does, the next one arrives after Z / n and is
+/// alone.
 pub fn chain(n: usize, think_ms: f64, fixed_ms: f64, each_ms: f64) -> (f64, f64, f64) {
     let write_ms = |b: usize| fixed_ms + each_ms * b as f64;
     let mut share = vec![1.0 / n as f64; n + 1];
@@ -92,7 +92,7 @@ fn the_chain_gives_the_known_values() {
     }
 }
 
-/// Sessions that think; a write takes 0.4 ms and 20 us for each block of one commit.
+/// Sessions with think time; a write takes 0.4 ms, plus 20 us per block of one commit.
 #[test]
 fn group_commit_of_a_closed_loop() {
     for (n, think_ms) in [(20, 1.0), (20, 5.0), (40, 0.2)] {
@@ -128,7 +128,7 @@ fn group_commit_of_a_closed_loop() {
     }
 }
 
-/// Who does not think goes with every other write: two groups take turns.
+/// Sessions without think time are in every other write, so that two groups alternate.
 #[test]
 fn without_thinking_two_groups_alternate() {
     for n in [4, 20, 32] {
@@ -153,7 +153,7 @@ fn without_thinking_two_groups_alternate() {
     }
 }
 
-/// A commit waits for the rest of the flush that runs, and for its own: never for much above 1 MB.
+/// A commit waits for the rest of the running flush and for its own, which never has much more than 1 MB.
 #[test]
 fn the_time_of_a_commit_is_a_sawtooth_over_its_redo() {
     // Redo of so many MB of blocks: 50 MB/s made, 150 MB/s written, 1 MB = 2^20 bytes.
@@ -213,7 +213,7 @@ fn every_nanosecond_is_accounted_for() {
     }
 }
 
-/// N14: two members, each lognormal: the mean of the larger of two, by simulation of the pair.
+/// N14: two members with lognormal times: the mean of the larger of two, by simulation of the pair.
 #[test]
 fn the_slowest_member_decides() {
     let times = Times::Exponential { mean_us: 400.0 };

@@ -1,4 +1,4 @@
-//! A rack that runs on: counters move, commands take effect, each cell collects for itself.
+//! Tests a continuously running rack: counters move, commands take effect, and each cell collects separately.
 #![allow(clippy::unwrap_used, clippy::float_cmp, missing_docs)]
 
 use std::time::Duration;

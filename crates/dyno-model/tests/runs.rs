@@ -1,4 +1,5 @@
-//! Runs into evidence: equal seeds give equal runs, arms meet the same dice, and nothing half done.
+//! Tests runs into evidence: equal seeds give equal runs, arms use the same random numbers, and no partial results
+//! remain.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fs;
@@ -84,7 +85,7 @@ fn equal_seeds_give_equal_runs_to_the_byte_whatever_runs_beside_them() {
     assert_ne!(block(&race(8), 0, &two.0).hash, alone[0].hash);
 }
 
-/// Two arms that do not differ are the same to the nanosecond; a factor changes only what it does.
+/// Two equal arms are equal to the nanosecond; a factor changes only what it affects.
 #[test]
 fn arms_meet_the_same_dice() {
     let folder = Folder::new("dice");
@@ -125,7 +126,7 @@ fn a_block_writes_what_it_says_and_holds_its_invariants() {
     assert!(calls.started_ns.iter().all(|at| (done.started_ns..done.ended_ns).contains(at)));
 }
 
-/// Every machine with every kind of workload: invariants are asserted by the run itself.
+/// Runs every machine with every kind of workload; the run itself asserts the invariants.
 #[test]
 fn every_built_in_machine_runs_every_workload() {
     let folder = Folder::new("all");

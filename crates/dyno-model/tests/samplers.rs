@@ -1,4 +1,4 @@
-//! Samplers: pinned to the bit, right in distribution.
+//! Tests samplers: pinned to the bit, and correct in distribution.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use dyno_model::kernel::sample::{Times, normal_cdf, normal_quantile};
@@ -9,7 +9,7 @@ fn stream(name: &str) -> Stream {
     Streams::new(7).named(name)
 }
 
-/// Quantiles that Python's `statistics.NormalDist().inv_cdf` gives, by the same algorithm.
+/// Compares with the quantiles of Python's `statistics.NormalDist().inv_cdf`, which uses the same algorithm.
 #[test]
 fn normal_quantiles() {
     for (p, expected) in [
@@ -26,7 +26,7 @@ fn normal_quantiles() {
     }
 }
 
-/// Moments of a million draws, within four standard errors of what they must be.
+/// Moments of a million draws are within four standard errors of their exact values.
 #[test]
 fn moments() {
     type Draw = fn(&mut Stream) -> f64;
@@ -83,7 +83,7 @@ fn times_are_read_from_a_parameter_file_and_have_the_mean_they_say() {
     assert!(toml::from_str::<Times>("kind = \"constant\"\nus = 3\nms = 4").is_err());
 }
 
-/// The first draws of a stream, bit by bit: a change here changes every published run.
+/// The first draws of a stream are pinned bit by bit, because a change would alter every published run.
 #[test]
 fn the_first_draws_are_pinned() {
     let mut dice = stream("pinned");

@@ -1,4 +1,4 @@
-//! Sessions on cores, with log files, temporary space and calls; workloads with their warm-up.
+//! Tests sessions on cores, with log files, temporary space and calls; workloads with their warm-up.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::cell::{Cell, RefCell};
@@ -19,7 +19,7 @@ fn of(bench: &Bench, process: Process) -> Vec<Wait> {
     waits.iter().filter(|wait| wait.process == process).copied().collect()
 }
 
-/// Sessions that think and compute on one core: machine repair, whatever the time slice.
+/// Sessions that think and compute on one core are a machine repair model, whatever the time slice.
 #[test]
 fn a_core_is_a_repairman() {
     for (policy, slice_ms) in [(Policy::RoundRobin, 0.3), (Policy::RoundRobin, 1_000.0), (Policy::Fair, 0.3)] {
@@ -49,8 +49,7 @@ fn a_core_is_a_repairman() {
     }
 }
 
-/// The time in the run queue after a wait belongs to the wait; only what a slice's end costs is told
-/// as the CPU queue.
+/// Time in the run queue after a wait belongs to the wait; only time after a slice's end is reported as the CPU queue.
 #[test]
 fn a_wait_ends_when_the_session_runs() {
     let policy = Policy::RoundRobin;
@@ -72,8 +71,8 @@ fn a_wait_ends_when_the_session_runs() {
     assert_eq!(of(&bench, Process::Session(0)), [queue]);
 }
 
-/// One that wakes up and had less takes the core of one that had more, under the fair policy; the
-/// real-time class takes it from anybody.
+/// Under the fair policy, a process that wakes up with less CPU time preempts one with more; the real-time class
+/// preempts any process.
 #[test]
 fn who_had_less_takes_the_core_of_who_had_more() {
     let thought_ns = |policy| {
@@ -98,7 +97,7 @@ fn who_had_less_takes_the_core_of_who_had_more() {
     assert!((1..=3_000_000).contains(&later_ns), "{later_ns}");
 }
 
-/// N13: storage unchanged, too few cores.
+/// N13: unchanged storage, too few cores.
 #[test]
 fn a_starved_log_writer_shows_as_sync_far_above_parallel_write() {
     let ratio = |cores, policy, lgwr_first| {
@@ -132,7 +131,7 @@ fn a_starved_log_writer_shows_as_sync_far_above_parallel_write() {
     assert!(ratio(2, Policy::Fair, false) > 4.0);
 }
 
-/// Log files of 1 MB and blocks that are written slowly: switches wait for the checkpoint.
+/// With log files of 1 MB and slow block writes, switches wait for the checkpoint.
 fn switching(file_mb: u64, write_us: f64) -> Bench {
     let mut parameters = bare();
     (parameters.redo.file_mb, parameters.redo.groups) = (file_mb, 2);
@@ -176,7 +175,7 @@ fn a_log_file_that_is_still_needed_stops_everybody() {
     assert!(position <= bench.instance.redo().written_bytes() || position == u64::MAX);
 }
 
-/// A private strand keeps redo back until the commit; one that is too small gives up at once.
+/// A private strand keeps redo until the commit; one that is too small is abandoned at once.
 #[test]
 fn private_strands_are_copied_at_commit() {
     let mut parameters = bare();
@@ -201,7 +200,7 @@ fn private_strands_are_copied_at_commit() {
     assert_eq!(told, [(61_000, 61_000), (70_000, 70_000)]);
 }
 
-/// More sessions than the latch can serve: some sleep for it. One more strand halves the queue.
+/// With more sessions than the latch can serve, some sleep for it. One more strand halves the queue.
 #[test]
 fn the_allocation_latch_is_one_at_a_time() {
     let slept = |strands| {
@@ -228,7 +227,7 @@ fn the_allocation_latch_is_one_at_a_time() {
     assert!(two_ns < one_ns * 3 / 5 && two < one && two > 0.0);
 }
 
-/// 100 MB: runs are written once, and in each pass but the last all is read and written again.
+/// 100 MB: runs are written once, and each pass except the last reads and writes everything again.
 #[test]
 fn a_sort_makes_the_passes_that_it_must() {
     // Areas of 1 MB: 100 runs, 15 or 3 of them merged at once.
@@ -250,7 +249,7 @@ fn a_sort_makes_the_passes_that_it_must() {
     }
 }
 
-/// Two reads at once take half the time of one after the other.
+/// Two concurrent reads take half the time of consecutive ones.
 #[test]
 fn a_scan_reads_ahead() {
     let elapsed = |ahead| {
@@ -271,7 +270,7 @@ fn a_scan_reads_ahead() {
     assert_eq!((elapsed(1), elapsed(2), elapsed(4)), (64_000_000, 32_000_000, 16_000_000));
 }
 
-/// At the moment the last session is warm everything is forgotten, and only then rows are told.
+/// When the last session is warm, all statistics are reset, and rows are recorded only from then on.
 #[test]
 fn a_warm_up_ends_for_all_at_one_moment() {
     let bench = Bench::on_memory(1, InstanceParameters::default(), 300.0, 1e3);
@@ -291,7 +290,7 @@ fn a_warm_up_ends_for_all_at_one_moment() {
     assert!(commits.map(|call| call.redo_bytes).all(|bytes| bytes == 512));
 }
 
-/// Two arms on one seed: sessions think, change and look up the same, however slow the log is.
+/// With one seed, the sessions of two arms think, change and look up the same, however slow the log is.
 #[test]
 fn arms_on_one_seed_meet_the_same_work() {
     let run = |log_us| {
@@ -313,7 +312,7 @@ fn arms_on_one_seed_meet_the_same_work() {
     assert_eq!(slow, again, "equal seed, equal run");
 }
 
-/// A lookup reads root, branch, leaf and row; the upper levels are soon in the buffers.
+/// A lookup gets root, branch, leaf and row; the upper levels are soon in the buffers.
 #[test]
 fn a_lookup_gets_a_block_of_each_level() {
     let bench = Bench::on_memory(1, InstanceParameters::default(), 100.0, 1e3);

@@ -1,6 +1,6 @@
-//! Random machines and instances under random work, from a seed: whatever is stacked on whatever,
-//! every request completes, Little's law holds everywhere, every nanosecond of every session is
-//! accounted for, nothing is lost, and the run replays.
+//! Runs random machines and instances under random work, from a seed: whatever the stack, every request completes,
+//! Little's law holds everywhere, every nanosecond of every session is accounted for, nothing is lost, and the run can
+//! be replayed.
 //!
 //! `DYNO_SWARM=10000 cargo test --release -p dyno-model --test swarm` runs it for longer.
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -22,7 +22,7 @@ use dyno_model::device::{Device, Request, start};
 use dyno_model::kernel::{Simulation, Stream};
 use dyno_model::workload::{CommitLoop, KeyLookup, Limit, ScanJobs, SortLoad, Stop, UpdateLoop, Workload};
 
-/// What must hold at the end, beside the stations.
+/// Conditions that must hold at the end, besides those of the stations.
 type Check = Box<dyn Fn() -> bool>;
 
 struct Bench<'a> {
@@ -82,7 +82,7 @@ impl Bench<'_> {
         Volume::new(self.simulation, name, parameters)
     }
 
-    /// A group of a rack, for any purpose. A rack has no place above other devices.
+    /// Returns a group of a rack for any purpose; a rack cannot be above other devices.
     fn rack(&mut self) -> Rc<dyn Device> {
         let parameters = crate::cell_common::random_rack(&mut self.dice);
         let rack = Rack::new(self.simulation, &parameters).unwrap();
@@ -177,8 +177,7 @@ fn run(seed: u64) -> (u64, u64) {
     (simulation.hash(), simulation.now_ns())
 }
 
-/// A sink that asserts what every wait must be: no process waits twice at a time, and nothing ends
-/// in the future.
+/// A sink that asserts properties of every wait: no process waits twice at a time, and nothing ends in the future.
 struct Watch {
     sim: dyno_model::kernel::Sim,
     ended: std::cell::RefCell<std::collections::BTreeMap<Process, u64>>,
@@ -306,7 +305,7 @@ fn run_instance(seed: u64) -> (u64, u64) {
     (simulation.hash(), watch.seen.get())
 }
 
-/// Runs: so many by default.
+/// Default number of runs.
 fn count(default: u64) -> u64 {
     std::env::var("DYNO_SWARM").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

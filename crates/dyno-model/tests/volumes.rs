@@ -1,4 +1,4 @@
-//! Cloud volumes against the closed form of a token bucket.
+//! Tests cloud volumes against the closed form of a token bucket.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::cell::RefCell;
@@ -9,7 +9,7 @@ use dyno_model::device::{Device, Request, start};
 use dyno_model::kernel::Simulation;
 use dyno_model::kernel::sample::Times;
 
-/// 100 I/Os a second, ten of them at once, without any further time.
+/// Returns a volume with 100 I/Os per second, ten of them at once, without further times.
 fn plain() -> VolumeParameters {
     let at_once = Times::Constant { us: 0.0 };
     VolumeParameters {
@@ -23,7 +23,7 @@ fn plain() -> VolumeParameters {
     }
 }
 
-/// Times (ns) at which requests are complete that all arrive at the beginning.
+/// Returns the completion times of requests that all arrive at the beginning [ns].
 fn backlog(parameters: VolumeParameters, count: u64, bytes: u64) -> Vec<u64> {
     let simulation = Simulation::new(1);
     let volume: Rc<dyn Device> = Volume::new(&simulation, "volume", parameters);
@@ -76,7 +76,7 @@ fn a_request_larger_than_the_bucket_waits_for_a_full_one_and_leaves_less_than_no
     assert!((bucket.level_at(1_000_000_000) - 10.0).abs() < 1e-9);
 }
 
-/// In any stretch of time no more than the bucket and what the rate gives in it.
+/// Over any stretch of time, no more is served than the bucket holds plus its rate over that time.
 #[test]
 fn no_stretch_of_time_has_more_than_the_bucket_and_the_rate() {
     let found = backlog(plain(), 300, 4_096);

@@ -24,12 +24,12 @@ const WAITING_BYTES: usize = 4 << 20;
 struct State {
     waiting: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// Tallies of the files that were read completely.
+    /// Tallies of the completely read files.
     tallies: Vec<Tally>,
     /// Rows of the current file.
     rows: u64,
     ended: Option<Result<(), MoveError>>,
-    /// True once the receiver is gone.
+    /// True if the receiver is gone.
     left: bool,
 }
 

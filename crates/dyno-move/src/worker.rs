@@ -85,7 +85,7 @@ pub(crate) struct Moved {
     pub tally: Tally,
     pub refused: Vec<Refused>,
     pub parts: Vec<PartDone>,
-    /// Number of rows that were already counted in the progress.
+    /// Number of rows already counted in the progress.
     pub told: u64,
 }
 

@@ -38,7 +38,7 @@ fn table() -> TableSpec {
     serde_json::from_str(&text).expect("a table")
 }
 
-/// Returns bytes that are valid for each kind, from the same few bits.
+/// Returns bytes that are valid for each kind, derived from the same few bits.
 fn value(kind: &str, seed: u8) -> Vec<u8> {
     match kind {
         "bool" => vec![seed & 1],

@@ -19,13 +19,13 @@ fn failed(py: Python<'_>, error: &DeviceError) -> PyErr {
     }
 }
 
-/// Return name and description (TOML) of the devices that come with dbdyno.
+/// Return names and descriptions (TOML) of the built-in devices.
 #[pyfunction]
 pub(crate) fn device_texts() -> Vec<(&'static str, &'static str)> {
     built_in().collect()
 }
 
-/// Return how long reads (`True`) or writes of `bytes` take on the idle device, in virtual time [ns].
+/// Return the times of reads (`True`) or writes of `bytes` on the idle device, in virtual time [ns].
 ///
 /// Raises:
 ///     ModelError: The description or a setting is invalid.
@@ -42,7 +42,7 @@ pub(crate) fn device_alone_ns(
     py.detach(|| model.alone_ns(request)).map_err(|error| failed(py, &error))
 }
 
-/// Return how long each of the recorded requests takes on the device in virtual time, as little-endian u64 [ns].
+/// Return the time of each recorded request on the device in virtual time, as little-endian u64 [ns].
 ///
 /// `arrived_ns` (not falling), `offsets` and `sizes` are little-endian u64, `reads` one byte each, all of one length.
 ///
@@ -88,7 +88,7 @@ pub(crate) struct DeviceMount {
 
 #[pymethods]
 impl DeviceMount {
-    /// Mount what a specification says (`DeviceSpec` of the stub).
+    /// Mount a folder by its specification (`DeviceSpec` of the stub).
     ///
     /// Raises:
     ///     DeviceError: The system refuses, or the device is faster than the way through the kernel.
@@ -100,7 +100,7 @@ impl DeviceMount {
         Ok(Self { mount })
     }
 
-    /// Return the state (`DeviceStatus` of the stub).
+    /// Return the state of the mount (`DeviceStatus` of the stub).
     fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.mount.status()).map_err(|error| raise(py, "DeviceError", &error.to_string()))
     }
@@ -115,7 +115,7 @@ impl DeviceMount {
         self.mount.changes()
     }
 
-    /// Let the power go with the change after the next `changes`.
+    /// Make the power fail at the first change after the next `changes` ones.
     fn arm(&self, changes: u64) {
         self.mount.arm(changes);
     }
@@ -125,7 +125,7 @@ impl DeviceMount {
         self.mount.is_off()
     }
 
-    /// Cut the power and leave of what is unsynced what `seed` says; returns what was lost.
+    /// Cut the power, keep of the unsynced data what `seed` decides, and return the losses.
     ///
     /// Raises:
     ///     DeviceError: The folder was mounted without power cuts, or a file below cannot be written.
@@ -139,7 +139,7 @@ impl DeviceMount {
         self.mount.has_ended()
     }
 
-    /// Unmount; the data stay in the folder below. With `at_once` also while programs use the folder.
+    /// Unmount the folder; the data stay in the underlying folder. With `at_once`, also while programs use it.
     ///
     /// Raises:
     ///     DeviceError: A program still uses the folder; it stays mounted.

@@ -51,7 +51,7 @@ impl Spec {
     }
 }
 
-/// Run a load on the PostgreSQL of a machine (`PostgresSpec` of the stub) and return what came of it.
+/// Run a load on the PostgreSQL of a machine (`PostgresSpec` of the stub) and return the result.
 ///
 /// `latencies_ns` of the result are the times of its transactions as little-endian 64-bit numbers.
 ///

@@ -81,7 +81,7 @@ impl Compiler {
 /// An `\if` that is still open.
 struct Branch {
     offset: usize,
-    /// Jump past the current branch; `None` after `\else`.
+    /// Jump over the current branch; `None` after `\else`.
     unless: Option<usize>,
     /// Jumps from the ends of the branches to the end of the whole `\if`.
     exits: Vec<usize>,
@@ -214,7 +214,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// Ends the current branch with a jump to the end of the `\if`, and sets the target of the jump past it to here.
+    /// Ends the current branch with a jump to the end of the `\if`, and sets the target of the jump over it to here.
     fn leave_branch(&mut self, backslash: usize, name: &str) -> Result<(), ScriptError> {
         let Some(branch) = self.branches.last_mut() else {
             return Err(self.error(backslash, format!("{name} without \\if"), "put \\if before it"));

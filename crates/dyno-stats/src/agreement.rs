@@ -40,11 +40,11 @@ pub struct Kendall {
     pub tau: f64,
     /// Sizes of the tied groups of x (2 or more).
     pub ties_x: Vec<u64>,
-    /// Sizes of the tied groups of y.
+    /// Sizes of the tied groups of x (each at least 2).
     pub ties_y: Vec<u64>,
 }
 
-/// Computes Kendall's tau-b (1938, ties 1945): discordant pairs are the inversions of y in the order of x, counted by a
+/// Computes Kendall's tau-b (1938, ties 1945). Discordant pairs are the inversions of y in the order of x, counted by a
 /// merge sort (Knight 1966).
 pub fn kendall<T: Ordered, U: Ordered>(x: &[T], y: &[U]) -> Kendall {
     let n = x.len().min(y.len());

@@ -39,8 +39,8 @@ impl Ordered for i64 {
 }
 
 impl Ordered for f64 {
-    /// Returns the bits of a positive float rise with it; those of a negative one fall and are inverted. Minus zero
-    /// becomes zero.
+    /// The bits of a positive float rise with it; those of a negative one fall and are inverted. Minus zero becomes
+    /// zero.
     fn key(self) -> u64 {
         let bits = (self + 0.0).to_bits();
         if bits & SIGN == 0 { bits | SIGN } else { !bits }

@@ -48,7 +48,7 @@ pub struct Store {
     errors: Vec<(CallRow, u32)>,
     /// First error.
     pub failed: Option<EvidenceError>,
-    /// Rows written: calls, waits.
+    /// Numbers of rows written: calls, waits.
     pub rows: (u64, u64),
     /// Number of calls of unknown statements, and their time [ns].
     pub unnamed: (u64, u64),

@@ -73,8 +73,8 @@ impl IormParameters {
         self.active && !self.plan.is_empty()
     }
 
-    /// Returns true if the plan divides the disks among these databases, all that the cells know. Flash attributes
-    /// alone do not, nor does a share if there is no other database.
+    /// Returns true if the plan divides the disks among these databases, which are all that the cells know. Flash
+    /// attributes alone do not, nor does a share if there is no other database.
     pub fn shares_out(&self, databases: &[String]) -> bool {
         let all: Vec<Directive> = databases.iter().map(|name| self.directive(name)).collect();
         let said = all.iter().any(|own| own.share > 0 || own.level > 0);

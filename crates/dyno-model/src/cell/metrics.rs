@@ -25,11 +25,11 @@ use crate::device::Kind;
 /// Kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// A value that only grows: Oracle's type Cumulative.
+    /// A value that only grows (Oracle's type Cumulative).
     Counter,
-    /// A current value: Oracle's type Instantaneous.
+    /// A current value (Oracle's type Instantaneous).
     Gauge,
-    /// Change of a counter per time or per another counter: Oracle's type Rate.
+    /// Change of a counter per time or per another counter (Oracle's type Rate).
     Rate,
 }
 

@@ -67,7 +67,7 @@ impl Buffer {
 /// Counters of the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferCounts {
-    /// Number of blocks asked for.
+    /// Number of requested blocks.
     pub gets: u64,
     /// Number of blocks read.
     pub reads: u64,

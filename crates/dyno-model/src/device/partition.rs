@@ -1,4 +1,4 @@
-//! Part of a device used as a device of its own, so that several databases can share a device.
+//! Part of a device that acts as a separate device, so that several databases can share a device.
 //!
 //! Limits: it only translates offsets. The device decides the order of requests, and its statistics include the
 //! requests of all parts.

@@ -29,19 +29,19 @@ parameters! {
     pub struct VolumeParameters {
         /// capacity
         capacity_gb: f64 = 500.0, from "chosen", in 0.001..=1e6;
-        /// I/Os a second that are always there
+        /// I/Os per second that are always available
         iops: f64 = 3_000.0, from EBS, in 1.0..=1e7;
-        /// I/Os a second while there are credits
+        /// I/Os per second while there are credits
         burst_iops: f64 = 3_000.0, from "no burst", in 1.0..=1e7;
         /// credits, in I/Os above the steady rate; 0: no burst
         credit_ios: f64 = 0.0, from "no burst", in 0.0..=1e12;
-        /// bytes a second
+        /// bytes per second
         throughput_mb_s: f64 = 125.0, from EBS;
-        /// rates are held over this time: what was not used in it may be used at once
+        /// rates apply over this time: what is unused within it may be used at once
         window_ms: f64 = 100.0, from "assumed: clouds hold their rates over less than a second", in 0.001..=60_000.0;
         /// a request larger than this counts as several
         io_kb: u64 = 256, from EBS, in 0.5..=1e6;
-        /// requests under way at once; the rest waits
+        /// requests in service at once; the others wait
         queue_depth: u64 = 128, from "assumed: the queue of a virtual NVMe controller", in 1.0..=4_096.0;
         /// time of a read beyond the buckets
         read: Times = LATENCY, from ASSUMED;
@@ -64,26 +64,26 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// Returns a full bucket: tokens a second, and how many it holds.
+    /// Returns a full bucket with this many tokens per second and this capacity.
     pub fn full(rate_per_s: f64, size: f64) -> Self {
         Self { rate_per_ns: rate_per_s / 1e9, size: size.max(1.0), level: size.max(1.0), at_ns: 0 }
     }
 
-    /// Returns the first time from `now_ns` on at which the bucket holds `tokens` [ns]; more than it can hold count as
-    /// a full bucket, which is below zero afterwards.
+    /// Returns the first time from `now_ns` on at which the bucket has `tokens` [ns]. A request for more than its
+    /// capacity waits for a full bucket, which then becomes negative.
     pub fn ready_ns(&self, now_ns: u64, tokens: f64) -> u64 {
         let missing = tokens.min(self.size) - self.level;
         let wait_ns = if missing > 0.0 { whole_ns((missing / self.rate_per_ns).ceil()) } else { 0 };
         now_ns.max(self.at_ns + wait_ns)
     }
 
-    /// Takes tokens at a time for which [`Bucket::ready_ns`] was asked.
+    /// Removes tokens at a time that [`Bucket::ready_ns`] returned.
     pub fn take(&mut self, at_ns: u64, tokens: f64) {
         self.level = self.level_at(at_ns) - tokens;
         self.at_ns = at_ns;
     }
 
-    /// Returns the tokens held at that time.
+    /// Returns the number of tokens at that time.
     pub fn level_at(&self, at_ns: u64) -> f64 {
         self.size.min(self.level + (at_ns - self.at_ns) as f64 * self.rate_per_ns)
     }
@@ -98,9 +98,9 @@ struct Waiting {
 struct State {
     queue: VecDeque<Waiting>,
     served: Slab<Waiting>,
-    /// Steady rate with credits, rate of the burst, bytes.
+    /// Buckets for the steady rate with credits, the burst rate, and bytes.
     buckets: [Bucket; 3],
-    /// The first of the queue is to be looked at again at this time.
+    /// Time at which the head of the queue is checked again.
     called_ns: u64,
     station: Station,
     times: Stream,
@@ -115,7 +115,7 @@ pub struct Volume {
     state: RefCell<State>,
 }
 
-/// Token of the event that looks at the queue.
+/// Token of the event that checks the queue.
 const LOOK: u64 = u64::MAX;
 
 impl Volume {
@@ -149,7 +149,7 @@ impl Volume {
         }
     }
 
-    /// Begins the requests at the head of the queue for which there are tokens.
+    /// Starts the requests at the head of the queue for which there are tokens.
     fn next(&self, state: &mut State) {
         let now = self.sim.now_ns();
         while let Some(first) = state.queue.front() {

@@ -1,4 +1,4 @@
-//! A `PostgreSQL` in a machine: `[postgres]`, with a scheduler of its own.
+//! `PostgreSQL` in a machine: `[postgres]`, with its own scheduler.
 //!
 //! Its log is where `storage.redo` says. A machine without the section has no `PostgreSQL`.
 
@@ -16,7 +16,7 @@ use crate::postgres::PostgresParameters;
 /// Section of the machine.
 pub const SECTION: &str = "postgres";
 
-/// Returns the rows of a `PostgreSQL`.
+/// Returns the rows of `[postgres]`.
 pub fn rows() -> Vec<Row> {
     let parameters = PostgresParameters::default();
     let mut all = schema::rows(SECTION, &parameters, PostgresParameters::TABLE, &["scheduler"]);
@@ -26,7 +26,7 @@ pub fn rows() -> Vec<Row> {
 }
 
 impl Machine {
-    /// Returns the parameters of the `PostgreSQL`, if the machine has one.
+    /// Returns the parameters of `[postgres]`, if the machine has this section.
     ///
     /// # Errors
     /// The machine is invalid: the error names the place and what is allowed.

@@ -1,4 +1,4 @@
-//! Cores with a run queue each, and the rules of Linux by which a process that wakes up gets one of them.
+//! Cores with a run queue each, and Linux's rules for choosing the core of a process that wakes up.
 //!
 //! **Waking up** (`select_task_rq_fair`). An idle core is taken if there is one: the process's last one first. Otherwise
 //! the process queues where its waker runs if that one is alone there (it is about to sleep), else where fewer wait.
@@ -27,9 +27,9 @@ use crate::kernel::{ProcessId, Sim, Station, StationReport};
 parameters! {
     /// Parameters of the scheduler.
     pub struct CoresParameters {
-        /// time that a process runs undisturbed
+        /// minimum time that a process runs without preemption
         slice_ms: f64 = 1.4, from "Linux fair.c: sched_base_slice, 0.7 ms x (1 + log2 of 2 CPUs)", in 0.001..=3.6e6;
-        /// time since it last ran for which a process is not moved to another core
+        /// time after its last run during which a process is not moved to another core
         hot_ms: f64 = 0.5, from "Linux fair.c: sched_migration_cost", in 0.0..=3.6e6;
         /// interval at which queues of busy cores are balanced
         balance_ms: f64 = 32.0, from "Linux topology.c: 16 (busy_factor) x 2 CPUs", in 0.001..=3.6e6;
@@ -48,14 +48,14 @@ pub(super) struct Seat {
     core: Cell<usize>,
     /// Virtual time up to `since_ns` [ns].
     had_ns: Cell<i64>,
-    /// Virtual time ahead of the average of its core when it went to sleep [ns].
+    /// Virtual time relative to the average of its core when it went to sleep [ns].
     ahead_ns: Cell<i64>,
     since_ns: Cell<u64>,
     arrived_ns: Cell<u64>,
     slice_from_ns: Cell<u64>,
-    /// When it last ran [ns].
+    /// Time at which it last ran [ns].
     ran_ns: Cell<u64>,
-    /// True if others ran on the core since, so that its data are no longer in the core's cache.
+    /// True if others have run on the core since, so that its data are no longer in the core's cache.
     cold: Cell<bool>,
     key: Cell<Option<Key>>,
 }
@@ -83,7 +83,7 @@ impl Seat {
         self.running.get()
     }
 
-    /// Returns true, once, if it started where others had run since it did.
+    /// Returns true, once, if the process started on a core where others had run since its last run.
     pub fn take_cold(&self) -> bool {
         self.cold.replace(false)
     }
@@ -100,9 +100,9 @@ struct Core {
     queue: BTreeMap<Key, Rc<Seat>>,
     /// Sum of the virtual times in the queue [ns].
     queued_ns: i64,
-    /// Average virtual time when it was last busy [ns].
+    /// Average virtual time when the core was last busy [ns].
     average_ns: i64,
-    /// The last two processes that ran here.
+    /// The last two processes on this core.
     last: [Option<Rc<Seat>>; 2],
 }
 
@@ -111,7 +111,7 @@ impl Core {
         self.queue.len() + usize::from(self.running.is_some())
     }
 
-    /// Returns the average virtual time of those that run and wait here [ns].
+    /// Returns the average virtual time of the processes that run and wait on this core [ns].
     fn average_ns(&self, now_ns: u64) -> i64 {
         let running_ns = self.running.as_ref().map_or(0, |seat| seat.had_at(now_ns));
         match self.present() {
@@ -186,7 +186,7 @@ impl Cores {
         self.0.state.borrow_mut().station.reset(self.0.sim.now_ns());
     }
 
-    /// Wakes a process that sleeps, before its waker sleeps itself; returns true if it gets an idle core.
+    /// Wakes a sleeping process before its waker sleeps itself; returns true if it gets an idle core.
     pub fn wake(&self, seat: &Rc<Seat>, waker: Option<&Seat>) -> bool {
         let inner = &*self.0;
         let now_ns = inner.sim.now_ns();
@@ -205,7 +205,7 @@ impl Cores {
         idle
     }
 
-    /// Moves processes from long queues to short ones, at intervals.
+    /// Moves processes from long queues to short ones at intervals.
     pub async fn balance_at_intervals(self) {
         loop {
             self.0.sim.hold(self.0.balance_ns).await;
@@ -220,7 +220,7 @@ impl Cores {
         }
     }
 
-    /// Waits until a process that was woken runs; `start_ns`: time in which an idle core starts it.
+    /// Waits until a woken process runs; `start_ns` is the time that an idle core needs to start it.
     pub async fn arrive(&self, seat: &Rc<Seat>, start_ns: u64) {
         let inner = &*self.0;
         seat.process.set(inner.sim.running());
@@ -247,7 +247,7 @@ impl Cores {
         }
     }
 
-    /// Gives the core to one that has a better claim, and waits for it again.
+    /// Yields the core to a process with a better claim, and waits for it again.
     pub async fn give_way(&self, seat: &Rc<Seat>) {
         let inner = &*self.0;
         {
@@ -274,7 +274,7 @@ impl Cores {
         now_ns - begin_ns
     }
 
-    /// Returns true if a running process must give way: its slice has ended, and another has less virtual time.
+    /// Returns true if a running process must yield: its slice has ended, and another process has less virtual time.
     /// Otherwise a new slice begins.
     pub fn must_give_way(&self, seat: &Seat) -> bool {
         let now_ns = self.0.sim.now_ns();
@@ -292,7 +292,7 @@ impl Cores {
 }
 
 impl State {
-    /// Returns the core for a process that wakes up, by its last core and that of its waker.
+    /// Returns the core for a process that wakes up, based on its last core and that of its waker.
     fn choose(&self, last: usize, waker: Option<usize>) -> usize {
         let idle = |core: usize| self.cores[core].present() == 0;
         if idle(last) {
@@ -321,7 +321,7 @@ impl State {
         self.cores[seat.core.get()].push(seat, (had_ns, self.arrivals));
     }
 
-    /// Takes a running process off its core.
+    /// Removes a running process from its core.
     fn stop(&mut self, seat: &Rc<Seat>, now_ns: u64) {
         seat.running.set(false);
         seat.ran_ns.set(now_ns);
@@ -335,7 +335,7 @@ impl State {
         self.station.depart(now_ns, arrived_ns);
     }
 
-    /// Takes a process off its core for good.
+    /// Removes a process from its core for good.
     fn leave(&mut self, inner: &Inner, seat: &Rc<Seat>, now_ns: u64) {
         self.stop(seat, now_ns);
         let core = seat.core.get();
@@ -345,7 +345,7 @@ impl State {
         self.next(inner, core, now_ns);
     }
 
-    /// Moves a process to a core that becomes idle: from the longest queue the first that is not hot.
+    /// Moves a process to a core that becomes idle: the first one in the longest queue that is not hot.
     fn pull(&mut self, inner: &Inner, to: usize, now_ns: u64) {
         let Some(from) =
             (0..self.cores.len()).filter(|&core| core != to).max_by_key(|&core| self.cores[core].queue.len())
@@ -359,7 +359,7 @@ impl State {
         }
     }
 
-    /// Moves half of what the longest queue has more than the shortest one.
+    /// Moves half of the difference between the longest and the shortest queue.
     fn balance(&mut self, now_ns: u64) {
         let present = |&core: &usize| self.cores[core].present();
         let all = || 0..self.cores.len();
@@ -378,7 +378,7 @@ impl State {
         self.push(&seat, had_ns);
     }
 
-    /// Starts the first of a core's queue.
+    /// Starts the first process in a core's queue.
     fn next(&mut self, inner: &Inner, core: usize, now_ns: u64) {
         let Some((&key, _)) = self.cores[core].queue.first_key_value() else { return };
         let Some(seat) = self.cores[core].remove(key) else { return };
@@ -393,7 +393,7 @@ impl State {
         self.cores[core].run(seat);
     }
 
-    /// Begins the slice of a process that has a core.
+    /// Begins the slice of a process on a core.
     fn begin(&mut self, seat: &Seat, now_ns: u64) {
         let arrived_ns = self.station.arrived_ns(seat.arrived_ns.get());
         self.station.start(now_ns, arrived_ns);

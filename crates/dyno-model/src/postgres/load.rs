@@ -1,23 +1,23 @@
-//! Load of a `PostgreSQL` server: sessions that repeat scripts, as numbers.
+//! Load of a `PostgreSQL` server as numbers: sessions that repeat scripts.
 //!
 //! A script is a list of steps, each a round trip. Which statement a step is says what it costs; which rows it locks,
 //! and how much log it inserts, were drawn by the script itself and are in the step.
 
 use serde::{Deserialize, Serialize};
 
-/// Sessions, and what they repeat.
+/// Sessions, and the scripts that they repeat.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Load {
     /// Number of sessions.
     pub sessions: u32,
-    /// Transactions after the warm-up, of all sessions together, after which the run ends.
+    /// Number of transactions after the warm-up, over all sessions, at which the run ends.
     pub transactions: u64,
-    /// Transactions of the warm-up, of all sessions together.
+    /// Number of transactions of the warm-up, over all sessions.
     pub warmup: u64,
-    /// Virtual time after which a run ends in any case [s].
+    /// Maximum virtual time of a run [s].
     pub limit_s: f64,
-    /// Scripts, one of which is drawn for each transaction; empty: those of the machine.
+    /// Scripts, one of which is drawn for each transaction; empty for the machine's own scripts.
     #[serde(default)]
     pub scripts: Vec<Script>,
 }
@@ -26,9 +26,9 @@ pub struct Load {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// Its share among all.
+    /// Weight of the script in the draw.
     pub weight: u64,
-    /// Its round trips.
+    /// Round trips of the script.
     pub steps: Vec<Step>,
 }
 
@@ -36,34 +36,34 @@ pub struct Script {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// Number of its statement.
+    /// Index of its statement.
     pub statement: usize,
-    /// Sizes of the log that it inserts, one of which is drawn [bytes]; empty: the statement's own.
+    /// Sizes of its log, one of which is drawn [bytes]; empty for the statement's own size.
     #[serde(default)]
     pub wal_bytes: Vec<u64>,
     /// Row that it locks until the end of the transaction.
     #[serde(default)]
     pub lock: Option<Lock>,
-    /// True if the transaction ends with it.
+    /// True if it ends the transaction.
     #[serde(default)]
     pub commits: bool,
-    /// Pause of the client before it [us].
+    /// Pause of the client before the round trip [us].
     #[serde(default)]
     pub pause_us: f64,
 }
 
-/// Row that is drawn and locked.
+/// A row that is drawn and locked.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lock {
     /// Number of the table.
     pub table: u32,
-    /// Rows as the script drew them: one is drawn of these, so that what is there often is locked often.
+    /// Row numbers that the script drew; one of these is drawn, so that frequent rows are locked often.
     pub rows: Vec<u64>,
 }
 
 impl Load {
-    /// Checks the load against the number of statements that have costs.
+    /// Checks the load against the number of statements with costs.
     ///
     /// # Errors
     /// A sentence that says what is wrong.

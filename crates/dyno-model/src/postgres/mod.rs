@@ -1,4 +1,4 @@
-//! `PostgreSQL`: a server process for each session, one write-ahead log that any of them flushes, locks of rows.
+//! `PostgreSQL`: a server process per session, one write-ahead log that any of them can flush, and row locks.
 //!
 //! ```text
 //!   client threads --request--> server process --row lock--> other sessions' ends

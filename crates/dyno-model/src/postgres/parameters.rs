@@ -1,4 +1,4 @@
-//! Parameters of a `PostgreSQL` server and its clients, and what each statement costs.
+//! Parameters of a `PostgreSQL` server and its clients, and the costs of each statement.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub struct Statement {
     pub user_us: f64,
     /// CPU time of the server's process in the kernel [us].
     pub system_us: f64,
-    /// Log that it inserts, when nothing else says how much [bytes].
+    /// Log volume of an execution, unless a step gives sizes [bytes].
     pub wal_bytes: f64,
 }
 
@@ -36,53 +36,53 @@ parameters! {
     pub struct PostgresParameters {
         /// cores of the host, which servers and clients share
         cores: u64 = 2, from "chosen", in 1.0..=4_096.0;
-        /// true if commits wait until their log is safe
+        /// true if commits wait until their log is durable
         synchronous_commit: bool = true, from POSTGRES;
-        /// time that the process which flushes waits for other commits
+        /// time that a flushing process waits for other commits
         commit_delay_us: f64 = 0.0, from POSTGRES, in 0.0..=100_000.0;
-        /// other open transactions from which on it does
+        /// minimum number of other open transactions for that wait
         commit_siblings: u64 = 5, from POSTGRES, in 0.0..=1_000.0;
-        /// interval of the log writer, which flushes what commits did not wait for
+        /// interval of the log writer, which flushes what no commit waits for
         wal_writer_delay_ms: f64 = 200.0, from POSTGRES, in 1.0..=10_000.0;
         /// page of the log: a flush writes whole pages
         page_bytes: u64 = 8_192, from "PostgreSQL: --with-wal-blocksize, 8 KB by default", in 512.0..=1_048_576.0;
         /// CPU time of a flush besides the device: the calls that write and sync
         flush_us: f64 = 15.0, from ASSUMED;
-        /// CPU time for each KB of log, to make and insert it
+        /// CPU time per KB of log, to create and insert it
         insert_us_per_kb: f64 = 0.0, from "none: it is in the costs of statements";
-        /// CPU time to wait for the lock of the log: to go to sleep and to wake up
+        /// CPU time of a wait for the log's lock: to go to sleep and to wake up
         latch_us: f64 = 4.0, from ASSUMED;
-        /// CPU time to wait for a row's lock: to queue, to wake up, to look at the row again
+        /// CPU time of a wait for a row lock: to queue, to wake up, to check the row again
         lock_us: f64 = 20.0, from ASSUMED;
-        /// CPU time of a server's process to start an idle core, when it wakes its client
+        /// CPU time of a server process to start an idle core when it wakes its client
         wake_us: f64 = 0.0, from "none: it is in the costs of statements";
-        /// CPU time of a server's process to fetch its data again, when others ran on its core since
+        /// CPU time of a server process to reload its data into the core's cache after others ran there
         cold_us: f64 = 0.0, from "none: it is in the costs of statements";
-        /// CPU time of the client for a round trip
+        /// CPU time of the client per round trip
         client_us: f64 = 10.0, from ASSUMED;
-        /// threads of the client; 0: one a session up to two sessions a core, then one a core
+        /// threads of the client; 0: one per session up to two sessions per core, then one per core
         client_threads: u64 = 0, from "dbdyno: threads of its load generator", in 0.0..=4_096.0;
         /// spread of the CPU time of statements: standard deviation of its natural logarithm
         cpu_sigma: f64 = 0.3, from "assumed", in 0.0..=5.0;
-        /// other programs that always want a core; a part of one wants it for that part of the time
+        /// other programs that always want a core; a fraction wants it for that share of the time
         others: f64 = 0.0, from "none", in 0.0..=4_096.0;
-        /// time of a round trip that is neither CPU nor a wait that has a name: wake-ups on both sides
+        /// time of a round trip that is neither CPU nor a named wait: wake-ups on both sides
         delay: Times = Times::Constant { us: 30.0 }, from ASSUMED;
-        /// share of round trips whose delay is that of the one before: a machine that is busy stays busy for a while
+        /// share of round trips with the same delay as the one before, because a busy machine stays busy for a while
         delay_memory: f64 = 0.0, from "none: each is drawn anew", in 0.0..=0.999;
-        /// factor of that time
+        /// factor of the delays
         delay_factor: f64 = 1.0, from "none", in 0.0..=100.0;
-        /// time between two transactions of a session, at the client
+        /// time between two transactions of a session at the client
         think: Times = Times::Constant { us: 0.0 }, from "none: a closed loop";
-        /// factor of the CPU time of all statements; its interval is how well that is known
+        /// factor of the CPU time of all statements; its interval expresses how well that time is known
         cpu_factor: f64 = 1.0, from "none", in 0.001..=1_000.0;
-        /// factor of the times of the log's device, if it is an empirical one
+        /// factor of the log device's times, if the device is empirical
         device_factor: f64 = 1.0, from "none", in 0.001..=1_000.0;
         /// statements with their costs
         statements: Vec<Statement> = Vec::new(), from "calibrated from a run";
         /// scripts of the calibrated arm, one of which is drawn for each transaction
         scripts: Vec<Script> = Vec::new(), from "calibrated from a run";
-        /// sessions of the arm that it was calibrated from; 0: none
+        /// sessions of the arm from which the machine was calibrated; 0: unknown
         calibrated_sessions: u64 = 0, from "calibrated from a run", in 0.0..=65_535.0;
         /// scheduler of the cores
         scheduler: CoresParameters = CoresParameters::default(), from "a table of its own";

@@ -1,4 +1,4 @@
-//! Process on the cores, with an account of its time.
+//! Process on the cores, with accounting of its time.
 //!
 //! A process that sleeps is woken by another one or by the device ([`super::cores`]). As in [`crate::database::task`], a wait ends when the process runs again: time in the run queue belongs to the wait that
 //! ended. Time that it loses while it computes is [`Wait::CpuQueue`].
@@ -13,7 +13,7 @@ use super::cores::{Cores, Seat};
 use crate::kernel::sim::Place;
 use crate::kernel::{ProcessId, Sim};
 
-/// What a process of the server waits for.
+/// Reason why a server process waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Wait {
@@ -25,14 +25,14 @@ pub enum Wait {
     WalLock,
     /// Other commits, before it flushes.
     CommitDelay,
-    /// A row.
+    /// A row lock.
     Row,
-    /// A core, while it computes.
+    /// A core, while the process has work to do.
     CpuQueue,
 }
 
 impl Wait {
-    /// All of them, in order.
+    /// All waits in order.
     pub const ALL: [Self; 6] =
         [Self::Client, Self::WalSync, Self::WalLock, Self::CommitDelay, Self::Row, Self::CpuQueue];
 
@@ -69,8 +69,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Returns a process that sleeps, which adds to `account`; on a core where others ran since it computes for `cold_ns`
-    /// more.
+    /// Creates a sleeping process that adds its times to `account`; on a core where others ran since, it computes for
+    /// `cold_ns` more.
     pub fn new(sim: &Sim, cores: &Cores, account: &Rc<RefCell<Account>>, cold_ns: u64) -> Self {
         Self { sim: sim.clone(), cores: cores.clone(), seat: Seat::new(), account: Rc::clone(account), cold_ns }
     }
@@ -96,24 +96,25 @@ impl Process {
         }
     }
 
-    /// Releases the core in order to sleep; returns the time now [ns].
+    /// Releases the core in order to sleep; returns the current time [ns].
     pub fn leave(&self) -> u64 {
         self.cores.release(&self.seat);
         self.sim.now_ns()
     }
 
-    /// Wakes this process, which sleeps; `waker` runs and may be about to sleep. Returns true if it got an idle core.
+    /// Wakes this sleeping process; `waker` is running and may be about to sleep. Returns true if the process got an
+    /// idle core.
     pub fn wake(&self, waker: Option<&Self>) -> bool {
         self.cores.wake(&self.seat, waker.map(|waker| &*waker.seat))
     }
 
-    /// Ends the wait that began at `begin_ns` as soon as this process, which was woken, has a core that is started.
+    /// Ends the wait that began at `begin_ns` once this woken process has a started core.
     pub async fn start(&self, what: Wait, begin_ns: u64, start_ns: u64) {
         self.cores.arrive(&self.seat, start_ns).await;
         self.wait(what, begin_ns);
     }
 
-    /// Ends the wait that began at `begin_ns`, which nobody else ends, as soon as there is a core.
+    /// Ends the wait that began at `begin_ns` without a waker, once there is a core.
     pub async fn back(&self, what: Wait, begin_ns: u64) {
         self.wake(None);
         self.start(what, begin_ns, 0).await;
@@ -128,7 +129,7 @@ impl Process {
     }
 }
 
-/// A process that sleeps, and how it was woken: true if it got an idle core.
+/// A sleeping process, and how it was woken: true if it got an idle core.
 struct Sleeper {
     id: ProcessId,
     process: Process,
@@ -142,12 +143,12 @@ pub struct Sleepers {
 }
 
 impl Sleepers {
-    /// Returns a list without a process; `place` is its name in messages.
+    /// Returns an empty list; `place` is its name in messages.
     pub fn new(place: Place) -> Self {
         Self { place, sleeping: RefCell::default() }
     }
 
-    /// Sleeps until woken; returns true if it was woken onto an idle core.
+    /// Sleeps until woken; returns true if the process was woken onto an idle core.
     pub async fn sleep(&self, process: &Process) -> bool {
         let woken = Rc::new(Cell::new(None));
         let sleeper = Sleeper { id: process.sim.running(), process: process.clone(), woken: Rc::clone(&woken) };
@@ -162,7 +163,7 @@ impl Sleepers {
         .await
     }
 
-    /// Wakes all of them; returns how many got an idle core.
+    /// Wakes all sleepers; returns how many got an idle core.
     pub fn wake_all(&self, waker: &Process) -> u64 {
         let mut started = 0;
         while let Some(sleeper) = self.sleeping.borrow_mut().pop_front() {

@@ -1,4 +1,4 @@
-//! Locks of rows, held to the end of a transaction.
+//! Row locks, held until the end of a transaction.
 //!
 //! Who finds a row locked waits for the end of the transaction that has it, and all who do wake up then: the first one
 //! that runs has the row, which may be one that never waited, and the others wait for that one. There is an order (the
@@ -12,26 +12,26 @@ use super::process::{Process, Sleepers};
 use crate::kernel::Sim;
 use crate::kernel::sim::Place;
 
-/// Row: number of its table, and of the row in it.
+/// A row: number of its table, and number of the row.
 pub type Row = (u32, u64);
 
 struct Inner {
     place: Place,
-    /// Locked rows, and who waits for each.
+    /// Locked rows with the processes that wait for each.
     locked: RefCell<HashMap<Row, Rc<Sleepers>>>,
 }
 
-/// Locks of a server's rows; clones share them. Only rows that are locked take memory.
+/// Row locks of a server; clones share them. Only locked rows take memory.
 #[derive(Clone)]
 pub struct Rows(Rc<Inner>);
 
 impl Rows {
-    /// Returns rows that nobody has locked.
+    /// Returns an empty set of locks.
     pub fn new(sim: &Sim) -> Self {
         Self(Rc::new(Inner { place: sim.place("a row"), locked: RefCell::default() }))
     }
 
-    /// Locks a row if it is free; returns false if another session has it.
+    /// Locks a row if it is free; returns false if another session holds the lock.
     pub fn try_lock(&self, row: Row) -> bool {
         let mut locked = self.0.locked.borrow_mut();
         let free = !locked.contains_key(&row);
@@ -50,7 +50,7 @@ impl Rows {
         }
     }
 
-    /// Releases rows, and wakes all who wait for them.
+    /// Releases locks, and wakes all who wait for them.
     pub fn release(&self, held: &mut Vec<Row>, releaser: &Process) {
         for row in held.drain(..) {
             let sleepers = self.0.locked.borrow_mut().remove(&row);

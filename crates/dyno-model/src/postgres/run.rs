@@ -1,4 +1,4 @@
-//! A load on a modelled `PostgreSQL`, and what came of it.
+//! A run of a load on a modelled `PostgreSQL`, and its result.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,12 +16,12 @@ use crate::device::Device;
 use crate::kernel::sample::whole_ns;
 use crate::kernel::{Resource, Sim, SimError, Simulation, StationReport};
 
-/// Sums of a wait over all sessions.
+/// Totals of one kind of wait over all sessions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WaitSum {
-    /// The engine's own group.
+    /// The engine's wait event type.
     pub event_type: &'static str,
-    /// The engine's own name.
+    /// The engine's wait event.
     pub event: &'static str,
     /// Number of waits.
     pub count: u64,
@@ -29,7 +29,7 @@ pub struct WaitSum {
     pub elapsed_ns: u64,
 }
 
-/// What a station did.
+/// Statistics of a station.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StationSum {
     /// Name of the station.
@@ -46,24 +46,24 @@ pub struct StationSum {
     pub sojourn_ns: f64,
 }
 
-/// What came of a load.
+/// Result of a load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Outcome {
-    /// Transactions after the warm-up.
+    /// Number of transactions after the warm-up.
     pub transactions: u64,
-    /// Time in which they ended [ns].
+    /// Time of these transactions together [ns].
     pub elapsed_ns: u64,
-    /// CPU time of the servers' processes [ns].
+    /// CPU time of the server processes [ns].
     pub server_cpu_ns: u64,
-    /// CPU time of the client's threads [ns].
+    /// CPU time of the client threads [ns].
     pub client_cpu_ns: u64,
-    /// Waits of the servers' processes.
+    /// Waits of the server processes.
     pub waits: Vec<WaitSum>,
     /// Cores, then devices.
     pub stations: Vec<StationSum>,
-    /// Flushes of the log.
+    /// Number of log flushes.
     pub flushes: u64,
-    /// Commits that inserted log.
+    /// Number of commits that inserted log.
     pub commits: u64,
     /// Bytes of the pages written to the log.
     pub written_bytes: u64,
@@ -74,10 +74,10 @@ pub struct Outcome {
     pub latencies_ns: Vec<u64>,
 }
 
-/// Time between two looks at the progress of a run [ns].
+/// Interval between two checks of a run's progress [ns].
 const LOOK_NS: u64 = 10_000_000;
 
-/// Runs a checked load until it has its transactions, or up to its limit of virtual time.
+/// Runs a checked load until all its transactions are done, or the limit of virtual time is reached.
 ///
 /// # Errors
 /// The simulation cannot continue.
@@ -143,10 +143,10 @@ pub fn run(
     Ok(outcome)
 }
 
-/// Time that a program that does not always want a core wants it at once, on average [ns].
+/// Mean uninterrupted time for which a partly idle program wants a core [ns].
 const BURST_NS: f64 = 10e6;
 
-/// Starts other programs, which the scheduler treats like any process.
+/// Starts the other programs, which the scheduler treats like any process.
 fn spawn_others(sim: &Sim, cpu: &Cores, parameters: &PostgresParameters) {
     for number in 0..parameters.others.ceil() as u64 {
         let share = (parameters.others - number as f64).min(1.0);
@@ -165,7 +165,7 @@ fn spawn_others(sim: &Sim, cpu: &Cores, parameters: &PostgresParameters) {
     }
 }
 
-/// Sums at the end of the warm-up.
+/// Totals at the end of the warm-up.
 struct Before {
     now_ns: u64,
     events: u64,
@@ -179,7 +179,7 @@ impl Before {
         Self { now_ns: simulation.now_ns(), events: simulation.events(), accounts, wal: wal.counts() }
     }
 
-    /// Returns what was added since.
+    /// Returns the totals since the end of the warm-up.
     fn outcome(&self, simulation: &Simulation, accounts: &[Rc<RefCell<Account>>; 2], wal: &Wal) -> Outcome {
         let [servers, clients] = accounts;
         let (servers, now) = (servers.borrow(), wal.counts());

@@ -1,4 +1,4 @@
-//! A session: its client sends a statement, its server process executes it, and so on to the end of a transaction.
+//! A session: its client sends a statement, its server process executes it, and so on until the transaction ends.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -11,11 +11,11 @@ use super::wal::Wal;
 use crate::kernel::sample::whole_ns;
 use crate::kernel::{Permit, Resource, Sim, Stream};
 
-/// Record of a commit in the log: a header of 24 bytes, 2 of its data's length, 8 of time, aligned (`XLogRecord`,
-/// `xl_xact_commit`).
+/// Size of a commit record in the log: header of 24 bytes, 2 for the data length, 8 for the time, aligned
+/// (`XLogRecord`, `xl_xact_commit`).
 const COMMIT_RECORD_BYTES: u64 = 40;
 
-/// A step, ready to be run.
+/// A step with its costs.
 pub(super) struct Prepared {
     pub cpu_ns: f64,
     /// Sizes of its log, one of which is drawn [bytes].
@@ -26,7 +26,7 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// Returns a step with its costs; a step without a size inserts what its statement inserts.
+    /// Returns a step with its costs; without sizes, it inserts its statement's log volume.
     pub fn new(step: &Step, parameters: &PostgresParameters) -> Self {
         let statement = &parameters.statements[step.statement];
         let own = vec![statement.wal_bytes.round() as u64];
@@ -40,7 +40,7 @@ impl Prepared {
     }
 }
 
-/// Transactions that have ended, and how long those took that count.
+/// Numbers and times of completed transactions.
 #[derive(Default)]
 pub(super) struct Progress {
     pub done: Cell<u64>,
@@ -48,7 +48,7 @@ pub(super) struct Progress {
     pub latencies_ns: RefCell<Vec<u64>>,
 }
 
-/// What all sessions of a server share.
+/// State that all sessions of a server share.
 pub(super) struct Shared {
     pub sim: Sim,
     pub parameters: PostgresParameters,
@@ -58,7 +58,7 @@ pub(super) struct Shared {
     pub progress: Progress,
 }
 
-/// A thread of the client with its process; sessions of the thread take turns.
+/// A client thread with its process; its sessions take turns.
 #[derive(Clone)]
 pub(super) struct Thread {
     pub turn: Resource,
@@ -66,7 +66,7 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    /// Ends a turn: the thread goes on with the next session that is ready, or sleeps.
+    /// Ends a turn: the thread continues with the next ready session, or sleeps.
     pub fn end(&self, turn: Permit) {
         if self.turn.queue_len() == 0 {
             self.process.leave();
@@ -112,16 +112,16 @@ impl Streams {
     }
 }
 
-/// The open transaction.
+/// An open transaction.
 #[derive(Default)]
 struct Open {
     rows: Vec<Row>,
-    /// End of its last record; 0 if it has inserted nothing.
+    /// End of its last log record; 0 if it has inserted nothing.
     record: u64,
 }
 
 impl Session {
-    /// Runs transactions for ever. Without a pause the client's thread goes on with the next one in the same turn.
+    /// Runs transactions endlessly. Without a pause, the client thread starts the next one in the same turn.
     pub async fn live(mut self) {
         let shared = Rc::clone(&self.shared);
         let all: u64 = shared.scripts.iter().map(|(weight, _)| weight).sum();
@@ -149,7 +149,8 @@ impl Session {
         }
     }
 
-    /// Runs a transaction in a turn of the client's thread, or in its next one; returns the turn in which it ends.
+    /// Runs a transaction in the current turn of the client thread, or in its next one; returns the turn in which it
+    /// ends.
     async fn transaction(&mut self, steps: &[Prepared], turn: Option<Permit>) -> Option<Permit> {
         let shared = Rc::clone(&self.shared);
         let half_ns = whole_ns(shared.parameters.client_us * 500.0);
@@ -174,8 +175,8 @@ impl Session {
         turn
     }
 
-    /// Draws the delay of a round trip; sometimes it is the last one's again, since a machine that is busy stays busy for
-    /// a while.
+    /// Draws the delay of a round trip, which sometimes equals the last one, because a busy machine stays busy for a
+    /// while.
     fn draw_delay(&mut self) {
         let parameters = &self.shared.parameters;
         if self.last_delay_ns == 0 || !self.streams.wake.chance(parameters.delay_memory) {
@@ -183,15 +184,15 @@ impl Session {
         }
     }
 
-    /// Returns the time in which a process that was woken starts, half of the delay of the round trip [ns]; 0 if it was
-    /// woken onto a busy core, which switches to it.
+    /// Returns the start time of a woken process, half of the round trip's delay [ns]; 0 on a busy core, which only
+    /// switches to it.
     fn start_ns(&self, idle: bool) -> u64 {
         let half = self.last_delay_ns as f64 * self.shared.parameters.delay_factor / 2.0;
         if idle { whole_ns(half) } else { 0 }
     }
 
-    /// Executes a statement at the server, which was woken, and wakes the client's thread unless it is busy; returns the
-    /// client's turn. `idle`: the server was woken onto an idle core.
+    /// Executes a statement at the woken server process, and wakes the client thread unless it is busy; returns the
+    /// client's turn. `idle` is true if the server process was woken onto an idle core.
     async fn serve(&mut self, step: &Prepared, open: &mut Open, idle: bool) -> Permit {
         let shared = Rc::clone(&self.shared);
         self.server.start(Wait::Client, shared.sim.now_ns(), self.start_ns(idle)).await;
@@ -267,12 +268,12 @@ impl Session {
     }
 }
 
-/// Returns one of some values, which must not be empty.
+/// Returns one of several values at random; there must be at least one.
 fn drawn(values: &[u64], dice: &mut Stream) -> u64 {
     if let [only] = values { *only } else { values[dice.below(values.len() as u64) as usize] }
 }
 
-/// Returns the number of threads of the client: dbdyno's own rule, unless it is given.
+/// Returns the number of client threads: the given one, else by the rule of dbdyno's load generator.
 pub(super) fn threads(parameters: &PostgresParameters, load: &Load) -> u64 {
     let sessions = u64::from(load.sessions);
     match parameters.client_threads {

@@ -1,4 +1,4 @@
-//! Write-ahead log: positions, the lock of the flush, and the log writer.
+//! Write-ahead log: positions, the flush lock, and the log writer.
 //!
 //! Two positions: *inserted* by sessions, *flushed* to the device. [`Wal::flush`] follows the server's own loop: look
 //! whether the record is flushed; if the lock is held, sleep until it is free and look again; otherwise take it and
@@ -18,11 +18,11 @@ use crate::kernel::sample::whole_ns;
 pub struct WalCounts {
     /// Number of flushes.
     pub flushes: u64,
-    /// Number of commits that inserted something.
+    /// Number of commits that inserted log.
     pub commits: u64,
     /// Log inserted [bytes].
     pub inserted_bytes: u64,
-    /// Pages written, as bytes.
+    /// Bytes of written pages.
     pub written_bytes: u64,
 }
 
@@ -39,7 +39,7 @@ struct Inner {
     flushed: Cell<u64>,
     held: Cell<bool>,
     released: Sleepers,
-    /// Open transactions that have inserted something and do not wait for a row.
+    /// Number of open transactions that have inserted log and do not wait for a row.
     writing: Cell<u64>,
     counts: Cell<WalCounts>,
 }
@@ -78,7 +78,7 @@ impl Wal {
         end
     }
 
-    /// Changes the number of open transactions that a flush may wait for.
+    /// Changes the number of open transactions for which a flush may wait.
     pub fn writing(&self, change: i64) {
         self.0.writing.set(self.0.writing.get().saturating_add_signed(change));
     }
@@ -99,7 +99,7 @@ impl Wal {
         self.0.counts.set(counts);
     }
 
-    /// Returns when everything up to `record` is flushed; an idle core starts a process in `start_ns`.
+    /// Returns when everything up to `record` is flushed; an idle core takes `start_ns` to start a process.
     pub async fn flush(&self, process: &Process, record: u64, start_ns: u64) {
         let inner = &*self.0;
         while inner.flushed.get() < record {
@@ -124,7 +124,7 @@ impl Wal {
         }
     }
 
-    /// Writes and syncs everything inserted so far, with the lock held.
+    /// Writes and syncs everything inserted so far, while holding the lock.
     async fn write(&self, process: &Process) {
         let inner = &*self.0;
         let (from, upto) = (inner.flushed.get() / inner.page_bytes, inner.inserted.get());
@@ -141,7 +141,7 @@ impl Wal {
         });
     }
 
-    /// Flushes at intervals what no commit waits for: the log writer.
+    /// Main loop of the log writer: flushes at intervals what no commit waits for.
     pub async fn flush_at_intervals(self, process: Process, delay_ms: f64) {
         let delay_ns = whole_ns(delay_ms * 1e6).max(1);
         loop {

@@ -1,5 +1,5 @@
-//! Databases beside `ORCL` in an arm: they work from the first instant on, and the counters of each database are read
-//! three times: at the end of the warm-up, when the first session of `ORCL` ends, and at the end.
+//! Databases beside `ORCL` in an arm. They work from the beginning, and their counters are read three times: at the end
+//! of the warm-up, when the first session of `ORCL` ends, and at the end.
 //!
 //! Between the first two readings all sessions of all databases work, so shares of the storage must be computed from
 //! these. Later `ORCL` has fewer and fewer sessions, and leaves the storage to the others.

@@ -48,7 +48,7 @@ impl Stop {
         self
     }
 
-    /// Sets an action for the end of the first session: until then all have worked.
+    /// Sets an action for the end of the first session; until then, all sessions are working.
     #[must_use]
     pub fn when_first_ends(mut self, what: impl Fn() + 'static) -> Self {
         self.when_first_ends = Some(Rc::new(what));

@@ -1,4 +1,4 @@
-//! Racks for the tests of cells.
+//! Racks for tests of cells.
 #![allow(clippy::unwrap_used, dead_code, missing_docs)]
 
 use std::rc::Rc;
@@ -11,12 +11,12 @@ use dyno_model::device::{Device, Request};
 use dyno_model::kernel::sample::Times;
 use dyno_model::kernel::{Sim, Stream};
 
-/// A device without a queue: each request takes a time by a law.
+/// Returns a device without a queue whose requests take times from a distribution.
 pub fn law(sim: &Sim, name: &str, times: &Times) -> Rc<dyn Device> {
     served(sim, name, times, 1_000)
 }
 
-/// A device of so many servers.
+/// Returns a device with this many servers.
 pub fn served(sim: &Sim, name: &str, times: &Times, servers: u64) -> Rc<dyn Device> {
     let regime =
         Regime { read: times.clone(), write: times.clone(), stay_ms: 0.0, write_us_per_kb: 0.0, time_factor: 0.0 };
@@ -24,7 +24,7 @@ pub fn served(sim: &Sim, name: &str, times: &Times, servers: u64) -> Rc<dyn Devi
     Empirical::new(sim, name, parameters)
 }
 
-/// One group over so many cells; no time but that of the devices.
+/// Returns one group over this many cells, with no times except those of the devices.
 pub fn bare(count: u64, redundancy: Redundancy) -> RackParameters {
     let group = GroupParameters { redundancy, ..GroupParameters::default() };
     RackParameters {
@@ -37,7 +37,7 @@ pub fn bare(count: u64, redundancy: Redundancy) -> RackParameters {
     }
 }
 
-/// The group `DATA` for a purpose of the database `ORCL`.
+/// Returns the group `DATA` for a purpose of the database `ORCL`.
 pub fn tagged(rack: &Rack, purpose: Purpose) -> Rc<dyn Device> {
     rack.group("DATA", &Tag::new(purpose, "ORCL")).unwrap()
 }
@@ -50,12 +50,12 @@ pub fn exponential(mean_us: f64) -> Times {
     Times::Exponential { mean_us }
 }
 
-/// A metric's sum over all cells and objects.
+/// Returns the sum of a metric over all cells and objects.
 pub fn metric(rack: &Rack, name: &str) -> f64 {
     rack.metrics().iter().filter(|metric| metric.name == name).map(|metric| metric.value).sum()
 }
 
-/// Any rack: small, so that everything fills, waits and is turned away.
+/// Returns a random rack, small enough that everything fills up, waits and is refused.
 pub fn random_rack(dice: &mut Stream) -> RackParameters {
     let mut parameters = RackParameters {
         count: 1 + dice.below(4),

@@ -1,4 +1,4 @@
-//! An instance on devices of known times, and everything that it told.
+//! An instance on devices with known times, which records all its waits and calls.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use dyno_model::device::empirical::{Empirical, EmpiricalParameters, Regime};
 use dyno_model::kernel::Simulation;
 use dyno_model::kernel::sample::Times;
 
-/// Keeps everything.
+/// Keeps all records.
 #[derive(Default)]
 pub struct Heard {
     pub waits: RefCell<Vec<Wait>>,
@@ -28,8 +28,7 @@ impl Sink for Heard {
     }
 }
 
-/// A device that takes `fixed_us` and a time for the bytes, one request after the other for the
-/// bytes.
+/// Returns a device that takes `fixed_us` plus a time for the bytes, which are transferred one request at a time.
 pub fn memory(simulation: &Simulation, name: &str, fixed_us: f64, rate_mb_s: f64) -> Rc<dyn Device> {
     let disk = Disk::new(simulation, name, DiskParameters::default());
     // It never writes to its disk.
@@ -40,19 +39,19 @@ pub fn memory(simulation: &Simulation, name: &str, fixed_us: f64, rate_mb_s: f64
     Cache::new(simulation, name, parameters, disk)
 }
 
-/// A device of so many servers with these times.
+/// Returns a device with this many servers and these service times.
 pub fn station(simulation: &Simulation, name: &str, servers: u64, (read, write): (Times, Times)) -> Rc<dyn Device> {
     let regimes = vec![Regime { read, write, stay_ms: 0.0, write_us_per_kb: 0.0, time_factor: 0.0 }];
     let parameters = EmpiricalParameters { capacity_gb: 100.0, servers, regimes };
     Empirical::new(simulation, name, parameters)
 }
 
-/// Always the same time.
+/// Returns a constant time.
 pub fn constant(us: f64) -> Times {
     Times::Constant { us }
 }
 
-/// No CPU anywhere but where a session computes; one public strand, no private ones.
+/// Returns an instance without CPU times except the sessions' own, with one public strand and no private ones.
 pub fn bare() -> InstanceParameters {
     let mut parameters = InstanceParameters { cores: 1_000_000, ..Default::default() };
     let redo = &mut parameters.redo;
@@ -78,7 +77,7 @@ impl Bench {
         Self { simulation, instance, heard }
     }
 
-    /// With a log on a device that takes `fixed_us` and a time for the bytes.
+    /// Returns an instance whose log device takes `fixed_us` plus a time for the bytes.
     pub fn on_memory(seed: u64, parameters: InstanceParameters, fixed_us: f64, rate_mb_s: f64) -> Self {
         Self::new(seed, parameters, |simulation| {
             let data = memory(simulation, "data", 100.0, 1e12);
@@ -87,21 +86,21 @@ impl Bench {
         })
     }
 
-    /// Mean time of an event, ms.
+    /// Returns the mean time of an event [ms].
     pub fn mean_ms(&self, event: Event) -> f64 {
         let waits = self.heard.waits.borrow();
         let times: Vec<u64> = waits.iter().filter(|wait| wait.event == event).map(|wait| wait.elapsed_ns).collect();
         times.iter().sum::<u64>() as f64 / times.len() as f64 / 1e6
     }
 
-    /// Seconds that sessions waited for an event.
+    /// Returns the time that sessions waited for an event [s].
     pub fn seconds(&self, event: Event) -> f64 {
         let waits = self.heard.waits.borrow();
         let of = waits.iter().filter(|wait| wait.event == event && matches!(wait.process, Process::Session(_)));
         of.map(|wait| wait.elapsed_ns as f64 / 1e9).sum()
     }
 
-    /// Redo that was made is redo that was written or is in the buffer; blocks are redo and waste.
+    /// Checks that all redo is written or in the buffer, and that written blocks are redo and waste.
     pub fn assert_redo_is_conserved(&self) {
         let redo = self.instance.redo();
         let counts = redo.counts();

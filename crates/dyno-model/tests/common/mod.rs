@@ -1,4 +1,4 @@
-//! Closed loops of I/O, for the tests of devices.
+//! Closed loops of I/O for tests of devices.
 #![allow(clippy::unwrap_used, dead_code, missing_docs)]
 
 pub mod instance;
@@ -9,7 +9,7 @@ use std::rc::Rc;
 use dyno_model::device::{Device, Request, start};
 use dyno_model::kernel::{Simulation, Stream};
 
-/// Latencies (ns) of `jobs` sessions that do `count` I/Os each, one after the other.
+/// Returns the latencies of `jobs` sessions with `count` consecutive I/Os each [ns].
 pub fn closed_loop(
     simulation: &Simulation,
     device: &Rc<dyn Device>,
@@ -34,17 +34,17 @@ pub fn closed_loop(
     seen.take()
 }
 
-/// 8 KB anywhere.
+/// Returns a read of 8 KB at a random place.
 pub fn random_read(dice: &mut Stream, capacity_bytes: u64) -> Request {
     Request::read(dice.below(capacity_bytes / 8_192) * 8_192, 8_192)
 }
 
-/// 4 KB anywhere.
+/// Returns a write of 4 KB at a random place.
 pub fn random_page_write(dice: &mut Stream, capacity_bytes: u64) -> Request {
     Request::write(dice.below(capacity_bytes / 4_096) * 4_096, 4_096)
 }
 
-/// Mean and its standard error, of independent values.
+/// Returns mean and standard error of independent values.
 pub fn mean(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;

@@ -57,9 +57,9 @@ pub struct QuantileValue {
     pub q: f64,
     /// Type 7 value.
     pub value: f64,
-    /// Lower end for independent values.
+    /// Lower end of the interval for independent values.
     pub low: f64,
-    /// Upper end for independent values.
+    /// Upper end of the interval for independent values.
     pub high: f64,
 }
 
