@@ -24,31 +24,31 @@ const LONGEST_SAMPLE: usize = 1 << 20;
 /// Value of a parameter: its bytes, or `None` for NULL.
 pub type Value = Option<Vec<u8>>;
 
-/// Execution with its values, as it can be sent again.
+/// An execution with its values, in a form that can be sent again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// Time until the server was ready again, shared among the executions of a round trip [ns].
     pub elapsed_ns: u64,
-    /// Text as it was sent, with its literals.
+    /// Text as sent, with its literals.
     pub text: Vec<u8>,
     /// Values of the parameters.
     pub values: Vec<Value>,
     /// True for each value in binary format.
     pub binary: Vec<bool>,
-    /// Types that the client named for the parameters; 0 if it left them to the server.
+    /// Parameter types named by the client; 0 if it left the type to the server.
     pub types: Vec<u32>,
     /// True if it was sent as a simple query, so that it may consist of several statements.
     pub is_simple: bool,
 }
 
-/// Distinct statement.
+/// A distinct statement.
 #[derive(Clone, Debug, Default)]
 pub struct Digest {
     /// Text without literals.
     pub text: String,
     /// Group of its sessions.
     pub group: u32,
-    /// Statements that changed settings of the session before.
+    /// Earlier statements that changed the session's settings.
     pub settings: Vec<String>,
     /// Number of executions.
     pub calls: u64,
@@ -56,13 +56,13 @@ pub struct Digest {
     pub failed: u64,
     /// Time of all executions [ns].
     pub total_ns: u64,
-    /// Number of executions whose parameters or text were not kept completely.
+    /// Number of executions whose parameters or text were truncated.
     pub cut: u64,
-    /// Executions with their values, by elapsed time.
+    /// Executions with their values, sorted by elapsed time.
     pub samples: Vec<Sample>,
-    /// Largest number of executions of one prepared statement with a name; 0 if no execution was of one.
+    /// Largest number of executions of one named prepared statement; 0 if none was executed by name.
     pub prepared: u64,
-    /// Number of executions under settings of SET LOCAL or `set_config`, which are not in `settings`.
+    /// Number of executions with settings from SET LOCAL or `set_config`, which are not in `settings`.
     pub unsettled: u64,
 }
 
@@ -80,11 +80,11 @@ struct Session {
     prepared: HashMap<Vec<u8>, Prepared>,
     portals: HashMap<Vec<u8>, Execution>,
     settings: Vec<(String, String)>,
-    /// True if the transaction, or the session, has settings of SET LOCAL or `set_config`.
+    /// True if the transaction or the session has settings from SET LOCAL or `set_config`.
     unsettled: (bool, bool),
-    /// Portals of which more rows can be fetched.
+    /// Portals with rows left to fetch.
     suspended: HashSet<Vec<u8>>,
-    /// Executions of round trips that are not over, by round trip.
+    /// Executions of unfinished round trips, by round trip.
     turns: std::collections::VecDeque<Turn>,
 }
 
@@ -100,10 +100,10 @@ struct Turn {
 struct Execution {
     sample: Sample,
     is_whole: bool,
-    /// Number of this execution among those of its prepared statement; 0 if that has no name.
+    /// Number of this execution among those of its named prepared statement; 0 without a name.
     prepared: u64,
     portal: Vec<u8>,
-    /// True if it fetches further rows of an execution that was counted.
+    /// True if it fetches further rows of an execution that has already been counted.
     is_continued: bool,
 }
 
@@ -140,7 +140,7 @@ struct Found {
     places: HashMap<(u32, Vec<String>, String), usize>,
     /// Texts without literals by text, so that a statement with parameters is normalised once.
     normals: HashMap<Vec<u8>, String>,
-    /// State of the generator that draws the kept executions; the same capture gives the same samples.
+    /// State of the generator that draws the executions to keep; the same capture gives the same samples.
     drawn: u64,
 }
 
@@ -206,7 +206,7 @@ fn draw(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Returns at most `count` of the samples, at equally spaced quantiles of their elapsed time, each values once.
+/// Returns at most `count` of the samples, at equally spaced quantiles of their elapsed time, without repeated values.
 fn chosen(mut samples: Vec<Sample>, count: usize) -> Vec<Sample> {
     samples.sort_by_key(|sample| sample.elapsed_ns);
     let mut seen = std::collections::HashSet::new();

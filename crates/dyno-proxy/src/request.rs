@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// Parameters of a proxy: where to listen, which server to connect to, and what to keep.
+/// Parameters of a proxy: its listening address, its server, and what to keep.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {

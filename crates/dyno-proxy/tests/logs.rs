@@ -1,5 +1,5 @@
-//! Properties of the readers of logs: what a server writes comes back, a cut takes nothing but the end, and no bytes make
-//! a reader panic.
+//! Tests properties of the readers of logs: what a server writes is read back, a truncated log loses only its end, and
+//! no bytes make a reader panic.
 
 #![allow(clippy::format_push_string)] // short texts, once a test
 
@@ -20,10 +20,10 @@ const PIECE: &str = r"(?P<stamp>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) \S+ (?P<wh
 const STAMP: &str = "2026-11-21 00:59:57.437 UTC";
 const FORMS: [Form; 5] = [Form::Text, Form::Csvlog, Form::Jsonlog, Form::Json, Form::Syslog];
 
-/// Statement with the parameters of its log line.
+/// A statement with the parameters in its log line.
 type Statement = (String, Vec<Option<String>>);
 
-/// Reads bytes as a form.
+/// Reads bytes as a log of this format.
 fn events(form: Form, bytes: &[u8]) -> Vec<Event> {
     let mut lines = Lines::of(Box::new(Cursor::new(bytes.to_vec())));
     let mut reading = Reading::default();
@@ -58,7 +58,7 @@ fn detail(parameters: &[Option<String>]) -> String {
     format!("parameters: {}", each.collect::<Vec<_>>().join(", "))
 }
 
-/// Writes statements as the server does.
+/// Writes statements as a server would log them.
 fn written(form: Form, statements: &[Statement]) -> Vec<u8> {
     let mut out = String::new();
     for (number, (sql, parameters)) in statements.iter().enumerate() {

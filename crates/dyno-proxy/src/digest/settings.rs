@@ -16,7 +16,7 @@ const IRRELEVANT: [&str; 9] = [
 ];
 
 impl Session {
-    /// Remembers a statement that changes settings, and that a transaction or session has settings which are not
+    /// Remembers a statement that changes settings, and that a transaction or session has settings that are not
     /// remembered (SET LOCAL, `set_config`).
     pub(super) fn remember_setting(&mut self, sql: &[u8]) {
         let sql = String::from_utf8_lossy(sql);
@@ -60,7 +60,7 @@ impl Session {
     }
 }
 
-/// Returns whether a text calls `set_config` for a setting that changes what statements do.
+/// Returns true if a text calls `set_config` for a setting that affects the results or plans of statements.
 fn is_set_config(sql: &str) -> bool {
     let sql = sql.to_ascii_lowercase();
     sql.contains("set_config") && !IRRELEVANT.iter().any(|name| sql.contains(name))

@@ -316,7 +316,8 @@ impl Follower {
         }
     }
 
-    /// Ends the answered message; at the end of a round trip also all before its Sync, which will get no answer.
+    /// Ends the answered message; at the end of a round trip, also all messages before its Sync, which will get no
+    /// answer.
     fn ready(&mut self, tag: u8) {
         if tag != b'Z' {
             self.done();

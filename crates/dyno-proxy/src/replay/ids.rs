@@ -27,14 +27,14 @@ pub struct Ids {
     late: AtomicU64,
 }
 
-/// Longest time that a round trip waits for a key that another session is to make.
+/// Longest time that a round trip waits for a key that another session will generate.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 struct Space {
     kind: Kind,
     known: Mutex<HashMap<Value, Value>>,
-    /// Captured keys that are still to be made, with the time at which they were returned in the capture [ns].
+    /// Captured keys that are still to be generated, with the time at which they were returned in the capture [ns].
     awaited: Mutex<HashMap<Value, u64>>,
     moved: Condvar,
     /// Number of replaced values.
@@ -54,7 +54,7 @@ impl Ids {
         Self { spaces: kinds.iter().map(space).collect(), late: AtomicU64::default() }
     }
 
-    /// Notes that a key is to be made; it was returned at this time in the capture [ns].
+    /// Records that a key will be generated; it was returned at this time in the capture [ns].
     pub fn expect(&self, space: usize, then: &[u8], is_binary: bool, returned_ns: u64) {
         let Some(space) = self.spaces.get(space) else { return };
         if let Some(value) = Value::of(space.kind, then, is_binary) {
@@ -64,7 +64,7 @@ impl Ids {
         }
     }
 
-    /// Ends the waits for a key that was returned at this time in the capture, whether it was made or not.
+    /// Ends the waits for a key that was returned at this time in the capture, whether or not it was generated.
     pub fn settle(&self, space: usize, then: &[u8], is_binary: bool, returned_ns: u64) {
         let Some(space) = self.spaces.get(space) else { return };
         if let Some(value) = Value::of(space.kind, then, is_binary) {
@@ -76,12 +76,12 @@ impl Ids {
         }
     }
 
-    /// Returns the number of keys that were sent before they were made, after a wait that timed out.
+    /// Returns the number of keys that were sent before they were generated, after a wait that timed out.
     pub fn late(&self) -> u64 {
         self.late.load(Ordering::Relaxed)
     }
 
-    /// Waits until a key has been made that had been returned before `sent_ns` in the capture.
+    /// Waits until the key is generated, if it had been returned before `sent_ns` in the capture.
     fn wait(&self, space: &Space, value: &Value, sent_ns: u64) {
         let awaited = space.awaited.lock().unwrap_or_else(PoisonError::into_inner);
         let is_missing = |awaited: &mut HashMap<Value, u64>| awaited.get(value).is_some_and(|at_ns| *at_ns < sent_ns);
@@ -91,7 +91,7 @@ impl Ids {
         }
     }
 
-    /// Learns a key that was `then` in the capture and is `now`, in the same form.
+    /// Records that a key was `then` in the capture and is `now` in the replay, in the same form.
     pub fn learn(&self, space: usize, then: &[u8], now: &[u8], is_binary: bool) {
         let Some(space) = self.spaces.get(space) else { return };
         let value = |bytes| Value::of(space.kind, bytes, is_binary);
@@ -105,7 +105,7 @@ impl Ids {
         }
     }
 
-    /// Returns for each space the number of keys that are others now, and the number of replaced values.
+    /// Returns the number of changed keys of each space, and the number of replaced values.
     pub fn counts(&self) -> Vec<(usize, u64)> {
         let count = |space: &Space| {
             let known = space.known.lock().unwrap_or_else(PoisonError::into_inner).len();
@@ -125,7 +125,7 @@ impl Ids {
         Some(new)
     }
 
-    /// Returns what is sent in place of a captured value, and the number of keys in it that were replaced.
+    /// Returns the value to send instead of a captured one, and the number of replaced keys in it.
     fn instead(&self, place: &Place, old: &[u8], is_binary: bool, sent_ns: u64) -> Option<(Vec<u8>, u64)> {
         let (_, space, is_array) = *place;
         if !is_array {

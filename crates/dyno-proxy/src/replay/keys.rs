@@ -1,5 +1,5 @@
-//! Keys in the messages of a capture: before a replay begins, [`attach`] gives every message and every end of a statement
-//! its own places of keys.
+//! Keys in the messages of a capture. Before a replay begins, [`attach`] stores the positions of keys with every
+//! message and every end of a statement.
 //!
 //! The places come with the request, one entry per distinct [shape]. A key space is a column with keys together with
 //! the foreign keys that reference it.
@@ -14,7 +14,7 @@ use super::read::{Session, Turn};
 use super::shape::shape;
 use super::spoken::{Spoken, statement};
 
-/// Gives each message its places, and each end of a statement the keys that it returns.
+/// Stores with each message its positions of keys, and with each end of a statement the keys that it returns.
 pub fn attach(sessions: &mut [Session], plan: KeyPlan) {
     let all: HashMap<String, Arc<Places>> =
         plan.statements.into_iter().map(|one| (one.shape.clone(), Arc::new(one))).collect();
@@ -85,7 +85,7 @@ pub fn each_key(turn: &Turn, mut on: impl FnMut(usize, &[u8], bool)) {
     }
 }
 
-/// Learns the keys in pairs of rows of one execution.
+/// Records keys from pairs of rows of one execution.
 pub fn learn(ids: &Ids, returned: &Returned, then: &[u8], now: &[u8]) {
     let (Some((then, _)), Some((now, _))) = (fields(then), fields(now)) else { return };
     let spaces = returned.spaces();

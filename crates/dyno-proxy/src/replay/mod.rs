@@ -99,7 +99,7 @@ pub struct Request {
     /// Keep only what begins before this time since the capture's first message [ns].
     #[serde(default)]
     pub to_ns: Option<u64>,
-    /// Places in which keys are mapped; nothing is mapped without them.
+    /// Positions at which keys are mapped; without them nothing is mapped.
     #[serde(default)]
     pub keys: KeyPlan,
 }

@@ -59,8 +59,8 @@ impl Front {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until all events before a moment are done; returns false if `gives_up`, asked with the session of the
-    /// first that is not, returns true.
+    /// Waits until all events before a moment are done. Returns false if `gives_up` returns true for the session of the
+    /// first pending event.
     fn wait(&self, before: Moment, gives_up: impl Fn(usize) -> bool) -> bool {
         let needed = self.moments.partition_point(|moment| *moment < before);
         let mut done = self.lock();
@@ -73,7 +73,7 @@ impl Front {
         true
     }
 
-    /// Marks an event as done, also one that will never happen; another moment than an event's is ignored.
+    /// Marks an event as done, even if it will never happen; moments without an event are ignored.
     fn finish(&self, moment: Moment) {
         let Ok(place) = self.moments.binary_search(&moment) else { return };
         let mut done = self.lock();
@@ -129,7 +129,8 @@ pub struct Order {
     commits: Front,
     steps: Front,
     roles: Vec<Vec<Role>>,
-    /// For each session the time since which the server has a round trip of it, since `begun` [ns]; 0 for none.
+    /// For each session, the time since which the server has been working on one of its round trips, relative to
+    /// `begun` [ns]; 0 for none.
     asked_ns: Vec<AtomicU64>,
     begun: Instant,
     patience: Duration,
@@ -197,7 +198,8 @@ impl Order {
         self.begun.elapsed().as_nanos() as u64
     }
 
-    /// Waits for what precedes a round trip; returns false if that took too long. From now on the server has it.
+    /// Waits for everything that precedes a round trip; returns false if that took too long. From then on, the server
+    /// counts as working on it.
     pub fn begin(&self, session: usize, turn: usize, stop: &AtomicBool) -> bool {
         let role = self.roles[session][turn];
         let kept = role.moment.is_none_or(|moment| {
@@ -212,7 +214,7 @@ impl Order {
         kept
     }
 
-    /// Marks a round trip as done, also one that will never happen.
+    /// Marks a round trip as done, even if it will never happen.
     pub fn finish(&self, session: usize, turn: usize) {
         self.asked_ns[session].store(0, Ordering::Relaxed);
         let role = self.roles[session][turn];

@@ -12,7 +12,7 @@ const TOLD: usize = 20;
 /// Largest number of statements with differences that are counted individually.
 const STATEMENTS: usize = 1000;
 
-/// Kind of a difference between the captured answer of a statement and the one of now.
+/// Difference between the captured and the replayed answer of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
     /// Another number of rows.
@@ -32,7 +32,7 @@ pub struct Outcome {
     pub turns: u64,
     /// Statement ends that are the same as in the capture.
     pub same: u64,
-    /// Of these, those whose number of rows the capture does not have.
+    /// Number of these for which the capture has no row count.
     pub uncounted: u64,
     /// Statements with a different number of rows.
     pub rows_differ: u64,

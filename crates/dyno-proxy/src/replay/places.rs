@@ -1,4 +1,4 @@
-//! Places of keys in statements, as a request has them: which parameters, literals and returned columns are keys.
+//! Positions of keys in statements, as given in a request: which parameters, literals and returned columns are keys.
 
 use std::sync::Arc;
 
@@ -7,35 +7,36 @@ use serde::Deserialize;
 use super::bind::format_of;
 use super::values::Kind;
 
-/// Place of a key: number of the parameter (from 1) or literal (from 0), key space, and true for an array of keys.
+/// Position of a key: number of the parameter (from 1) or literal (from 0), key space, and true for an array of keys.
 pub type Place = (usize, usize, bool);
 
-/// Places of keys in the statements of a capture.
+/// Positions of keys in the statements of a capture.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyPlan {
     /// Kind of the values of each key space.
     pub spaces: Vec<Kind>,
-    /// Places by shape.
+    /// Positions by shape.
     pub statements: Vec<Places>,
 }
 
-/// Places of keys in a text.
+/// Positions of keys in a text.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Places {
     /// Shape of the text.
     pub shape: String,
-    /// Places of parameters.
+    /// Positions of parameters that are keys.
     #[serde(default)]
     pub parameters: Vec<Place>,
-    /// Places of literals.
+    /// Positions of literals that are keys.
     #[serde(default)]
     pub literals: Vec<Place>,
-    /// For each statement of the text the key space of each column that it returns, if its values are generated.
+    /// For each statement of the text, the key space of each returned column whose values are generated.
     #[serde(default)]
     pub returns: Vec<Vec<Option<usize>>>,
-    /// True if it changes data although the end of a statement may not say so: `with x as (insert ...) select ...`.
+    /// True if the text changes data although the end of its statement may not show it:
+    /// `with x as (insert ...) select ...`.
     #[serde(default)]
     pub writes: bool,
 }
@@ -43,7 +44,7 @@ pub struct Places {
 /// Generated keys in the rows of one execution.
 #[derive(Clone, Debug)]
 pub struct Returned {
-    /// Places of the text.
+    /// Positions of keys in the text.
     pub places: Arc<Places>,
     /// Index of the statement in the text.
     pub statement: usize,

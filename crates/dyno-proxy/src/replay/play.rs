@@ -103,7 +103,7 @@ pub(super) fn play(stage: &Stage<'_>, place: u32, session: &Session) -> Outcome 
     outcome
 }
 
-/// Marks the round trips from `done` on as done: nobody must wait for what will never happen.
+/// Marks the round trips from `done` on as done, so that nobody waits for what will never happen.
 pub(super) fn give_up(stage: &Stage<'_>, place: u32, session: &Session, done: usize) {
     for turn in done..session.turns.len() {
         if let Some(order) = stage.order {
@@ -113,7 +113,7 @@ pub(super) fn give_up(stage: &Stage<'_>, place: u32, session: &Session, done: us
     }
 }
 
-/// Ends the waits for the keys that a round trip was to make.
+/// Ends the waits for the keys that a round trip was to generate.
 fn settle(ids: &Ids, turn: &Turn) {
     if let Some(done_ns) = turn.done_ns {
         keys::each_key(turn, |space, value, is_binary| ids.settle(space, value, is_binary, done_ns));
@@ -257,7 +257,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Refuses to send rows that the server did not ask for in the capture.
+    /// Refuses to send COPY rows that the server does not ask for in the replay.
     fn refuse_rows(&mut self, turn: &Turn) -> Result<(), WireError> {
         let mut out = message(b'f', b"no rows were captured\0");
         if turn.said.first().is_some_and(|said| said.tag != b'Q') {
@@ -369,7 +369,7 @@ fn words(said: &Said) -> String {
     }
 }
 
-/// Row, with the index of the statement end that it belongs to.
+/// A row, with the index of the statement end that it belongs to.
 type Row<'a> = (usize, &'a [u8]);
 
 fn ends(answers: &[Said]) -> (Vec<&Said>, Vec<Row<'_>>) {
@@ -380,8 +380,8 @@ fn ends(answers: &[Said]) -> (Vec<&Said>, Vec<Row<'_>>) {
     (found, rows)
 }
 
-/// Learns keys from pairs of rows of one statement in order: first with first, second with second. Of statements with
-/// another number of rows than in the capture nothing is known.
+/// Records keys from pairs of rows of one statement in order: first with first, second with second. If the number of
+/// rows differs from the capture, nothing is recorded.
 fn learn(ids: &Ids, turn: &Turn, then: &[Row<'_>], now: &[Row<'_>]) {
     for (end, returned) in turn.returned.iter().enumerate() {
         let of = |rows: &[Row<'_>]| rows.partition_point(|row| row.0 < end)..rows.partition_point(|row| row.0 <= end);

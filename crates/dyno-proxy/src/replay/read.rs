@@ -13,7 +13,7 @@ use super::places::{Places, Returned};
 use crate::capture::END;
 use crate::framing::text;
 
-/// Message.
+/// A message of the capture.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
     /// Type byte.
@@ -22,7 +22,7 @@ pub struct Said {
     pub body: Vec<u8>,
     /// True if the whole body was kept.
     pub is_whole: bool,
-    /// Places of keys in it; `None` if it has none.
+    /// Positions of keys in it; `None` if there are none.
     pub places: Option<Arc<Places>>,
 }
 
@@ -33,9 +33,9 @@ pub struct Turn {
     pub sent_ns: u64,
     /// Time at which the server was ready again [ns]; `None` if it never was.
     pub done_ns: Option<u64>,
-    /// Messages of the client, up to the rows of a COPY.
+    /// Messages of the client before any rows of a COPY.
     pub said: Vec<Said>,
-    /// Rows of a COPY, and what was sent after them.
+    /// Rows of a COPY, and the messages after them.
     pub copied: Vec<Said>,
     /// Answers of the server: ends of statements, errors, rows with generated keys.
     pub answers: Vec<Said>,
@@ -43,7 +43,7 @@ pub struct Turn {
     pub status: u8,
     /// Generated keys in the rows of each statement, by the index of its end.
     pub returned: Vec<Option<Returned>>,
-    /// True if one of its statements changes data although its end does not say so.
+    /// True if one of its statements changes data although its end does not show it.
     pub has_writers: bool,
     pub(super) is_copying: bool,
     pub(super) is_closed: bool,
@@ -126,7 +126,7 @@ impl Turn {
         self.said.iter().chain(&self.copied).all(|said| said.is_whole)
     }
 
-    /// Returns true if it changes data, according to the ends of its statements and what is known of their texts.
+    /// Returns true if the round trip changes data, according to its statements' ends and texts.
     pub fn writes(&self) -> bool {
         const READS: [&[u8]; 15] = [
             b"SELECT",
@@ -149,7 +149,7 @@ impl Turn {
         self.answers.iter().any(|said| said.tag == b'C' && (self.has_writers || !reads(&said.body)))
     }
 
-    /// Returns true if a read-only session refuses it (SQLSTATE 25006), by the ends and the texts of its statements.
+    /// Returns true if a read-only session refuses the round trip (SQLSTATE 25006), by its statements' ends and texts.
     ///
     /// Limits: calls of functions that write, and later executions of a prepared statement that locks rows, are not
     /// known.
@@ -202,7 +202,7 @@ fn parts(run: &Path) -> Result<Vec<PathBuf>, ReplayError> {
     if found.is_empty() { Err(none()) } else { Ok(found) }
 }
 
-/// Message as it was kept: session, time by the monotonic clock of the capture [ns], sender and content.
+/// A message as captured: session, time by the monotonic clock of the capture [ns], sender and content.
 pub struct Kept {
     /// Number of the session.
     pub session: u32,
@@ -210,7 +210,7 @@ pub struct Kept {
     pub at_ns: u64,
     /// True if the server sent it.
     pub is_server: bool,
-    /// The message.
+    /// The message itself.
     pub said: Said,
 }
 

@@ -1,4 +1,4 @@
-//! Shape of a statement: its text with a numbered mark in place of each literal and of each parameter.
+//! Shape of a statement: its text with a numbered mark in place of each literal and parameter.
 //!
 //! Texts that differ by their literals only have one shape, so each is parsed once, and in the parsed statement every
 //! mark says which literal or parameter it is.
@@ -23,9 +23,9 @@ use dyno_evidence::normal::{Piece, pieces};
 use super::read::Session;
 use super::spoken::{Spoken, statement};
 
-/// Added to the number of a literal that is a number.
+/// Offset added to the number of a numeric literal.
 pub const NUMBERS: usize = 1_000_000;
-/// Longest text that has a shape [bytes]; what is longer is not parsed.
+/// Longest text that has a shape [bytes]; longer ones are not parsed.
 const LONGEST: usize = 1 << 20;
 
 /// Returns the shape of a text.
@@ -60,13 +60,13 @@ pub fn shape(sql: &[u8]) -> String {
     String::from_utf8_lossy(&out).trim_end().to_owned()
 }
 
-/// Returns the number of a parameter: 2 for `$2`.
+/// Returns the number of a parameter mark: 2 for `$2`.
 fn parameter(bytes: &[u8]) -> Option<u16> {
     std::str::from_utf8(bytes.strip_prefix(b"$")?).ok()?.parse().ok()
 }
 
-/// Returns the distinct shapes of these sessions, each with the number of times that it was sent or bound, the most
-/// frequent first. Of a text that is too long to be parsed the shape is its beginning.
+/// Returns the distinct shapes in these sessions, each with the number of times that it was sent or bound, most
+/// frequent first. The shape of a text that is too long to be parsed is its beginning.
 pub fn shapes(sessions: &[Session]) -> Vec<(String, u64)> {
     let mut found: HashMap<String, u64> = HashMap::new();
     for session in sessions {
@@ -93,7 +93,7 @@ pub fn shapes(sessions: &[Session]) -> Vec<(String, u64)> {
     found
 }
 
-/// Returns the shape of a text, or of a long one its beginning, which has an end that nothing parses.
+/// Returns the shape of a text; for a long text its beginning, with an ending that no parser accepts.
 fn bounded(sql: &[u8]) -> String {
     if sql.len() <= LONGEST { shape(sql) } else { format!("{} (", dyno_evidence::normal::normal(sql)) }
 }

@@ -1,11 +1,11 @@
-//! What the messages of a client say about statements.
+//! Information on statements in the messages of a client.
 
 use std::collections::HashMap;
 
 use super::read::{Said, Turn};
 use crate::framing::text;
 
-/// What a message says about statements.
+/// Meaning of a message for statements.
 pub enum Spoken<'a> {
     /// Text of the simple protocol.
     Text(&'a [u8]),
@@ -38,7 +38,7 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Notes the statements that a round trip prepares.
+    /// Records the statements that a round trip prepares.
     pub fn note(&mut self, turn: &Turn) {
         for said in &turn.said {
             if let Spoken::Prepared(name, sql) = statement(said) {
@@ -47,7 +47,7 @@ impl Texts {
         }
     }
 
-    /// Returns the text to which the end of a statement belongs, by the index of the end in the round trip.
+    /// Returns the text of the statement with this end, given by the index of the end in the round trip.
     pub fn of(&self, turn: &Turn, end: usize) -> Vec<u8> {
         let (mut portals, mut executions, mut last) = (HashMap::new(), 0, None);
         for said in &turn.said {

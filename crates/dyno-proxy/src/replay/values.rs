@@ -1,4 +1,4 @@
-//! Values of keys in the forms of the protocol: a key is the same in text, in binary and in an array.
+//! Values of keys in the forms of the protocol: a key is equal in text, in binary and in an array.
 
 use serde::Deserialize;
 
@@ -29,7 +29,7 @@ pub enum Value {
 const UUID_DIGITS: usize = 32;
 
 impl Value {
-    /// Interprets bytes of the protocol; `None` if they are no value of this kind.
+    /// Interprets bytes of the protocol; `None` if they are not a value of this kind.
     pub fn of(kind: Kind, bytes: &[u8], is_binary: bool) -> Option<Self> {
         match (kind, is_binary) {
             (Kind::Other, _) => Some(Self::Bytes(bytes.to_vec())),

@@ -1,4 +1,4 @@
-//! What a text does to its session: command tags, transactions, prepared statements, rows of a COPY.
+//! Effects of a text on its session: command tags, transactions, prepared statements, rows of a COPY.
 //!
 //! A log does not have the server's command tags. They are derived from the first words of each statement.
 
@@ -10,7 +10,7 @@ use memchr::memchr;
 /// Effect on a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// None that matters.
+    /// No relevant effect.
     None,
     /// A transaction begins.
     Begin,
@@ -21,7 +21,7 @@ pub enum Effect {
         /// True for AND CHAIN.
         chains: bool,
     },
-    /// A failed transaction goes on from a savepoint.
+    /// A failed transaction continues from a savepoint.
     ToSavepoint,
     /// Rows of a COPY are read from the client.
     CopyIn,
@@ -33,7 +33,7 @@ pub enum Effect {
     Deallocate(Vec<u8>),
 }
 
-/// Statement of a text.
+/// One statement of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
     /// Command tag, without a number of rows.
@@ -42,10 +42,10 @@ pub struct Command {
     pub effect: Effect,
 }
 
-/// Number of words that are looked at.
+/// Number of words that are examined.
 const WORDS: usize = 12;
 
-/// Returns the statements of a text, none for an empty one.
+/// Returns the statements of a text; none for an empty one.
 pub fn commands(sql: &[u8]) -> Vec<Command> {
     let trimmed = sql.trim_ascii_end();
     let trimmed = trimmed.strip_suffix(b";").unwrap_or(trimmed);
@@ -55,7 +55,7 @@ pub fn commands(sql: &[u8]) -> Vec<Command> {
     statements(sql).into_iter().filter_map(command).collect()
 }
 
-/// Splits a text at its semicolons, outside of literals, parentheses and bodies of functions.
+/// Splits a text at its semicolons, except in literals, parentheses and function bodies.
 fn statements(sql: &[u8]) -> Vec<&[u8]> {
     let (mut found, mut from, mut depth, mut atomic) = (Vec::new(), 0, 0_usize, 0_usize);
     let mut before: Vec<u8> = Vec::new();
@@ -80,7 +80,7 @@ fn statements(sql: &[u8]) -> Vec<&[u8]> {
     found
 }
 
-/// Returns the first words of a statement in lower case; a word in double quotes is one.
+/// Returns the first words of a statement in lower case; a name in double quotes is one word.
 fn words(sql: &[u8]) -> Vec<Vec<u8>> {
     let words = pieces(sql).filter_map(|piece| match piece {
         Piece::Other(range) => {
@@ -171,7 +171,7 @@ fn deallocated(name: &[u8]) -> (Cow<'static, str>, Effect) {
     }
 }
 
-/// Returns the tag of what a WITH is for.
+/// Returns the tag of the main statement after WITH.
 fn verb_of_with(sql: &[u8]) -> &'static str {
     let mut depth = 0_usize;
     for piece in pieces(sql) {

@@ -1,33 +1,34 @@
-//! Order of commits and of what ended around them, as the lines of a log tell it; see [`super::session`] for the rules.
+//! Order of commits and of nearby round trips, as far as the lines of a log show it; see [`super::session`] for the
+//! rules.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::session::{Session, Stamp};
 
-/// Time within which lines of a log may be out of order, beside the resolution of its stamps [ns].
+/// Time by which lines of a log may be out of order, in addition to the resolution of their stamps [ns].
 const SLACK_NS: u64 = 10_000_000;
-/// Number of recent round trips that are looked at.
+/// Number of recent round trips that are examined.
 const RECENT: usize = 64;
-/// Time for which they are [ns].
+/// Age up to which round trips count as recent [ns].
 const RECENT_NS: u64 = 2_000_000;
 
-/// Commits so far, and the sessions whose last round trip has just ended.
+/// Commits so far, and sessions whose last round trip has just ended.
 #[derive(Default)]
 pub struct Order {
-    /// Latest moment of what ended outside of a transaction [ns].
+    /// Latest time at which something ended outside a transaction [ns].
     last_ns: u64,
     recent: VecDeque<(u32, u64)>,
 }
 
 impl Order {
-    /// Returns the times that an entry allows.
+    /// Returns the range of times that an entry allows.
     pub fn stamp(&self, floor_ns: u64, latest_ns: u64) -> Stamp {
         // Clocks are set back.
         let is_near = self.last_ns <= latest_ns.saturating_add(SLACK_NS);
         Stamp { floor_ns, latest_ns, least_ns: if is_near { self.last_ns + 1 } else { 0 } }
     }
 
-    /// Notes what the last entry of a session has ended.
+    /// Records the round trip that a session's last entry has ended.
     pub fn note(&mut self, pid: u32, (floor_ns, latest_ns): (u64, u64), sessions: &mut HashMap<u32, Session>) {
         while self.recent.len() > RECENT
             || self.recent.front().is_some_and(|(_, latest_ns)| latest_ns.saturating_add(RECENT_NS) < floor_ns)

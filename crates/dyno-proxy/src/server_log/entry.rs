@@ -1,4 +1,4 @@
-//! Entries of a log, whatever its format, and counts of what could not be used.
+//! Entries of a log in a common form for all formats, and counts of those that could not be used.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use serde_json::{Value as Json, json};
 use super::reason::Reason;
 use super::stamp::Clock;
 
-/// Number of places that are kept for each reason.
+/// Maximum number of places kept per reason.
 const PLACES_MOST: usize = 5;
-/// Number of users and databases that are kept apart.
+/// Maximum number of distinct users and databases.
 const WHO_MOST: usize = 100_000;
 
 /// User, database and application of a session.
@@ -24,7 +24,7 @@ pub struct Who {
     pub application: String,
 }
 
-/// How grave an entry is.
+/// Severity of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Severity {
     /// LOG.
@@ -34,12 +34,12 @@ pub enum Severity {
     Error,
     /// FATAL or PANIC: the session ends.
     Fatal,
-    /// Any other, which does not concern the load.
+    /// Any other severity, which does not concern the load.
     Other,
 }
 
 impl Severity {
-    /// Returns the severity of its word.
+    /// Returns the severity for its word.
     pub fn of(word: &[u8]) -> Self {
         match word {
             b"LOG" => Self::Log,
@@ -59,7 +59,7 @@ pub struct Entry {
     pub line: u64,
     /// Process.
     pub pid: u32,
-    /// What tells sessions of one process apart, such as their start; 0 if nothing does.
+    /// Distinguishes sessions with the same process number, for example by their start; 0 if unknown.
     pub start: u64,
     /// Its session's user and database, if known.
     pub who: Option<Arc<Who>>,
@@ -73,7 +73,7 @@ pub struct Entry {
     pub detail: Vec<u8>,
     /// STATEMENT.
     pub statement: Vec<u8>,
-    /// CONTEXT, which may have the parameters of what failed.
+    /// CONTEXT, which may have the parameters of a failed statement.
     pub context: Vec<u8>,
 }
 
@@ -103,12 +103,12 @@ impl Unused {
         }
     }
 
-    /// Returns how many there are for a reason.
+    /// Returns the number for a reason.
     pub fn count(&self, reason: Reason) -> u64 {
         self.found.get(&reason).map_or(0, |found| found.0)
     }
 
-    /// Returns them as JSON.
+    /// Returns the counts as JSON.
     pub fn to_json(&self) -> Json {
         let each = self.found.iter().map(|(reason, (count, places))| {
             json!({
@@ -125,7 +125,7 @@ impl Unused {
 pub struct Reading {
     /// Reader of times.
     pub clock: Clock,
-    /// What could not be used.
+    /// Entries that could not be used.
     pub unused: Unused,
     /// Name of the current file.
     pub file: Arc<str>,
@@ -175,13 +175,13 @@ impl Reading {
     }
 }
 
-/// Returns what tells sessions apart, of a session's identifier (`%c`: start and process, hexadecimal).
+/// Returns the session's distinguishing start from a session identifier (`%c`: start and process, hexadecimal).
 pub fn start_of(identifier: &[u8]) -> u64 {
     let start = identifier.split(|byte| *byte == b'.').next().unwrap_or_default();
     std::str::from_utf8(start).ok().and_then(|text| u64::from_str_radix(text, 16).ok()).unwrap_or(0)
 }
 
-/// Returns the process of a session's identifier.
+/// Returns the process number from a session identifier.
 pub fn pid_of(identifier: &[u8]) -> Option<u32> {
     let (_, pid) = std::str::from_utf8(identifier).ok()?.split_once('.')?;
     u32::from_str_radix(pid, 16).ok()
@@ -192,7 +192,7 @@ pub fn number(text: &[u8]) -> u32 {
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// Returns a SQLSTATE, `None` if the text is not one or says that nothing failed.
+/// Returns a SQLSTATE; `None` if the text is not one, or indicates success.
 pub fn state(text: &[u8]) -> Option<[u8; 5]> {
     let state: [u8; 5] = text.try_into().ok()?;
     (state != *b"00000" && state.iter().all(u8::is_ascii_alphanumeric)).then_some(state)

@@ -1,4 +1,4 @@
-//! What an entry says about the load: statements, their durations and failures, and the ends of sessions.
+//! Meaning of an entry for the load: statements, their durations and failures, and the ends of sessions.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::entry::{Entry, Reading, Severity, Who};
 use super::parameters::Parameters;
 use super::reason::Reason;
 
-/// Step of the protocol that an entry is about.
+/// Step of the protocol that an entry reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A simple query.
@@ -21,7 +21,7 @@ pub enum Step {
     Fetch,
 }
 
-/// Statement as an entry has it.
+/// A statement as reported by an entry.
 #[derive(Clone, Debug)]
 pub struct Said {
     /// Step.
@@ -32,41 +32,41 @@ pub struct Said {
     pub sql: Vec<u8>,
     /// Its parameters.
     pub parameters: Parameters,
-    /// Text of the PREPARE that an EXECUTE refers to, if the entry has it.
+    /// Text of the PREPARE that an EXECUTE refers to, if the entry contains it.
     pub prepare: Vec<u8>,
 }
 
-/// Failure.
+/// A failure.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Text of the statement, empty if the entry does not have it.
+    /// Text of the statement, empty if the entry does not contain it.
     pub sql: Vec<u8>,
-    /// SQLSTATE, if the entry has it.
+    /// SQLSTATE, if the entry contains it.
     pub state: Option<[u8; 5]>,
-    /// Parameters, if the entry has them.
+    /// Parameters, if the entry contains them.
     pub parameters: Parameters,
     /// True if the session ends with it.
     pub is_fatal: bool,
 }
 
-/// What an entry says.
+/// What an entry reports.
 #[derive(Clone, Debug)]
 pub enum What {
     /// A statement begins (`log_statement`).
     Begun(Said),
-    /// A statement has ended, after this time [ns].
+    /// A statement has ended after this time [ns].
     Done(Said, u64),
-    /// Something has ended, after this time [ns] (`log_duration`).
+    /// An unnamed step has ended after this time [ns] (`log_duration`).
     Ended(u64),
     /// A statement failed.
     Failed(Failure),
     /// A client has connected.
     Connected,
-    /// The session's user and database are known now.
+    /// The session's user and database are now known.
     Authorized,
     /// The session has ended.
     Disconnected,
-    /// The server has started or stopped; its version, if the entry has it.
+    /// The server has started or stopped; with its version, if the entry contains it.
     Restarted(Option<String>),
 }
 
@@ -85,7 +85,7 @@ pub struct Event {
     pub line: u64,
     /// Process.
     pub pid: u32,
-    /// What tells sessions of one process apart; 0 if nothing does.
+    /// Distinguishes sessions with the same process number; 0 if unknown.
     pub start: u64,
     /// User and database, if known.
     pub who: Option<Arc<Who>>,
@@ -107,7 +107,7 @@ impl Event {
 /// Beginning of a message with a duration.
 const DURATION: &[u8] = b"duration: ";
 
-/// Returns the event of an entry, `None` if it does not concern the load.
+/// Returns the event in an entry; `None` if the entry does not concern the load.
 pub fn event(entry: Entry, reading: &mut Reading) -> Option<Event> {
     let Entry { at_ns, line, pid, start, mut who, severity, state, mut message, detail, statement, context } = entry;
     let what = match severity {
@@ -150,7 +150,7 @@ fn timed(mut message: Vec<u8>, detail: &[u8], line: u64, reading: &mut Reading) 
     None
 }
 
-/// Splits `0.123 ms  statement: select 1` behind the unit; the duration is in nanoseconds.
+/// Splits `0.123 ms  statement: select 1` after the unit; the duration is in nanoseconds.
 fn duration(text: &[u8]) -> Option<(u64, &[u8])> {
     let end = text.iter().take(24).position(|byte| *byte == b' ')?;
     let rest = text[end..].strip_prefix(b" ms")?;
@@ -198,14 +198,14 @@ fn said(message: &mut Vec<u8>, from: usize, detail: &[u8]) -> Option<Said> {
     Some(Said { step, name, sql, parameters: Parameters::of(detail), prepare: Vec::new() })
 }
 
-/// Returns what is left of a message behind a place, without another allocation.
+/// Returns the part of a message from an offset on, reusing its allocation.
 fn behind(message: &mut Vec<u8>, place: usize) -> Vec<u8> {
     let mut whole = std::mem::take(message);
     whole.drain(..place);
     whole
 }
 
-/// Reads user and database of `connection authorized: user=me database=app application_name=psql`.
+/// Parses user and database in `connection authorized: user=me database=app application_name=psql`.
 fn authorized(message: &[u8], reading: &mut Reading) -> Option<Arc<Who>> {
     let rest = message.strip_prefix(b"connection authorized: ")?;
     let value = |name: &[u8]| {

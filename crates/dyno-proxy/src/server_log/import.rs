@@ -1,4 +1,4 @@
-//! Events of all sessions, in the order of the log, on their way into the tables of a capture.
+//! Conversion of all sessions' events, in the order of the log, into the tables of a capture.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,30 +14,30 @@ use super::session::{Counts, Lack, Session};
 use crate::job::row_of;
 use crate::shared::Shared;
 
-/// Silence after which a process number belongs to another session, if nothing else tells [ns].
+/// Silence after which a process number is assumed to belong to a new session, if the log does not tell [ns].
 const GAP_NS: u64 = 3_600_000_000_000;
 
-/// Import of events.
+/// A running import of events.
 pub struct Import {
     shared: Shared,
     sessions: HashMap<u32, Session>,
-    /// Clients that have logged in and sent nothing yet: since when, and who.
+    /// Clients that have logged in and sent nothing yet: since when, and who they are.
     idle: HashMap<u32, (u64, Option<Arc<Who>>)>,
     over: Vec<SessionRow>,
     /// Name of the database whose sessions are kept; `None` for all.
     database: Option<String>,
-    /// What is added up.
+    /// Totals for the report.
     pub counts: Counts,
-    /// What could not be used.
+    /// Entries that could not be used.
     pub unused: Unused,
-    /// Statements of each database; those without one under the empty name.
+    /// Number of statements by database; those without one under the empty name.
     pub databases: BTreeMap<String, u64>,
     order: Order,
     /// Time of the first and of the last statement [ns].
     pub span_ns: Option<(u64, u64)>,
-    /// Version of the server, if the log has it.
+    /// Version of the server, if the log contains it.
     pub version: String,
-    /// True if sessions of one process are kept apart by gaps and ends only.
+    /// True if sessions with the same process number are distinguished only by gaps and ends.
     pub is_by_gaps: bool,
 }
 
@@ -126,7 +126,7 @@ impl Import {
         }
     }
 
-    /// Returns who a process works for, as far as earlier entries tell.
+    /// Returns the user and database of a process, as far as earlier entries show.
     fn known(&self, pid: u32) -> Option<Arc<Who>> {
         match self.sessions.get(&pid) {
             Some(session) => session.who.clone(),
@@ -134,7 +134,7 @@ impl Import {
         }
     }
 
-    /// Returns why sessions of a database are left out, `None` if they are kept.
+    /// Returns why sessions of a database are left out; `None` if they are kept.
     fn reason_against(&self, database: &str) -> Option<Reason> {
         let wanted = self.database.as_deref()?;
         match database {
@@ -143,7 +143,7 @@ impl Import {
         }
     }
 
-    /// Begins the session of a process, unless it has one.
+    /// Begins a session for a process, unless it has one.
     fn begin(&mut self, pid: u32, start: u64, begun_ns: u64) {
         let (shared, idle) = (&mut self.shared, &mut self.idle);
         self.sessions.entry(pid).or_insert_with(|| {
@@ -152,7 +152,7 @@ impl Import {
         });
     }
 
-    /// Writes what is enough for a part of a table.
+    /// Writes the tables that have enough rows for a part.
     ///
     /// # Errors
     /// The evidence cannot be written.
@@ -205,7 +205,7 @@ fn duration_of(what: &What) -> u64 {
     }
 }
 
-/// Hands an event to its session; returns what messages lack.
+/// Passes an event to its session; returns what is missing in the resulting messages.
 fn take(
     session: &mut Session,
     what: What,

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use flate2::read::MultiGzDecoder;
 use memchr::{memchr, memchr_iter};
 
-/// Size from which an entry is not read but counted [bytes].
+/// Size above which an entry is only counted, not read [bytes].
 pub const LONGEST: usize = 16 << 20;
 const BLOCK: usize = 1 << 18;
 
-/// File whose read bytes are counted.
+/// A file that counts the bytes read from it.
 struct Counted {
     file: File,
     done: Arc<AtomicU64>,
@@ -30,7 +30,7 @@ impl Read for Counted {
 /// Line of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
-    /// Its bytes, without the end of the line; of a longer one than [`LONGEST`] the beginning.
+    /// Its bytes without the line end; of a line longer than [`LONGEST`], only the beginning.
     pub bytes: &'a [u8],
     /// Its number, from 1.
     pub number: u64,
@@ -42,13 +42,14 @@ pub struct Line<'a> {
 pub struct Lines {
     reader: Box<dyn Read>,
     buffer: Vec<u8>,
-    /// What is still to be read of the buffer.
+    /// Unread part of the buffer.
     at: usize,
     end: usize,
     number: u64,
     /// Number of unpacked bytes read.
     pub bytes: u64,
-    /// True if lines end with a carriage return, as all of the first block do; else it is a statement's own.
+    /// True if lines end with a carriage return, as all in the first block do; otherwise a carriage return is part of a
+    /// statement.
     has_returns: Option<bool>,
     is_over: bool,
     stop: Option<Arc<AtomicBool>>,
@@ -89,12 +90,12 @@ impl Lines {
         }
     }
 
-    /// Ends the lines early once this is true.
+    /// Makes the lines end early once this is true.
     pub fn stop_with(&mut self, stop: Arc<AtomicBool>) {
         self.stop = Some(stop);
     }
 
-    /// Returns the next line, or `None` at the end of the file, or where it can no longer be read.
+    /// Returns the next line; `None` at the end of the file, or where it becomes unreadable.
     pub fn next_line(&mut self) -> Option<Line<'_>> {
         let mut searched = self.at;
         loop {
@@ -128,7 +129,7 @@ impl Lines {
         Line { bytes, number: self.number, is_whole }
     }
 
-    /// Reads more; returns where the new bytes begin.
+    /// Reads more bytes; returns the offset of the new ones.
     fn fill(&mut self) -> usize {
         if self.at > 0 {
             self.buffer.copy_within(self.at..self.end, 0);

@@ -21,10 +21,10 @@ use super::syslog::Pieces;
 use super::text::Head;
 use super::{csvlog, jsonlog, syslog, text};
 
-/// Number of events that are handed on together, and of their bytes.
+/// Maximum number of events per batch, and of their bytes.
 const BATCH: usize = 1024;
 const BATCH_BYTES: usize = 1 << 20;
-/// Number of batches that wait.
+/// Maximum number of waiting batches.
 const WAITING: usize = 4;
 
 /// Format of a file.
@@ -37,7 +37,7 @@ pub enum Form {
     Csvlog,
     /// jsonlog.
     Jsonlog,
-    /// Text in objects of a log service.
+    /// Text wrapped in JSON objects by a log service.
     Json,
     /// Text that was sent through syslog.
     Syslog,
@@ -51,7 +51,7 @@ pub struct File {
     pub path: PathBuf,
     /// Its format.
     pub form: Form,
-    /// Pattern of the text before severities; of no use for csvlog and jsonlog.
+    /// Pattern of the text before severities; unused for csvlog and jsonlog.
     pub prefix: String,
     /// Year of times without one.
     pub year: i64,

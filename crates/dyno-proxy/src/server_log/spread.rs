@@ -1,4 +1,4 @@
-//! Times within the resolution of a log's stamps: entries with one stamp, spread over it in the order of the log.
+//! Distribution of entries with the same stamp over the stamp's resolution, in the order of the log.
 //!
 //! A stamp has milliseconds (`%m`) or seconds (`%t`), and is rounded down. Durations have microseconds. That a statement
 //! ended after another session had sent its commit, which is what `trace replay --order commit` keeps, is mostly decided
@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 
 use super::event::{Event, Step, What};
 
-/// Number of entries that are held back.
+/// Maximum number of entries that are held back.
 const HELD: usize = 1 << 12;
-/// Time of the log for which entries are held back [ns].
+/// Span of the log for which entries are held back [ns].
 const WINDOW_NS: u64 = 4_000_000;
 
 /// Log entries that are held back until their order is known.
@@ -27,7 +27,7 @@ pub struct Spread {
     resolution_ns: u64,
 }
 
-/// Returns when a lone COMMIT was sent at the earliest, `None` for anything else [ns].
+/// Returns the earliest time at which a lone COMMIT was sent [ns]; `None` for anything else.
 fn commit_begin(event: &Event) -> Option<u64> {
     let What::Done(said, duration_ns) = &event.what else { return None };
     if !matches!(said.step, Step::Simple | Step::Execute) {
@@ -49,7 +49,7 @@ impl TrimSuffixSemicolon for [u8] {
 }
 
 impl Spread {
-    /// Adds an entry; hands earlier ones to `on`, with their times.
+    /// Adds an entry; passes earlier ones to `on` with their times.
     pub fn add(&mut self, event: Event, resolution_ns: u64, on: &mut impl FnMut(Event)) {
         let is_other = self.held.first().is_some_and(|first| first.floor_ns != event.floor_ns);
         if is_other || self.held.len() >= HELD || self.bytes > super::input::LONGEST {
@@ -72,7 +72,7 @@ impl Spread {
         self.held.push(event);
     }
 
-    /// Gives the entries of one stamp their times.
+    /// Assigns times to the entries of one stamp.
     fn spread(&mut self) {
         let step_ns = self.resolution_ns / (self.held.len() as u64).max(1);
         for (place, event) in std::mem::take(&mut self.held).into_iter().enumerate() {
@@ -85,8 +85,8 @@ impl Spread {
         }
     }
 
-    /// Moves entries that may have waited for this commit to times after its begin, and earlier entries of its own session
-    /// before them.
+    /// Moves entries that may have waited for this commit after its begin, and earlier entries of its own session
+    /// before that.
     fn make_room(&mut self, pid: u32, begin_ns: u64) {
         let mut is_own_known = false;
         for earlier in self.window.iter_mut().rev() {
@@ -105,7 +105,7 @@ impl Spread {
         }
     }
 
-    /// Hands on what is held.
+    /// Passes on all held entries.
     pub fn end(&mut self, on: &mut impl FnMut(Event)) {
         self.spread();
         self.bytes = 0;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const DAY_S: i64 = 86_400;
-/// Years that a log may have.
+/// Range of years that a log may contain.
 const YEARS: std::ops::Range<i64> = 1970..2200;
 /// Length of a date and time of day, `2026-11-21 00:59:57`.
 const LENGTH: usize = 19;
@@ -36,7 +36,7 @@ pub struct Clock {
     last_s: i64,
     /// Resolution of the last stamp [ns].
     pub resolution_ns: u64,
-    /// Names of zones that were taken as UTC without being it; empty text for a missing one.
+    /// Names of time zones that were assumed to be UTC; empty text for a missing one.
     pub assumed: BTreeSet<String>,
     /// True if a stamp had whole seconds only.
     pub is_coarse: bool,
@@ -104,7 +104,7 @@ impl Clock {
         Some(local)
     }
 
-    /// Returns the zone's offset at a local time; of two, the one with this name [s].
+    /// Returns the zone's offset at a local time [s]; if there are two, the one with this name.
     fn offset_at(&self, local_s: i64, name: &str) -> Option<i64> {
         let mut found = None;
         for (at, one) in self.zone.iter().enumerate() {
@@ -129,7 +129,7 @@ fn number(text: &[u8]) -> Option<i64> {
     text.iter().try_fold(0, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + i64::from(byte - b'0')))
 }
 
-/// Returns the nanoseconds of the leading digits, and what follows them.
+/// Returns the nanoseconds in the leading digits, and the rest of the text.
 fn fraction(text: &[u8]) -> Option<(u64, &[u8])> {
     let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let digits = text.get(..length.min(9))?;
@@ -137,7 +137,7 @@ fn fraction(text: &[u8]) -> Option<(u64, &[u8])> {
     Some((number(digits)? as u64 * scale, &text[length..]))
 }
 
-/// Returns the resolution of a stamp with so many digits behind its point [ns].
+/// Returns the resolution of a stamp with this many digits after its point [ns].
 fn resolution(digits: usize) -> u64 {
     10_u64.pow(9 - digits.min(9) as u32)
 }

@@ -42,7 +42,7 @@ impl Pieces {
 
 struct Reader<'a, F> {
     assembler: Assembler<'a>,
-    /// Pattern that tells a line with the server's prefix from the rest of a long line.
+    /// Pattern that distinguishes a line with the server's prefix from the continuation of a long line.
     head: &'a Head,
     open: HashMap<u32, Message>,
     on: F,
@@ -152,7 +152,7 @@ impl<F: FnMut(Entry, &mut Reading)> Reader<'_, F> {
     }
 }
 
-/// Returns the words of a piece with control characters in the place of syslog's escapes.
+/// Returns a piece's text with syslog's escapes replaced by the control characters.
 fn unescaped(words: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(words.len());
     let mut rest = words;

@@ -1,4 +1,4 @@
-//! Text logs: entries put together from lines, each with the server's `log_line_prefix` before its severity.
+//! Text logs: entries assembled from lines, each with the server's `log_line_prefix` before its severity.
 //!
 //! ```text
 //! 2026-11-21 00:59:57.437 UTC [28] LOG:  execute <unnamed>: select *
@@ -59,7 +59,7 @@ impl Head {
         word.is_some_and(|word| self.label(word).is_none())
     }
 
-    /// Returns the part of an entry that a label begins, `None` for a severity.
+    /// Returns the part of an entry that a label begins; `None` for a severity.
     fn label(&self, word: &[u8]) -> Option<Part> {
         Some(match word {
             b"STATEMENT" => Part::Statement,
@@ -75,7 +75,7 @@ impl Head {
     }
 }
 
-/// Part of an entry that lines with a tab continue.
+/// Part of an entry that following lines with a tab continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Message,
@@ -99,7 +99,7 @@ impl<'a> Assembler<'a> {
         Self { head, found: head.regex.capture_locations(), open: None, part: Part::Ignored }
     }
 
-    /// Adds a line; returns the entry that it ends.
+    /// Adds a line; returns the entry that it completes.
     ///
     /// `known` are time and process of a line whose prefix has none.
     pub fn line(
@@ -138,7 +138,7 @@ impl<'a> Assembler<'a> {
         ended
     }
 
-    /// Returns true for a line that belongs to the entry before it, and notes to which part.
+    /// Returns true for a line that continues the previous entry, and records which part it continues.
     fn follows(&mut self, word: &[u8], line: &[u8]) -> bool {
         let Some(part) = self.head.label(word) else { return false };
         let pid = self.head.group(&self.found, line, 4);
@@ -203,7 +203,7 @@ impl<'a> Assembler<'a> {
         Some(entry)
     }
 
-    /// Drops the open entry, because the log is cut within it.
+    /// Drops the open entry, because the log is truncated within it.
     pub fn cut(&mut self, number: u64, reading: &mut Reading) {
         let line = self.open.take().map_or(number, |entry| entry.line);
         reading.skip(Reason::Cut, line);

@@ -1,4 +1,4 @@
-//! How many waits there were, from how many looks found them.
+//! Estimate of the number of waits from the number of looks that found them.
 //!
 //! Looks come every `d` on average, without regard to the waits. A wait of length L is found by L / d looks on
 //! average: so the looks that found an event, times d, are an unbiased estimate of its time, seen waits or not. A wait
@@ -15,7 +15,7 @@
 pub struct Found {
     /// Number of waits that at least one look found.
     pub waits: u64,
-    /// Number of looks that found them, in all.
+    /// Total number of looks that found them.
     pub looks: u64,
     /// Their time: from the first look that found a wait to the first that did not [ns].
     pub elapsed_ns: u64,
@@ -29,7 +29,7 @@ impl Found {
         self.elapsed_ns += elapsed_ns;
     }
 
-    /// Returns how many waits there were, if their lengths are exponential; never fewer than were seen.
+    /// Returns the estimated number of waits, assuming exponential lengths; at least the number seen.
     ///
     /// `None` where no wait was found by more than one look: all that is known then is that they are short.
     pub fn estimate(&self) -> Option<u64> {
@@ -58,8 +58,8 @@ mod tests {
             ((self.0 >> 11) as f64 + 0.5) / (1u64 << 53) as f64
         }
 
-        /// Looks at many waits of such lengths, at a period of 100 us with an eighth more or less; returns what was
-        /// found and the true time [ns].
+        /// Simulates looks at many waits with such lengths, at a period of 100 us with an eighth more or less; returns
+        /// what was found and the true time [ns].
         fn look_at(&mut self, waits: u64, length: &dyn Fn(&mut Self) -> f64) -> (Found, f64) {
             let (mut found, mut all) = (Found::default(), 0.0);
             for _ in 0..waits {

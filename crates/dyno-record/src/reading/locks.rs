@@ -1,4 +1,4 @@
-//! Who holds the lock that a process waits for, from the server's lock table.
+//! Holder of the lock that a process waits for, from the server's lock table.
 //!
 //! A waiting process points to its lock and to its own request for it, which points back to both; the kind of lock is
 //! also in the number of the wait event. So the place of these pointers is found at the first wait for a lock, and
@@ -9,7 +9,7 @@ use super::memory::Memory;
 
 /// Class `Lock` in the number of an event.
 const LOCK: u32 = 0x03;
-/// Offsets in `LOCK`: kind of what is locked, first request.
+/// Offsets in `LOCK`: kind of the locked object, first request.
 const KIND_AT: u64 = 14;
 const REQUESTS_AT: u64 = 24;
 /// Offsets in `PROCLOCK`: process, leader of its parallel group, held modes, link to the next request.
@@ -17,7 +17,7 @@ const PROCESS_AT: u64 = 8;
 const GROUP_AT: u64 = 16;
 const HELD_AT: u64 = 24;
 const LINK_AT: u64 = 32;
-/// Largest number of requests for one lock that are looked at.
+/// Maximum number of requests for one lock that are examined.
 const REQUESTS_MOST: usize = 64;
 /// Modes that exclude each mode, as bits; modes are numbered from 1.
 const CONFLICTS: [u32; 9] = [
@@ -51,7 +51,8 @@ struct Request {
 }
 
 impl Locks {
-    /// Returns the process that holds what the process at `proc` waits for; `None` if that could not be read for sure.
+    /// Returns the process that holds the lock for which the process at `proc` waits; `None` if it could not be read
+    /// reliably.
     ///
     /// `None` also where nobody holds it in an excluding mode: the process waits behind another request.
     pub fn holder(&mut self, memory: &dyn Memory, arrays: &Arrays, proc: u64, event: u32) -> Option<i32> {
@@ -70,7 +71,8 @@ impl Locks {
     }
 }
 
-/// Returns the request that a process waits for if `place` points to it: all pointers agree, and so does the kind.
+/// Returns the request for which a process waits, provided that `place` points to it: all pointers and the kind must
+/// agree.
 fn request(memory: &dyn Memory, proc: u64, place: u64, event: u32) -> Option<Request> {
     let lock = memory.u64(proc + place)?;
     let own = memory.u64(proc + place + 8)?;
@@ -83,7 +85,7 @@ fn request(memory: &dyn Memory, proc: u64, place: u64, event: u32) -> Option<Req
     (agrees && (1..CONFLICTS.len()).contains(&mode)).then_some(Request { lock, own, mode })
 }
 
-/// Returns the process of the first request that holds the lock in an excluding mode, and is not of the same group.
+/// Returns the process of the first request that holds the lock in a conflicting mode and is not in the same group.
 fn excluding(memory: &dyn Memory, arrays: &Arrays, asked: &Request) -> Option<u64> {
     let group = memory.u64(asked.own + GROUP_AT)?;
     let head = asked.lock + REQUESTS_AT;
@@ -135,7 +137,7 @@ mod tests {
         Arrays { procs, pid: 64, word: 712, entries: procs, state: 0xe8, published, text_bytes: 1024 }
     }
 
-    /// A process waits for a lock, and another holds it in these modes.
+    /// Memory in which one process waits for a lock, and another holds it in these modes.
     fn waiting(held: u64) -> Fake {
         let (lock, own, others) = (8000, 8800, 8200);
         let words = [

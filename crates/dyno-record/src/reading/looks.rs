@@ -1,4 +1,4 @@
-//! Looks at all backends, one after the other, in a thread of their own; what changed since the look before goes on.
+//! Looks at all backends one after the other, in a separate thread, with the changes since the previous look.
 //!
 //! A look reads two words of each backend: what it waits for, and the change count of its status. Only where one of
 //! them changed more is read. New and gone processes are found in the process array.
@@ -16,55 +16,55 @@ use super::memory::{Memory, Shared};
 use super::rhythm::{Rhythm, sleep_exactly};
 use super::stretches::{Pause, Stretch};
 
-/// Time between two looks for new and gone processes [ns].
+/// Interval between two searches for new and ended processes [ns].
 const COME_AND_GO_NS: u64 = 200_000;
-/// Time after which what was found is handed on [ns].
+/// Interval after which changes are handed on [ns].
 const HAND_ON_NS: u64 = 10_000_000;
-/// Number of found changes that are handed on at once.
+/// Number of changes at which they are handed on at once.
 const CHANGES_MOST: usize = 1 << 14;
 
-/// What a look found of a backend.
+/// What a look found out about a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// A process was found.
     Begin {
         /// Its process id.
         pid: i32,
-        /// What it waits for.
+        /// Event that it waits for.
         event: u32,
-        /// True if it was not there at the first look.
+        /// True if it did not exist at the first look.
         is_new: bool,
     },
-    /// It waits for another event.
+    /// It waits for a different event.
     Wait {
         /// The event, 0 for none.
         event: u32,
-        /// The wait that ended.
+        /// The wait that has ended.
         before: Before,
     },
-    /// Its status changed.
+    /// Its status has changed.
     Status(Status),
-    /// Nothing is known of it since this time [ns], at which it was in a wait.
+    /// Nothing is known of it since this time [ns], at which it was waiting.
     Unseen(u64, Before),
-    /// It is gone.
+    /// It has ended.
     End,
 }
 
-/// Wait that ended.
+/// A wait that has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Before {
     /// Number of looks that found it.
     pub looks: u64,
     /// Largest error of its length [ns].
     pub within_ns: u64,
-    /// Process that held what it waited for; 0 if unknown.
+    /// Process that held the awaited resource; 0 if unknown.
     pub holder: i32,
 }
 
 /// Status of a session, from its entry in the status array.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
-    /// True if it works on a statement.
+    /// True if it is executing a statement.
     pub is_running: bool,
     /// Begin of the statement and of the transaction [us since 2000]; 0 for none.
     pub statement_us: i64,
@@ -72,20 +72,20 @@ pub struct Status {
     pub xact_us: i64,
     /// Query id; 0 for none.
     pub query_id: u64,
-    /// Text of the statement, if it is another one than before.
+    /// Text of the statement, if it differs from the previous one.
     pub text: Option<Vec<u8>>,
 }
 
-/// A change: number of the process in the order of appearance, time of the look [ns], what was found.
+/// A change: number of the process in order of appearance, time of the look [ns], and finding.
 pub type Change = (u32, u64, Seen);
 
-/// What looks found up to a time.
+/// Findings of looks up to a time.
 pub struct Batch {
     /// Changes, in time order.
     pub changes: Vec<Change>,
     /// Time of the last look [ns].
     pub until_ns: u64,
-    /// How the looks came.
+    /// Statistics of the looks.
     pub stretch: Stretch,
 }
 
@@ -97,7 +97,7 @@ struct Slot {
     event: u32,
     count: u32,
     statement_us: i64,
-    /// Look that first found the current event, how much later than it began that may be, and its holder.
+    /// The first look that found the current event, the largest error of its begin, and its holder.
     since_look: u64,
     late_ns: u64,
     holder: i32,
@@ -124,8 +124,8 @@ pub struct Looks {
 }
 
 impl Looks {
-    /// Returns looks at a server; `running` are the states of a session at work, `next_number` is that of the first
-    /// process.
+    /// Creates the looks at a server; `running` are the states of a working session, `next_number` is the number of the
+    /// first process.
     pub fn new(memory: Shared, arrays: Arrays, running: [u32; 2], next_number: u32) -> Self {
         let pid_places: Vec<u64> = (0..arrays.procs.count).map(|number| arrays.procs.at(number) + arrays.pid).collect();
         let entry_places = (0..arrays.entries.count).map(|number| arrays.entries.at(number) + PID_AT).collect();
@@ -149,7 +149,7 @@ impl Looks {
         }
     }
 
-    /// Looks once; the first look takes up the processes that are there.
+    /// Looks once; the first look registers the existing processes.
     pub fn look(&mut self, pause: &mut Pause) {
         let at_ns = now_ns();
         let is_first = self.look == 0;
@@ -174,7 +174,7 @@ impl Looks {
         self.looked_ns = at_ns;
     }
 
-    /// Hands on what changed of a backend.
+    /// Records the change of a backend.
     fn changed(&mut self, at: usize, at_ns: u64, (event, has_status): (u32, bool), (apart_ns, was_away): (u64, bool)) {
         let number = self.slots[at].number;
         if was_away {
@@ -201,13 +201,13 @@ impl Looks {
         self.changes.extend(status);
     }
 
-    /// Returns what is known of the wait that ended at most `apart_ns` ago.
+    /// Returns the known facts of the wait that ended at most `apart_ns` ago.
     fn before(&self, at: usize, apart_ns: u64) -> Before {
         let slot = &self.slots[at];
         Before { looks: self.look - slot.since_look, within_ns: apart_ns.max(slot.late_ns), holder: slot.holder }
     }
 
-    /// Reads the status of a backend; `None` while it is being written, and once it is another process's.
+    /// Reads the status of a backend; `None` while it is being written, or if it belongs to another process by now.
     fn status(&mut self, at: usize) -> Option<Status> {
         let (entry, arrays) = (self.slots[at].entry?, &self.arrays);
         let (memory, published) = (&self.memory, arrays.published);
@@ -246,7 +246,7 @@ impl Looks {
         self.locks.holder(&self.memory, &self.arrays, proc, event).unwrap_or(0)
     }
 
-    /// Asks again for holders that could not be read.
+    /// Retries to read holders that could not be read.
     fn ask_holders(&mut self) {
         for at in 0..self.slots.len() {
             let slot = &self.slots[at];
@@ -256,7 +256,7 @@ impl Looks {
         }
     }
 
-    /// Finds new and gone processes, and the statuses of those that have none yet.
+    /// Finds new and ended processes, and missing statuses.
     fn come_and_go(&mut self, at_ns: u64, is_new: bool) {
         let mut now = std::mem::take(&mut self.scratch);
         now.resize(self.pid_places.len(), 0);
@@ -327,7 +327,7 @@ impl Looks {
         has_found
     }
 
-    /// Puts the places of the two words of each backend in order.
+    /// Sorts the addresses of the two words of each backend.
     fn place(&mut self) {
         let words = self.slots.iter().flat_map(|slot| {
             let word = self.arrays.procs.at(slot.element) + self.arrays.word;
@@ -337,7 +337,7 @@ impl Looks {
         self.values.resize(self.places.len(), 0);
     }
 
-    /// Returns the number of processes that are there.
+    /// Returns the number of live processes.
     pub fn alive(&self) -> usize {
         self.slots.len()
     }
@@ -347,7 +347,8 @@ impl Looks {
         std::mem::take(&mut self.changes)
     }
 
-    /// Looks until `stop`, except while `handles` pause it, as often as `limit` of the machine pays for, and hands on what was found.
+    /// Looks until `stop`, except while `handles` pause it, as often as the share `limit` of the machine allows, and
+    /// hands on the findings.
     pub fn run(mut self, limit: Option<f64>, (stop, handles): (&AtomicBool, &Handles), to: &SyncSender<Batch>) -> u32 {
         sleep_exactly();
         let mut rhythm = Rhythm::new(limit, self.looked_ns);

@@ -11,9 +11,9 @@ use std::os::fd::AsRawFd;
 
 use crate::RecordError;
 
-/// Largest number of places that the kernel copies in one call.
+/// Maximum number of addresses that the kernel copies in one call.
 const PLACES_MOST: usize = 1024;
-/// Reason shown where not even copies are permitted.
+/// Reason shown if not even copies are permitted.
 pub(super) const BY_RIGHT: &str = "run dbdyno as root, or as the server's own user (with kernel.yama.ptrace_scope = 0); `dbdyno \
                         doctor` says what is allowed here";
 
@@ -35,18 +35,18 @@ pub trait Memory {
     }
 }
 
-/// Mapping as a process's list of mappings shows it.
+/// A mapping in a process's list of mappings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// Its addresses.
     pub range: Range<u64>,
     /// Offset in the mapped object.
     pub offset: u64,
-    /// Number of the mapped object: a server that begins anew after a crash has another.
+    /// Inode of the mapped object: a server that restarts after a crash has a new one.
     pub inode: u64,
 }
 
-/// Returns the shared mapping of a list that holds an address.
+/// Returns the shared mapping that contains an address, from a list of mappings.
 pub fn listed(maps: &str, addr: u64) -> Option<Listed> {
     maps.lines().find_map(|line| {
         let mut words = line.split_whitespace();
@@ -60,17 +60,17 @@ pub fn listed(maps: &str, addr: u64) -> Option<Listed> {
 }
 
 enum Way {
-    /// Begin of the mapping here.
+    /// Address of the mapping in this process.
     Mapped(*const u8),
-    /// Process that is copied from.
+    /// Process from which memory is copied.
     Copied(i32),
 }
 
-/// Shared memory of one life of a server: one that begins anew after a crash makes another.
+/// Identity of a server's shared memory; a server that restarts after a crash creates new memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     postmaster: i32,
-    /// Where it is in the server's processes.
+    /// The mapping in the server's processes.
     pub place: Listed,
 }
 
@@ -81,12 +81,12 @@ impl Identity {
     }
 }
 
-/// Shared memory of a server; let go when dropped.
+/// Shared memory of a server, released when dropped.
 pub struct Shared {
-    /// Which memory it is.
+    /// Identity of the memory.
     pub identity: Identity,
     way: Way,
-    /// Why it is not mapped, if it is not.
+    /// Reason why it is not mapped, if it is not.
     pub unmapped: Option<String>,
 }
 
@@ -116,7 +116,7 @@ fn mapped(pid: i32, place: &Listed) -> io::Result<*const u8> {
     if base == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(base.cast_const().cast()) }
 }
 
-/// Copies four bytes at each place out of a process; returns true if all were copied.
+/// Copies four bytes at each address from a process; returns true if all were copied.
 fn copied(pid: i32, places: &[u64], into: &mut [u32]) -> bool {
     places.chunks(PLACES_MOST).zip(into.chunks_mut(PLACES_MOST)).all(|(places, into)| {
         let vector = |addr: u64, len| libc::iovec { iov_base: addr as *mut libc::c_void, iov_len: len };
@@ -129,7 +129,7 @@ fn copied(pid: i32, places: &[u64], into: &mut [u32]) -> bool {
 }
 
 impl Shared {
-    /// Opens the shared memory of a server that holds `addr`: mapped if that is permitted, otherwise by copies.
+    /// Opens the server's shared memory that contains `addr`: mapped if permitted, otherwise by copies.
     ///
     /// # Errors
     /// The address is in no shared mapping of the postmaster, or the memory cannot be read at all.
@@ -172,7 +172,7 @@ impl Shared {
         addr >= self.range().start && addr.checked_add(bytes as u64).is_some_and(|end| end <= self.range().end)
     }
 
-    /// Reads the four bytes at each place, in one system call if the memory is copied; returns true if all were read.
+    /// Reads four bytes at each address, in one system call if the memory is copied; returns true if all were read.
     ///
     /// A place outside of the memory, or one that is no multiple of four, is refused.
     #[allow(clippy::cast_ptr_alignment)] // checked: the mapping begins at a page, and the places are even

@@ -1,4 +1,4 @@
-//! Waits by reading: no probe, no stop, no write; the server's shared memory is looked at from another process.
+//! Waits by reading: no probe, no stop, no write; another process reads the server's shared memory.
 //!
 //! A backend's wait word and its entry in `pg_stat_activity`'s array are in the postmaster's shared mapping. [`memory`]
 //! maps that read-only, or copies from it where mapping is not permitted. [`arrays`] finds the arrays of processes in

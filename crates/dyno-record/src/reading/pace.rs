@@ -1,18 +1,18 @@
-//! How often to look: as often as the allowed share of the machine pays for.
+//! Frequency of looks: as high as the allowed share of the machine permits.
 
 /// Periods between two looks [ns].
 pub const PERIODS: [u64; 9] = [20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000];
-/// Share of the machine that looks may take where the user named none and no processor is to spare.
+/// Share of the machine that looks may take if the user named none and no processor is to spare.
 pub const UNASKED: f64 = 0.02;
-/// Time after which the pace is decided anew [ns].
+/// Interval at which the pace is chosen anew [ns].
 pub const PACE_NS: u64 = 500_000_000;
-/// Number of processors below which none is to spare.
+/// Number of processors below which none counts as spare.
 const SPARE_FROM: usize = 4;
 
 /// Pace of looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Without a pause, on a processor of their own.
+    /// Without a pause, on a dedicated processor.
     Spin,
     /// With this mean period [ns].
     Every(u64),
@@ -28,16 +28,16 @@ impl Pace {
     }
 }
 
-/// Machine as it is now.
+/// Current state of the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
     /// Processors that may be used.
     pub processors: usize,
-    /// Processors that are idle, the one of the looks not counted as in use.
+    /// Number of idle processors; the one used by the looks counts as idle.
     pub idle: f64,
 }
 
-/// Returns the pace: the shortest whose looks take no more than `limit` of the machine (0: no limit).
+/// Returns the shortest pace whose looks take at most the share `limit` of the machine (0: no limit).
 ///
 /// Without a limit of the user's, looks take a whole processor if there are four or more and one is idle; otherwise
 /// 2 % of the machine. `look_ns` is the CPU time of one look, sleeping and waking included.
@@ -56,7 +56,7 @@ pub fn pace(limit: Option<f64>, machine: Machine, look_ns: u64) -> Pace {
     Pace::Every(PERIODS.iter().find(pays).copied().unwrap_or(PERIODS[PERIODS.len() - 1]))
 }
 
-/// Time that processors were idle, and time in all, of the kernel's account (`/proc/stat`) [ticks].
+/// Returns idle time and total time of all processors from the kernel's account (`/proc/stat`) [ticks].
 pub fn idle_ticks(stat: &str) -> Option<(u64, u64)> {
     let line = stat.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();

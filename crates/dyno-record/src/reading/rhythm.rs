@@ -1,10 +1,10 @@
-//! When the next look comes: sleeps of a mean length that the price of looks decides.
+//! Time of the next look: sleeps of a mean length that depends on the cost of looks.
 
 use crate::perf::{clock, now_ns};
 
 use super::pace::{Machine, PACE_NS, Pace, idle_ticks, pace};
 
-/// Lets the thread sleep as short as it asks for.
+/// Allows the thread to sleep as briefly as it requests.
 ///
 /// It has no precedence over backends. Nor does it stand back (`SCHED_BATCH`): on two busy processors looks then came
 /// milliseconds late, and a quarter of the time was gaps.
@@ -13,7 +13,7 @@ pub(super) fn sleep_exactly() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
 }
 
-/// When the next look comes.
+/// State that determines the next look.
 pub(super) struct Rhythm {
     limit: Option<f64>,
     pub pace: Pace,
@@ -37,7 +37,7 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
 }
 
-/// First guess of the CPU time of a look [ns], until it was measured.
+/// Initial estimate of a look's CPU time [ns], used until it is measured.
 const LOOK_NS: u64 = 10_000;
 
 impl Rhythm {
@@ -90,7 +90,7 @@ impl Rhythm {
         now - std::mem::replace(&mut self.cpu_ns, now)
     }
 
-    /// Decides the pace anew if it is time; returns true if it changed.
+    /// Chooses a new pace if it is time; returns true if the pace changed.
     pub fn decide(&mut self, at_ns: u64) -> bool {
         let over_ns = at_ns.saturating_sub(self.decided_ns);
         if over_ns < PACE_NS || self.looks == 0 {

@@ -29,15 +29,15 @@ use super::sessions::Sessions;
 use super::stretches::Stretch;
 use super::target::Target;
 
-/// Time between two checks that the server still uses its memory [ns].
+/// Interval between checks that the server still uses the same memory [ns].
 const CHECKED_NS: u64 = 500_000_000;
-/// Number of batches that may be on their way.
+/// Maximum number of batches in transit.
 const BATCHES: usize = 64;
-/// Number of events that are listed in the report.
+/// Maximum number of events listed in the report.
 const EVENTS: usize = 40;
 /// Reason shown for statements without a text.
 const TEXTLESS: &str = "it was over before a look";
-/// Class `Activity` in the number of an event: rests of background processes.
+/// Class `Activity` in the number of an event: idle background processes.
 const ACTIVITY: u32 = 0x05;
 
 /// Running recording.
@@ -47,24 +47,24 @@ pub struct Running {
     request: Request,
     handles: Handles,
     next: Option<(Shared, Arrays)>,
-    /// How the looks came: one stretch per second and pace; and all of them.
+    /// Statistics of the looks: one entry per second and pace; and their total.
     stretches: Vec<Stretch>,
     all: Stretch,
     way: (bool, Option<String>),
-    /// Number of times that the server made its memory anew.
+    /// Number of times that the server created new memory.
     renewed: u64,
     begin_ns: u64,
 }
 
-/// What comes after looks at one memory.
+/// What follows after the looks at one memory.
 enum Next {
-    /// The server's new memory, once it has one.
+    /// The server's new memory, once it exists.
     Memory,
-    /// The end of the recording, and why, if nobody asked for it.
+    /// The end of the recording, with the reason if it was not requested.
     End(Option<String>),
 }
 
-/// Looks under way.
+/// Looks in progress.
 struct Looking {
     batches: Receiver<Batch>,
     stop: Arc<AtomicBool>,
@@ -73,7 +73,7 @@ struct Looking {
 }
 
 impl Looking {
-    /// Stops the looks; returns the number of the next process.
+    /// Stops the looks; returns the number for the next process.
     fn end(self) -> u32 {
         self.stop.store(true, Ordering::Relaxed);
         // What is still on its way is of no use: it may be of memory that is no longer the server's.
@@ -83,7 +83,7 @@ impl Looking {
 }
 
 impl Running {
-    /// Starts a recording; the memory is open when this returns.
+    /// Starts a recording; when this returns, the memory is open.
     ///
     /// # Errors
     /// The server cannot be read.
@@ -138,7 +138,7 @@ impl Running {
         }
     }
 
-    /// Begins to look in a thread of its own.
+    /// Starts looks in a separate thread.
     fn look(&self, memory: Shared, arrays: Arrays, next_number: u32) -> Result<Looking, RecordError> {
         let identity = memory.identity.clone();
         let looks = Looks::new(memory, arrays, self.target.running(), next_number);
@@ -152,7 +152,7 @@ impl Running {
         Ok(Looking { batches, stop, identity, thread })
     }
 
-    /// Follows the looks until the recording is over, or the memory is no longer the server's.
+    /// Processes the looks' findings until the recording is over, or the server no longer uses the memory.
     fn follow(&mut self, looking: &Looking) -> Result<Next, RecordError> {
         let (mut checked_ns, mut said_ns) = (now_ns(), self.begin_ns);
         let end_ns = self.request.for_ns.map_or(u64::MAX, |length| self.begin_ns.saturating_add(length));
@@ -190,7 +190,7 @@ impl Running {
         }
     }
 
-    /// Makes evidence of a batch; returns its end [ns].
+    /// Converts a batch to evidence; returns its end [ns].
     fn take(&mut self, batch: Batch) -> u64 {
         let Batch { changes, until_ns, stretch } = batch;
         self.sessions.process(changes);
@@ -204,7 +204,7 @@ impl Running {
         until_ns
     }
 
-    /// Opens the memory that the server made anew, once it has one.
+    /// Opens the server's new memory, once it exists.
     fn renew(&mut self) -> Next {
         if let Some(why) = process::over(self.target.postmaster, self.request.only.then_some(self.request.pid)) {
             return Next::End(Some(why));
@@ -248,7 +248,7 @@ impl Running {
         })
     }
 
-    /// Returns the events with most time: waits that were seen, how many there were by the estimate, and their time.
+    /// Returns the events with most time: number of waits seen, estimated number of waits, and their time.
     fn events(&self) -> Json {
         let mut all: Vec<_> = self.sessions.found.iter().filter(|(event, _)| *event >> 24 != ACTIVITY).collect();
         all.sort_by_key(|(event, found)| (std::cmp::Reverse(found.elapsed_ns), **event));
@@ -288,7 +288,7 @@ impl Running {
         Ok(told)
     }
 
-    /// Writes how the looks came.
+    /// Writes the statistics of the looks.
     fn write_looks(&mut self) -> Result<(), RecordError> {
         let all = std::mem::take(&mut self.stretches);
         let column = |get: &dyn Fn(&Stretch) -> i64| Values::I64(all.iter().map(get).collect());

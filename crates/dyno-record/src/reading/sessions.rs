@@ -1,4 +1,4 @@
-//! Sessions of a server that is read: the changes that looks found become their calls and waits.
+//! Sessions of a server that is read: changes found by looks become calls and waits.
 
 use std::collections::HashMap;
 
@@ -10,15 +10,15 @@ use crate::store::Store;
 use super::capture::Found;
 use super::looks::{Before, Change, Seen, Status};
 
-/// Age up to which the title of a process is asked for again [ns].
+/// Age up to which the title of a process is read again [ns].
 const YOUNG_NS: u64 = 10_000_000_000;
 
-/// What is known of a process.
+/// Known facts of a process.
 struct Process {
     pid: i32,
-    /// Index of its session; `None` while it is unknown whether it is wanted.
+    /// Index of its session; `None` while it is unknown whether it is to be recorded.
     at: Option<usize>,
-    /// Changes to be kept until that is known; `None` if it is not wanted.
+    /// Changes to keep until that is known; `None` if it is not to be recorded.
     kept: Option<Vec<(u64, Seen)>>,
     begun_ns: u64,
     event: u32,
@@ -45,7 +45,7 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// Returns no sessions yet.
+    /// Returns an empty set of sessions.
     pub fn new(wanted: Wanted, store: Store, client_read: u32) -> Self {
         Self {
             all: Vec::new(),
@@ -98,7 +98,7 @@ impl Sessions {
         }
     }
 
-    /// Decides whether a process is wanted, once its title says who it is.
+    /// Decides whether a process is to be recorded, once its title identifies it.
     fn settle(&mut self, number: u32, at_ns: u64) {
         let Some(one) = self.processes.get_mut(&number) else { return };
         let is_over = one.kept.as_ref().is_some_and(|kept| matches!(kept.last(), Some((_, Seen::End))));
@@ -116,7 +116,7 @@ impl Sessions {
         }
     }
 
-    /// Makes a session of a process, and gives it what was kept.
+    /// Creates a session for a process, and replays the kept changes into it.
     fn open(&mut self, number: u32, found: Option<Who>) {
         let found = found.map(|found| self.followed(found));
         let Some(one) = self.processes.get_mut(&number) else { return };
@@ -179,7 +179,7 @@ impl Sessions {
         }
     }
 
-    /// Asks for the titles of processes that had none yet.
+    /// Reads the titles of processes that had none yet.
     pub fn ask_titles(&mut self, at_ns: u64) {
         let untitled = |one: &&Process| {
             at_ns < one.begun_ns + YOUNG_NS && one.at.is_some_and(|at| self.all[at].who.kind.is_empty())
@@ -192,7 +192,7 @@ impl Sessions {
         }
     }
 
-    /// Ends all sessions: because the recording is over, or (`is_exit`) with their processes.
+    /// Ends all sessions, because the recording is over or (`is_exit`) their processes have ended.
     pub fn end(&mut self, at_ns: u64, is_exit: bool) {
         for session in self.all.iter_mut().filter(|session| !session.is_over()) {
             session.end(at_ns, is_exit, &mut self.store, &mut self.known);
@@ -200,27 +200,27 @@ impl Sessions {
         self.processes.clear();
     }
 
-    /// Returns the number of processes that are recorded now.
+    /// Returns the number of processes being recorded.
     pub fn alive(&self) -> usize {
         self.processes.values().filter(|one| one.at.is_some()).count()
     }
 }
 
-/// Returns who a process is, once its title tells.
+/// Returns the identity of a process, once its title shows it.
 fn title_of(pid: i32) -> Option<Who> {
     let found = who(&process::title(pid)?);
     // Until a session has logged in its title has no database.
     (found.kind != "client backend" || !found.database.is_empty()).then_some(found)
 }
 
-/// Counts the wait that ended.
+/// Counts a wait that has ended.
 fn count(found: &mut HashMap<u32, Found>, one: &Process, at_ns: u64, before: Before) {
     if one.event != 0 && before.looks > 0 {
         found.entry(one.event).or_default().add(before.looks, at_ns.saturating_sub(one.event_ns));
     }
 }
 
-/// Gives a session its new status.
+/// Applies a new status to a session.
 ///
 /// Parse, Bind and Execute each publish the same text: without a wait between them they are one call.
 fn publish(one: &mut Process, session: &mut Session, at_ns: u64, status: Status, to: (&mut Store, &mut Known)) {

@@ -1,34 +1,34 @@
-//! How the looks came: their rate, and the gaps in which nobody looked.
+//! Statistics of looks: their rate, and the gaps without looks.
 
 use super::pace::Pace;
 
-/// Gaps are at least this long [ns], and this many times the period: below it is the ordinary spread of sleeps.
+/// Minimum length of a gap [ns], and as a multiple of the period; anything shorter is ordinary variation of sleeps.
 const GAP_NS: u64 = 1_000_000;
 const GAP_TIMES: u64 = 4;
 
 /// Stretch of looks at one pace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stretch {
-    /// Begin, and end [ns].
+    /// Begin [ns].
     pub from_ns: u64,
-    /// End.
+    /// End [ns].
     pub until_ns: u64,
-    /// Period that was aimed at [ns]; 0 without a pause.
+    /// Target period [ns]; 0 without a pause.
     pub period_ns: u64,
     /// Number of looks.
     pub looks: u64,
     /// Longest time between two looks [ns].
     pub longest_ns: u64,
-    /// Number of gaps, and their time [ns].
+    /// Number of gaps.
     pub gaps: u64,
-    /// Time of the gaps.
+    /// Total time of the gaps [ns].
     pub gap_ns: u64,
     /// CPU time of the looks [ns].
     pub cpu_ns: u64,
 }
 
 impl Stretch {
-    /// Adds the stretch that follows; returns false if it had another pace.
+    /// Merges the following stretch; returns false if it had a different pace.
     pub fn join(&mut self, next: &Self) -> bool {
         let is_one = self.looks == 0 || self.period_ns == next.period_ns;
         if is_one {
@@ -47,14 +47,14 @@ impl Stretch {
         is_one
     }
 
-    /// Returns the mean time between two looks, gaps left out [ns].
+    /// Returns the mean time between two looks, without gaps [ns].
     pub fn mean_ns(&self) -> u64 {
         let seen_ns = (self.until_ns - self.from_ns).saturating_sub(self.gap_ns);
         seen_ns / self.looks.saturating_sub(self.gaps).max(1)
     }
 }
 
-/// Account of the time between looks.
+/// Statistics of the time between looks.
 #[derive(Debug)]
 pub struct Pause {
     now: Stretch,
@@ -62,20 +62,20 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// Returns an account of looks at a pace.
+    /// Returns empty statistics for looks at this pace.
     pub fn new(pace: Pace) -> Self {
         let mut made = Self { now: Stretch::default(), gap_ns: 0 };
         made.change(pace);
         made
     }
 
-    /// Begins another pace.
+    /// Begins a different pace.
     pub fn change(&mut self, pace: Pace) {
         self.now.period_ns = pace.period_ns();
         self.gap_ns = GAP_NS.max(GAP_TIMES * pace.period_ns());
     }
 
-    /// Adds a look, so long after the one before; returns true if that was a gap.
+    /// Adds a look this long after the previous one; returns true if that was a gap.
     pub fn add(&mut self, at_ns: u64, apart_ns: u64) -> bool {
         if self.now.from_ns == 0 {
             self.now.from_ns = at_ns - apart_ns;

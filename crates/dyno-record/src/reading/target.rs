@@ -1,4 +1,4 @@
-//! Server to be read: what its program and its memory show, and whether it may be read at all.
+//! Server to be read: information from its program and its memory, and whether it may be read at all.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ use super::pace::Pace;
 use super::stretches::Pause;
 
 const NOT_FIT: &str = "record with --mode sites or --mode watch, and send us the server's version";
-/// Number of looks by which their cost is measured.
+/// Number of looks for measuring their cost.
 const TRIED: u64 = 2_000;
 
 /// Server that may be read.
@@ -38,7 +38,7 @@ pub struct Target {
     published: Published,
 }
 
-/// Addresses in the processes of variables that the program exports.
+/// Addresses of exported variables in the server's processes.
 #[derive(Clone, Copy, Debug)]
 struct Variables {
     word: u64,
@@ -54,7 +54,7 @@ pub struct ReadCost {
     pub is_mapped: bool,
     /// Time of one look at all of its processes [ns].
     pub look_ns: u64,
-    /// Why it is not mapped, if it is not.
+    /// Reason why it is not mapped, if it is not.
     pub unmapped: Option<String>,
 }
 
@@ -119,7 +119,7 @@ impl Target {
         })
     }
 
-    /// Returns the states of a session at work.
+    /// Returns the states of a working session.
     pub fn running(&self) -> [u32; 2] {
         self.version.running().map(|state| state as u32)
     }

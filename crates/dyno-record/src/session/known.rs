@@ -17,10 +17,9 @@ pub struct Known {
     pub class: u8,
     /// Time of waits by class since the last check [ns].
     pub waited_ns: [u64; 16],
-    /// Process that held what the wait that ends now was for, and the largest error of its length [ns]; 0 if it was
-    /// timed.
+    /// Process that held the awaited resource of the ending wait; 0 if unknown.
     pub holder: i32,
-    /// Largest error of its length.
+    /// Largest error of the ending wait's length [ns]; 0 if it was timed.
     pub within_ns: u64,
 }
 

@@ -39,7 +39,8 @@ impl Session {
         self.begin(event, known);
     }
 
-    /// Sets whether the process is at work, that is, waits for nothing: reading cannot tell a processor from a queue.
+    /// Sets whether the process is working, that is, waits for nothing; reading cannot distinguish running from
+    /// queueing for a processor.
     pub fn is_at_work(&mut self, is_at_work: bool) {
         self.running = Some(is_at_work);
     }

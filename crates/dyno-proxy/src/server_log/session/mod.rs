@@ -51,18 +51,18 @@ struct Open {
     begun_ns: u64,
 }
 
-/// Why a message cannot be sent again.
+/// Reason why a message cannot be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lack {
     /// The rows of a COPY.
     Rows,
-    /// Parameters that the log does not have.
+    /// Parameters that are not in the log.
     Parameters,
-    /// Parameters that may have been cut.
+    /// Parameters that may have been truncated.
     Cut,
 }
 
-/// What a session adds up for the report.
+/// Totals of a session for the report.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Executions.
@@ -81,7 +81,7 @@ pub struct Counts {
     pub with_parameters: u64,
     /// Shortest duration of an execution [ns].
     pub shortest_ns: Option<u64>,
-    /// Length of the longest parameter that was surely whole [bytes].
+    /// Length of the longest parameter that was certainly complete [bytes].
     pub longest: usize,
 }
 
@@ -89,7 +89,7 @@ pub struct Counts {
 pub struct Session {
     /// Follower, which writes what the session did.
     pub follower: Box<Follower>,
-    /// What tells it from other sessions of the process; 0 if nothing does.
+    /// Distinguishes it from other sessions with the same process number; 0 if unknown.
     pub start: u64,
     /// User and database, if known.
     pub who: Option<Arc<Who>>,
@@ -99,7 +99,7 @@ pub struct Session {
     free_ns: u64,
     pending: Option<Pending>,
     open: Option<Open>,
-    /// Begin of durations that no text belongs to yet, and their number.
+    /// Begin and number of durations that cannot be assigned to a text yet.
     bare: Option<(u64, u64)>,
     /// Prepared statements, by the hash of their text.
     named: HashMap<Vec<u8>, u64>,
@@ -180,7 +180,7 @@ impl Session {
         lacks
     }
 
-    /// Ends a statement of which no end was logged.
+    /// Ends a statement without a logged end.
     fn unfinished(&mut self, at_ns: u64, shared: &mut Shared, counts: &mut Counts) -> Vec<Lack> {
         let Some(open) = self.open.take() else { return Vec::new() };
         counts.untimed += 1;
@@ -188,7 +188,7 @@ impl Session {
         self.executed(&open.said, (open.begun_ns, until_ns), Ending::Done, shared, counts)
     }
 
-    /// Something has ended; what it was may be known later.
+    /// Records that something has ended whose statement may be known later.
     pub fn ended(&mut self, at_ns: u64, duration_ns: u64, shared: &mut Shared, counts: &mut Counts) -> Vec<Lack> {
         let Some(open) = self.open.take() else {
             let begun_ns = at_ns.saturating_sub(duration_ns);
@@ -201,8 +201,8 @@ impl Session {
         self.executed(&open.said, (open.begun_ns, until_ns), Ending::Done, shared, counts)
     }
 
-    /// Returns how many durations had no text, and forgets them; at most two belong to the parse and the bind of
-    /// something that failed.
+    /// Returns and resets the number of durations without a text; at most two belong to the parse and the bind of a
+    /// failed statement.
     pub fn take_bare(&mut self) -> u64 {
         self.bare.take().map_or(0, |bare| bare.1)
     }
@@ -247,7 +247,7 @@ impl Session {
         lacks
     }
 
-    /// A statement failed; returns `None` if it is not known which.
+    /// Records a failed statement; returns `None` if it is unknown which one.
     pub fn failed(
         &mut self,
         failure: Failure,
@@ -283,7 +283,7 @@ impl Session {
         Some(lacks)
     }
 
-    /// Sends what was parsed under a name and not executed; anything else that is pending has no effect.
+    /// Sends statements that were parsed under a name and not executed; other pending steps have no effect.
     fn flush(&mut self, shared: &mut Shared, counts: &mut Counts) {
         let Some(pending) = self.pending.take() else { return };
         if !pending.is_parsed || pending.said.name.is_empty() {
@@ -327,7 +327,7 @@ impl Session {
         lacks
     }
 
-    /// Ends the session; a statement that has begun and not ended is never answered.
+    /// Ends the session; an unfinished statement is never answered.
     ///
     /// Returns what could not be kept, and true if a statement was not over.
     pub fn finish(&mut self, at_ns: u64, shared: &mut Shared, counts: &mut Counts) -> (Vec<Lack>, bool) {

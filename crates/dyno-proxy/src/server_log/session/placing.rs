@@ -1,4 +1,4 @@
-//! Places of round trips in time, within the resolution of the log's stamps.
+//! Times of round trips, chosen within the resolution of the log's stamps.
 //!
 //! `trace replay --order commit` sends what ended after a commit was sent only after that commit. A statement that
 //! waited for a lock ended when the commit that released it was under way, often within the same millisecond, so the
@@ -17,14 +17,14 @@ use super::super::event::Step;
 use super::{Counts, Ending, Session};
 use crate::shared::Shared;
 
-/// Times that the current entry allows.
+/// Range of times that the current entry allows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stamp {
     /// Earliest time of the entry [ns].
     pub floor_ns: u64,
     /// Latest time of the entry [ns].
     pub latest_ns: u64,
-    /// Time after which the statement ended, by the commits that are logged before it [ns].
+    /// Time after which the statement ended, according to commits logged before it [ns].
     pub least_ns: u64,
 }
 
@@ -41,19 +41,20 @@ pub(super) struct Closing {
     ends_idle: bool,
 }
 
-/// Returns true for a lone COMMIT or ROLLBACK that leaves the session in no transaction.
+/// Returns true for a lone COMMIT or ROLLBACK that leaves the session outside a transaction.
 fn is_bare(commands: &[Command], ending: Ending) -> bool {
     ending == Ending::Done
         && matches!(commands, [Command { tag, effect: Effect::End { chains: false, .. } }] if tag == "COMMIT" || tag == "ROLLBACK")
 }
 
 impl Session {
-    /// Sets what the current entry tells about times.
+    /// Sets the range of times from the current entry.
     pub fn stamp(&mut self, stamp: Stamp) {
         self.stamp = stamp;
     }
 
-    /// Places a round trip, and writes the answer of the one before it; returns when it was sent and answered [ns].
+    /// Chooses the times of a round trip, and writes the answer of the previous one; returns when it was sent and
+    /// answered [ns].
     pub(super) fn place(
         &mut self,
         (begun_ns, until_ns): (u64, u64),
@@ -111,8 +112,8 @@ impl Session {
         self.end(step, &commands, ending, done_ns, shared, counts);
     }
 
-    /// Returns the moment of the last round trip if it ended outside of a transaction: for a lone COMMIT when it was
-    /// sent, for others when they ended [ns]. Later calls return `None`.
+    /// Returns the moment of the last round trip if it ended outside a transaction [ns]: for a lone COMMIT, when it was
+    /// sent; for others, when they ended. Later calls return `None`.
     pub fn take_moment(&mut self) -> Option<u64> {
         self.moment_ns.take()
     }
@@ -122,8 +123,8 @@ impl Session {
         self.committed_ns.take()
     }
 
-    /// Moves the end of the last round trip behind a commit of another session, if its stamp allows it; returns the new
-    /// moment if it is one.
+    /// Moves the end of the last round trip after a commit of another session, if its stamp allows it; returns the new
+    /// moment if it has one.
     pub fn follow_commit(&mut self, commit_ns: u64) -> Option<u64> {
         let closing = self.closing.as_mut()?;
         if closing.is_bare || closing.done_ns > commit_ns || closing.latest_ns <= commit_ns {
