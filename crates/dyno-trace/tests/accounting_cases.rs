@@ -1,11 +1,11 @@
-//! Accounting, case by case: what the format does to a reader.
+//! Tests accounting case by case, for each peculiarity of the format.
 #![allow(clippy::unwrap_used)]
 
 use crate::accounting_common::{Rows, call, read, read_chunked, wait};
 use dyno_trace::oracle_10046::reader::{Reader, Reading};
 use dyno_trace::oracle_10046::record::NONE;
 
-/// 2020-06-13T12:20:03Z in ns.
+/// 2020-06-13T12:20:03Z [ns since 1970].
 const NOON: i64 = 1_592_050_803_000_000_000;
 
 fn own(reader: &Reader<Rows>) -> Vec<i64> {

@@ -1,4 +1,4 @@
-//! Trees of calls and waits of any shape: what is read is what was made, to the microsecond.
+//! Tests that trees of calls and waits of any shape are read exactly as made, to the microsecond.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashMap;
@@ -8,14 +8,14 @@ use dyno_trace::oracle_10046::accounting::CAP;
 use dyno_trace::oracle_10046::reader::Reading;
 use proptest::prelude::*;
 
-/// What happens one after the other within a call, or within a session.
+/// Events that follow each other within a call or a session.
 #[derive(Clone, Debug)]
 enum Event {
-    /// CPU or nothing at all passes.
+    /// CPU time, or idle time, passes.
     Pass(i64),
     /// A wait.
     Wait(i64),
-    /// A call with what happens inside, and its own share of CPU in percent.
+    /// A call with the events inside it, and its own share of CPU in percent.
     Call(Vec<Event>, i64),
 }
 
@@ -28,21 +28,21 @@ fn events(depth: u32) -> BoxedStrategy<Vec<Event>> {
     prop::collection::vec(prop_oneof![2 => leaf, 2 => inner], 0..5).boxed()
 }
 
-/// The text of a trace, and what should come out of it.
+/// Text of a trace, and the expected result of reading it.
 #[derive(Default)]
 struct Made {
     text: String,
     now: i64,
-    /// For each call in file order: parent's place in file order, own elapsed, own CPU, own waits.
+    /// For each call in file order: its parent's index, and its own elapsed time, CPU time and wait time.
     calls: Vec<(Option<usize>, i64, i64, i64)>,
-    /// For each wait in file order: owner's place in file order.
+    /// For each wait in file order: its owner's index.
     waits: Vec<Option<usize>>,
     elapsed: i64,
     between: i64,
     roots: i64,
 }
 
-/// What a call leaves behind for its parent.
+/// Totals of a call that its parent needs.
 #[derive(Default)]
 struct Inside {
     children: Vec<usize>,

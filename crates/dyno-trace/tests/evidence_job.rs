@@ -1,4 +1,4 @@
-//! Jobs: what an import leaves behind, what a profile says, how they end.
+//! Tests jobs: what an import writes, what a profile shows, how jobs end.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, HashMap};
@@ -30,7 +30,7 @@ impl Scratch {
     }
 }
 
-/// The part of the first file: its own, or the one it shares with its neighbours.
+/// Returns the part of the first file: its own, or the one shared with its neighbours.
 fn part(run: &Path, table: &str) -> PathBuf {
     let own = run.join(table).join("f000000-000000.parquet");
     if own.exists() { own } else { run.join(table).join("g000000.parquet") }
@@ -50,7 +50,7 @@ fn column(path: &Path, name: &str) -> Vec<i64> {
     values
 }
 
-/// Every file of a run, by its name.
+/// Returns all files of a run by name.
 fn files(run: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(run).unwrap() {
@@ -64,7 +64,7 @@ fn files(run: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Lexing, filling and packing are compiled twice; the bytes of every table are the same.
+/// Lexing, filling and packing are compiled twice; the bytes of every table must be equal.
 #[test]
 fn an_import_is_the_same_by_wide_registers_and_without() {
     let scratch = Scratch::new();
@@ -283,7 +283,7 @@ fn centiseconds_show_in_the_stamps_where_no_header_tells_the_version() {
     assert_eq!(column(&part(&run, "calls"), "elapsed_ns"), [50_000_000; 5]);
 }
 
-/// Lines of a 9i trace whose clock ticks every 1.024 us, stamps every two seconds.
+/// Returns lines of a 9i trace whose clock ticks every 1.024 us, with stamps every two seconds.
 fn ticking(version: &str) -> String {
     let lines: String = (0..6i64)
         .map(|at| {

@@ -1,5 +1,5 @@
-//! Files as they lie about: compressed, in directories, by pattern, twice, damaged, and things that
-//! are no traces.
+//! Tests files as they occur in practice: compressed, in directories, by pattern, duplicate, damaged, or not traces at
+//! all.
 #![allow(clippy::unwrap_used)]
 
 use std::io::Write;
@@ -15,10 +15,10 @@ use dyno_trace::oracle_10046::refusal::Refusal;
 
 const CLOSE: &str = "CLOSE #7:c=0,e=1,dep=0,type=0,tim=5793511831311\n";
 
-/// Whether it is the right refusal.
+/// Function that returns true for the expected refusal.
 type Expected = fn(&Refusal) -> bool;
 
-/// A directory that goes with the test.
+/// A temporary directory that is removed with the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -271,7 +271,7 @@ fn a_small_archive_that_unpacks_without_end_is_stopped_while_it_is_read() {
     }
 }
 
-/// Archives with a bit turned over here and there, of every kind: read or refused, never a panic.
+/// Archives of every kind with flipped bits are read or refused; reading never panics.
 #[test]
 #[ignore = "takes a minute; part of the soak"]
 fn soak_fuzz_archives() {

@@ -1,5 +1,5 @@
-//! The records are the same however a file is cut, by however many threads it is read, and whether
-//! lines are read the quick way or the careful way; on real files, and on damaged ones.
+//! Tests that the records are the same however a file is cut, however many threads read it, and whether lines take the
+//! fast or the careful path; on real files, and on damaged ones.
 #![allow(clippy::unwrap_used)]
 
 use std::time::Instant;
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 const OPTIONS: Options = Options { binds: true, cap: 16 << 20, careful: false };
 
-/// The samples of unread stretches are checked too, so equal readings are equal in all.
+/// The samples of unread stretches are compared too, so that equal readings are equal in everything.
 fn assert_same(expected: &Reading, found: &Reading, what: &str) {
     for (a, b) in expected.records.iter().zip(&found.records) {
         assert_eq!(a, b, "{what}");
@@ -23,7 +23,7 @@ fn assert_same(expected: &Reading, found: &Reading, what: &str) {
     assert_eq!(counts(expected), counts(found), "{what}");
 }
 
-/// Reads a text in every way and compares; the reading.
+/// Reads a text in every way, compares the results, and returns the reading.
 fn read_every_way(text: &[u8], options: Options, dice: &mut Dice, what: &str) -> Reading {
     let whole = read_in(text, &[usize::MAX], options);
     let careful = Options { careful: true, ..options };
@@ -134,7 +134,7 @@ fn damaged_files_read_the_same_by_threads() {
     std::fs::remove_file(&path).ok();
 }
 
-/// Pieces of lines, from which odd files are put together.
+/// Returns a piece of a line, for assembling unusual files.
 fn piece() -> impl Strategy<Value = String> {
     prop_oneof![
         "(FETCH|EXEC|PARSE|CLOSE|UNMAP) #[0-9]{1,20}:c=[0-9]{1,9},e=[0-9]{1,19},p=0,cr=1,cu=0,mis=[0-9]{1,3},r=[0-9]{1,3},dep=[0-2],og=1(,plh=[0-9]{1,10})?,tim=[0-9]{1,20}(\r?\n|W)",
@@ -174,7 +174,7 @@ proptest! {
     }
 }
 
-/// A minute of damage: never a panic, never another result. The seed of a failure is printed.
+/// Damages files for a minute: reading never panics and never gives another result. The seed of a failure is printed.
 #[test]
 #[ignore = "takes a minute; part of the soak"]
 fn soak_fuzz_reader() {

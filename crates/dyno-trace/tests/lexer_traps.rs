@@ -1,5 +1,4 @@
-//! The traps of the format: each was met in real files or cost another reader its result. One test
-//! for each.
+//! Tests the traps of the format, one test for each. Each was met in real files, or made another reader's result wrong.
 #![allow(clippy::unwrap_used)]
 
 use crate::lexer_common::{batch_of, only, read, read_in, words};
@@ -10,7 +9,7 @@ use dyno_trace::oracle_10046::record::{Batch, NONE, Reason, Record};
 const FETCH: &str = "FETCH #7:c=1,e=2,p=0,cr=0,cu=0,mis=0,r=1,dep=0,og=1,plh=5,tim=5793511831311";
 const WAIT: &str = "WAIT #7: nam='log file sync' ela= 186 buffer#=1 sync scn=2 p3=0 obj#=-1 tim=5793511831524";
 
-/// A statement with its text, whose head says `len`.
+/// Returns a statement with its text, whose head states `len` as the length.
 fn statement(len: usize, text: &str, end: &str) -> String {
     format!(
         "=====================\nPARSING IN CURSOR #7 len={len} dep=0 uid=0 oct=3 lid=0 tim=5 \

@@ -1,4 +1,4 @@
-//! All tests of the crate that use it from outside, as one program: each would link the whole crate again.
+//! All tests that use the crate from outside, as one program: several programs would each link the whole crate again.
 
 mod accounting_cases;
 mod accounting_common;

@@ -1,4 +1,4 @@
-//! Filters: what they understand, what they say when they do not, and what passes.
+//! Tests filters: their syntax, their error messages, and what they select.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use dyno_trace::oracle_10046::filter::{Field, Fields, Filter, Value, like};
 use proptest::prelude::*;
 
-/// An item made of a few fields.
+/// An item with a few fields.
 struct Item(HashMap<Field, (Option<i64>, String)>);
 
 impl Item {

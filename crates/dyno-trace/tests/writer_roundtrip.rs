@@ -1,4 +1,4 @@
-//! Read, written and read again: the same evidence; written again: the same bytes.
+//! Tests that writing and reading a trace gives the same evidence, and writing it again the same bytes.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use dyno_trace::oracle_10046::job::{Job, JobError, JobOptions};
 use dyno_trace::oracle_10046::writer::write_trace;
 use proptest::prelude::*;
 
-/// Columns that tell where a record stood, which is not where it is written.
+/// Columns with positions in the original file, which differ in the written one.
 const PLACES: [&str; 8] = ["line", "byte_offset", "bytes", "lines", "first_line", "records", "path", "length_of_file"];
 
 struct Scratch(PathBuf);
@@ -56,7 +56,7 @@ fn values(path: &Path, column: &Column) -> Vec<String> {
     found
 }
 
-/// All evidence of a run, column by column.
+/// Returns all evidence of a run, column by column.
 fn evidence(run: &Path) -> Vec<(String, Vec<String>)> {
     let mut told = Vec::new();
     // The file's own part, or the one it shares with its neighbours.
@@ -91,7 +91,7 @@ fn written(run: &Path, out: &Path) -> PathBuf {
     PathBuf::from(told["files"][0]["path"].as_str().unwrap())
 }
 
-/// Both texts as written; panics where the evidence differs.
+/// Returns both written texts; panics if the evidence differs.
 fn round(file: &Path, scratch: &Path) -> Option<(Vec<u8>, Vec<u8>)> {
     let (first, second) = (scratch.join("run1"), scratch.join("run2"));
     match import(file, &first) {
@@ -161,7 +161,7 @@ fn a_trace_in_canonical_form_is_written_as_it_was() {
     assert_eq!(of_text(text).0, text);
 }
 
-/// A record of any kind as text, given the time.
+/// Returns a record of any kind as text with a given time.
 fn record() -> impl Strategy<Value = (u8, u64, i64, i64, u8)> {
     (0u8..14, 1u64..4, 0i64..2_000, 0i64..900, 0u8..3)
 }

@@ -53,7 +53,7 @@ pub struct File {
     pub form: Form,
     /// Pattern of the text before severities; unused for csvlog and jsonlog.
     pub prefix: String,
-    /// Year of times without one.
+    /// Year for times without one.
     pub year: i64,
 }
 
@@ -63,15 +63,15 @@ pub struct File {
 pub struct Request {
     /// Folder to write to.
     pub out: PathBuf,
-    /// Files, in their order.
+    /// Files, in the order to read.
     pub files: Vec<File>,
-    /// Words for DETAIL.
+    /// Translations of the word DETAIL.
     pub details: Vec<String>,
-    /// Keys under which log services store what the server logged.
+    /// Keys under which log services store the server's output.
     pub payloads: Vec<String>,
     /// Pattern of syslog's prefix.
     pub pieces: String,
-    /// Transitions of the log's time zone; empty if it is not known.
+    /// Offset changes of the log's time zone; empty if unknown.
     pub zone: Vec<Transition>,
     /// Database whose sessions are kept; `None` for all.
     pub database: Option<String>,
@@ -83,7 +83,7 @@ pub enum LogError {
     /// The request is invalid.
     #[error("{0}")]
     Request(String),
-    /// It was stopped.
+    /// The import was stopped.
     #[error("the import was stopped")]
     Stopped,
     /// The evidence cannot be written.

@@ -1,4 +1,4 @@
-//! jsonlog, one object per line; and text logs as log services store them, one object per entry or line of one.
+//! jsonlog with one object per line, and text logs that log services store as one object per entry or line.
 
 use std::borrow::Cow;
 
@@ -90,7 +90,7 @@ pub fn read(lines: &mut Lines, reading: &mut Reading, mut on: impl FnMut(Entry, 
     }
 }
 
-/// Reads a text log in objects of a log service; `keys` are those under which they store what the server logged.
+/// Reads a text log in a log service's objects; `keys` are those under which the service stores the server's output.
 pub fn read_service(
     lines: &mut Lines,
     head: &Head,
@@ -128,7 +128,7 @@ pub fn read_service(
     }
 }
 
-/// Removal of the comma behind an object of an array that has one object per line.
+/// Removal of the comma after an object, in arrays with one object per line.
 trait TrimSuffixComma {
     fn trim_suffix_comma(&self) -> &Self;
 }

@@ -1,4 +1,5 @@
-//! Captures made from PostgreSQL's server logs: what `dbdyno trace proxy --binds` keeps, as far as a log has it.
+//! Captures made from PostgreSQL's server logs: the same tables as `dbdyno trace proxy --binds`, as far as a log has
+//! the data.
 //!
 //! ```text
 //! files -> input -> csvlog, jsonlog, text, syslog -> entries -> event    (one thread)

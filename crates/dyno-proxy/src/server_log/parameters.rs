@@ -1,4 +1,4 @@
-//! Parameters of an execution, as a log has them: `parameters: $1 = 'it''s', $2 = NULL`.
+//! Parameters of an execution, as written in a log: `parameters: $1 = 'it''s', $2 = NULL`.
 //!
 //! `log_parameter_max_length` cuts values: `'abc...'`. A value that ends so may also be whole, so whoever has seen a
 //! longer value decides.
@@ -10,18 +10,18 @@ use memchr::{memchr, memmem};
 pub struct Parameters {
     /// Lengths and bytes; a length of -1 is NULL.
     pub values: Vec<u8>,
-    /// Their number.
+    /// Number of parameters.
     pub count: u16,
-    /// True if the list could not be read to its end.
+    /// True if the list could not be parsed to its end.
     pub is_broken: bool,
-    /// Length of the longest value that ends in `...`, without these [bytes].
+    /// Length of the longest value that ends in `...`, without the dots [bytes].
     pub cut_at: Option<usize>,
     /// Length of the longest other value [bytes].
     pub longest: usize,
 }
 
 impl Parameters {
-    /// Parses a DETAIL; one without parameters has none.
+    /// Parses a DETAIL line; the result is empty if it has no parameters.
     pub fn of(detail: &[u8]) -> Self {
         let mut found = Self::default();
         // In any language: `parameters: `, `Parameters: `, `Parameter: `.
@@ -40,8 +40,8 @@ impl Parameters {
         found
     }
 
-    /// Parses the CONTEXT of a failure, `unnamed portal with parameters: $1 = '5'`
-    /// (`log_parameter_max_length_on_error`); one without parameters has none.
+    /// Parses a failure's CONTEXT line, `unnamed portal with parameters: $1 = '5'`
+    /// (`log_parameter_max_length_on_error`); the result is empty if it has no parameters.
     pub fn of_failure(context: &[u8]) -> Self {
         let lines = context.split(|byte| *byte == b'\n');
         let mut begin = 0;
@@ -57,7 +57,7 @@ impl Parameters {
         Self::default()
     }
 
-    /// Parses one parameter; returns what follows it.
+    /// Parses one parameter; returns the rest of the text.
     fn next<'a>(&mut self, rest: &'a [u8]) -> Option<&'a [u8]> {
         let rest = rest.strip_prefix(b"$")?;
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -76,7 +76,7 @@ impl Parameters {
         if behind.is_empty() { Some(behind) } else { behind.strip_prefix(b", ") }
     }
 
-    /// Adds a value up to its closing quote; quotes within are doubled.
+    /// Adds a value up to its closing quote; quotes within the value are doubled.
     fn quoted<'a>(&mut self, mut rest: &'a [u8]) -> Option<&'a [u8]> {
         let place = self.values.len();
         self.values.extend_from_slice(&[0; 4]);

@@ -1,45 +1,45 @@
 //! Reasons for which an entry or a statement could not be used.
 
-/// Reason.
+/// Reason for which an entry or a statement could not be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// The log is cut within the record.
+    /// The log is cut off within the record.
     Cut,
-    /// The line has not the prefix of the others.
+    /// The line does not have the prefix of the other lines.
     NoPrefix,
-    /// Its time cannot be read.
+    /// Its time cannot be parsed.
     NoTime,
     /// It is longer than 16 MiB.
     TooLong,
-    /// Its record has not the columns of csvlog.
+    /// Its record does not have csvlog's columns.
     NoColumns,
-    /// Its line is no object of jsonlog.
+    /// Its line is not an object of jsonlog.
     NoObject,
-    /// Its line is no object with an entry of the server.
+    /// Its line is not an object with an entry of the server.
     NoPayload,
-    /// Its duration cannot be read.
+    /// Its duration cannot be parsed.
     NoDuration,
-    /// A plan of auto_explain, whose statement is logged apart.
+    /// A plan of auto_explain, whose statement is logged separately.
     Plan,
     /// A fastpath call of a function.
     Fastpath,
-    /// Rows fetched later from a portal: the execution before takes all rows.
+    /// Rows fetched later from a portal; the replay fetches all rows in the execution before.
     Fetch,
-    /// A duration without its statement (log_duration logs no texts).
+    /// A duration without a statement (log_duration logs no texts).
     Bare,
-    /// A failure without its statement (see log_min_error_statement).
+    /// A failure without a statement (see log_min_error_statement).
     Textless,
-    /// A COPY from the client: its rows are not in a log.
+    /// A COPY from the client, whose rows are not in a log.
     NoRows,
     /// Its parameters are not in the log.
     NoParameters,
-    /// Its parameters may be cut (log_parameter_max_length).
+    /// Its parameters may be truncated (log_parameter_max_length).
     CutParameters,
-    /// It was not over when its session or the log ended.
+    /// It was unfinished when its session or the log ended.
     Unfinished,
-    /// It is of another database than the one that was asked for.
+    /// It belongs to a database that was not requested.
     OtherDatabase,
-    /// Its database is not known: log_line_prefix needs %d.
+    /// Its database is unknown: log_line_prefix needs %d.
     NoDatabase,
 }
 
@@ -69,7 +69,7 @@ impl Reason {
         }
     }
 
-    /// Returns true if an entry could not be read, and false if it is of no use for a capture.
+    /// Returns true if an entry could not be parsed, false if it is useless for a capture.
     pub fn is_unread(self) -> bool {
         use Reason::{NoColumns, NoDuration, NoObject, NoPayload, NoTime, TooLong};
         matches!(self, NoTime | TooLong | NoColumns | NoObject | NoPayload | NoDuration)

@@ -1,4 +1,4 @@
-//! Traces made by hand, read into rows that can be looked at.
+//! Hand-written traces, read into rows that tests can examine.
 #![allow(clippy::unwrap_used, dead_code)]
 
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use dyno_trace::oracle_10046::record::Batch;
 use dyno_trace::oracle_10046::rows::{CallRow, Context, Owner, Sink, WaitRow};
 use dyno_trace::oracle_10046::statements::Registry;
 
-/// Everything that a reader tells.
+/// All rows that a reader produces.
 #[derive(Debug, Default)]
 pub struct Rows {
     pub calls: Vec<CallRow>,
@@ -91,12 +91,12 @@ impl Sink for Rows {
     }
 }
 
-/// Reads a text, `chunk` bytes at a time.
+/// Reads a text in pieces of `chunk` bytes.
 pub fn read_chunked(text: &str, reading: Reading, chunk: usize) -> Reader<Rows> {
     chunked(text.as_bytes(), reading, chunk)
 }
 
-/// Reads bytes that need not be text.
+/// Reads bytes that may be invalid text.
 pub fn read_bytes(bytes: &[u8]) -> Reader<Rows> {
     chunked(bytes, Reading::default(), 1 << 16)
 }
@@ -119,12 +119,12 @@ pub fn read(text: &str) -> Reader<Rows> {
     read_chunked(text, Reading::default(), 1 << 16)
 }
 
-/// A call's line.
+/// Returns the line of a call.
 pub fn call(kind: &str, cursor: u64, c: i64, e: i64, dep: u8, tim: i64) -> String {
     format!("{kind} #{cursor}:c={c},e={e},p=0,cr=0,cu=0,mis=0,r=0,dep={dep},og=1,plh=7,tim={tim}\n")
 }
 
-/// A wait's line.
+/// Returns the line of a wait.
 pub fn wait(cursor: u64, event: &str, ela: i64, tim: i64) -> String {
     format!("WAIT #{cursor}: nam='{event}' ela= {ela} p1=1 p2=2 p3=3 obj#=-1 tim={tim}\n")
 }

@@ -1,5 +1,5 @@
-//! What the tests of the lexer share: reading a text in one piece or many, records as plain text
-//! that does not depend on where a batch begins, and the real files.
+//! Helpers for tests of the lexer: reading a text in one piece or many, records as plain text that does not depend on
+//! batches, and the real files.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use dyno_trace::oracle_10046::lexer::{Lexer, Options};
 use dyno_trace::oracle_10046::record::{Batch, Reason, Record, Text};
 use dyno_trace::oracle_10046::refusal::Refusal;
 
-/// What a reading gave, in absolute places.
+/// Result of a reading, with absolute positions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Offset, line, record.
     pub records: Vec<(u64, u64, String)>,
     /// Offset, line, reason, sample.
     pub unread: Vec<(u64, u64, Reason, String)>,
-    /// Bytes that the batches held together.
+    /// Number of bytes in all batches together.
     pub bytes: u64,
-    /// Lines that the batches held together.
+    /// Number of lines in all batches together.
     pub lines: u64,
 }
 
 impl Reading {
-    /// Adds a batch, and checks that it follows on the last one and that all texts lie in it.
+    /// Adds a batch, and checks that it follows the last one and contains all its texts.
     pub fn add(&mut self, batch: &Batch) {
         assert_eq!(batch.offset, self.bytes, "batches follow on each other");
         assert_eq!(batch.line, self.lines + 1, "lines are counted on");
@@ -42,25 +42,25 @@ impl Reading {
         self.lines += u64::from(batch.lines);
     }
 
-    /// The records alone.
+    /// Returns only the records.
     pub fn shown(&self) -> Vec<&str> {
         self.records.iter().map(|(_, _, record)| record.as_str()).collect()
     }
 
-    /// The reasons alone.
+    /// Returns only the reasons.
     pub fn reasons(&self) -> Vec<Reason> {
         self.unread.iter().map(|(_, _, reason, _)| *reason).collect()
     }
 }
 
-/// The bytes of a text, printable.
+/// Returns the bytes of a text in printable form.
 pub fn words(batch: &Batch, text: Text) -> String {
     let end = text.start as usize + text.len as usize;
     assert!(end <= batch.bytes.len(), "{text:?} lies in the batch of {}", batch.bytes.len());
     batch.bytes_of(text).escape_ascii().to_string()
 }
 
-/// A record with its texts in place of their places.
+/// Returns a record with its texts instead of their positions.
 pub fn describe(batch: &Batch, record: &Record) -> String {
     let none = i64::MIN.to_string();
     let shown = match record {
@@ -103,7 +103,7 @@ pub fn describe(batch: &Batch, record: &Record) -> String {
     shown.replace(&none, "-")
 }
 
-/// Reads a text in chunks of the given sizes, over and over.
+/// Reads a text in chunks of the given sizes, repeated cyclically.
 pub fn read_in(text: &[u8], sizes: &[usize], options: Options) -> Reading {
     let mut lexer = Lexer::new(options);
     let mut reading = Reading::default();
@@ -124,13 +124,13 @@ pub fn read_in(text: &[u8], sizes: &[usize], options: Options) -> Reading {
     reading
 }
 
-/// Reads a text in one piece, binds kept.
+/// Reads a text in one piece, keeping binds.
 pub fn read(text: impl AsRef<[u8]>) -> Reading {
     let options = Options { binds: true, ..Options::default() };
     read_in(text.as_ref(), &[usize::MAX], options)
 }
 
-/// The records of a text in one piece with the batch they point into.
+/// Returns the records of a text in one piece, with the batch that they point into.
 pub fn batch_of(text: impl AsRef<[u8]>) -> Batch {
     let mut lexer = Lexer::new(Options { binds: true, ..Options::default() });
     let mut batch = Batch::default();
@@ -140,7 +140,7 @@ pub fn batch_of(text: impl AsRef<[u8]>) -> Batch {
     batch
 }
 
-/// The only record of a text.
+/// Returns the only record of a text.
 pub fn only(text: impl AsRef<[u8]>) -> (Batch, Record) {
     let batch = batch_of(text);
     assert_eq!(batch.records.len(), 1, "{:?} {:?}", batch.records, batch.unread);
@@ -161,7 +161,7 @@ pub fn read_path(path: &Path, options: &ReadOptions) -> Result<Reading, Refusal>
     Ok(reading)
 }
 
-/// The real traces; empty, with a word on stderr, where they are not at hand.
+/// Returns the real traces; empty, with a message on stderr, if they are not available.
 pub fn real_files() -> Vec<PathBuf> {
     let root = std::env::var_os("DBDYNO_DATA")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
@@ -177,11 +177,11 @@ pub fn real_files() -> Vec<PathBuf> {
     files
 }
 
-/// Numbers that look random, from a seed (splitmix64).
+/// Random number generator with a seed (splitmix64).
 pub struct Dice(pub u64);
 
 impl Dice {
-    /// The next number.
+    /// Returns the next number.
     pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -190,14 +190,14 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         (self.roll() % limit.max(1) as u64) as usize
     }
 }
 
-/// Damages a text in one of the ways in which files are damaged: bytes changed, stretches lost,
-/// doubled, moved, filled with NULs, lines glued, the end cut.
+/// Damages a text in one of the ways in which files get damaged: bytes changed, stretches lost, doubled, moved, filled
+/// with NULs, lines joined, the end cut off.
 pub fn damage(text: &mut Vec<u8>, dice: &mut Dice) {
     const PIECES: [&[u8]; 14] = [
         b"\n",
