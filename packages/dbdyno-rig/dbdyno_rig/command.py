@@ -28,7 +28,7 @@ SLOW = 0.8
     "--model", "name", default="exadata-x2", show_default=True, metavar="NAME|FILE", help="Machine with storage cells."
 )
 @click.option("--cells", "count", type=click.IntRange(1, 1000), help="Number of cells (default: that of the machine).")
-@click.option("--listen", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen at.")
+@click.option("--listen", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on.")
 @click.option(
     "--port",
     default=0,

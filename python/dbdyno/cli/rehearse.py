@@ -46,24 +46,30 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
 @log_options
 @store_option
 @key_file_option
-@click.option("--privacy", is_flag=True, help="Keep no value of the load in the run, its page and what is printed.")
+@click.option(
+    "--privacy",
+    is_flag=True,
+    help="Store and print no value of the load: neither in the run, nor on its page, nor on the terminal.",
+)
 @click.option(
     "--change",
     "changes",
     multiple=True,
     metavar="SQL",
-    help="Make the new side by this statement: SET for its sessions, any other in a copy of the database. Repeatable.",
+    help="Create the new side with this statement: SET for its sessions, any other "
+    "in a copy of the database. Repeatable.",
 )
 @click.option(
     "--new",
     "programs",
     metavar="bindir=DIR|version=N",
-    help="Make the new side: a server of these programs with OLD's settings and a copy of its database.",
+    help="Create the new side: a server of these programs with OLD's settings and a copy of its database.",
 )
 @click.option(
     "--upgrade",
     metavar="copy=DIR|link=DIR",
-    help="With --new: make its data by pg_upgrade of this data folder, which is used up; no server may run on it.",
+    help="With --new: create its data with pg_upgrade from this data folder, which is "
+    "unusable afterwards; no server may run on it.",
 )
 @mask_option
 @click.option("--for", "length", default="2min", show_default=True, metavar="TIME", help="Stop after this time.")
@@ -84,9 +90,10 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     "allowed",
     multiple=True,
     metavar="NAME",
-    help="Rehearse what uses this function or table, though a rollback does not undo its effect. Repeatable.",
+    help="Rehearse statements that use this function or table, although a rollback "
+    "does not undo their effects. Repeatable.",
 )
-@click.option("--threshold", default="10%", show_default=True, help="Slowdown from which on a statement counts.")
+@click.option("--threshold", default="10%", show_default=True, help="Smallest slowdown that counts.")
 @click.option(
     "--sets", default=5, show_default=True, type=click.IntRange(1, 20), help="Number of value sets per statement."
 )

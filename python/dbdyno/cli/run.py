@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     "builds",
     multiple=True,
     metavar="NAME=DIR",
-    help="Make an arm of the plan's only one for each build; {build} in the plan is its folder.",
+    help="Make one arm per build from the plan's only arm; {build} in the plan is the build's folder.",
 )
 @click.option("--blocks", type=click.IntRange(2, 100_000), help="Number of measured blocks.")
 @seed_option

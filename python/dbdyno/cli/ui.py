@@ -35,19 +35,19 @@ FORMS = ("text", "json", "csv", "arrow", "svg", "png")
 @click.option(
     "--tls-cert",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Certificate (PEM), so that other machines may be answered.",
+    help="Certificate (PEM), which allows access from other machines.",
 )
 @click.option(
     "--tls-key",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Its private key, if in its own file.",
+    help="Private key of the certificate, if it is in a separate file.",
 )
 @click.option(
     "--behind-proxy",
     "proxy",
     default="",
     metavar="ORIGIN",
-    help="A proxy that encrypts, as browsers see it: https://host",
+    help="Address of an encrypting proxy, as browsers see it: https://host",
 )
 @click.option("--browser/--no-browser", default=True, help="Open a browser.")
 @click.option(
@@ -55,7 +55,7 @@ FORMS = ("text", "json", "csv", "arrow", "svg", "png")
     type=click.Choice(("on", "off")),
     default="on",
     show_default=True,
-    help="The SQL console, which only reads.",
+    help="Enable the SQL console, which is read-only.",
 )
 @click.option("--page", metavar="ADDRESS", help="Print this page instead of serving it, such as /search?q=orders.")
 @written_as(FORMS)

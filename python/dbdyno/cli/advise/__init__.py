@@ -35,7 +35,7 @@ _SCHEMES = ("postgresql://", "postgres://")
     "--fast-gb",
     type=Number(0.001, 1e6),
     metavar="GB",
-    help="With snap:FIRST..LAST or a MariaDB: which tables and indexes to put on a fast device of that size.",
+    help="With snap:FIRST..LAST or a MariaDB: choose tables and indexes for a fast device of this size [GB].",
 )
 @click.option(
     "--plan",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("-y", "--yes", is_flag=True, help="Restore the plans without asking.")
 @way_options
 def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> None:
-    """Restore the IORM plans that RUN, a run of flash-log, found on the cells.
+    """Restore the IORM plans that the cells had before RUN, a run of flash-log.
 
     For a run whose machine stopped, or whose cells could not be reached at its end. Every cell is looked at first, by
     the addresses of the options and of your SSH configuration, not by those in RUN. A plan that somebody else made

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     "least",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.toml",
-    help="Make the first failing cut as small as it goes, and write its plan.",
+    help="Find the smallest plan that reproduces the first failing cut, and write it.",
 )
 @seed_option
 @page_options
@@ -42,7 +42,7 @@ def command(
     scheduler: str | None,
     hosts: tuple[str, ...],
 ) -> None:
-    """Cut the power under an engine, again and again, and look for every commit that it acknowledged.
+    """Cut the power under an engine repeatedly, and check that every acknowledged commit survives.
 
     PLAN is one that comes with dbdyno (a wrong name lists them) or a TOML file. A load commits on a folder
     of which unsynced pages are lost, torn or kept in any order when the power goes; sometimes it goes once

@@ -15,7 +15,7 @@ from dbdyno.cli.output import seed_option
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--back", type=click.Path(path_type=Path), help="Folder that has the data.  [default: DIR.data]")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a parameter; may be repeated.")
-@click.option("--direct-io", is_flag=True, help="The kernel keeps nothing: each read and write is the device's.")
+@click.option("--direct-io", is_flag=True, help="Bypass the kernel's cache: each read and write reaches the device.")
 @click.option("--fail", "faults", multiple=True, metavar="KIND[:KEY=VALUE,...]", help="A fault; may be repeated.")
 @seed_option
 def command(

@@ -13,7 +13,7 @@ from dbdyno.cli.output import format_options, show_rows
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @format_options
 def command(folder: Path, form: str | None, output: Path | None) -> None:
-    """Show the requests of a mounted folder: count and times by the model, and how late replies were.
+    """Show the requests of a mounted folder: counts, modelled times, and delays of replies.
 
     `late` is the time between the modelled and the real completion: a p99 that is not small against the
     times above it says that this machine is too busy, or the device too fast for it.

@@ -10,7 +10,7 @@ import click
 @click.command("unmount")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 def command(folder: Path) -> None:
-    """Unmount a folder, also one of which the process is dead; its data stay in the folder below."""
+    """Unmount a folder, even if its process is dead; its data stay in the underlying folder."""
     from dbdyno.device.mounts import unmount
 
     process = unmount(folder)

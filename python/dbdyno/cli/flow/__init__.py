@@ -20,7 +20,7 @@ class _FlowGroup(LazyGroup):
 
 @click.group("flow", cls=_FlowGroup)
 def command() -> None:
-    """Who orders the steps of a data flow: the user who wrote them, or an optimizer.
+    """Compare the order of a data flow's steps as written with that of an optimizer.
 
     \b
     dbdyno flow show query.sql --engine duckdb --table orders=orders.parquet

@@ -16,7 +16,7 @@ from dbdyno.cli.pages import page_options, show_page
     default="1..32",
     show_default=True,
     metavar="N1,N2|FROM..TO",
-    help="Numbers of sessions to answer for.",
+    help="Numbers of sessions to compute.",
 )
 @page_options
 def command(machine: str, sessions: str, form: str | None, output: Path | None) -> None:

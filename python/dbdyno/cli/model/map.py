@@ -24,7 +24,7 @@ from dbdyno.cli.pages import page_options, show_page
 )
 @page_options
 def command(claim: str, replications: int, seed: int | None, form: str | None, output: Path | None) -> None:
-    """Draw a claim's quantity over the parameters that its source leaves open.
+    """Draw a claim's quantity over the parameters that its source does not state.
 
     CLAIM is N3, N5, N8, N10 or N12. The published value is drawn in, with the place on each curve where the model
     gives it.

@@ -14,7 +14,7 @@ from dbdyno.cli.output import write_text
 @click.argument("path", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.toml")
 @click.option("--like", default="sas-and-flash", show_default=True, metavar="NAME|FILE", help="Machine to copy.")
 def command(path: Path, like: str) -> None:
-    """Write a machine as FILE.toml: what it gives, and all else as comments with its default.
+    """Write a machine as FILE.toml, with the parameters that it leaves at their default as comments.
 
     \b
     dbdyno model new my.toml --like sas-and-flash

@@ -14,7 +14,13 @@ from dbdyno.cli.spread_options import spread_options, workers_of
 @click.command("sensitivity")
 @click.argument("machine", metavar="FILE")
 @click.option("--sessions", type=click.IntRange(1, 65_535), help="Number of sessions (default: as calibrated).")
-@click.option("--trajectories", type=Count(2), default=10, show_default=True, help="Paths through the parameters.")
+@click.option(
+    "--trajectories",
+    type=Count(2),
+    default=10,
+    show_default=True,
+    help="Number of paths through the parameters' ranges.",
+)
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Seed of the paths.")
 @page_options
 @spread_options

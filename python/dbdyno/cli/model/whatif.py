@@ -26,7 +26,13 @@ from dbdyno.cli.pages import page_options, show_page
     metavar="FILE.toml",
     help="Prices of an hour: `server`, `core`, and a table `devices` by name.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Seed of the band.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=1,
+    show_default=True,
+    help="Seed for drawing the band's machines.",
+)
 @page_options
 def command(
     machine: str, settings: tuple[str, ...], cost: Path | None, seed: int, form: str | None, output: Path | None

@@ -63,7 +63,10 @@ def how_options(command: F) -> F:
                 "--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Number of sessions."
             ),
             click.option(
-                "--memory", type=Size(), default=MEMORY_BYTES, help="Memory for rows, all workers together [256MiB]."
+                "--memory",
+                type=Size(),
+                default=MEMORY_BYTES,
+                help="Memory for the rows of all workers together [256MiB].",
             ),
             click.option("--rate-limit", type=Size(), help="Rate limit for all workers together, such as 50MB/s."),
         ]

@@ -46,7 +46,7 @@ def command(
     rate_limit: int | None,
     form: str | None,
 ) -> None:
-    """Go on with the job in the folder JOB.
+    """Resume the job in the folder JOB.
 
     The job's snapshot ends with the process that held it. Then finished chunks are as of the old instant, and you
     choose: `--restart` is exact; `--as-of-now` repeats nothing, and is exact only where the table has not changed.

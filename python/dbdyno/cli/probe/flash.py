@@ -64,7 +64,7 @@ def command(
     seed: int | None,
     out: Path,
 ) -> None:
-    """Write all of a file once, read it, and overwrite it at random until the rate is steady, or the rounds are over.
+    """Write a whole file once, read it, and overwrite it at random until the rate is steady or the rounds are over.
 
     PATH is a file that is not there yet, or a folder; the file has no name while it is written to, and is gone at
     the end. With --destroy it is a file or a block device of yours that nothing uses.

@@ -11,7 +11,9 @@ from dbdyno.base.errors import EvidenceError
 SHOWN = 10
 
 remote_option = click.option(
-    "--remote", metavar="NAME", help="Of a branch: the remote to fetch from first, such as origin; push pushes to it."
+    "--remote",
+    metavar="NAME",
+    help="With a branch: the remote to fetch from first, such as origin; push also pushes to it.",
 )
 machine_option = click.option("--machine", metavar="NAME", help="Only results of this machine.")
 

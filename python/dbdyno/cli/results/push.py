@@ -16,7 +16,9 @@ from dbdyno.cli.results.options import remote_option
 @folder_option
 @remote_option
 @click.option(
-    "--machine", metavar="NAME", help="Name of the machine that ran them (default: made of this one's hardware)."
+    "--machine",
+    metavar="NAME",
+    help="Name of the machine that ran them (default: derived from this machine's hardware).",
 )
 @click.option(
     "--commit", metavar="NAME", help="The commit that was measured (default: the one that is checked out here, if any)."

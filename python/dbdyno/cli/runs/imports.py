@@ -24,7 +24,7 @@ SHOWN = 5
     type=click.IntRange(2, 10_000),
     default=20,
     show_default=True,
-    help="Blocks into which operations that were timed one by one are cut.",
+    help="Number of blocks into which individually timed operations are divided.",
 )
 def command(files: tuple[Path, ...], out: Path, title: str, blocks: int) -> None:
     """Import FILES that pgbench, sysbench, HammerDB, BenchBase, hyperfine, k6 or JMeter wrote.

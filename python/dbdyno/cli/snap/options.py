@@ -29,7 +29,7 @@ store_option = click.option(
 name_option = click.option(
     "--target",
     metavar="NAME",
-    help="Which target of the store, where it holds several (see `dbdyno snap list`).",
+    help="Target in the store, if it has several (see `dbdyno snap list`).",
 )
 
 
@@ -84,7 +84,7 @@ def _target_options(function: F, *, required: bool) -> F:
             type=click.IntRange(0, 200),
             default=0,
             metavar="N",
-            help="Keep the generic plans of the N statements that took most time; none is run (PostgreSQL).",
+            help="Keep the generic plans of the N statements with most time; none is executed (PostgreSQL).",
         ),
         click.option("--note", default="", help="A name for the snapshot, such as 'before batch'."),
     )

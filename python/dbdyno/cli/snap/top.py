@@ -73,7 +73,7 @@ ABOVE = 5
 def command(
     dsn: str, every: str, sample: str, frames: int | None, top: int, once: bool, record: Path | None, allow_cancel: bool
 ) -> None:
-    """Show load, active sessions by class, top SQL and sessions of the last seconds, again and again.
+    """Show load, active sessions by class, top SQL and sessions of the last seconds, and refresh them.
 
     Nothing is stored without --record, and nothing is ended without --allow-cancel. Works over plain SSH. Keys: 1 to 4
     for the load, the sessions, who blocks whom, progress; arrows choose a session, e its plan, v its text; s sort,

@@ -28,7 +28,7 @@ fold_option = click.option(
     default=0.5,
     show_default=True,
     metavar="PERCENT",
-    help="Fold branches of trees with a smaller share than this; 0 shows all.",
+    help="Fold branches of trees below this share of the time; 0 shows all.",
 )
 
 

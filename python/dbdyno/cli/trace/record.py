@@ -34,8 +34,8 @@ _PID_MOST = 1 << 22
     help="Process id: of the postmaster for all sessions, of a backend for that one.",
 )
 @click.option("--datadir", type=click.Path(path_type=Path), metavar="DIR", help="The server's data folder.")
-@click.option("--database", help="Only sessions of this database.")
-@click.option("--user", help="Only sessions of this user.")
+@click.option("--database", help="Record only sessions of this database.")
+@click.option("--user", help="Record only sessions of this user.")
 @click.option("--for", "length", metavar="TIME", help="Stop after this time, such as 60s (default: until Ctrl-C).")
 @click.option(
     "--mode",

@@ -29,7 +29,7 @@ FORMS = tuple(one for one in FORMATS if one != "arrow")
     "--engine",
     type=click.Choice(["here", "spark"]),
     default="here",
-    help="Where rows are read: by this process (here) or by Spark [here].",
+    help="Engine that reads the rows: this process (here) or Spark [here].",
 )
 @click.option("--master", help="With --engine spark: the cluster, such as spark://host:7077 [local[*]].")
 @click.option(
