@@ -1,4 +1,4 @@
-"""Compares our summary of 8 million operations in 20 blocks with the same summary by DuckDB.
+"""Compares dbdyno's summary of 8 million operations in 20 blocks with the same summary by DuckDB.
 
     python benches/analysis.py [--rows 8000000]
 

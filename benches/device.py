@@ -1,7 +1,7 @@
-"""Writes of 4 KB to a mounted folder against the bare folder below, at depth 1, 8 and 64: the cost of the way itself.
+"""Compares writes of 4 KB to a mounted folder with those to the folder below, at depth 1, 8 and 64.
 
-The device takes no time: what is left is FUSE. Threads of Python write, in
-the process that a user would run; the ratio is of writes a second.
+The device takes no time, so the difference is the cost of FUSE. Python threads write, as a user's process would; the
+ratio is of writes per second.
 
 python benches/device.py [--writes 20000]
 """

@@ -143,7 +143,7 @@ def _out(dsn: str, url: str, given: argparse.Namespace, folder: Path) -> list[Re
     peers, jar = given.peers, driver(PROGRAMS)
     move = (sys.executable, "-m", "dbdyno", "move", dsn, "--table", "t", "--to")
     return [
-        Reader("COPY BINARY thrown away", "psql", dsn, "-qc", "copy t to stdout (format binary)"),
+        Reader("COPY BINARY discarded", "psql", dsn, "-qc", "copy t to stdout (format binary)"),
         Reader("dbdyno, 1 worker", *move, "OUT", "--workers", "1"),
         Reader("dbdyno, 2 workers", *move, "OUT", "--workers", "2"),
         Reader("dbdyno, 2 workers, read again", *move, "OUT", "--workers", "2", "--verify", "files"),

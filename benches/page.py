@@ -27,7 +27,7 @@ BENCHES = {
     "plans": "Plans from a log",
     "logs": "Captures from logs",
     "record": "Exact waits",
-    "record_read": "What looks see",
+    "record_read": "Waits read from memory",
     "record_beside": "Sampled beside exact",
     "proxy": "The proxy",
     "rehearse": "Rehearsing a large load",
@@ -50,9 +50,10 @@ HEAD = """\
 # Performance
 
 Each table is the latest run of its bench. `make bench` runs all benches, adds a line for each figure to
-`benches/results.jsonl`, and makes this page from it (`python benches/page.py`). A ratio is our figure divided by that
-of the peer or limit beside it, measured in the same run. Below 1 is better for a time, above 1 for a rate. Its 95 %
-interval is in parentheses if the run has pairs. Benches with false rates and power measure verdicts, not speed.
+`benches/results.jsonl`, and generates this page from it (`python benches/page.py`). A ratio is dbdyno's figure
+divided by that of the peer or limit beside it, measured in the same run. Below 1 is better for a time, above 1 for a
+rate. Its 95 % interval is in parentheses if the run has pairs. Benches with false rates and power measure verdicts,
+not speed.
 """
 COLUMNS = ("figure", "unit", "against", "ratio", "aim")
 

@@ -1,4 +1,4 @@
-"""Arms of real runs, predicted by a machine that was calibrated on one of them: errors in the median and at p99.
+"""Predicts arms of real runs by a machine calibrated on one of them: errors in the median and at p99.
 
 On each place (a modelled device mounted under the embedded PostgreSQL, or this machine's own disk) two runs are
 made: commits of 1 to 64 KiB, and TPC-B with its select alone. Each calibrates on one arm and predicts all others, which

@@ -1,5 +1,6 @@
-"""Compares the redo probe with fio on the same job: sequential writes of 4 KiB with O_DIRECT, one at a time, in a
-file that is already filled. Rounds alternate. The job runs with O_DSYNC, as a log does, and without it if the device
+"""Compares the redo probe with fio on the same job: sequential writes of 4 KiB with O_DIRECT to a filled file.
+
+Writes go one at a time, and rounds alternate. The job runs with O_DSYNC, as a log does, and without it if the device
 is fast enough to show the cost of the software.
 
 python benches/probe.py [--rounds 7] [--seconds 2] [--folder FOLDER]

@@ -1,4 +1,4 @@
-"""Measures the rehearsal of a large load: reading a capture of millions of executions, and making a page about
+"""Measures the rehearsal of a large load: reading a capture of millions of executions, and rendering a page about
 thousands of statements.
 
     python benches/rehearse.py [--executions 2000000] [--statements 5000] [--sessions 200]

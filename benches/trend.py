@@ -2,7 +2,7 @@
 
     python benches/trend.py [--series 2000] [--runs 40] [--seed 1] [--smoke] [--otava PYTHON]
 
-Each row is one kind of series of 40 runs with noise of 5 %, tested at 95 %. Columns: told as a change at a run; as a
+Each row is one kind of series of 40 runs with noise of 5 %, tested at 95 %. Columns: reported as a change at a run; as a
 move that happened at once or slowly; as a drift; any of these. For kinds without a change all of them are false, for
 drifting ones the change at a run; for steps `any` is the power. Aim: at most 6 % false in each row that says so.
 
@@ -97,7 +97,7 @@ def kinds(seed: int, series: int, runs: int) -> Iterator[tuple[str, str, Any]]:
 
 
 def rates(rows: Any) -> tuple[float, float, float, float]:
-    """The shares of rows told as a change at a run, as a step or a drift, as a drift, and as any of these."""
+    """Return the shares of rows reported as a change at a run, as a step or a drift, as a drift, and as any of these."""
     from dbdyno.stats.level_chances import answer
 
     told = answer(rows, level=LEVEL)
@@ -137,7 +137,10 @@ def main() -> int:
         found = rates(rows)
         print(f"{name:36s} " + " ".join(f"{share:8.1%}" for share in found) + f" {other}  {aim}")
         figure(
-            f"trend, {name}", 100 * (found[0] if aim.startswith("change") else found[3]), "% told as a change", aim=aim
+            f"trend, {name}",
+            100 * (found[0] if aim.startswith("change") else found[3]),
+            "% reported as a change",
+            aim=aim,
         )
         false = found[0] if aim.startswith("change") else found[3] if aim == AIM else 0.0
         if false > 0.06 + 3 * math.sqrt(0.06 * 0.94 / series):

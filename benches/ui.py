@@ -1,4 +1,4 @@
-"""What pages in a browser cost: processor time of `dbdyno ui` by view, over a month of snapshots and fifty runs.
+"""Measures the processor time of `dbdyno ui` by page, over a month of snapshots and fifty runs.
 
     python benches/ui.py [--days 30] [--statements 200] [--sessions 25] [--runs 50] [--keep FOLDER]
 
