@@ -2,8 +2,8 @@
 
     python benches/trend.py [--series 2000] [--runs 40] [--seed 1] [--smoke] [--otava PYTHON]
 
-Each row is one kind of series of 40 runs with noise of 5 %, tested at 95 %. Columns: reported as a change at a run;
-as a move that happened at once or slowly; as a drift; any of these. For kinds without a change all of them are false, for
+Each row is one kind of series of 40 runs with noise of 5 %, tested at 95 %. Columns: reported as a change at a run; as
+a move that happened at once or slowly; as a drift; any of these. For kinds without a change all of them are false, for
 drifting ones the change at a run; for steps `any` is the power. Aim: at most 6 % false in each row that says so.
 
 `--otava` names the Python of an environment that has `apache-otava`: the same series are given to
