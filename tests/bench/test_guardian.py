@@ -208,7 +208,7 @@ def test_an_undo_that_fails_is_told_and_hinders_no_other(others: Postgres, tmp_p
 def test_a_failing_undo_raises_in_the_block_form(others: Postgres) -> None:
     with (
         Guardian(Path(os.devnull)) as guardian,
-        pytest.raises(TargetError, match="not everything could be put back"),
+        pytest.raises(TargetError, match="not everything could be restored"),
         guardian.undo(others.sql_undo("bad", ["drop table no_such"])),
     ):
         pass

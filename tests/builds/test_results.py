@@ -193,7 +193,7 @@ def test_a_file_that_is_no_result_is_left_out_with_its_name_and_exit_2(here: Pat
     file.with_name("other.json").write_text('{"schema": 9, "kind": "result"}')
     done = dbdyno("results", "log", "kept", "--json", cwd=here)
     assert done.returncode == 2 and len(json.loads(done.stdout)) == 1
-    assert "torn.json: is not whole JSON" in done.stderr and "other.json: is not a result of schema 1" in done.stderr
+    assert "torn.json: is not complete JSON" in done.stderr and "other.json: is not a result of schema 1" in done.stderr
 
 
 @pytest.mark.parametrize(

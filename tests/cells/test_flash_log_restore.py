@@ -195,7 +195,7 @@ def test_what_is_no_cut_run_on_cells_is_refused_in_words(rig: Rig, tmp_path: Pat
     new_run(runs, "other", {}, name="other")
     refused = asked(rig, "cells", "restore", "other", "--runs", str(runs))
     assert refused.returncode == 2
-    assert "other: has changed no plan of storage cells: there is nothing to restore" in (refused.stderr)
+    assert "other: has changed no IORM plan of storage cells: there is nothing to restore" in (refused.stderr)
     found = rig.survey(rig.plan()).found
     undo = plan_undo(found, {host: (plan.directives,) for host, plan in found.items()}, access(rig.served))
     from dbdyno.bench.undo import to_wire

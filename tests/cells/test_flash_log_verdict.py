@@ -209,7 +209,7 @@ def test_a_block_in_which_no_cell_counts_is_no_block(tmp_path: Path):
     model = analyse(made(tmp_path, blocks(4), wrong={0: gone}))
     assert model["run"]["blocks_whole"] == 3
     assert "1 of 4 blocks gave no number" in str(model["gates"])
-    with pytest.raises(EvidenceError, match="no whole block that counts"):
+    with pytest.raises(EvidenceError, match="no complete block that counts"):
         analyse(made(tmp_path, blocks(1), wrong={0: gone}))
 
 

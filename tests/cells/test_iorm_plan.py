@@ -86,14 +86,14 @@ def test_a_plan_by_allocation_gives_no_directive_to_a_new_database():
     ],
 )
 def test_a_directive_that_could_not_be_written_again_is_refused(line: str):
-    with pytest.raises(CellsError, match="could not be put back") as refused:
+    with pytest.raises(CellsError, match="could not be restored") as refused:
         plan_of(listed(line), "cel01")
     assert refused.value.where == "cel01"
 
 
 @pytest.mark.parametrize("text", ["", "CELL-01504: Invalid command syntax.\n", "nonsense\n", NAME])
 def test_an_answer_without_a_plan_is_refused(text: str):
-    with pytest.raises(CellsError, match="no IORM plan that can be read"):
+    with pytest.raises(CellsError, match="no readable IORM plan"):
         plan_of(text, "cel01")
 
 

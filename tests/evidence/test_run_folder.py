@@ -110,7 +110,7 @@ def test_json_is_written_whole_or_not_at_all(tmp_path: Path):
         write_json(file, {"a": float("nan")})
     assert read_json(file) == {"a": 1}
     file.write_text('{"a": ')
-    with pytest.raises(EvidenceError, match="whole JSON"):
+    with pytest.raises(EvidenceError, match="complete JSON"):
         read_json(file)
 
 

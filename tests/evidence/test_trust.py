@@ -103,7 +103,7 @@ def test_a_run_folder_does_not_say_how_to_connect(run: Run, reach: dict[str, Any
     undo = undo_of(run)
     with pytest.raises(CellsError, match="with its own options") as caught:
         way_of(run, undo, Access())
-    assert "name those that are yours" in str(caught.value)
+    assert "repeat those that are yours" in str(caught.value)
     mine = Access(jump="mine")
     assert way_of(run, undo, mine) == mine
 
@@ -163,7 +163,7 @@ def test_what_a_manifest_lacks_is_named(run: Run) -> None:
 
 def test_json_without_end_is_no_crash(run: Run) -> None:
     (run.path / "manifest.json").write_text("[" * 100_000)
-    with pytest.raises(EvidenceError, match=r"nested too deeply|not whole JSON"):
+    with pytest.raises(EvidenceError, match=r"nested too deeply|not complete JSON"):
         Run.open(run.path)
 
 

@@ -161,5 +161,5 @@ def test_what_no_program_wrote_is_an_error_that_lists_the_programs() -> None:
 def test_a_file_that_is_cut_is_named_with_its_place(tmp_path: Path) -> None:
     cut = tmp_path / "cut.json"
     cut.write_text(output("k6_summary.json").read_text()[:700])
-    with pytest.raises(EvidenceError, match=r"cut\.json: is not whole JSON"):
+    with pytest.raises(EvidenceError, match=r"cut\.json: is not complete JSON"):
         read_file(cut)

@@ -162,7 +162,7 @@ def check(out, told: str) -> int:
         try:
             measures = measure(run)
         except EvidenceError as error:
-            assert "no whole block" in str(error), f"{told}: {error}"
+            assert "no complete block" in str(error), f"{told}: {error}"
         else:
             assert not measures.broken, told
             assert len(measures.arms[0].blocks) == run.measured_blocks(), told

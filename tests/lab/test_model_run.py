@@ -98,7 +98,7 @@ def test_an_interrupted_run_is_finished_and_equals_one_that_was_not(desk: Desk):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 130, said
-    assert "whole blocks are kept" in said
+    assert "complete blocks are kept" in said
     run = desk.run()
     assert json.loads((run / "manifest.json").read_text())["status"] == "aborted"
     whole = len(list((run / "blocks").iterdir()))

@@ -169,7 +169,7 @@ def test_a_run_of_another_target_is_refused(tmp_path: Path):
 
 def test_a_run_without_a_whole_block_is_refused(tmp_path: Path):
     run = model_run(tmp_path, 1, blocks=0)
-    with pytest.raises(ModelError, match="contains no whole block"):
+    with pytest.raises(ModelError, match="contains no complete block"):
         write_model_trace(run, tmp_path / "out")
 
 

@@ -136,7 +136,7 @@ def test_without_its_snapshot_a_job_asks_before_it_goes_on(table: Lab) -> None:
     assert "ended before it was done; next: dbdyno move resume" in status.stdout
     asked = dbdyno("move", "resume", table.out, "--source", table.dsn)
     assert asked.returncode == 2
-    assert "is gone with the process that held it" in asked.stderr
+    assert "ended with the process that held it" in asked.stderr
     assert "--restart" in asked.stderr
     incomplete = dbdyno("move", "verify", table.out)
     assert incomplete.returncode == 1

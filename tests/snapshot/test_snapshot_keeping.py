@@ -111,7 +111,7 @@ def test_a_torn_manifest_costs_that_snapshot_only_and_is_told(store: Store):
     (store.folder / "000002" / "manifest.json").write_text('{"number": 2,')
     listed = run("snap", "list", "--store", store.folder, "--format", "json")
     assert [row["number"] for row in json.loads(listed.stdout)] == [1, 3]
-    assert "snapshot 2 is left out" in listed.stderr and "is not whole JSON" in listed.stderr
+    assert "snapshot 2 is left out" in listed.stderr and "is not complete JSON" in listed.stderr
     assert add(store, [(1, 20), (2, 4)], minute=4).number == 4
 
 
@@ -162,7 +162,7 @@ def test_check_finds_what_is_torn_changed_gone_or_left_over_and_repairs_it(store
     old(store.folder / "000006")
     found = {fault.where: (fault.what.split(":")[0], fault.costs, fault.repair) for fault in check(store)}
     assert found == {
-        "000002/manifest.json": ("is not whole JSON", (2,), "set aside"),
+        "000002/manifest.json": ("is not complete JSON", (2,), "set aside"),
         "000003/counts.parquet": ("was changed after it was written", (3,), "set aside"),
         "000004/counts.parquet": ("cannot be read", (4,), "set aside"),
         "000006": ("a killed process left it", (), "delete"),

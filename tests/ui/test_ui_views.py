@@ -197,8 +197,8 @@ def test_a_search_finds_statements_tables_settings_and_runs(browser_of: Browser)
     ("address", "words"),
     (
         ("/run?id=nothing", "there is no run 'nothing'"),
-        ("/server?stretch=yesterday", "is not a stretch of time"),
-        ("/server?stretch=2026-11-26T15:00..2026-11-26T14:00", "is not a stretch of time"),
+        ("/server?stretch=yesterday", "is not an interval"),
+        ("/server?stretch=2026-11-26T15:00..2026-11-26T14:00", "is not an interval"),
         ("/server?target=other", "there is no such server"),
         ("/statement?id=1", "is not known in this time"),
         ("/periods?against=yesterday", "there are no snapshots of yesterday"),

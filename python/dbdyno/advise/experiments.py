@@ -100,7 +100,7 @@ def untestable(finding: Mapping[str, Any], load: Load | None) -> str:
     """Return why no plan can be written for a finding, or "" if one can."""
     test = finding.get("test")
     if not test:
-        return "not testable by a setting: what would refute it is for you to look at"
+        return "not testable by a setting: check yourself what would refute it"
     if not test["found"]:
         return f"the value of {test['setting']} on this server is not known"
     if test["found"] == test["proposed"]:

@@ -150,7 +150,7 @@ class LoadReport(TypedDict):
 
 
 class ProbeSpec(TypedDict):
-    """Specification that `Probe` is created from; docs/probe.md describes the keys of an arm."""
+    """Specification that `Probe` is created from; docs/how-to/probe.md describes the keys of an arm."""
 
     seed: int
     arms: Sequence[Mapping[str, Any]]

@@ -134,7 +134,7 @@ class Guardian(Closing):
                 raise TargetError(
                     f"{known['problem']}; no setting was changed",
                     where=known.get("where"),
-                    next_step=known.get("next_step") or "see that the server can be reached, then run again",
+                    next_step=known.get("next_step") or "check that the server can be reached, then run again",
                 )
 
     def goes_on(self, undo: Undo) -> str:
@@ -164,7 +164,7 @@ class Guardian(Closing):
             problems = () if left else undo.carry_out()
             if problems:
                 raise TargetError(
-                    "not everything could be put back: " + "; ".join(problems),
+                    "not everything could be restored: " + "; ".join(problems),
                     next_step=self.goes_on(undo),
                 )
             self.discard(number)
@@ -201,8 +201,8 @@ class Guardian(Closing):
         detail = "no answer" if answer is None else answer["problem"]
         if detail:
             raise TargetError(
-                f"the guardian process does not hold the undo ({detail}); the change was not made",
-                next_step="run again; if this repeats, look for what ends processes here",
+                f"the guardian process has not stored how to undo the change ({detail}); the change was not made",
+                next_step="run again; if this repeats, check what ends processes on this machine",
             )
 
     def _ask(self, message: dict[str, Any], patience_s: float) -> dict[str, Any] | None:

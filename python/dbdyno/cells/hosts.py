@@ -60,7 +60,7 @@ def hosts_of(texts: Sequence[str], *, user: str | None = None) -> list[Host]:
     if not found:
         raise CellsError(
             "no cell is named",
-            next_step="--hosts exa1cel01,exa1cel02, or --group FILE with a name a line",
+            next_step="--hosts exa1cel01,exa1cel02, or --group FILE with one name per line",
         )
     return _told_apart(list(found.values()))
 

@@ -52,7 +52,7 @@ def plan_of(text: str, cell: str) -> IormPlan:
     details = [one for one in read_text(text).details if "dbPlan" in one]
     if len(details) != 1:
         raise CellsError(
-            "shows no IORM plan that can be read",
+            "shows no readable IORM plan",
             where=cell,
             next_step="`dbdyno cells run 'list iormplan detail'` shows what it answers",
         )
@@ -72,7 +72,7 @@ def _directive(line: str, cell: str) -> Directive:
     keys = [key.lower() for key, _ in directive]
     if not all(_WORD.fullmatch(word) for word in words) or keys.count("name") != 1:
         raise CellsError(
-            f"its IORM plan could not be put back: {line.strip()[:60]!r} is not understood",
+            f"its IORM plan could not be restored: {line.strip()[:60]!r} is not understood",
             where=cell,
             next_step="nothing was changed; change the plan manually with `dbdyno cells run`",
         )

@@ -57,7 +57,7 @@ async def put(fleet: Fleet, wanted: Mapping[Host, Directives], ours: Mapping[Hos
             raise CellsError(
                 f"somebody else changed its IORM plan meanwhile: {alter(plan.directives)}",
                 where=host.name,
-                next_step="that plan is left as it is; agree on a time, then run again",
+                next_step="that plan is left unchanged; agree on a time, then run again",
             )
     texts = {host: command_of(alter(wanted[host])).remote for host in fleet.hosts}
     _all_well(await fleet.run(texts), "its IORM plan cannot be changed")

@@ -192,7 +192,7 @@ def entry() -> NoReturn:
         if type(error).__module__.partition(".")[0] in DRIVERS:
             said = (str(error).strip().splitlines() or [type(error).__name__])[0]
             click.echo(
-                f"dbdyno: the server closed the connection: {said}\n  next: look at the server's log, then run again",
+                f"dbdyno: the server closed the connection: {said}\n  next: check the server's log, then run again",
                 err=True,
             )
             sys.exit(2)

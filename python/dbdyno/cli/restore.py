@@ -82,10 +82,10 @@ def _refuse_alive(owed: list[Source]) -> None:
             )
         if record.state == "retrying":
             raise TargetError(
-                f"its guardian (process {record.guardian['pid']}) is still at it, {record.tries} tries so far:"
+                f"its guardian (process {record.guardian['pid']}) is still restoring, {record.tries} tries so far:"
                 f" {record.problem or 'begun just now'}",
                 where=record.run,
-                next_step="remove what is in its way; it tries again within a minute",
+                next_step="remove that obstacle; it tries again within a minute",
             )
 
 

@@ -140,7 +140,7 @@ def _interrupted(plan: Plan | None, cut: Run | None) -> str:
     kind = kind_of(plan.dsn) if plan is not None else kind_named(cut.manifest.bench if cut else "")
     traits = kind.bench().traits
     goes_on = "" if traits.refuses_resume else ", `dbdyno run --resume last` finishes it"
-    return f"interrupted: {traits.interrupted}; whole blocks are kept; `dbdyno runs` lists the run{goes_on}"
+    return f"interrupted: {traits.interrupted}; complete blocks are kept; `dbdyno runs` lists the run{goes_on}"
 
 
 def _carried_out(

@@ -68,9 +68,7 @@ def fit_jobs(jobs: list[FioJob], *, name: str, title: str, capacity_gb: float) -
     """
     jobs = [job for job in jobs if job.requests >= LEAST]
     if not jobs:
-        raise DeviceError(
-            f"no job has {LEAST} reads or writes", next_step="let fio run longer, with --output-format=json+"
-        )
+        raise DeviceError(f"no job has {LEAST} reads or writes", next_step="run fio longer, with --output-format=json+")
     alone = {}
     for operation in ("read", "write"):
         own = [job for job in jobs if job.operation == operation]

@@ -43,7 +43,7 @@ def read_key(path: Path) -> bytes:
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else "holds no text"
         raise EvidenceError(
-            f"the key cannot be read: {said}", where=str(path), next_step=f"make one: {_MAKE}"
+            f"the key cannot be read: {said}", where=str(path), next_step=f"create one: {_MAKE}"
         ) from None
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise EvidenceError(
@@ -55,7 +55,7 @@ def read_key(path: Path) -> bytes:
         found = b""
     if len(found) != _KEY_BYTES:
         raise EvidenceError(
-            "holds no key: expected 32 bytes in base64", where=str(path), next_step=f"make one: {_MAKE}"
+            "holds no key: expected 32 bytes in base64", where=str(path), next_step=f"create one: {_MAKE}"
         )
     return base64.urlsafe_b64encode(found)
 

@@ -25,7 +25,7 @@ def write_whole(path: Path, text: str) -> None:
         raise EvidenceError(
             f"cannot be written: {error.strerror}",
             where=str(path),
-            next_step="free space or check permissions; whole blocks are kept, and --resume goes on after them",
+            next_step="free space or check permissions; complete blocks are kept, and --resume continues after them",
         ) from error
 
 
@@ -67,9 +67,9 @@ def read_json(path: Path, objects: type[JsonObject] = dict) -> Any:
         raise EvidenceError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except ValueError as error:
         raise EvidenceError(
-            f"is not whole JSON: {error}",
+            f"is not complete JSON: {error}",
             where=str(path),
-            next_step="the file was changed or torn by something else; restore it from a copy",
+            next_step="the file was changed or truncated by another program; restore it from a copy",
         ) from error
     except RecursionError as error:
-        raise EvidenceError("is nested too deeply for JSON of ours", where=str(path)) from error
+        raise EvidenceError("is nested more deeply than any JSON of dbdyno", where=str(path)) from error

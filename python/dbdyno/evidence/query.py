@@ -107,7 +107,7 @@ def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
     if not any(run.blocks()):
         connection.close()
         raise EvidenceError(
-            "contains no whole block yet",
+            "contains no complete block yet",
             where=str(run.path),
             next_step=f"finish it: dbdyno run --resume {run.id}",
         )

@@ -28,10 +28,10 @@ def refuse_foreign(folder: Path) -> None:
         reason = _reason(path)
         if reason:
             raise EvidenceError(
-                f"{reason}: what it says to do is not done",
+                f"{reason}: dbdyno does not execute its contents",
                 where=str(path),
-                next_step="read it as you like; to change something or to go on, use a run of your own. If it is"
-                f" yours, look at it first, then: chmod -R go-w {folder}",
+                next_step="you may read it; to change or continue it, use a run of your own. If it is"
+                f" yours, check it first, then: chmod -R go-w {folder}",
             )
 
 

@@ -41,7 +41,7 @@ def input_tables(words: Sequence[str]) -> tuple[InputTable, ...]:
         if path.suffix not in (".csv", ".parquet"):
             raise FlowError("is neither .csv nor .parquet", where=f"--table {word}", next_step="give such a file")
         if not path.is_file():
-            raise FlowError("there is no such file", where=f"--table {word}", next_step="look at the path")
+            raise FlowError("there is no such file", where=f"--table {word}", next_step="check the path")
         found.append(InputTable(name, path.resolve()))
     twice = next((one.name for one in found if sum(each.name == one.name for each in found) > 1), None)
     if twice is not None:

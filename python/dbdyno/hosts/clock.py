@@ -116,7 +116,7 @@ def compare(now_ns: Callable[[], int], address: str, port: int, key: bytes, roun
         raise TargetError(
             "its clock does not answer",
             where=f"{address}, UDP port {port}",
-            next_step="let datagrams through between this host and the workers",
+            next_step="allow datagrams between this host and the workers",
         )
     return best
 

@@ -159,7 +159,7 @@ def call_load(token: str, method: str, *arguments: Any) -> Any:
     """
     load = _HELD.get(token)
     if load is None:
-        raise TargetError("holds no load of this run any longer")
+        raise TargetError("no longer has a load of this run")
     with stopping_if_unwanted(load.core.stop):
         return getattr(load, method)(*arguments)
 

@@ -32,7 +32,7 @@ START_S = 60.0
 FETCH_S = 2.0
 TICK_S = 0.02
 SCHEMES = ("tcp://", "tls://", "ws://", "wss://", "inproc://")
-LOST = "look at the logs of the scheduler and the workers; then start them again"
+LOST = "check the logs of the scheduler and the workers; then start them again"
 INSTALL = "pip install 'dbdyno[distributed]', here and on every host"
 
 
@@ -109,7 +109,7 @@ class Workers:
     def lost(self, error: BaseException, where: str | None = None) -> TargetError:
         """Return the error for a lost scheduler or worker."""
         said = f"{type(error).__name__}: {error}".splitlines()[0][:160].rstrip(": ")
-        return TargetError(f"the scheduler or a worker is gone: {said}", where=where or self.scheduler, next_step=LOST)
+        return TargetError(f"the scheduler or a worker was lost: {said}", where=where or self.scheduler, next_step=LOST)
 
 
 def _name(address: str, known: Mapping[str, Any]) -> str:

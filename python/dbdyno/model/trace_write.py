@@ -109,7 +109,7 @@ def _read(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
             raise ModelError(broken[0], where=str(run.path), next_step="run it again")
         if not parts:
             raise ModelError(
-                f"contains no whole block with {table}",
+                f"contains no complete block with {table}",
                 where=str(run.path),
                 next_step=f"finish it: dbdyno run --resume {run.id}",
             )

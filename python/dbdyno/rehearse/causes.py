@@ -66,7 +66,7 @@ def cause_of_failure(text: str, trial: Trial, grounds: Grounds) -> Cause:
             "function", f"function {function} is another one: {message}", "compare its definition on both sides"
         )
     if state == "57014":
-        return Cause("timeout", f"it was ended by its limit on the new server: {message}", "look at its plan")
+        return Cause("timeout", f"it was ended by its limit on the new server: {message}", "check its plan")
     return Cause("error", f"{state}: {message}", "run it on the new server and read the server's message")
 
 

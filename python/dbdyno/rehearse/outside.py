@@ -100,7 +100,7 @@ def read_outside(*servers: Postgres, allowed: Collection[str] = ()) -> Outside:
                 raise TargetError(
                     f"the functions and triggers of the database cannot be read: {str(error).splitlines()[0]}",
                     where=server.safe_dsn,
-                    next_step="mend that: what cannot be rolled back is found there",
+                    next_step="correct that: dbdyno searches them for effects that a rollback does not undo",
                 ) from None
     names = frozenset(word_named(name) for name in allowed)
     known = {name for name, _, _ in found.pending} | found.functions.keys() | found.read.keys()

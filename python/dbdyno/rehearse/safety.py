@@ -42,7 +42,7 @@ def refuse_production(server: Postgres) -> None:
         raise TargetError(
             f"looks like production: {reason}",
             where=server.safe_dsn,
-            next_step="rehearse on a copy that nobody uses (`dbdyno move A B --database` makes one)",
+            next_step="rehearse on a copy that nobody uses (`dbdyno move A B --database` creates one)",
         )
 
 

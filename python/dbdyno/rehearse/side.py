@@ -345,7 +345,7 @@ class Side:
             raise TargetError(
                 f"the {self.name} server closed the connection: {str(error).splitlines()[0]}",
                 where=self.server.safe_dsn,
-                next_step="look in the server's log for why it ended the session",
+                next_step="check in the server's log why it ended the session",
             ) from None
 
 

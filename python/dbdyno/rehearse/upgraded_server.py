@@ -165,7 +165,7 @@ class _UpgradedPostgres(EmbeddedPostgres):
         raise TargetError(
             f"pg_upgrade refuses: {self._refusal(done.stdout) or f'exit {done.returncode}'}",
             where=str(self.upgrade.folder),
-            next_step="mend what it names in a copy of the old database; the real upgrade would stop there, too",
+            next_step="correct what it names in a copy of the old database; the real upgrade would stop there, too",
         )
 
     def _refusal(self, output: str) -> str:

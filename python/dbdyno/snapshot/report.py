@@ -130,7 +130,7 @@ _NEXT = {
     "failover": "report each server's time by itself",
     "reset": "report the time before and after the reset",
     "evicted": "raise pg_stat_statements.max, or take snapshots more often",
-    "clock stepped": "see that the server's clock is slewed, not set (chrony's makestep, ntpd -g)",
+    "clock stepped": "check that the server's clock is slewed, not set (chrony's makestep, ntpd -g)",
     "partial": "read the same databases in every snapshot, with a role that may connect to them",
 }
 

@@ -49,7 +49,7 @@ def statement(interval: Interval, name: str, top: int) -> JsonObject:
     text = history.text_of.get(name)
     if not found.at_us and not history.by("class", 1):
         raise SnapshotError(
-            f"statement {name!r:.60} is not known in this time", next_step="choose a longer stretch, or another one"
+            f"statement {name!r:.60} is not known in this time", next_step="choose a longer interval, or another one"
         )
     head = worst(interval)
     verdict = {"word": head.word, "why": head.why, "at_us": head.at_us, "title": beginning(text) or name}

@@ -83,7 +83,7 @@ def welch(base: Moments | NDArray[Any], other: Moments | NDArray[Any], *, level:
     if not squared > 0.0:
         raise StatsError(
             "neither group varies",
-            next_step="look at the clock's resolution",
+            next_step="check the clock's resolution",
         )
     df = squared**2 / (per_a**2 / (a.count - 1) + per_b**2 / (b.count - 1))
     error = math.sqrt(squared)

@@ -219,7 +219,7 @@ def question(*, quantiles: Sequence[float], level: float, longest: int, fences: 
     if not all(0.0 <= q <= 1.0 for q in quantiles) or not 0.0 < level < 1.0:
         raise StatsError(
             "a quantile must be within 0..1, a level between 0 and 1",
-            next_step="look at --quantiles and --level",
+            next_step="check --quantiles and --level",
         )
     return {
         "quantiles": list(quantiles),

@@ -276,6 +276,6 @@ def modality(arm: str, values: NDArray[Any], *, bins: int = 40) -> Gate:
         name,
         False,
         f"mvalue {mvalue:.1f}: several modes",
-        "mean and median describe no typical wait: look at the distribution, split the statements",
+        "mean and median describe no typical wait: check the distribution, and split the statements",
         code="modes",
     )

@@ -259,7 +259,7 @@ def no_stall(stalls: Sequence[Stall], limit_s: float) -> Gate:
         name,
         False,
         f"{where}{rest}",
-        "look at that moment in the engine's log and the machine's: a checkpoint, a lock, a paused machine?",
+        "check the logs of the engine and the machine at that time: a checkpoint, a lock, a paused machine?",
         code="stall",
     )
 

@@ -73,7 +73,7 @@ def scatter(x: Floats, y: Floats, *, log: bool | None = None, cells: int = 64, p
 
     x, y = complete(x, y)
     if x.size == 0:
-        raise StatsError("nothing to draw", next_step="look at --where")
+        raise StatsError("nothing to draw", next_step="check --where")
     logs = [spans_decades(float(v.min()), float(v.max())) if log is None else log for v in (x, y)]
     for v, is_log in zip((x, y), logs, strict=True):
         if is_log and v.min() <= 0:

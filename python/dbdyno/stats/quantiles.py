@@ -49,7 +49,7 @@ def quantile(sample: Sample, q: float) -> float:
         StatsError: The sample is empty, or `q` is not within 0..1.
     """
     if not 0.0 <= q <= 1.0:
-        raise StatsError(f"a quantile of {q}", next_step="ask for one between 0 and 1")
+        raise StatsError(f"{q} is not a quantile", next_step="choose one between 0 and 1")
     if isinstance(sample, Counts):
         total = counts_of(sample).total
     else:

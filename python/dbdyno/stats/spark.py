@@ -171,7 +171,7 @@ def describe_by_spark(
             ).collect()
     except PySparkException as error:
         text = str(error).strip().splitlines()[0]
-        raise StatsError(f"Spark: {text}", next_step="look at the column and --where") from error
+        raise StatsError(f"Spark: {text}", next_step="check the column and --where") from error
     names = ordered({row["g"] for row in moments})
     if first in names:
         names = [first, *(name for name in names if name != first)]

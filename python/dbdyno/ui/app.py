@@ -48,7 +48,7 @@ def _handlers() -> dict[Any, Callable[[Request, Exception], Any]]:
     from dbdyno.base.errors import Error
 
     def absent(request: Request) -> View:
-        raise Error(f"there is no page {request.url.path!r:.80}", next_step="the first page leads to all others")
+        raise Error(f"there is no page {request.url.path!r:.80}", next_step="the home page links to all others")
 
     def broken(request: Request) -> View:
         raise Error(

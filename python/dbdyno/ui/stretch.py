@@ -59,7 +59,7 @@ def stretch_of(snapshots: list[Snapshot], text: str) -> Stretch:
     low, until = moment_us(first), moment_us(last)
     if not dots or low is None or until is None or low >= until:
         raise SnapshotError(
-            f"{text!r:.60} is not a stretch of time", next_step="write 2026-11-21T10:00..2026-11-21T11:00, 1h, 1d or 7d"
+            f"{text!r:.60} is not an interval", next_step="write 2026-11-21T10:00..2026-11-21T11:00, 1h, 1d or 7d"
         )
     return around(snapshots, low, until)
 
@@ -76,7 +76,7 @@ def before(snapshots: list[Snapshot], given: Stretch, text: str) -> Stretch:
     if high <= snapshots[0].at_ns // 1000:
         raise SnapshotError(
             f"there are no snapshots of {text} at that time",
-            next_step=f"the first is of {iso(snapshots[0].at_ns // 1000)}; name another stretch",
+            next_step=f"the first is of {iso(snapshots[0].at_ns // 1000)}; name another interval",
         )
     return around(snapshots, low, high)
 

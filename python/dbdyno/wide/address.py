@@ -125,12 +125,12 @@ def reached(where: Address, protocol: Any = None) -> Iterator[Any]:
 STEPS = {
     "Unauthorized": "ask for the right on this keyspace",
     "AuthenticationFailed": f"give user@ in the address, and the password there or in {PASSWORD}",
-    "OperationTimedOut": "look at the load and log of the nodes, then run the same command again",
+    "OperationTimedOut": "check the load and log of the nodes, then run the same command again",
     "ReadTimeout": "a replica did not answer in time: run it again, or ask for less by a key",
     "WriteTimeout": "a replica did not answer in time: run it again; the same rows are written once more, alike",
     "Unavailable": "too few replicas are up: start them, then run it again",
     "InvalidRequest": "read the tables again: dbdyno wide map",
-    "NoHostAvailable": "see that the node is up and the address is right: cqlsh HOST PORT",
+    "NoHostAvailable": "check that the node is up and the address is right: cqlsh HOST PORT",
 }
 
 

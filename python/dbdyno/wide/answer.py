@@ -102,8 +102,8 @@ class Answer:
         except EvidenceError as error:
             raise WideError(
                 error.message.replace(": evidence is read, never changed", ""),
-                where="the question",
-                next_step="INSERT, UPDATE and DELETE of one table are taken as they are, nothing around them",
+                where="the query",
+                next_step="INSERT, UPDATE and DELETE of one table are accepted alone, without other clauses",
             ) from None
         except duckdb.Error as error:
             raise self._said(error) from None
@@ -115,7 +115,7 @@ class Answer:
         text = str(error).splitlines()[0]
         for name, one in self.scans.items():
             text = text.replace(name, one.scan.relation.name)
-        return WideError(text, where="the question", next_step="correct the SQL; it is DuckDB's")
+        return WideError(text, where="the query", next_step="correct the SQL; it is DuckDB's")
 
     def _stage(self, name: str, reader: Any) -> None:
         import duckdb

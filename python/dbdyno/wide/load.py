@@ -199,7 +199,7 @@ def _written(
 def _schema(files: Sequence[Path]) -> Any:
     """Return the common Arrow schema of the files; raise `WideError` if there are none."""
     if not files:
-        raise WideError("the rows are not there", where=ROWS, next_step="start a new load")
+        raise WideError("the rows are missing", where=ROWS, next_step="start a new load")
     pa = arrow()
     from pyarrow import parquet
 

@@ -65,7 +65,7 @@ def parsed(text: str) -> Any:
         found = [one for one in sqlglot.parse(text, read=DIALECT) if one is not None]
     except sqlglot.errors.SqlglotError as error:
         first = error.errors[0] if getattr(error, "errors", None) else {}
-        place = f"line {first['line']}, column {first['col']}" if first.get("line") else "the question"
+        place = f"line {first['line']}, column {first['col']}" if first.get("line") else "the query"
         said = str(first.get("description") or error).splitlines()[0]
         raise WideError(said, where=place, next_step="correct the SQL") from None
     if len(found) != 1:

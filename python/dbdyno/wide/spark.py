@@ -113,7 +113,7 @@ def session(master: str = LOCAL) -> Any:
         return builder.getOrCreate()
     except Exception as error:
         raise WideError(
-            f"no session: {first_line(error)}", where=f"--master {master}", next_step="see that the cluster is up"
+            f"no session: {first_line(error)}", where=f"--master {master}", next_step="check that the cluster is up"
         ) from None
 
 
@@ -267,7 +267,7 @@ class SparkAnswer(Closing):
             for name, one in self.scans.items():
                 words = words.replace(name, one.scan.relation.name)
             step = "correct the SQL; it is DuckDB's, put into Spark's" if cause is None else "see the nodes, then again"
-            raise WideError(words[:400], where="the question, by Spark", next_step=step) from None
+            raise WideError(words[:400], where="the query, by Spark", next_step=step) from None
 
 
 def is_pushed(scan: Scan, filtering: bool) -> bool:

@@ -137,7 +137,7 @@ def _of(relation: Relation, column: Mapped, kind: Kind, name: str) -> _Value:
         raise WideError(
             f"a {kind.name} is not read as {sql} by Spark",
             where=place,
-            next_step="ask without --engine spark, without this column, or give it another type in the map",
+            next_step="query without --engine spark or without this column, or give it another type in the map",
         )
     return _Value(made)
 

@@ -97,7 +97,7 @@ def write_files(
         loaded.tables = len(list(program.place.glob("*-Data.db")))
         if not rows or not loaded.tables:
             raise WideError(
-                "no row became an SSTable", where=where.safe, next_step="the query gives no rows; look at it"
+                "no row became an SSTable", where=where.safe, next_step="the query returns no rows; check it"
             )
         say(f"{loaded.tables:,} SSTables written; streaming them to the nodes")
         began = time.monotonic_ns()
@@ -268,7 +268,7 @@ def _there(session: Any, where: Address, table: WideTable, sample: Sequence[tupl
     for key in sample:
         if session.execute(asked.bind(list(key))).one() is None:
             raise WideError(
-                f"the nodes took the files, and partition {key!r:.80} is not there",
+                f"the nodes accepted the files, but partition {key!r:.80} is missing",
                 where=where.safe,
                 next_step="compare storage_compatibility_mode of the nodes; load without --direct",
             )

@@ -181,5 +181,5 @@ class EmbeddedCassandra(OwnServer):
         return TargetError(
             f"{message}; the last lines of its log:{self.log_tail()}",
             where=str(self.folder),
-            next_step="see that 1 GB of memory is free, or use a cluster that runs: --target cassandra://host/keyspace",
+            next_step="check that 1 GB of memory is free, or use a running cluster: --target cassandra://host/keyspace",
         )

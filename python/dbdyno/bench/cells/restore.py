@@ -35,7 +35,7 @@ def undo_of(run: Run) -> PlanUndo:
     wire = held.get("undo") if isinstance(held, dict) else None
     if not isinstance(wire, dict) or wire.get("type") != "PlanUndo":
         raise CellsError(
-            "has changed no plan of storage cells: there is nothing to restore",
+            "has changed no IORM plan of storage cells: there is nothing to restore",
             where=run.id,
             next_step="`dbdyno runs` lists the runs; those on cells are of flash-log",
         )
@@ -79,7 +79,7 @@ def way_of(run: Run, undo: PlanUndo, given: Access) -> Access:
         raise CellsError(
             f"connected to its cells with its own options: {words}",
             where=run.id,
-            next_step="a run folder is data and does not say how to connect: look at these, and name those that are"
+            next_step="options in a run folder are not used to connect: check them, and repeat those that are"
             " yours on the command line again",
         )
     return given
@@ -113,7 +113,7 @@ def refuse_cut(folder: Path, found: Mapping[Host, IormPlan]) -> None:
             raise CellsError(
                 f"run {run.id} is at work there",
                 where=shared[0],
-                next_step="wait for it, or stop it: it puts the plans back",
+                next_step="wait for it, or stop it: it restores the plans",
             )
         left = [host.name for host, state in states.items() if state == "ours"]
         if left:
@@ -121,5 +121,5 @@ def refuse_cut(folder: Path, found: Mapping[Host, IormPlan]) -> None:
             raise CellsError(
                 f"run {run.id} was cut, and its IORM plan is still in effect there{more}",
                 where=left[0],
-                next_step=f"dbdyno cells restore {run.path}   (puts back what that run found)",
+                next_step=f"dbdyno cells restore {run.path}   (restores what that run found)",
             )

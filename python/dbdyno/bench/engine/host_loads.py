@@ -206,7 +206,7 @@ class HostLoads(Closing):
             if self.is_stopped:
                 return merged([report.report for report in whole], beside=True) if whole else _nothing(self.clock)
             behind = next(held.name for held, one in zip(self.held, reports, strict=True) if one is None)
-            raise HostLostError("began no slice in time", where=behind, next_step="look what keeps this host busy")
+            raise HostLostError("began no slice in time", where=behind, next_step="check what keeps this host busy")
         self._learn(planned, whole)
         report = merged([report.report for report in whole], beside=True)
         report["started_ns"] = planned[0].started_ns
@@ -275,7 +275,7 @@ class HostLoads(Closing):
                 raise TargetError(
                     f"{self.count} hosts began this run, and {len(self.workers.addresses)} are left",
                     where=self.workers.scheduler,
-                    next_step="start the worker again; `dbdyno run --resume last` goes on",
+                    next_step="start the worker again, then continue with `dbdyno run --resume last`",
                 )
             time.sleep(0.2)
         self.is_lost = False
@@ -334,7 +334,7 @@ class HostLoads(Closing):
 
     def _check(self) -> None:
         if self.is_lost:
-            raise HostLostError("a host is gone", where=self.workers.scheduler)
+            raise HostLostError("a host was lost", where=self.workers.scheduler)
 
     def _renew(self) -> None:
         """Renew the leases, count transactions, and compare clocks while slices run."""

@@ -107,9 +107,9 @@ class MountedVolumes:
             return [(own, status(place)) for own, place in zip(self.volumes, self._mounted, strict=False)]
         except DeviceError as error:
             raise TargetError(
-                f"a device below the server is gone: {error.message}",
+                f"a device below the server was lost: {error.message}",
                 where=error.where,
-                next_step="look in the kernel's log for what ended the process (memory); then run again",
+                next_step="check in the kernel's log what ended the process (memory); then run again",
             ) from error
 
     def records(self) -> list[JsonObject]:

@@ -58,7 +58,7 @@ def engine_account() -> Account:
             return Account(entry.pw_uid, entry.pw_gid, name, other=True)
     raise TargetError(
         "PostgreSQL does not run as root, and there is neither a user 'postgres' nor 'nobody'",
-        next_step="run dbdyno as an ordinary user, or use an engine that runs already: --target postgresql://...",
+        next_step="run dbdyno as an ordinary user, or use a running server: --target postgresql://...",
     )
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dbdyno.study.plan.schedule import Turn
 
 
-BROKE_OFF = "look at the server's log; `dbdyno run --resume last` goes on with a run that has whole blocks"
+BROKE_OFF = "check the server's log; `dbdyno run --resume last` goes on with a run that has whole blocks"
 """Next step of an error after a server disappeared during a run."""
 
 

@@ -67,7 +67,7 @@ def programs_in(folder: Path, who: str) -> Programs:
     install = next((path for beside in BESIDE if _is_program(path := (folder / beside / INSTALL).resolve())), None)
     if not _is_program(server) or install is None:
         raise TargetError(
-            f"{who} names {folder}, which does not hold a MariaDB server: no {SERVER if install else INSTALL} is there",
+            f"{who} names {folder}, which contains no MariaDB server: no {SERVER if install else INSTALL} is there",
             next_step=f"name the folder of {SERVER}; {INSTALL} is looked for there, in ../scripts and in ../bin",
         )
     return Programs(server, install, folder.parent)

@@ -151,7 +151,7 @@ class EmbeddedMariaDB(OwnServer):
             raise TargetError(
                 f"mariadb-install-db failed; its last lines:{indented(done.stdout)}",
                 where=str(self.folder),
-                next_step="see that the disk has room, or use a server that runs: --target mariadb://user@host/db",
+                next_step="check that the disk has room, or use a running server: --target mariadb://user@host/db",
             )
         if (log := self.volumes.log_folder(self.folder)) is not None:
             for file in self.data_dir.glob("ib_logfile*"):

@@ -42,7 +42,7 @@ def may_alter(target: MariaDB, changes: Sequence[SettingChange], *, allowed: boo
         raise TargetError(
             f"{names}: SET GLOBAL alters the server for everybody, and the plan does not allow it",
             where=target.safe_dsn,
-            next_step="set alter_system = true under [target]: the values are put back, whatever happens",
+            next_step="set alter_system = true under [target]: the values are always restored",
         )
     with contextlib.closing(target.connect()) as connection:
         grants = [str(row[0]).upper() for row in rows(connection, "show grants")]
@@ -94,7 +94,7 @@ def in_effect(target: MariaDB, changes: Sequence[SettingChange], guardian: Guard
     finally:
         if problems := undo.carry_out():
             raise TargetError(
-                "settings could not be put back yet: " + "; ".join(problems),
+                "settings could not be restored yet: " + "; ".join(problems),
                 next_step=f"{guardian.goes_on(undo)}. Manually: {'; '.join(undo.statements)}",
             )
         guardian.discard(number)

@@ -91,7 +91,7 @@ def opened(target: str) -> Iterator[UnrestoredMariaDB]:
     """
     if "://" not in target:
         raise TargetError(
-            "an embedded server is gone with its run: there are no settings to restore",
+            "an embedded server ends with its run: there are no settings to restore",
             where=target,
             next_step="name a server: --target mariadb://user@host/db",
         )
@@ -120,7 +120,7 @@ def _left(target: MariaDB, left: Sequence[Finding]) -> TargetError:
     if record.state == "retrying":
         step = f"wait: its guardian (process {record.guardian['pid']}) is putting it back; then run again"
     else:
-        step = f"{restore_command(record)}   (shows what it would put back, and asks)"
+        step = f"{restore_command(record)}   (shows what it would restore, and asks)"
     said = ", ".join(one.sentence for one in left)
     message = f"run {PurePath(record.run).name or 'unknown'} was killed and left {said}"
     return TargetError(message, where=target.safe_dsn, next_step=step)

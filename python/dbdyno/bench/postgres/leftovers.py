@@ -167,7 +167,7 @@ def _left(target: Postgres, left: list[Finding]) -> TargetError:
     return TargetError(
         f"run {_name(record)} was killed together with its guardian, and left {said}",
         where=target.safe_dsn,
-        next_step=f"{restore_command(record)}   (shows what it would put back, and asks)",
+        next_step=f"{restore_command(record)}   (shows what it would restore, and asks)",
     )
 
 

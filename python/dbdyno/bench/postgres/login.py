@@ -42,9 +42,9 @@ def _step(said: str) -> str:
     """Return the next step; a server that is unreachable or silent needs no password."""
     if _SILENT.search(said):
         return (
-            "see that the server is up and nothing is between, and that no session holds a lock on a system catalog"
+            "check that the server is up and the network open, and that no session holds a lock on a system catalog"
             " such as pg_class: logins wait for it"
         )
     if _UNREACHED.search(said):
-        return "see that the server is up and listens there, and that host and port are right"
+        return "check that the server is up and listens there, and that host and port are right"
     return "try `psql` with the same connection string; give the password in PGPASSWORD or ~/.pgpass"

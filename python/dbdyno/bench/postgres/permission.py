@@ -73,7 +73,7 @@ def _missing_right(conn: Connection, changes: Sequence[SettingChange]) -> Target
     if allowed == "off":
         return TargetError(
             f"{names}: this server forbids ALTER SYSTEM (allow_alter_system = off)",
-            next_step="vary it on the embedded engine, or through whatever manages this server",
+            next_step="vary it on the embedded engine, or with the tool that manages this server",
         )
     if superuser:
         return None

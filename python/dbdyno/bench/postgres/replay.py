@@ -196,7 +196,7 @@ class Replays(Part):
         count = len(columns["session"])
         if not count and not told["stopped"]:
             said = (told["told"] or ["no session came to its first answer"])[0]
-            raise TargetError(f"nothing of the capture could be replayed: {said}", where=self._name(arm))
+            raise TargetError(f"no part of the capture could be replayed: {said}", where=self._name(arm))
         self._keep(block, arm, number, columns, failures)
         self.count += count
         unexpected = {at + 1 for at, (_, known) in enumerate(failures) if not known}

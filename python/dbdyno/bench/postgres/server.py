@@ -352,9 +352,9 @@ class Postgres:
 
         if self.engine is not None and not self.engine.running:
             return TargetError(
-                f"the embedded server has ended; its last words:{self.engine.log_tail()}",
+                f"the embedded server has ended; the last lines of its log:{self.engine.log_tail()}",
                 where=self.safe_dsn,
-                next_step="look in the kernel's log for what ended it (memory, disk)",
+                next_step="check in the kernel's log what ended it (memory, disk)",
             )
         secrets = [self._parameters.get(name) for name in ("password", "sslpassword")]
         failed = login_failed(error, self.safe_dsn or "target", [secret for secret in secrets if secret])

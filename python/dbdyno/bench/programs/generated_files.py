@@ -70,7 +70,7 @@ def _maker(what: str, where: str) -> Callable[[Path], None]:
     if kind == "c-project" and amount.isdecimal() and 1 <= int(amount) <= _SOURCES_MOST:
         return lambda path: _write_project(path, int(amount))
     raise PlanError(
-        f"{what!r} is nothing that can be made",
+        f"{what!r} is not a file that dbdyno can generate",
         where=where,
         next_step=f'write "text 16MiB", or "c-project 24" (1 to {_SOURCES_MOST:,} files)',
     )

@@ -73,7 +73,7 @@ class CommitSearch:
             raise PlanError(
                 f"does not build: {self.cache.failed[commit.name]}",
                 where=commit.short,
-                next_step=f"look at {self.cache.place(commit)}.log; mend --build, or give another commit",
+                next_step=f"check {self.cache.place(commit)}.log; correct --build, or name another commit",
             )
         return place
 

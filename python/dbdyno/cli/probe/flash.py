@@ -108,5 +108,5 @@ def _ask(target: FlashTarget) -> None:
     click.echo("Type its path to go on:")
     if sys.stdin.readline().strip() != path:
         raise PlanError(
-            "the path was not typed: nothing was changed", where=path, next_step="type the path as it is shown"
+            "the path was not typed: nothing was changed", where=path, next_step="type the path exactly as shown"
         )

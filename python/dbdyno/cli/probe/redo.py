@@ -182,7 +182,7 @@ def command(
         run = start(plan, out, progress, seed=seed)
     except Interrupted as stop:
         progress.end()
-        click.echo("interrupted: the probe's files are removed; whole blocks are kept", err=True)
+        click.echo("interrupted: the probe's files are removed; complete blocks are kept", err=True)
         raise click.exceptions.Exit(130) from stop
     from dbdyno.cli.run import show
 

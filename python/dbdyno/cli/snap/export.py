@@ -132,7 +132,7 @@ def _post(url: str, store: Path, tables: bool) -> None:
         raise SnapshotError(
             f"cannot be posted to: {error}",
             where=sql_without_secrets(url.partition("?")[0]),
-            next_step="see that the collector listens",
+            next_step="check that the collector listens",
         ) from error
 
 

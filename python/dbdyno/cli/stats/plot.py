@@ -95,7 +95,7 @@ def _of_one(given: Input, kind: str, y: str | None, by: str | None, longest: int
 
     found, column, _ = describe_operands(given, column=y, by=by, longest=longest if kind == "longest" else 0)
     if not any(group.n for group in found.groups):
-        raise StatsError("nothing to draw", next_step="look at --where")
+        raise StatsError("nothing to draw", next_step="check --where")
     if kind == "histogram":
         from dbdyno.report.figures import histogram
 

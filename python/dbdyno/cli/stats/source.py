@@ -215,7 +215,9 @@ def columns_of(source: Source) -> dict[str, str]:
             rows = connection.execute("describe data").fetchall()
             if source.form == "csv" and connection.execute("select 1 from data limit 1").fetchone() is None:
                 raise StatsError(
-                    "has no rows below the names of its columns", where=source.label, next_step="look at what wrote it"
+                    "has no rows below the names of its columns",
+                    where=source.label,
+                    next_step="check the program that wrote it",
                 )
         except duckdb.Error as error:
             raise EvidenceError(_first(error), where=source.label) from error
@@ -307,7 +309,7 @@ def take(source: Source, numbers: Sequence[str], words: Sequence[str] = (), wher
                 f"select {', '.join(chosen)} from picked {' '.join(joins)}"  # noqa: S608
             ).fetchnumpy()
         except duckdb.Error as error:
-            raise StatsError(_first(error), where=source.label, next_step="look at --where and the columns") from error
+            raise StatsError(_first(error), where=source.label, next_step="check --where and the columns") from error
     return SourceColumns(
         [found[f"n{at}"] for at in range(len(numbers))],
         [(found[f"c{at}"], names) for at, names in enumerate(lists)],
@@ -340,4 +342,4 @@ def largest_rows(
             names = [entry[0] for entry in cursor.description or []]
             return names, cursor.fetchall()
         except duckdb.Error as error:
-            raise StatsError(_first(error), where=source.label, next_step="look at --where and the columns") from error
+            raise StatsError(_first(error), where=source.label, next_step="check --where and the columns") from error

@@ -58,7 +58,7 @@ def _values(given: JsonObject, where: str) -> dict[str, float]:
     }
     throughput = given.get(GOODPUT, given[THROUGHPUT])
     if throughput is None:
-        raise EvidenceError("has no throughput", where=where, next_step="look at how the run ended")
+        raise EvidenceError("has no throughput", where=where, next_step="check how the run ended")
     count = given.get("Measured Requests")
     return (
         known(

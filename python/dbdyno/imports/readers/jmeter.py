@@ -47,7 +47,7 @@ def read(text: str, where: str) -> Contents:
         except (ValueError, csv.Error):
             unread.append(rows.line_num)
     if not samples.arm.elapsed_ns:
-        raise EvidenceError("has no sample that can be read", where=where, next_step=AS_CSV)
+        raise EvidenceError("has no readable sample", where=where, next_step=AS_CSV)
     samples.arm.sessions = max(1, min(samples.threads_most or len(samples.threads), 65535))
     labels = len(set(samples.arm.statement))
     return Contents(

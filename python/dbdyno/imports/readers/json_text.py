@@ -26,7 +26,9 @@ def parsed(text: str, where: str) -> Any:
     except RecursionError as error:
         raise EvidenceError("is nested too deeply", where=where) from error
     except ValueError as error:
-        raise EvidenceError(f"is not whole JSON: {error}", where=where, next_step="give the whole file") from error
+        raise EvidenceError(
+            f"is not complete JSON: {error}", where=where, next_step="pass the complete file"
+        ) from error
 
 
 def table(value: Any, name: str, where: str) -> JsonObject:

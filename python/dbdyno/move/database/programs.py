@@ -111,7 +111,7 @@ def dump(server: Postgres, programs: Programs, file: Path, arguments: Sequence[s
         raise MoveError(
             f"pg_dump {programs.version} failed: {'; '.join(lines[:4]) or process.returncode}",
             where=server.safe_dsn,
-            next_step="see that this role may read all of the database; pg_dump run by itself says the same",
+            next_step="check that this role may read the whole database; pg_dump alone reports the same error",
         )
     file.chmod(0o600)
 

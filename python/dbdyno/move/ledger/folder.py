@@ -381,4 +381,4 @@ def _damaged(place: Path, what: str) -> MoveError:
 
 def _cannot(place: Path, error: Exception) -> MoveError:
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return MoveError(f"cannot be used: {said}", where=str(place), next_step="see that the folder exists and has room")
+    return MoveError(f"cannot be used: {said}", where=str(place), next_step="check that the folder exists and has room")

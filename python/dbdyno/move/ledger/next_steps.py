@@ -26,7 +26,7 @@ def command(ledger: Ledger) -> str:
 def after_refusal(ledger: Ledger, *, is_lost: bool) -> str:
     """Return the user's next step after a transaction that did not publish."""
     if is_lost:
-        return f"see that the server is up; then `{command(ledger)}`, which publishes nothing twice"
+        return f"check that the server is up; then `{command(ledger)}`, which publishes nothing twice"
     named = (ledger.plan.get("into") or {}).get("rejects")
     rejects = "" if named else ", or abort the job and begin one with --rejects"
     return f"the rows stand staged: when the table takes them, `{command(ledger)}`{rejects}"

@@ -155,7 +155,7 @@ def refuse_other_than_records(
         record = (records or {}).get(str(path))
         if record is not None and (record["rows"], record["hash"]) != (one["rows"], one["hash"]):
             raise MoveError(
-                "contains other rows than its job wrote; nothing of the table was changed",
+                "contains other rows than its job wrote; the table was not changed",
                 where=str(path),
                 next_step="move the table out again",
             )
@@ -171,5 +171,5 @@ def refuse_unstaged(done: Sequence[Mapping[str, Any]]) -> None:
         raise MoveError(
             "rows were rejected before they were staged: the others alone have no hash to compare with",
             where="--verify",
-            next_step="nothing of the table was changed; repair them, or leave --verify out",
+            next_step="the table was not changed; repair them, or leave --verify out",
         )

@@ -241,6 +241,6 @@ def refuse_misread(
             found += int(event["done"]["hash"], 16) if "done" in event else 0
     if found % MODULUS != total:
         raise MoveError(
-            "the staged rows are not those of the files; nothing of the table was changed",
+            "the staged rows are not those of the files; the table was not changed",
             next_step="report it, with the versions of dbdyno and of the server",
         )

@@ -59,7 +59,7 @@ class Rejects:
             some = [*self.earlier, *self.rows][:3]
             first = "; ".join(f"{one['file']} row {one['row']}: {one['reason']}" for one in some)
             raise MoveError(
-                f"more than {counted(self.most, 'row')} cannot go in; nothing of the table was changed: {first}",
+                f"more than {counted(self.most, 'row')} cannot be loaded; the table was not changed: {first}",
                 where="--max-rejects",
                 next_step="repair the data or the table, or allow more",
             )
@@ -76,7 +76,7 @@ class Rejects:
             self.written = True
         except OSError as error:
             raise MoveError(
-                f"cannot be written: {error.strerror}; nothing of the table was changed", where=str(self.path)
+                f"cannot be written: {error.strerror}; the table was not changed", where=str(self.path)
             ) from None
 
     def take_back(self, conn: psycopg.Connection[Any]) -> None:

@@ -278,7 +278,7 @@ def _read_again(
         found = event.get("done", found)
     if found is None or int(found["hash"], 16) % MODULUS != int(wanted, 16):
         raise MoveError(
-            "the staged rows are not those of the source; nothing of the table was changed",
+            "the staged rows are not those of the source; the table was not changed",
             next_step="report it, with the versions of dbdyno and of both servers",
         )
 

@@ -244,7 +244,7 @@ def _empty_unfinished(
     row = conn.execute("select to_regclass(%s) is not null", [parent.as_string(conn)]).fetchone()
     if not row or not row[0]:
         raise MoveError(
-            "the staging tables are gone",
+            "the staging tables are missing",
             where=parent.as_string(conn),
             next_step="--restart reads and copies all again",
         )

@@ -57,7 +57,7 @@ def resume(
     if done and not restart and not as_of_now:
         at = ledger.manifest["snapshots"][-1]["at"]
         raise MoveError(
-            f"the snapshot of {at} is gone with the process that held it; {done} of {len(plan.chunks)} chunks are"
+            f"the snapshot of {at} ended with the process that held it; {done} of {len(plan.chunks)} chunks are"
             " finished",
             where=str(ledger.folder),
             next_step="--restart reads all again, exact; --as-of-now reads only the missing chunks as they are now,"
@@ -164,7 +164,7 @@ def _refuse_changed(plan: Plan, snapshot: Snapshot) -> None:
         now = table if plan.into is None else handed(table, plan.into)
         if _shape(before) != _shape(now):
             raise MoveError(
-                "was rewritten or altered since the job began: its finished chunks do not fit what is there now",
+                "was rewritten or altered since the job began: its finished chunks do not match the present table",
                 where=f"{before.schema}.{before.name}",
                 next_step="--restart",
             )

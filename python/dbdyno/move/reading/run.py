@@ -33,8 +33,8 @@ END_S = 5.0
 """Time to wait for workers to stop [s]."""
 MEMORY_BYTES = 256 << 20
 NEXT = {
-    "server": "look at the server's log; then `dbdyno move resume`",
-    "connection": "see that the server and the network to it are up; then `dbdyno move resume`",
+    "server": "check the server's log; then `dbdyno move resume`",
+    "connection": "check that the server and the network to it are up; then run `dbdyno move resume`",
     "file": "make room, or see who may write there; then `dbdyno move resume`",
     "stream": "report it, with the versions of dbdyno and of the server",
 }
@@ -292,7 +292,7 @@ def lost() -> MoveError:
     """Return the error for a snapshot lost with its connection."""
     return MoveError(
         "the connection that holds the snapshot was lost",
-        next_step="see that the server is up and nothing ends idle sessions; then `dbdyno move resume`",
+        next_step="check that the server is up and nothing ends idle sessions; then run `dbdyno move resume`",
     )
 
 

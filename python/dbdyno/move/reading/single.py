@@ -88,7 +88,7 @@ def write(
         found = None if form == "csv" else f"{sum(int(one['hash'], 16) for one in done) % MODULUS:032x}"
         if read_again and path is not None and found is not None and _core.move_read_back(path) != (rows, found):
             raise MoveError(
-                "contains other rows than were written", where=to, next_step="look at the disk; move it again"
+                "contains other rows than were written", where=to, next_step="check the disk; move it again"
             )
         again = read_again and path is not None and found is not None
         return WrittenFile(rows, snapshot.taken_at, found, again, sentence(watch.sessions(done)))
@@ -129,8 +129,8 @@ def _as_text(plan: Plan, failed: MoveFailed, path: Path | None, say: Say) -> Pla
     if path is None:
         raise MoveError(
             failed["message"],
-            where="stdout, of which a part is out already",
-            next_step=f"--text {column.name}: the column in the server's own words",
+            where="stdout, which already has a part of the output",
+            next_step=f"--text {column.name}: the column as the server prints it",
         )
     say(f"{failed['message']}: the column travels as text; the table is read again, in the same snapshot")
     columns = tuple(one.as_text() if one is column else one for one in table.columns)

@@ -112,7 +112,7 @@ def of_chunks(names: Iterable[str], files: Iterable[str]) -> list[str]:
     return [name for name in names if name in known or re.sub(r"(?<![^/])[^/=]+=[^/]*/(?=[^/]+$)", "", name) in known]
 
 
-NEXT = "see that the file system is up and may be written; HADOOP_CONF_DIR configures it; then `dbdyno move resume`"
+NEXT = "check that the file system is up and writable; HADOOP_CONF_DIR configures it; then run `dbdyno move resume`"
 
 
 @functools.cache

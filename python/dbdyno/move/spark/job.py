@@ -57,7 +57,7 @@ def session(master: str, name: str) -> Any:
         raise MoveError(
             f"no session: {said}",
             where=f"--master {master}",
-            next_step="see that the cluster is up; the job goes on by `dbdyno move resume`, without Spark",
+            next_step="check that the cluster is up; `dbdyno move resume` continues the job without Spark",
         ) from None
     made.sparkContext.setLogLevel("ERROR")
     return made

@@ -117,7 +117,7 @@ def _given(prefix: str) -> str:
     if not re.search(r"%-?\d*[pc]", prefix):
         raise SnapshotError(
             f"the line prefix {prefix!r:.80} has no process",
-            next_step="sessions are told apart by %p or %c; without them name a csvlog or jsonlog",
+            next_step="%p or %c distinguishes sessions; without them use a csvlog or jsonlog",
         )
     return pattern_of(prefix)
 

@@ -168,7 +168,7 @@ def _machines(rows: list[RunRow]) -> list[Caution]:
     warnings: list[Caution] = []
     if not any(row["canaries"] for row in rows):
         text = "no run has canaries of its machine: a machine in another state would show as a change"
-        warnings.append({"code": "machine", "text": text, "next": "look at what else ran there"})
+        warnings.append({"code": "machine", "text": text, "next": "check what else ran there"})
     left = sum(not row["comparable"] for row in rows)
     if left:
         text = f"{left} of {len(rows)} runs were made on another machine, or on this one in another state"

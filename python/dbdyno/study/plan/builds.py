@@ -40,7 +40,7 @@ def plan_of_builds(path: Path, folders: Mapping[str, Path]) -> Plan:
         )
     if PLACE not in first.toml:
         raise PlanError(
-            f"does not say where the build is used: {PLACE} stands nowhere in it",
+            f"does not use the build: {PLACE} occurs nowhere in it",
             where=str(path),
             next_step=f'write the folder of the build as {PLACE}, such as command = "{PLACE}/bench"',
         )

@@ -82,7 +82,7 @@ def flash_log(options: Mapping[str, str], quick: bool, target: str) -> Plan:
         raise PlanError(
             f"{len(paths)} path(s) are named, and a race needs two",
             where="--set paths",
-            next_step="--set paths=/disk/redo,/flash/redo, files that are not there yet or folders",
+            next_step="--set paths=/disk/redo,/flash/redo, folders, or files that do not exist yet",
         )
     base = LogArm(
         name="flash log off",

@@ -51,9 +51,11 @@ def axes_of(given: Sequence[str]) -> list[Axis]:
         name, sign, values = text.partition("=")
         levels = _levels(text, values) if sign and values else ()
         if not levels or not name:
-            raise ModelError("is no NAME=V1,V2 or NAME=FROM..TO", where=f"--set {text}")
+            raise ModelError("is not NAME=V1,V2 or NAME=FROM..TO", where=f"--set {text}")
         if any(axis.name == name for axis in found):
-            raise ModelError(f"{name} is set twice", where=f"--set {text}", next_step="give all its levels at once")
+            raise ModelError(
+                f"{name} is set twice", where=f"--set {text}", next_step="give all its levels in one option"
+            )
         found.append(Axis(name, levels))
     return found
 

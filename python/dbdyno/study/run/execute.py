@@ -147,7 +147,7 @@ def resume(
     plan = plan_to_resume(run)
     if not agreed and orders(run, target):
         raise PlanError(
-            "comes from elsewhere or was changed, and its plan was not confirmed",
+            "comes from elsewhere or was changed, and you did not confirm its plan",
             where=run.id,
             next_step="read its manifest.json; `dbdyno run --resume` shows what it would do and asks",
         )
@@ -178,7 +178,7 @@ def plan_to_resume(run: Run) -> Plan:
         raise PlanError(
             f"is a run of {run.manifest.kind} without a plan; it cannot be resumed",
             where=run.id,
-            next_step="start it again; the whole blocks of this one stay readable",
+            next_step="start it again; the complete blocks of this one stay readable",
         )
     plan, kind = plan_from_dict(run.manifest.plan), kind_named(run.manifest.bench)
     if kind_of(plan.dsn) is not kind:
@@ -187,7 +187,7 @@ def plan_to_resume(run: Run) -> Plan:
         raise PlanError(
             reason,
             where=run.id,
-            next_step="start it again; the whole blocks of this one stay readable",
+            next_step="start it again; the complete blocks of this one stay readable",
         )
     if run.manifest.plan.get("secrets_left_out"):
         raise PlanError(

@@ -76,7 +76,7 @@ def _facts(connection: Connection, title: str, identity: str) -> Facts:
         found, lack = _rows(connection, Server, SERVER)
         if not found:
             raise TargetError(
-                f"the server does not say what it is: {lack.why if lack else ''}",
+                f"the server does not report its version: {lack.why if lack else ''}",
                 where=title,
                 next_step="connect to a PostgreSQL of version 12 or later",
             )

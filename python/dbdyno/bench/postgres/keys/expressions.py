@@ -112,7 +112,7 @@ class Expressions(ABC):
             self.relate(self.origin(node.this, scope), self.origin(array, scope))
 
     def origin(self, node: Any, scope: Scope) -> Origin:
-        """Return the origin of a value; the operands of a computed value are recorded as no keys."""
+        """Return the column or parameter that a value comes from, or `NOWHERE` if it is computed."""
         if (reader := _READERS.get(type(node).__name__)) is not None:
             found: Origin = getattr(self, reader)(node, scope)
             return found

@@ -94,5 +94,5 @@ def _refuse(count: int) -> None:
         f"{counted(count, 'row')} of the table would differ from the loaded rows:"
         " a trigger or a narrower type alters them",
         where="--verify target",
-        next_step="nothing of the table was changed; look at its triggers and types",
+        next_step="the table was not changed; check its triggers and types",
     )

@@ -172,7 +172,7 @@ def _until_begun(job: _core.MoveJob, workers: int) -> None:
     while job.begun() < workers:
         if time.monotonic() > until:
             job.stop()
-            raise MoveError(f"its workers did not begin within {BEGIN_S:.0f} s", next_step="look at the server's log")
+            raise MoveError(f"its workers did not begin within {BEGIN_S:.0f} s", next_step="check the server's log")
         time.sleep(0.002)
 
 
@@ -314,7 +314,7 @@ def failed_job(failed: MoveFailed) -> MoveError:
     """Return an error for a failure that the core reported, with the user's next step."""
     step = NEXT.get(failed["kind"], "")
     if failed["kind"] == "unrepresentable":
-        step = f"--text {failed['column']}: the column in the server's own words"
+        step = f"--text {failed['column']}: the column as the server prints it"
     where = f"chunk {failed['chunk']}" if failed.get("chunk") is not None else None
     return MoveError(failed["message"], where=where, next_step=step or None)
 

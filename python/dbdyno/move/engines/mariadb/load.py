@@ -274,7 +274,7 @@ def finished(
         step = steps.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
         chunk = failed.get("chunk")
         where = names[chunk] if chunk is not None else None
-        raise MoveError(f"{failed['message']}; nothing of the table was changed", where=where, next_step=step or None)
+        raise MoveError(f"{failed['message']}; the table was not changed", where=where, next_step=step or None)
     return sorted(done, key=lambda one: int(one["number"]))
 
 
@@ -303,7 +303,7 @@ def read_staged(
     done = finished(mover, {number: f"staging table {number}" for number in numbers})
     if sum(int(one["hash"], 16) for one in done) % MODULUS != total:
         raise MoveError(
-            "the staged rows differ from those received; nothing of the table was changed",
+            "the staged rows differ from those received; the table was not changed",
             next_step="report it, with the versions of dbdyno and of the server",
         )
 

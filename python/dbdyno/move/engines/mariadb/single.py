@@ -61,7 +61,7 @@ def write(
     count = sum(one["rows"] for one in done)
     again = read_again and path is not None
     if again and _core.move_read_back(Path(to)) != (count, found):
-        raise MoveError("contains other rows than were written", where=to, next_step="look at the disk; move it again")
+        raise MoveError("contains other rows than were written", where=to, next_step="check the disk; move it again")
     return WrittenFile(count, at, found, again, sentence(sessions_of(done)))
 
 
@@ -99,8 +99,8 @@ def _as_text(plan: Plan, failed: MoveFailed, path: Path | None, say: Say) -> Pla
         step = NEXT.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
         raise MoveError(failed["message"], next_step=step or None)
     if path is None:
-        words = f"--text {column.name}: the column in the server's own words"
-        raise MoveError(failed["message"], where="stdout, of which a part is out already", next_step=words)
+        words = f"--text {column.name}: the column as the server prints it"
+        raise MoveError(failed["message"], where="stdout, which already has a part of the output", next_step=words)
     say(f"{failed['message']}: the column travels as text; the table is read again, as of a new instant")
     columns = tuple(text_of(one) if one is column else one for one in table.columns)
     return replace(plan, tables=(replace(table, columns=columns),))

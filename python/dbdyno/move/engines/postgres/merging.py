@@ -102,7 +102,7 @@ def merge(
     if changed != differing - refused or (adds and added != new - (rejected() - begun - refused)):
         raise MoveError(
             f"{differing:,} rows differ and {changed:,} were changed, {new:,} are new and {added:,} were added",
-            next_step="nothing was changed; look at the table's triggers, rules and keys: the key may not be unique",
+            next_step="nothing was changed; check the table's triggers, rules and keys: the key may not be unique",
         )
     conn.execute("drop table dbdyno_changes")  # the next table in the same transaction creates its own
     return Merged(added, changed, staged - nulls - new - differing, 0 if adds else new, nulls)

@@ -149,7 +149,7 @@ def _write(
         raise MoveError(
             f"{staged.rows - before:,} rows were staged and {added:,} were added: a trigger or rule takes rows away",
             where=into.table,
-            next_step="nothing was changed; look at the table's triggers and rules",
+            next_step="nothing was changed; check the table's triggers and rules",
         )
     return Merged(new=added)
 

@@ -122,7 +122,7 @@ def refuse_other(
         differing = None if left == right else f"{left[0] if left else 0:,} rows came, and the table's are not"
     if differing is not None:
         raise MoveError(
-            f"{differing} what came; nothing of the table was changed",
+            f"{differing} what came; the table was not changed",
             next_step="a trigger or a narrower type alters them; without --verify target the load says what is rounded",
         )
 

@@ -161,7 +161,7 @@ def _failure(failed: MoveFailed, pieces: Mapping[int, Piece]) -> MoveError:
         step = "make a partition for such rows, or let them go to a file by --rejects"
     chunk = failed.get("chunk")
     where = pieces[chunk].path.name if chunk is not None else None
-    return MoveError(f"{failed['message']}; nothing of the table was changed", where=where, next_step=step or None)
+    return MoveError(f"{failed['message']}; the table was not changed", where=where, next_step=step or None)
 
 
 def stage_name(schema: str) -> tuple[str, tuple[str, str]]:

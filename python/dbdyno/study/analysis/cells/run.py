@@ -51,7 +51,7 @@ def model_of(run: Run) -> tuple[Model, list[str]]:
     turns, kept = _turns(run, whole, rows)
     if not kept:
         raise EvidenceError(
-            "contains no whole block that counts",
+            "contains no complete block that counts",
             where=str(run.path),
             next_step="run it again: a run on cells cannot be resumed",
         )

@@ -130,7 +130,7 @@ def measure(run: Run, operation: str | None = None) -> Measures:
     blocks = [b for b in run.blocks() if b.kind == "measure" and b.name in names]
     if not blocks:
         raise EvidenceError(
-            "contains no whole block that counts",
+            "contains no complete block that counts",
             where=str(run.path),
             next_step=f"finish it: dbdyno run --resume {run.id}",
         )

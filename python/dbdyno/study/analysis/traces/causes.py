@@ -145,7 +145,7 @@ class _Held:
                 self.shares[event] = [{_own(name): side[name]} if name in side else {} for side in shares]
 
     def taken(self, part: Part, times: tuple[float, ...]) -> tuple[float, float]:
-        """Return the part of these times that stays with the part; the rest is added to `times`."""
+        """Add what lock holders did in these times to `times`, and return the times that nothing they did explains."""
         shares = self.shares.get(part.what, [{}, {}])
         left = [times[0], times[1]]
         for name in {**shares[0], **shares[1]}:
