@@ -18,7 +18,7 @@ from dbdyno.base.errors import TraceError
 from dbdyno.base.files import read_toml
 
 OURS = Path(__file__).with_name("recipes.toml")
-_KEYS: dict[str, type | tuple[type, ...]] = {
+_KEYS: dict[str, type] = {
     "about": str,
     "by": list,
     "where": str,
@@ -81,4 +81,5 @@ def _check(path: Path, name: str, recipe: Any) -> None:
         wanted = _KEYS[key]
         texts = isinstance(given, list) and all(isinstance(text, str) for text in given)
         if not isinstance(given, wanted) or isinstance(given, bool) or (wanted is list and not texts):
-            raise TraceError(f"[{name}]: {key} = {given!r} does not fit", where=str(path))
+            expected = {list: "a list of texts", str: "a text"}.get(wanted, "a whole number")
+            raise TraceError(f"[{name}]: {key} = {given!r}, expected {expected}", where=str(path))

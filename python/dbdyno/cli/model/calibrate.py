@@ -111,7 +111,7 @@ def _machine(operand: str, folder: Path, arm: str | None) -> dict[str, object]:
     names = [str(about["name"]) for about in run.manifest.arms]
     if arm is None and len(names) > 1:
         raise ModelError(
-            f"{len(names)} arms together are no one machine: {', '.join(names[:6])}",
+            f"a machine is fitted to one arm, and the run has {len(names)}: {', '.join(names[:6])}",
             where=run.id,
             next_step=f"add --arm {names[0]!r}; for a device alone --event 'NAME' or --calls commit",
         )
@@ -146,7 +146,7 @@ def _refuse_mixtures(source: Source, where: str | None) -> None:
     found = dict(zip(words, (names for _, names in taken.words), strict=True)) if taken else {}
     if sampled := [name for name in found.get("fidelity", []) if name != "exact"]:
         raise ModelError(
-            f"these waits are {sampled[0]}: each is as long as the time between two samples, whatever it took",
+            f"these waits are {sampled[0]}: each appears as long as the time between two samples",
             where=source.label,
             next_step="fit calls, which are timed one by one (--calls commit), or waits of a trace",
         )

@@ -67,7 +67,7 @@ ABOVE = 5
     "--record",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Keep the samples: a snapshot into this store now, one a minute, and one at the end.",
+    help="Keep the samples in this store: a snapshot now, one per minute, and one at the end.",
 )
 @click.option("--allow-cancel", is_flag=True, help="Allow the key c to cancel a statement; asks first.")
 def command(
