@@ -145,7 +145,7 @@ def _compare_traces(
     form: str | None,
     output: Path | None,
 ) -> None:
-    from dbdyno.cli.trace.options import end_with, opened
+    from dbdyno.cli.trace.options import Chosen, end_with, opened
     from dbdyno.study.analysis.traces.compare import compare_traces
     from dbdyno.study.analysis.traces.question import Question
 
@@ -157,7 +157,8 @@ def _compare_traces(
             next_step="name two sets of traces; `dbdyno trace profile` looks at one",
         )
     event, merge_literals, threshold, pair = asked
-    with opened([paths[0]], think_time) as base, opened([paths[1]], think_time) as other:
+    base_side, other_side = (Chosen([path], think_time) for path in paths)
+    with opened(base_side) as base, opened(other_side) as other:
         question: Question = Question(_shown(names), event, merge_literals, threshold=threshold, pair=pair)
         analysis = compare_traces(base, other, question)
         show_analysis(analysis, form, output)

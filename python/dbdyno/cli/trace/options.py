@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from dbdyno.base.limits import Count, Number
 from dbdyno.base.visible import unwrapped
+from dbdyno.cli.pages import page_options, show_page
 
 if TYPE_CHECKING:
     from dbdyno.trace.job import Options, Progress
@@ -71,6 +75,40 @@ def chosen_options(function: F) -> F:
     return function
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """The trace files that a command reads, how it reads them, and the calls and waits that it selects."""
+
+    files: Sequence[str]
+    think_time: str
+    where: str | None = None
+    begin: str | None = None
+    end: str | None = None
+    depth: int | None = None
+
+
+def whole_traces(function: F) -> F:
+    """Add FILES with the options of reading and of the page; the command gets a `Chosen` and `form` and `output`."""
+
+    @functools.wraps(function)
+    def command(files: tuple[str, ...], think_time: str, **rest: Any) -> None:
+        function(Chosen(files, think_time), **rest)
+
+    return cast("F", files_argument(reading_options(page_options(command))))
+
+
+def selected_traces(function: F) -> F:
+    """Add what `whole_traces` adds, and the options that select calls and waits."""
+
+    @functools.wraps(function)
+    def command(
+        chosen: Chosen, where: str | None, begin: str | None, end: str | None, depth: int | None, **rest: Any
+    ) -> None:
+        function(Chosen(chosen.files, chosen.think_time, where, begin, end, depth), **rest)
+
+    return chosen_options(whole_traces(cast("F", command)))
+
+
 def options_of(think_time: str, *, binds: bool = False) -> Options:
     """Return how to read, from the command line."""
     from dbdyno.trace.job import Options
@@ -92,27 +130,32 @@ def moments(begin: str | None, end: str | None) -> tuple[int | None, int | None]
 
 
 @contextlib.contextmanager
-def opened(
-    files: Sequence[str],
-    think_time: str,
-    *,
-    where: str | None = None,
-    begin: str | None = None,
-    end: str | None = None,
-    depth: int | None = None,
-    binds: bool = False,
-) -> Iterator[Traces]:
+def opened(chosen: Chosen, *, binds: bool = False) -> Iterator[Traces]:
     """Open the traces restricted to the selection, report refused files, and yield the traces."""
     from dbdyno.trace.conditions import restrict
     from dbdyno.trace.source import open_traces
 
-    with progress() as shown, open_traces(files, options_of(think_time, binds=binds), shown) as traces:
+    with progress() as shown, open_traces(chosen.files, options_of(chosen.think_time, binds=binds), shown) as traces:
         if shown is not None:
             shown(0, 0)
         tell_refused(traces.refused)
-        from_ns, to_ns = moments(begin, end)
-        restrict(traces, where=where, from_ns=from_ns, to_ns=to_ns, depth=depth)
+        from_ns, to_ns = moments(chosen.begin, chosen.end)
+        restrict(traces, where=chosen.where, from_ns=from_ns, to_ns=to_ns, depth=chosen.depth)
         yield traces
+
+
+def show_traces(
+    chosen: Chosen,
+    page_of: Callable[[Traces], Mapping[str, Any]],
+    form: str | None,
+    output: Path | None,
+    *,
+    binds: bool = False,
+) -> None:
+    """Show the page of the traces; exit with 2 if some of them could not be read."""
+    with opened(chosen, binds=binds) as traces:
+        show_page(page_of(traces), form, output)
+        end_with(traces.refused, traces.broken, traces.torn)
 
 
 def tell_refused(refused: Sequence[dict[str, str]]) -> None:

@@ -7,13 +7,11 @@ from pathlib import Path
 import click
 
 from dbdyno.base.limits import Count
-from dbdyno.cli.pages import page_options, show_page
-from dbdyno.cli.trace.options import end_with, files_argument, fold_option, opened, reading_options
+from dbdyno.cli.trace.options import Chosen, fold_option, show_traces, whole_traces
 from dbdyno.cli.trace.sql import SORTS
 
 
 @click.command("report")
-@files_argument
 @click.option("--top", type=Count(0), default=15, show_default=True, help="Show the top N statements; 0 for all.")
 @click.option(
     "--sort", type=click.Choice(SORTS), default="elapsed", show_default=True, help="Sort by this, largest first."
@@ -22,17 +20,15 @@ from dbdyno.cli.trace.sql import SORTS
 @click.option("--longest", type=Count(), default=20, show_default=True, help="Number of longest waits to show.")
 @click.option("--binds", is_flag=True, help="Show bind values; they may be personal data.")
 @fold_option
-@reading_options
-@page_options
+@whole_traces
 def command(
-    files: tuple[str, ...],
+    chosen: Chosen,
     top: int,
     sort: str,
     merge_literals: bool,
     longest: int,
     binds: bool,
     share: float,
-    think_time: str,
     form: str | None,
     output: Path | None,
 ) -> None:
@@ -48,6 +44,4 @@ def command(
     from dbdyno.trace.report import Request, report_page
 
     request = Request(top, sort, merge_literals, longest, share / 100)
-    with opened(files, think_time, binds=binds) as traces:
-        show_page(report_page(traces, request), form, output)
-        end_with(traces.refused, traces.broken, traces.torn)
+    show_traces(chosen, lambda traces: report_page(traces, request), form, output, binds=binds)

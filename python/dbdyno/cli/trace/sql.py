@@ -7,20 +7,12 @@ from pathlib import Path
 import click
 
 from dbdyno.base.limits import Count
-from dbdyno.cli.pages import page_options, show_page
-from dbdyno.cli.trace.options import (
-    chosen_options,
-    end_with,
-    files_argument,
-    opened,
-    reading_options,
-)
+from dbdyno.cli.trace.options import Chosen, selected_traces, show_traces
 
 SORTS = ("elapsed", "cpu", "wait", "count", "executions", "rows", "disk", "query", "current", "misses")
 
 
 @click.command("sql")
-@files_argument
 @click.option("--top", type=Count(0), default=10, show_default=True, help="Show the top N statements; 0 for all.")
 @click.option(
     "--sort", type=click.Choice(SORTS), default="elapsed", show_default=True, help="Sort by this, largest first."
@@ -28,21 +20,14 @@ SORTS = ("elapsed", "cpu", "wait", "count", "executions", "rows", "disk", "query
 @click.option("--statement", metavar="KEY", help="Show only this statement (usually its SQL_ID).")
 @click.option("--merge-literals", is_flag=True, help="Treat statements that differ only in literals as one.")
 @click.option("--no-recursive", is_flag=True, help="Leave out SYS's recursive statements.")
-@chosen_options
-@reading_options
-@page_options
+@selected_traces
 def command(
-    files: tuple[str, ...],
+    chosen: Chosen,
     top: int,
     sort: str,
     statement: str | None,
     merge_literals: bool,
     no_recursive: bool,
-    where: str | None,
-    begin: str | None,
-    end: str | None,
-    depth: int | None,
-    think_time: str,
     form: str | None,
     output: Path | None,
 ) -> None:
@@ -59,6 +44,4 @@ def command(
     from dbdyno.trace.statements import Request, statements_page
 
     request = Request(top, sort, merge_literals, not no_recursive, statement)
-    with opened(files, think_time, where=where, begin=begin, end=end, depth=depth) as traces:
-        show_page(statements_page(traces, request), form, output)
-        end_with(traces.refused, traces.broken, traces.torn)
+    show_traces(chosen, lambda traces: statements_page(traces, request), form, output)

@@ -6,32 +6,17 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.pages import page_options, show_page
-from dbdyno.cli.trace.options import (
-    chosen_options,
-    end_with,
-    files_argument,
-    opened,
-    reading_options,
-)
+from dbdyno.cli.trace.options import Chosen, selected_traces, show_traces
 
 
 @click.command("timeline")
-@files_argument
 @click.option("--every", metavar="TIME", help="Length of an interval: 1s, 100ms.")
 @click.option("--session", metavar="NAME", help="This session only, such as 155.25441.")
-@chosen_options
-@reading_options
-@page_options
+@selected_traces
 def command(
-    files: tuple[str, ...],
+    chosen: Chosen,
     every: str | None,
     session: str | None,
-    where: str | None,
-    begin: str | None,
-    end: str | None,
-    depth: int | None,
-    think_time: str,
     form: str | None,
     output: Path | None,
 ) -> None:
@@ -48,6 +33,4 @@ def command(
     from dbdyno.trace.units import length_ns
 
     every_ns = length_ns(every, "--every") if every else None
-    with opened(files, think_time, where=where, begin=begin, end=end, depth=depth) as traces:
-        show_page(timeline_page(traces, every_ns=every_ns, session=session), form, output)
-        end_with(traces.refused, traces.broken, traces.torn)
+    show_traces(chosen, lambda traces: timeline_page(traces, every_ns=every_ns, session=session), form, output)

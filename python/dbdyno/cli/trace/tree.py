@@ -6,18 +6,10 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.pages import page_options, show_page
-from dbdyno.cli.trace.options import (
-    end_with,
-    files_argument,
-    fold_option,
-    opened,
-    reading_options,
-)
+from dbdyno.cli.trace.options import Chosen, fold_option, show_traces, whole_traces
 
 
 @click.command("tree")
-@files_argument
 @click.option(
     "--call", type=click.IntRange(0, 2**63 - 1), help="Show the call with this number (column `call` of the evidence)."
 )
@@ -25,16 +17,14 @@ from dbdyno.cli.trace.options import (
 @click.option("--line", "place", metavar="FILE:LINE", help="The first call at or after this line.")
 @click.option("--calls", is_flag=True, help="Show one line per call instead of one per statement.")
 @fold_option
-@reading_options
-@page_options
+@whole_traces
 def command(
-    files: tuple[str, ...],
+    chosen: Chosen,
     call: int | None,
     statement: str | None,
     place: str | None,
     calls: bool,
     share: float,
-    think_time: str,
     form: str | None,
     output: Path | None,
 ) -> None:
@@ -50,6 +40,6 @@ def command(
 
     if sum(given is not None for given in (call, statement, place)) > 1:
         raise click.UsageError("give one of --call, --statement and --line")
-    with opened(files, think_time) as traces:
-        show_page(tree_page(traces, Request(call, statement, place, calls, share / 100)), form, output)
-        end_with(traces.refused, traces.broken, traces.torn)
+    show_traces(
+        chosen, lambda traces: tree_page(traces, Request(call, statement, place, calls, share / 100)), form, output
+    )

@@ -7,18 +7,10 @@ from pathlib import Path
 import click
 
 from dbdyno.base.limits import Count
-from dbdyno.cli.pages import page_options, show_page
-from dbdyno.cli.trace.options import (
-    chosen_options,
-    end_with,
-    files_argument,
-    opened,
-    reading_options,
-)
+from dbdyno.cli.trace.options import Chosen, selected_traces, show_traces
 
 
 @click.command("waits")
-@files_argument
 @click.option(
     "--event", "events", multiple=True, metavar="NAME", help="Name of the event; * matches anything. Repeatable."
 )
@@ -37,20 +29,13 @@ from dbdyno.cli.trace.options import (
     help="Number of histogram steps per decade.",
 )
 @click.option("--every", metavar="TIME", help="Length of an interval: 1s, 100ms.")
-@chosen_options
-@reading_options
-@page_options
+@selected_traces
 def command(
-    files: tuple[str, ...],
+    chosen: Chosen,
     events: tuple[str, ...],
     longest: int,
     buckets: int,
     every: str | None,
-    where: str | None,
-    begin: str | None,
-    end: str | None,
-    depth: int | None,
-    think_time: str,
     form: str | None,
     output: Path | None,
 ) -> None:
@@ -69,6 +54,4 @@ def command(
 
     every_ns = length_ns(every, "--every") if every else None
     request = Request(events, longest=longest, every_ns=every_ns, buckets=buckets)
-    with opened(files, think_time, where=where, begin=begin, end=end, depth=depth) as traces:
-        show_page(waits_page(traces, request), form, output)
-        end_with(traces.refused, traces.broken, traces.torn)
+    show_traces(chosen, lambda traces: waits_page(traces, request), form, output)
