@@ -6,12 +6,15 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from live_made import Truth, live_run
 
+from calibrated import CALIBRATED
 from dbdyno.base.errors import ModelError
 from dbdyno.cli.main import cli
 from dbdyno.evidence import find_run
@@ -20,10 +23,11 @@ from dbdyno.model.swap import with_device
 from dbdyno.study.analysis.measured.measures import measure
 from dbdyno.study.prediction.axes import axes_of
 from dbdyno.study.prediction.fit import Machine, calibrate, table
-from dbdyno.study.prediction.observed import observe, timed
+from dbdyno.study.prediction.observed import WRITE, observe, timed
 from dbdyno.study.prediction.parameter import toml_value
 from dbdyno.study.prediction.scripts import steps_of
 from dbdyno.study.prediction.server import as_parameters
+from dbdyno.study.prediction.sizes import mean_kb, per_kb
 from dbdyno.study.prediction.slopes import slope
 
 TRUTH = Truth()
@@ -98,6 +102,35 @@ def test_the_file_is_a_machine_with_sources_and_intervals(file: Path):
     assert low <= rows["postgres.client_us"]["value"] <= high
     assert model("check", str(file)).exit_code == 0
     assert "postgres.client_us" in model("show", str(file), "--format", "csv").output
+
+
+def test_the_scheduler_of_a_machine_has_the_keys_that_the_model_reads():
+    text = CALIBRATED + "[postgres.scheduler]\nhot_ms = 1.0\n"
+    parsed("model:made", text)
+    with pytest.raises(ModelError, match="balance_ms"):
+        parsed("model:made", CALIBRATED + "[postgres.scheduler]\nwakeup_ms = 1.0\n")
+
+
+class Sized(SimpleNamespace):
+    """One session whose commits write 1 to 64 KB; each KB adds 0.25 us to the write of the log."""
+
+    def of_wait(self, event: str) -> dict[str, Any]:
+        assert event == WRITE
+        kb = self.calls["redo_bytes"] / 1024
+        return {"started_ns": self.calls["started_ns"] + 1_000, "elapsed_ns": (5.0 + 0.25 * kb) * 1_000}
+
+
+def test_what_a_kb_adds_to_a_wait_is_a_slope_over_the_log_of_its_commit():
+    kb = np.tile(np.arange(1, 65), 5)
+    starts = np.arange(len(kb)) * 1_000_000
+    kinds = np.full(len(kb), "commit", dtype=object)
+    elapsed = np.full(len(kb), 500_000)
+    calls = {"kind": kinds, "started_ns": starts, "elapsed_ns": elapsed, "redo_bytes": kb * 1024}
+    found = per_kb(Sized(sessions=1, calls=calls), WRITE)  # type: ignore[arg-type]
+    assert found == pytest.approx((0.25, 0.25, 0.25))
+    assert mean_kb(Sized(sessions=1, calls=calls)) == pytest.approx(32.5 + 8)  # type: ignore[arg-type]
+    # Several sessions share a flush.
+    assert per_kb(Sized(sessions=2, calls=calls), WRITE) is None  # type: ignore[arg-type]
 
 
 def test_what_is_not_determined_is_named(machine: Machine, runs: Path):

@@ -174,6 +174,13 @@ fn a_record_that_another_commit_flushed_is_no_commit_yet() {
 }
 
 #[test]
+fn a_flush_costs_cpu_time_for_each_kb_of_the_pages_that_it_writes() {
+    let parameters = PostgresParameters { flush_us: 20.0, flush_us_per_kb: 2.0, ..bare(2, 100.0, 65_536.0 - 40.0) };
+    let found = outcome(&parameters, constant(500.0), &load(1, 2_000, vec![step(None, true)]));
+    near(rate(&found), 1e6 / (100.0 + 20.0 + 64.0 * 2.0 + 500.0), 0.01);
+}
+
+#[test]
 fn an_idle_core_is_started_and_a_busy_one_switched_to() {
     let parameters = |cores| PostgresParameters { wake_us: 10.0, delay: constant(40.0), ..bare(cores, 100.0, 0.0) };
     let steps = || vec![step(None, true)];

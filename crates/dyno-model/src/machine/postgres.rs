@@ -8,10 +8,9 @@ use toml::Value;
 
 use super::schema::{self, Row};
 use super::{Machine, MachineError};
-use crate::database::SchedulerParameters;
 use crate::device::{Device, number};
 use crate::kernel::Sim;
-use crate::postgres::PostgresParameters;
+use crate::postgres::{CoresParameters, PostgresParameters};
 
 /// Section of the machine.
 pub const SECTION: &str = "postgres";
@@ -21,7 +20,7 @@ pub fn rows() -> Vec<Row> {
     let parameters = PostgresParameters::default();
     let mut all = schema::rows(SECTION, &parameters, PostgresParameters::TABLE, &["scheduler"]);
     let scheduler = &parameters.scheduler;
-    all.extend(schema::rows("postgres.scheduler", scheduler, SchedulerParameters::TABLE, &[]));
+    all.extend(schema::rows("postgres.scheduler", scheduler, CoresParameters::TABLE, &[]));
     all
 }
 

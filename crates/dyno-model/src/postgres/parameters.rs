@@ -48,6 +48,8 @@ parameters! {
         page_bytes: u64 = 8_192, from "PostgreSQL: --with-wal-blocksize, 8 KB by default", in 512.0..=1_048_576.0;
         /// CPU time of a flush besides the device: the calls that write and sync
         flush_us: f64 = 15.0, from ASSUMED;
+        /// CPU time of a flush per KB that it writes
+        flush_us_per_kb: f64 = 0.0, from "none: it is in flush_us";
         /// CPU time per KB of log, to create and insert it
         insert_us_per_kb: f64 = 0.0, from "none: it is in the costs of statements";
         /// CPU time of a wait for the log's lock: to go to sleep and to wake up

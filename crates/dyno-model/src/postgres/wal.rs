@@ -30,7 +30,8 @@ struct Inner {
     sim: Sim,
     device: Rc<dyn Device>,
     page_bytes: u64,
-    flush_ns: u64,
+    flush_ns: f64,
+    byte_ns: f64,
     latch_ns: u64,
     wake_ns: u64,
     delay_ns: u64,
@@ -55,7 +56,8 @@ impl Wal {
             sim: sim.clone(),
             device,
             page_bytes: parameters.page_bytes.max(1),
-            flush_ns: whole_ns(parameters.flush_us * 1e3),
+            flush_ns: parameters.flush_us * 1e3,
+            byte_ns: parameters.flush_us_per_kb * 1e3 / 1_024.0,
             latch_ns: whole_ns(parameters.latch_us * 1e3),
             wake_ns: whole_ns(parameters.wake_us * 1e3),
             delay_ns: whole_ns(parameters.commit_delay_us * 1e3),
@@ -130,7 +132,7 @@ impl Wal {
         let (from, upto) = (inner.flushed.get() / inner.page_bytes, inner.inserted.get());
         let pages = upto.div_ceil(inner.page_bytes) - from;
         let bytes = pages.max(1) * inner.page_bytes;
-        process.run(inner.flush_ns).await;
+        process.run(whole_ns(inner.flush_ns + bytes as f64 * inner.byte_ns)).await;
         let begin_ns = process.leave();
         start(&inner.sim, &*inner.device, Request::write(from * inner.page_bytes, bytes)).await;
         process.back(Wait::WalSync, begin_ns).await;

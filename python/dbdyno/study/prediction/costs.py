@@ -10,11 +10,12 @@ cores), kept as the measured distribution.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dbdyno.study.prediction.observed import SYNC, WRITE, Observed
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured
+from dbdyno.study.prediction.sizes import mean_kb, per_kb
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,7 +42,9 @@ class Costs:
         system: Share of it in the kernel.
         wal_bytes: Log of each.
         insert: CPU time for each KB of log.
-        flush_us: CPU time of a flush.
+        flush_us: CPU time of a flush, besides that for each KB.
+        write: CPU time of a flush for each KB.
+        whole_flush_us: CPU time of a flush of mean size.
         wake: CPU time of a server's process to start an idle core when it wakes its client, once a round trip.
         server: CPU time of a transaction outside of its waits.
         client: CPU time of the client for a round trip.
@@ -54,6 +57,8 @@ class Costs:
     wal_bytes: list[float]
     insert: Parameter
     flush_us: Parameter
+    write: Parameter
+    whole_flush_us: float
     wake: Parameter
     server: Parameter
     client: Parameter
@@ -63,7 +68,9 @@ class Costs:
 
 def costs_of(seen: Observed) -> Costs:
     """Return the costs of an arm's statements."""
-    flush = _flush(seen)
+    flush, write = _flush(seen), _write_per_kb(seen)
+    whole_us = flush.value
+    flush = _less(flush, write.value * mean_kb(seen))
     server = measured("server_us", _outside_us(seen), "CPU of the server's processes outside of waits, blocks", "us")
     client = measured(
         "client_us", [ns / 1e3 for ns in seen.client_ns], "CPU of the load's threads for a round trip, all arms", "us"
@@ -71,9 +78,11 @@ def costs_of(seen: Observed) -> Costs:
     insert, sizes_kb = _per_kb(seen)
     wake = _wake(seen)
     wakes_us = wake.value * sum(seen.steps.per_transaction)
-    cpu = _shared_out(seen, max(server.value - insert.value * sizes_kb - wakes_us, 0.0), flush.value)
+    cpu = _shared_out(seen, max(server.value - insert.value * sizes_kb - wakes_us, 0.0), whole_us)
     delays = _delays(seen, cpu, client.value)
-    return Costs(cpu, _system(seen), _wal(seen), insert, flush, wake, server, client, delays, _memory(delays))
+    return Costs(
+        cpu, _system(seen), _wal(seen), insert, flush, write, whole_us, wake, server, client, delays, _memory(delays)
+    )
 
 
 def _each(seen: Observed, name: str) -> list[float]:
@@ -110,6 +119,23 @@ def _flush(seen: Observed) -> Parameter:
     by_block = seen.of_wait(SYNC)["block"]
     values = [ns / 1e3 / max(int((by_block == block).sum()), 1) for block, ns in seen.cpu_in_waits_ns.items()]
     return measured("flush_us", values, "CPU inside the waits of a flush, blocks", "us")
+
+
+def _write_per_kb(seen: Observed) -> Parameter:
+    """Return the CPU time of a flush per KB of log: writes go to the page cache, so their time is CPU time."""
+    found = per_kb(seen, WRITE)
+    if found is None:
+        return Parameter("flush_us_per_kb", 0.0, DEFAULT, "sizes do not differ in this arm: it is in flush_us")
+    how = "slope of the write over the log of its commit"
+    return Parameter("flush_us_per_kb", found[0], MEASURED, how, found[1], found[2], "us/KB")
+
+
+def _less(flush: Parameter, us: float) -> Parameter:
+    """Return a parameter reduced by a time [us], with its interval; nothing falls below 0."""
+    if not us:
+        return flush
+    value, low, high = (max(one - us, 0.0) for one in (flush.value, flush.low, flush.high))
+    return replace(flush, value=value, low=low, high=high)
 
 
 def _wake(seen: Observed) -> Parameter:

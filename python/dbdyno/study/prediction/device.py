@@ -7,22 +7,14 @@ the waits follow its commits, the time that a KB adds is a slope; the table is t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.study.prediction.observed import SYNC, WRITE, Observed
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, toml_value
-from dbdyno.study.prediction.slopes import slope
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+from dbdyno.study.prediction.sizes import mean_kb, per_kb
 
 NAME = "log"
 LEAST = 100
-PAGE_BYTES = 8192
 
 
 @dataclass(frozen=True)
@@ -56,22 +48,21 @@ def device_of(seen: Observed, flush_us: float) -> LogDevice:
     write_us = float(seen.of_wait(WRITE)["elapsed_ns"].sum()) / 1e3 / len(waits["elapsed_ns"])
     inside_us = max(flush_us - write_us, 0.0)
     times = waits["elapsed_ns"] / 1e3 - inside_us
-    per_kb = _per_kb(seen, waits)
-    if per_kb.value:
-        kb = _mean_kb(seen)
-        times = times - per_kb.value * kb
+    added = _per_kb(seen)
+    if added.value:
+        times = times - added.value * mean_kb(seen)
     times = np.maximum(times, 1.0)
     report = _core.model_calibrate(
         np.ascontiguousarray(times, dtype="<f8").tobytes(),
         np.ascontiguousarray(waits["started_ns"], dtype="<i8").tobytes(),
     )
-    regimes = report["toml"].replace("{ stay_ms", f"{{ write_us_per_kb = {toml_value(per_kb.value)}, stay_ms")
+    regimes = report["toml"].replace("{ stay_ms", f"{{ write_us_per_kb = {toml_value(added.value)}, stay_ms")
     how = f"{len(times)} waits for {SYNC.partition(':')[2]}, {seen.fidelity}, by their starts"
     rows = [
         Parameter(f"devices.{NAME} p{row['p'] * 100:g}", row["us"], MEASURED, how, row["low"], row["high"], "us")
         for row in report["quantiles"]
     ]
-    return LogDevice(_section(regimes, how), [*rows, per_kb], report, _notes(seen, report), inside_us)
+    return LogDevice(_section(regimes, how), [*rows, added], report, _notes(seen, report), inside_us)
 
 
 def _notes(seen: Observed, report: JsonObject) -> list[str]:
@@ -108,31 +99,12 @@ def _of_canaries(seen: Observed) -> LogDevice:
     return LogDevice(_section(regimes, how), [row], {}, [note])
 
 
-def _mean_kb(seen: Observed) -> float:
-    """Return the mean size of a single session's flush [KB]: its log, plus half a page on either side."""
-    redo = seen.calls["redo_bytes"]
-    own = redo[redo > 0]
-    return (float(own.mean()) + PAGE_BYTES) / 1024.0 if len(own) else 0.0
-
-
-def _per_kb(seen: Observed, waits: JsonObject) -> Parameter:
-    """Return the additional sync time per KB: the slope over the log volume of the commit."""
-    import numpy as np
-
+def _per_kb(seen: Observed) -> Parameter:
+    """Return the additional sync time per KB."""
     key = f"devices.{NAME} write_us_per_kb"
-    none = Parameter(key, 0.0, DEFAULT, "sizes do not differ in this arm, or several sessions share a flush")
-    commits = np.flatnonzero((seen.calls["kind"] == "commit") & (seen.calls["redo_bytes"] > 0))
-    if seen.sessions > 1 or not len(commits):
-        return none
-    starts: NDArray[np.int64] = seen.calls["started_ns"][commits]
-    order = np.argsort(starts)
-    commits, starts = commits[order], starts[order]
-    begun: NDArray[np.int64] = waits["started_ns"]
-    at = np.searchsorted(starts, begun, side="right") - 1
-    inside = (at >= 0) & (begun <= (starts + seen.calls["elapsed_ns"][commits])[at])
-    kb = seen.calls["redo_bytes"][commits][at[inside]] / 1024.0
-    found = slope(kb, waits["elapsed_ns"][inside] / 1e3)
+    found = per_kb(seen, SYNC)
     if found is None:
-        return none
-    how = "slope of the sync over the log of its commit"
-    return Parameter(key, found[0], MEASURED, how, found[1], found[2], "us/KB")
+        return Parameter(key, 0.0, DEFAULT, "sizes do not differ in this arm, or several sessions share a flush")
+    return Parameter(
+        key, found[0], MEASURED, "slope of the sync over the log of its commit", found[1], found[2], "us/KB"
+    )

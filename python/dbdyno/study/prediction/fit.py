@@ -73,7 +73,7 @@ def calibrate(seen: Observed, on_progress: Callable[[str], None] = lambda words:
         ModelError: The model cannot run what was measured.
     """
     costs = costs_of(seen)
-    device = device_of(seen, costs.flush_us.value)
+    device = device_of(seen, costs.whole_flush_us)
     settings, scheduler, notes = server_settings(seen)
     statements = [
         {
@@ -91,6 +91,7 @@ def calibrate(seen: Observed, on_progress: Callable[[str], None] = lambda words:
         costs.wake,
         replace(costs.wake, key="cold_us", source=DEFAULT, how=AS_MUCH),
         costs.flush_us,
+        costs.write,
         costs.insert,
         _think(seen, costs.client.value),
         *_others(seen),
