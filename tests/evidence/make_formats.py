@@ -16,26 +16,8 @@ from planted_day import BEGIN_S, Day
 from trace_text import trace
 
 from command_line import dbdyno
+from mock_plan import mock_plan
 
-PLAN = """\
-title = "kept for later versions"
-target = "mock:"
-[workload]
-kind = "mock"
-parameters = {mean_us = 1000}
-[schedule]
-blocks = 6
-warmup_blocks = 1
-turn = "40ms"
-slice = "20ms"
-[watch]
-overhead_blocks = 0
-[[arm]]
-name = "one"
-[[arm]]
-name = "two"
-parameters = {mean_us = 800}
-"""
 IMPORTED = Path(__file__).parents[1] / "imports" / "outputs" / "benchbase.summary.json"
 
 
@@ -43,7 +25,7 @@ def make(place: Path) -> None:
     """Write each format into a folder of its own."""
     place.mkdir(parents=True)
     (place / "interface.json").write_text(json.dumps(interface(), indent=1) + "\n")
-    (place / "plan.toml").write_text(PLAN)
+    (place / "plan.toml").write_text(mock_plan(title="kept for later versions", blocks=6, turn="40ms"))
     (place / "one.trc").write_text(trace(orders=3))
     words = (
         ("run", "plan.toml", "--seed", "7", "--out", "runs", "--share"),

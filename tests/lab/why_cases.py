@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from why_planted import Case, by_checkpoints, by_hogs, by_restart, by_session, by_sql
+from why_planted import (
+    by_checkpoints,
+    by_hogs,
+    by_restart,
+    by_session,
+    by_sql,
+    in_plan,
+    in_runs,
+    in_snapshots,
+)
 
 ORDERS = (
     "create table orders (id int primary key, cust int, amount int, note text)",
@@ -72,103 +81,72 @@ cold = true
 """
 
 CASES = (
-    Case("a dropped index", "runs", ("index",), BY_CUST, ORDERS, by_sql("drop index orders_cust"), about="orders_cust"),
-    Case("a plan flip", "runs", ("plan",), BY_CUST, ORDERS, by_sql(*NO_INDEX), about="orders"),
-    Case(
+    in_runs("a dropped index", "index", BY_CUST, ORDERS, by_sql("drop index orders_cust"), about="orders_cust"),
+    in_runs("a plan flip", "plan", BY_CUST, ORDERS, by_sql(*NO_INDEX), about="orders"),
+    in_runs(
         "a doubled table",
-        "runs",
-        ("growth",),
+        "growth",
         SCAN + ";",
         ORDERS,
         by_sql("insert into orders select id + 60000, cust, amount, note from orders", "vacuum analyze orders"),
         about="orders",
     ),
-    Case(
+    in_runs(
         "a lock on rows",
-        "runs",
-        ("lock",),
+        "lock",
         "\\set i random(1, 4)\nupdate orders set amount = amount + 1 where id = :i;",
         ORDERS,
         by_session("update orders set amount = 0 where id < 5", hold_s=0.05),
     ),
-    Case("others use the processors", "runs", ("processor",), SCAN + ";", ORDERS, by_hogs(5)),
-    Case("a storm of checkpoints", "runs", ("checkpoint",), WRITE, ORDERS, by_checkpoints(0.01)),
-    Case("a slow log by the model", "runs", ("device",), "", plan=MODEL),
-    Case("a cold cache", "runs", ("cache",), "", plan=COLD),
-    Case(
-        "a dropped index",
-        "snapshots",
-        ("index",),
-        "",
-        ORDERS,
-        by_sql("drop index orders_cust"),
-        about="orders_cust",
-        statements=(SUM,),
-    ),
-    Case(
+    in_runs("others use the processors", "processor", SCAN + ";", ORDERS, by_hogs(5)),
+    in_runs("a storm of checkpoints", "checkpoint", WRITE, ORDERS, by_checkpoints(0.01)),
+    in_plan("a slow log by the model", "device", MODEL),
+    in_plan("a cold cache", "cache", COLD),
+    in_snapshots("a dropped index", "index", ORDERS, by_sql("drop index orders_cust"), SUM, about="orders_cust"),
+    in_snapshots(
         "a lock on rows",
-        "snapshots",
-        ("lock",),
-        "",
+        "lock",
         ORDERS,
         by_session("update orders set amount = 0 where id < 5", hold_s=0.05),
+        "update orders set amount = amount + 1 where id = 3",
         sampled=True,
-        statements=("update orders set amount = amount + 1 where id = 3",),
         times=8,
     ),
-    Case(
-        "others use the processors",
-        "snapshots",
-        ("processor",),
-        "",
-        ORDERS,
-        by_hogs(5),
-        sampled=True,
-        statements=(SCAN,),
-        times=8,
-    ),
-    Case(
+    in_snapshots("others use the processors", "processor", ORDERS, by_hogs(5), SCAN, sampled=True, times=8),
+    in_snapshots(
         "a restart and its cold cache",
-        "snapshots",
-        ("cache",),
-        "",
+        "cache",
         ORDERS,
         by_restart(),
-        statements=("select count(note) from orders where id between 1 and 30000",),
+        "select count(note) from orders where id between 1 and 30000",
         times=4,
     ),
-    Case(
+    in_snapshots(
         "a doubled table",
-        "snapshots",
-        ("growth",),
-        "",
+        "growth",
         ORDERS,
         by_sql("insert into orders select id + 60000, cust, amount, note from orders"),
+        SCAN,
         about="orders",
-        statements=(SCAN,),
         times=8,
     ),
-    Case(
+    in_snapshots(
         "a storm of checkpoints",
-        "snapshots",
-        ("checkpoint",),
-        "",
+        "checkpoint",
         ORDERS,
         by_checkpoints(0.01),
-        statements=tuple(f"update orders set amount = amount + 1 where id % 6000 = {n}" for n in range(10)),
+        *(f"update orders set amount = amount + 1 where id % 6000 = {n}" for n in range(10)),
         times=4,
     ),
-    Case(
+    in_snapshots(
         "a table that grew by two thirds",
-        "snapshots",
-        ("growth",),
-        "",
+        "growth",
         ORDERS,
         by_sql("insert into orders select id + 60000, cust, amount, note from orders where id <= 40000"),
+        "select count(distinct cust) from orders where amount % 7 = 3",
         about="orders",
-        statements=("select count(distinct cust) from orders where amount % 7 = 3",),
         times=8,
     ),
     # What is planted is a setting of the database: it is named before the plans that it changes.
-    Case("a plan flip", "snapshots", ("setting",), "", ORDERS, by_sql(*NO_INDEX), about="enable_", statements=(SUM,)),
+    in_snapshots("a plan flip", "setting", ORDERS, by_sql(*NO_INDEX), SUM, about="enable_"),
 )

@@ -1,4 +1,4 @@
-"""Causes planted between two runs, between two arms, or between two stretches of snapshots: what is named first.
+"""Causes planted between two runs, between two arms, or between two intervals of snapshots: what is named first.
 
 A case says what is there (`setup`), what runs (`script`), what is planted, and which kinds of cause name it. The
 cases of `why_cases` were used to write the rules; those of `why_held_out` were not.
@@ -73,7 +73,7 @@ accept = ["level", "difference"]
 
 @dataclass(frozen=True)
 class Case:
-    """A planted cause between two runs, or two stretches of snapshots."""
+    """A planted cause between two runs, or two intervals of snapshots."""
 
     name: str
     where: str
@@ -87,6 +87,34 @@ class Case:
     sampled: bool = False
     times: int = 30
     statements: tuple[str, ...] = field(default=())
+
+
+def in_runs(
+    name: str, cause: str, script: str, setup: tuple[str, ...], plant: Planting, *, about: str = "", sessions: int = 2
+) -> Case:
+    """Return a cause planted between two runs of a script."""
+    return Case(name, "runs", (cause,), script, setup, plant, sessions=sessions, about=about)
+
+
+def in_plan(name: str, cause: str, plan: str) -> Case:
+    """Return a cause planted between two arms of a plan."""
+    return Case(name, "runs", (cause,), "", plan=plan)
+
+
+def in_snapshots(
+    name: str,
+    cause: str,
+    setup: tuple[str, ...],
+    plant: Planting,
+    *statements: str,
+    times: int = 30,
+    about: str = "",
+    sampled: bool = False,
+) -> Case:
+    """Return a cause planted between two intervals of snapshots, while these statements run."""
+    return Case(
+        name, "snapshots", (cause,), "", setup, plant, about=about, sampled=sampled, times=times, statements=statements
+    )
 
 
 def run_sql(engine: Engine, *statements: str) -> None:

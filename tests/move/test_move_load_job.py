@@ -15,8 +15,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from move_lab import Lab
-from test_move_in import content, nothing_left
-from test_move_types import NATIVE, WORDS, filled
+from test_move_in import content, goes_back, nothing_left
 
 from command_line import dbdyno
 from dbdyno.move.ledger.folder import Ledger
@@ -44,16 +43,7 @@ def numbers(lab: Lab, rows: int = 60_000) -> None:
 
 
 def test_all_types_go_back_by_a_job(lab: Lab) -> None:
-    filled(lab, {**NATIVE, **WORDS}, 40)
-    lab.run("update t set n = 'NaN', d = 'infinity', ts = '-infinity' where id = 7", "create table back (like t)")
-    assert lab.move("--table", "t", "--piece", "16KiB").returncode == 0
-    done = load(lab, "--table", "back", "--verify", "target")
-    assert done.returncode == 0, done.stderr
-    assert "40 rows added" in done.stdout
-    assert "the files hold what the job read that wrote them" in done.stdout
-    assert "the staged rows, read again from the server, were those of the files" in done.stdout
-    assert content(lab, "back") == content(lab, "t")
-    assert nothing_left(lab)
+    goes_back(lab, load, "target")
     again = go_on(lab)
     assert (again.returncode, "the job is complete" in again.stderr) == (2, True)
 

@@ -193,7 +193,7 @@ def check() -> dict[str, Any]:
     }
 
 
-PAGES: dict[str, Callable[[], dict[str, Any]]] = {
+RUNS: dict[str, Callable[[], dict[str, Any]]] = {
     "experiment": report_models.experiment,
     "four arms": report_models.four_arms,
     "aa": report_models.aa,
@@ -205,6 +205,10 @@ PAGES: dict[str, Callable[[], dict[str, Any]]] = {
     "traces": report_models.traces,
     "aborted": report_models.aborted,
     "machine": lambda: describe("exadata-x2"),
+}
+"""Pages of runs, and of a machine."""
+PAGES: dict[str, Callable[[], dict[str, Any]]] = {
+    **RUNS,
     "claims": claims,
     "calibration": calibration,
     "snapshot": snapshot,

@@ -9,29 +9,18 @@ from typing import Any
 
 import pytest
 import rendered
-import report_model_runs
 import report_models
+from pinned_pages import RUNS
 from test_report_cells import MODELS as CELLS
 
 import chromium
 import drawn
 from command_line import dbdyno
-from dbdyno.model.describe import describe
 from dbdyno.report.typography import unbroken
 from soaked import but
 
 PAGES: dict[str, Callable[[], dict[str, Any]]] = {
-    "experiment": report_models.experiment,
-    "four arms": report_models.four_arms,
-    "the same arm twice": report_models.aa,
-    "curve": report_models.curve,
-    "two curves": report_model_runs.two_curves,
-    "sweep": report_model_runs.sweep,
-    "flash log": report_model_runs.flash_log,
-    "correlation": report_models.correlation,
-    "traces": report_models.traces,
-    "aborted": report_models.aborted,
-    "machine": lambda: describe("exadata-x2"),
+    **RUNS,
     **{f"cells: {name}": make for name, make in CELLS.items() if "hostile" not in name},
 }
 
@@ -48,7 +37,7 @@ COMMANDS: dict[str, tuple[list[str], ...]] = {
 
 
 @chromium.needed
-@pytest.mark.parametrize("name", but(PAGES, "four arms", "the same arm twice", "aborted", "cells: skew"))
+@pytest.mark.parametrize("name", but(PAGES, "four arms", "aa", "aborted", "cells: skew"))
 def test_nothing_collides_is_clipped_or_torn(browser, tmp_path: Path, name: str):
     assert drawn.faults(browser, rendered.written(PAGES[name](), tmp_path / "page.html")) == []
 

@@ -26,6 +26,15 @@ Thing = dict[str, Shown]
 
 NOTHING = Shown("", "", "")
 
+_METRIC = (
+    "name",
+    "alertState",
+    "collectionTime",
+    "metricObjectName",
+    "metricType",
+    "metricValue",
+    "objectType",
+)
 ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "cell": (
         "name",
@@ -84,25 +93,9 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
         "objectNumber",
         "tableSpaceNumber",
     ),
-    "metriccurrent": (
-        "name",
-        "alertState",
-        "collectionTime",
-        "metricObjectName",
-        "metricType",
-        "metricValue",
-        "objectType",
-    ),
+    "metriccurrent": _METRIC,
     "metricdefinition": ("name", "description", "metricType", "objectType", "unit"),
-    "metrichistory": (
-        "name",
-        "alertState",
-        "collectionTime",
-        "metricObjectName",
-        "metricType",
-        "metricValue",
-        "objectType",
-    ),
+    "metrichistory": _METRIC,
     "iormplan": ("name", "catPlan", "dbPlan", "objective", "status"),
     "alerthistory": (
         "name",

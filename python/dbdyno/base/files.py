@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
 
+from dbdyno.base.errors import Error
 from dbdyno.base.json_types import JsonObject
 
 PRIVATE = 0o700
@@ -74,15 +75,41 @@ def read_given(path: Path) -> str:
     return text
 
 
-def read_toml(path: Path) -> JsonObject:
-    """Return the tables of a TOML file written by a user.
+def given_text(path: Path, failed: type[Error], *, next_step: str | None = None) -> str:
+    """Return the text of a file written by a user, as `read_given` does, with errors of the class `failed`.
 
     Raises:
-        OSError: as in `read_given`.
-        UnicodeDecodeError: as in `read_given`.
-        tomllib.TOMLDecodeError: as in `toml_tables`.
+        Error: The file cannot be read or is not UTF-8 text; the error has the file and the next step.
     """
-    return toml_tables(read_given(path))
+    try:
+        return read_given(path)
+    except OSError as error:
+        raise failed(f"cannot be read: {error.strerror}", where=str(path), next_step=next_step) from error
+    except UnicodeDecodeError as error:
+        raise failed(f"is not UTF-8 text at byte {error.start}", where=str(path), next_step=next_step) from error
+
+
+def given_toml(path: Path, failed: type[Error], *, next_step: str | None = None) -> JsonObject:
+    """Return the tables of a TOML file written by a user, with errors of the class `failed`.
+
+    Raises:
+        Error: The file cannot be read or is not valid TOML; the error has the file and the next step.
+    """
+    return parsed_toml(given_text(path, failed, next_step=next_step), path, failed, next_step=next_step)
+
+
+def parsed_toml(text: str, path: Path, failed: type[Error], *, next_step: str | None = None) -> JsonObject:
+    """Return the tables of the text of a TOML file, with errors of the class `failed`.
+
+    Raises:
+        Error: The text is not valid TOML; the error has the file and the next step.
+    """
+    import tomllib
+
+    try:
+        return toml_tables(text)
+    except tomllib.TOMLDecodeError as error:
+        raise failed(f"is not valid TOML: {error}", where=str(path), next_step=next_step) from error
 
 
 def toml_tables(text: str) -> JsonObject:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import difflib
 import json
-import tomllib
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import DeviceError
-from dbdyno.base.files import read_given
+from dbdyno.base.files import given_toml
 
 ENGINES = ("sqlite", "postgres", "mariadb", "evidence")
 NAMES = ("with-folders", "with-files")
@@ -128,10 +127,7 @@ def plan_of(name: str) -> CutPlan:
             f"no plan of power cuts is called {name!r}",
             next_step=f"{hint}there are {', '.join(BUILT_IN)}; a file is named ./FILE.toml",
         )
-    try:
-        return checked(tomllib.loads(read_given(Path(name))), name)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise DeviceError(f"cannot be read: {error}", where=name) from error
+    return checked(given_toml(Path(name), DeviceError), name)
 
 
 def checked(values: dict[str, Any], where: str) -> CutPlan:

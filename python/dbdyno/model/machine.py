@@ -16,7 +16,7 @@ from typing import Any
 
 from dbdyno.base.core_types import MachineDatabase, MachineParameter, MachinePart
 from dbdyno.base.errors import ModelError
-from dbdyno.base.files import read_given
+from dbdyno.base.files import given_text
 
 PREFIX = "model:"
 
@@ -140,16 +140,8 @@ def parsed(target: str, toml: str, file: str | None = None) -> Machine:
 
 
 def _file(path: Path) -> str:
-    try:
-        return read_given(path)
-    except OSError as error:
-        raise ModelError(
-            f"cannot be read: {error.strerror}",
-            where=str(path),
-            next_step="`dbdyno model new` writes a machine to begin with, `dbdyno model list` lists the built-in ones",
-        ) from error
-    except UnicodeDecodeError as error:
-        raise ModelError(f"is not UTF-8 text at byte {error.start}", where=str(path)) from error
+    step = "`dbdyno model new` writes a machine to begin with, `dbdyno model list` lists the built-in ones"
+    return given_text(path, ModelError, next_step=step)
 
 
 def _text(value: Any) -> str:

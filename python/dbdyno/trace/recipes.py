@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import TraceError
-from dbdyno.base.files import read_toml
+from dbdyno.base.files import given_toml
 
 OURS = Path(__file__).with_name("recipes.toml")
 _KEYS: dict[str, type] = {
@@ -35,14 +35,7 @@ def recipes(path: Path = OURS) -> dict[str, dict[str, object]]:
     Raises:
         TraceError: the file cannot be read, or a recipe is not valid.
     """
-    import tomllib
-
-    try:
-        found = read_toml(path)
-    except OSError as error:
-        raise TraceError(f"cannot be read: {error.strerror}", where=str(path)) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise TraceError(f"is not valid TOML: {error}", where=str(path)) from error
+    found = given_toml(path, TraceError)
     for name, recipe in found.items():
         _check(path, name, recipe)
     return found

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import WideError
-from dbdyno.base.files import read_given
+from dbdyno.base.files import given_text, parsed_toml
 from dbdyno.wide.mapping import CHILD, ELEMENT, PARENT, VERSION, Key, Mapped, Relation, WideMap, as_dict, default_type
 from dbdyno.wide.types import DECIMAL, SQL_TYPES
 
@@ -70,13 +69,8 @@ def read(path: Path) -> WideMap:
     Raises:
         WideError: The file cannot be read or is not a valid map.
     """
-    try:
-        given = tomllib.loads(read_given(path))
-    except (OSError, UnicodeDecodeError) as error:
-        said = getattr(error, "strerror", None) or "it is not text"
-        raise WideError(f"cannot be read: {said}", where=str(path), next_step="`dbdyno wide map` writes one") from None
-    except tomllib.TOMLDecodeError as error:
-        raise WideError(f"is not valid TOML: {error}", where=str(path), next_step="correct it there") from None
+    text = given_text(path, WideError, next_step="`dbdyno wide map` writes one")
+    given = parsed_toml(text, path, WideError, next_step="correct it there")
     where = str(path)
     if given.get("version") != VERSION:
         raise WideError(f"has no version = {VERSION}", where=where, next_step="`dbdyno wide map` writes one")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from dbdyno.advise.stack.keys import KEYS, REQUIRED, WORDS, Key
 from dbdyno.advise.stack.layers import layers
 from dbdyno.advise.stack.parts import Layer, Stack
 from dbdyno.base.errors import AdviceError
-from dbdyno.base.files import read_given, toml_tables
+from dbdyno.base.files import given_text, parsed_toml
 
 _EXAMPLE = "examples/stacks/san.toml is an example"
 
@@ -25,13 +24,8 @@ def read(path: Path) -> Facts:
     Raises:
         AdviceError: the file cannot be read or is not valid; the error names file, line and section.
     """
-    try:
-        text = read_given(path)
-        given = toml_tables(text)
-    except OSError as error:
-        raise AdviceError(f"cannot be read: {error.strerror}", where=str(path)) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise AdviceError(f"is not valid TOML: {error}", where=str(path), next_step=_EXAMPLE) from error
+    text = given_text(path, AdviceError, next_step=_EXAMPLE)
+    given = parsed_toml(text, path, AdviceError, next_step=_EXAMPLE)
     title = given.pop("title", path.name)
     if not isinstance(title, str):
         raise AdviceError("title is not text", where=str(path))

@@ -60,6 +60,22 @@ def file_system(path: Path, proc: Path = Path("/proc"), sys: Path = Path("/sys")
     return FileSystem(kind, mount, device, model, rotational)
 
 
+def data_disk_facts(data: Path) -> dict[str, object]:
+    """Return the known facts about the file system and device of a server's data folder, for the manifest."""
+    found = file_system(data)
+    if found is None:
+        return {}
+    facts: dict[str, object] = {
+        "data_file_system": found.kind,
+        "data_mount": found.mount,
+        "data_in_memory": found.in_memory,
+        "data_device": found.device,
+        "data_device_model": found.model,
+        "data_device_rotational": found.rotational,
+    }
+    return {name: value for name, value in facts.items() if value is not None}
+
+
 def host_facts(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> dict[str, str | int]:
     """Return CPU, memory, kernel, clock source and frequency governor of this machine, as far as known."""
     facts: dict[str, str | int] = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dbdyno.base.errors import TargetError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.bench.host.machine import file_system, host_facts, server_is_here
+from dbdyno.bench.host.machine import data_disk_facts, host_facts, server_is_here
 from dbdyno.bench.mariadb.address import Address, Parameters, address, driver, of_parameters, said
 from dbdyno.bench.mariadb.session import ANSWER_S, open_session, row, rows
 
@@ -172,7 +172,7 @@ class MariaDB:
                     facts[name] = row(connection, sql)[0]
             facts["server_is_here"] = self.is_here(connection)
             if facts["server_is_here"] and (data := self.data_directory(connection)):
-                facts.update(_disk_facts(data))
+                facts.update(data_disk_facts(data))
             found = rows(connection, _NON_DEFAULT)
         facts["settings"] = [
             {"name": name, "value": shown_value(name, value), "source": source} for name, value, source in found
@@ -307,18 +307,3 @@ def shown_value(name: str, value: str | None) -> str:
     """Return a setting's value as evidence may hold it, with a value that may contain a secret hidden."""
     text = value or ""
     return "(hidden)" if text and any(word in name.lower() for word in _HIDDEN_NAMES) else text
-
-
-def _disk_facts(data: Path) -> dict[str, object]:
-    found = file_system(data)
-    if found is None:
-        return {}
-    facts: dict[str, object] = {
-        "data_file_system": found.kind,
-        "data_mount": found.mount,
-        "data_in_memory": found.in_memory,
-        "data_device": found.device,
-        "data_device_model": found.model,
-        "data_device_rotational": found.rotational,
-    }
-    return {name: value for name, value in facts.items() if value is not None}

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dbdyno.bench.host.machine import file_system
+from dbdyno.bench.host.machine import data_disk_facts, file_system
 
 
 def disk_facts(data: Path | None) -> dict[str, object]:
     """Return facts about the data folder's disk for the manifest; empty if the folder is unknown."""
-    found = file_system(data) if data else None
-    if data is None or found is None:
-        return {}
-    facts: dict[str, object] = {
-        "data_file_system": found.kind,
-        "data_mount": found.mount,
-        "data_in_memory": found.in_memory,
-        "data_device": found.device,
-        "data_device_model": found.model,
-        "data_device_rotational": found.rotational,
-    }
-    wal = file_system(data / "pg_wal")
-    if wal and wal.mount != found.mount:
-        facts |= {"wal_file_system": wal.kind, "wal_mount": wal.mount, "wal_device": wal.device}
-    return {name: value for name, value in facts.items() if value is not None}
+    facts = data_disk_facts(data) if data else {}
+    wal = file_system(data / "pg_wal") if data and facts else None
+    if wal and wal.mount != facts.get("data_mount"):
+        own = {"wal_file_system": wal.kind, "wal_mount": wal.mount, "wal_device": wal.device}
+        facts |= {name: value for name, value in own.items() if value is not None}
+    return facts

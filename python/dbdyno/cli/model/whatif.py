@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dbdyno.base.errors import ModelError
+from dbdyno.base.files import given_toml
 from dbdyno.cli.pages import page_options, show_page
 
 
@@ -68,12 +69,7 @@ def _prices(path: Path) -> dict[str, object]:
     Raises:
         ModelError: The file is no TOML, or a price is no number from 0.
     """
-    import tomllib
-
-    try:
-        found = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ModelError(f"is not TOML: {error}", where=str(path)) from error
+    found = given_toml(path, ModelError)
     devices = found.get("devices", {})
     flat = {
         **{name: found.get(name, 0.0) for name in ("server", "core")},

@@ -40,14 +40,12 @@ from dbdyno.move.loading.staged_rows import (
     asked_of,
     by_partitions,
     goals_of,
-    is_published,
     refuse_emptied,
     remember,
     stage_names,
 )
-from dbdyno.move.loading.transfer import empty_unfinished, make_stages, reached_target
+from dbdyno.move.loading.transfer import empty_unfinished, make_stages, reached_target, taken_up
 from dbdyno.move.nouns import counted
-from dbdyno.move.reading.resume import refuse_ended
 from dbdyno.move.reading.run import ENDING_SQL, JobOptions, Plan, Say, new_id
 from dbdyno.move.reading.splits import Chunk
 
@@ -100,19 +98,10 @@ def go_on(target: Postgres, ledger: Ledger, how: JobOptions, say: Say, level: st
     Raises:
         MoveError: The job cannot be resumed, or it failed again.
     """
-    ledger.refuse_foreign()
-    refuse_ended(ledger)
-    plan = Plan.from_json(ledger.plan)
-    into = asked_of(plan)
-    with reached_target(target, into) as conn:
-        if target.identity(conn) != (plan.into or {})["server"]:
-            known = (plan.into or {})["target"]
-            raise MoveError("is not the server of the job", where=target.safe_dsn, next_step=f"name {known}")
-        if is_published(conn, ledger):
-            ledger.manifest["status"] = "complete"
-            ledger.save()
+    with taken_up(target, ledger) as (conn, begun_plan, into):
+        if conn is None:
             return None
-        plan = plan_again(plan, into, how, restart=restart)
+        plan = plan_again(begun_plan, into, how, restart=restart)
         (goal,) = goals_of(conn, plan, into)
         with ledger.held():
             if restart or not ledger.records():

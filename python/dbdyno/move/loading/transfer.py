@@ -163,15 +163,8 @@ def resume_into(
     Raises:
         MoveError: The job cannot be resumed, or it failed again.
     """
-    ledger.refuse_foreign()
-    refuse_ended(ledger)
-    plan = Plan.from_json(ledger.plan)
-    into = asked_of(plan)
-    with reached_target(target, into) as conn:
-        refuse_other_server(target, conn, plan)
-        if is_published(conn, ledger):
-            ledger.manifest["status"] = "complete"
-            ledger.save()
+    with taken_up(target, ledger) as (conn, plan, into):
+        if conn is None:
             return None
         goals = goals_of(conn, plan, into)
         restart = restart or not ledger.records()
@@ -182,6 +175,26 @@ def resume_into(
         else:
             ledger.attempt("resumed", how.workers, how.memory_bytes)
         return publish_staged(target, conn, ledger, into, how, level, say)
+
+
+@contextlib.contextmanager
+def taken_up(target: Postgres, ledger: Ledger) -> Iterator[tuple[psycopg.Connection[Any] | None, Plan, LoadRequest]]:
+    """Yield a session of a job's target with the job's plan and request; no session if it was published already.
+
+    Raises:
+        MoveError: The job cannot be resumed, or began with another target.
+    """
+    ledger.refuse_foreign()
+    refuse_ended(ledger)
+    plan = Plan.from_json(ledger.plan)
+    into = asked_of(plan)
+    with reached_target(target, into) as conn:
+        refuse_other_server(target, conn, plan)
+        published = is_published(conn, ledger)
+        if published:
+            ledger.manifest["status"] = "complete"
+            ledger.save()
+        yield (None if published else conn), plan, into
 
 
 def refuse_other_server(target: Target, conn: Any, plan: Plan) -> None:

@@ -19,7 +19,6 @@ import json
 import queue
 import subprocess
 import threading
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -28,7 +27,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dbdyno.base.errors import Error, SnapshotError
-from dbdyno.base.files import read_toml
+from dbdyno.base.files import given_toml
 from dbdyno.base.processes import child_environment, find_program
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.store.folder import Snapshot, Store
@@ -98,12 +97,7 @@ def read_rules(path: Path) -> list[Rule]:
     Raises:
         SnapshotError: The file cannot be read or is not valid; the error has the place.
     """
-    try:
-        found = read_toml(path)
-    except OSError as error:
-        raise SnapshotError(f"cannot be read: {error.strerror}", where=str(path)) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SnapshotError(f"is not valid TOML: {error}", where=str(path), next_step=_NEXT) from error
+    found = given_toml(path, SnapshotError, next_step=_NEXT)
     rows = found.get("rule")
     if set(found) != {"rule"} or not isinstance(rows, list) or not rows:
         raise SnapshotError("contains something else than [[rule]]", where=str(path), next_step=_NEXT)

@@ -25,7 +25,6 @@ import os
 import re
 import threading
 import time
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +32,7 @@ from typing import Any
 
 from dbdyno.base.dsn import without_secrets
 from dbdyno.base.errors import Error, SnapshotError
-from dbdyno.base.files import read_toml
+from dbdyno.base.files import given_toml
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.taking.take import watch
@@ -95,12 +94,7 @@ def read_fleet(path: Path, env: Mapping[str, str]) -> tuple[Path, list[Target]]:
     Raises:
         SnapshotError: The file cannot be read or is not valid; the error has the place.
     """
-    try:
-        found = read_toml(path)
-    except OSError as error:
-        raise SnapshotError(f"cannot be read: {error.strerror}", where=str(path)) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SnapshotError(f"is not valid TOML: {error}", where=str(path), next_step=_NEXT) from error
+    found = given_toml(path, SnapshotError, next_step=_NEXT)
     rows = found.pop("target", None)
     store = found.pop("store", "fleet")
     _known(found, COMMON, str(path))

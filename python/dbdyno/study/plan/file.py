@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from dbdyno.base.dsn import without_secrets
 from dbdyno.base.errors import PlanError
-from dbdyno.base.files import read_given, toml_tables
+from dbdyno.base.files import given_text, read_given, toml_tables
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.kinds import EMBEDDED
 from dbdyno.study.plan import devices, hosts, keys, network, replay
@@ -45,16 +45,7 @@ def read_plan(path: Path, *, arms_most: int = FACTOR_ARMS_MOST, words: Mapping[s
     Raises:
         PlanError: The file cannot be read, is not UTF-8 or TOML, or is not a valid plan.
     """
-    try:
-        text = read_given(path)
-    except OSError as error:
-        raise PlanError(
-            f"cannot be read: {error.strerror}",
-            where=str(path),
-            next_step="`dbdyno plan new` writes an example; `dbdyno studies` lists studies",
-        ) from error
-    except UnicodeDecodeError as error:
-        raise PlanError(f"is not UTF-8 text at byte {error.start}", where=str(path)) from error
+    text = given_text(path, PlanError, next_step="`dbdyno plan new` writes an example; `dbdyno studies` lists studies")
     return parse_plan(text, path, arms_most=arms_most, words=words)
 
 
