@@ -21,6 +21,7 @@ KINDS = {
     "fleet": ("snap", "watch"),
     "rules": ("snap", "watch", "--target", "host=nowhere.invalid", "--alert"),
     "recipe": ("trace", "profile", "examples/orders.trc", "--recipe"),
+    "power cuts": ("device", "cut"),
 }
 TEXTS = {"lists": "a=" + "[" * 200_000, "keys": "a." * 3000 + "b=1", "inline": "a=" + "{b=" * 20_000 + "1"}
 ROOT = Path(__file__).resolve().parents[2]
