@@ -99,7 +99,7 @@ def test_ends_that_are_alike_cannot_be_told_apart_and_no_commit_is_named(tmp_pat
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("{build}/program", "true", "does not say where the build is used"),
+        ("{build}/program", "true", "does not use the build"),
         ('name = "any"', 'name = "any"\n[[arm]]\nname = "other"', "has 2 arms"),
         ("[schedule]", 'prepare = "ls {build}"\n[schedule]', "in a value that all arms share"),
     ],

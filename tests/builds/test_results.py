@@ -19,7 +19,7 @@ from dbdyno.study.analysis.measured.kept import parsed
 from dbdyno.study.analysis.trend import trend_of
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.run.execute import start
-from mock_plan import mock_plan
+from mock_plans import two_arms
 
 BEGIN = datetime(2026, 11, 1, 3, 0, tzinfo=UTC)
 
@@ -28,10 +28,10 @@ BEGIN = datetime(2026, 11, 1, 3, 0, tzinfo=UTC)
 def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs of twelve nights; the last four are slower in arm one."""
     folder = tmp_path_factory.mktemp("nights")
-    (folder / "p.toml").write_text(mock_plan())
-    whole = parse_plan(mock_plan(), Path("p.toml"))
+    (folder / "p.toml").write_text(two_arms())
+    whole = parse_plan(two_arms(), Path("p.toml"))
     for night in range(12):
-        run = start(parse_plan(mock_plan(1200 if night >= 8 else 1000), Path("p.toml")), folder / "runs", seed=night)
+        run = start(parse_plan(two_arms(1200 if night >= 8 else 1000), Path("p.toml")), folder / "runs", seed=night)
         run.save(plan=whole.to_dict(), started_at=(BEGIN + timedelta(days=night)).isoformat())
     return folder
 
@@ -200,7 +200,7 @@ def test_a_result_with_wrong_values_is_refused(here: Path, change: dict[str, obj
 
 def test_a_password_of_a_plan_is_in_no_result(here: Path) -> None:
     run = Run.open(here / "runs" / names(here)[-1])
-    text = mock_plan().replace('target = "mock:"', 'target = "postgresql://me:hush@db1/app"')
+    text = two_arms().replace('target = "mock:"', 'target = "postgresql://me:hush@db1/app"')
     run.save(plan={**run.manifest.plan, "dsn": parse_plan(text, Path("p.toml")).to_dict()["dsn"]})
     dbdyno("results", "push", "kept", cwd=here)
     (file,) = (here / "kept").glob("*/*/*.json")

@@ -16,7 +16,7 @@ from planted_day import BEGIN_S, Day
 from trace_text import trace
 
 from command_line import dbdyno
-from mock_plan import mock_plan
+from mock_plans import two_arms
 
 IMPORTED = Path(__file__).parents[1] / "imports" / "outputs" / "benchbase.summary.json"
 
@@ -25,7 +25,7 @@ def make(place: Path) -> None:
     """Write each format into a folder of its own."""
     place.mkdir(parents=True)
     (place / "interface.json").write_text(json.dumps(interface(), indent=1) + "\n")
-    (place / "plan.toml").write_text(mock_plan(title="kept for later versions", blocks=6, turn="40ms"))
+    (place / "plan.toml").write_text(two_arms(title="kept for later versions", blocks=6, turn="40ms"))
     (place / "one.trc").write_text(trace(orders=3))
     words = (
         ("run", "plan.toml", "--seed", "7", "--out", "runs", "--share"),

@@ -338,7 +338,7 @@ def test_a_run_from_elsewhere_is_shown_and_asked_about_before_anything_is_sent(r
     assert done.exit_code == 2
     assert f"connects to {dsn}" in done.stderr and "sends copy t from program 'id'" in done.stderr
     assert "nobody answered; nothing was sent" in done.stderr
-    with pytest.raises(PlanError, match="was not confirmed"):
+    with pytest.raises(PlanError, match="did not confirm"):
         resume(run)
     with pytest.raises(TargetError, match=r"refused|connect"):
         resume(run, agreed=True)

@@ -109,7 +109,7 @@ def test_more_than_are_allowed_change_nothing_and_leave_no_file(maria: Maria) ->
     maria.do("create table u (id int primary key, x varchar(2))", "insert into u values (500, 'a')")
     bad = maria.folder / "bad.jsonl"
     done = into(maria, "--table", "u", "--mode", "replace", "--rejects", bad, "--max-rejects", "20")
-    assert (done.returncode, "more than 20 rows cannot go in; the table was not changed" in done.stderr) == (
+    assert (done.returncode, "more than 20 rows cannot be loaded; the table was not changed" in done.stderr) == (
         2,
         True,
     )

@@ -54,7 +54,7 @@ def test_bad_rows_go_to_a_file_with_reason_and_place_and_the_others_in(lab: Lab)
 def test_more_than_are_allowed_change_nothing_and_leave_no_file(lab: Lab) -> None:
     planted(lab)
     done = into(lab, "--table", "u", "--rejects", lab.folder / "bad.jsonl", "--max-rejects", "3")
-    assert (done.returncode, "more than 3 rows cannot go in" in done.stderr) == (2, True)
+    assert (done.returncode, "more than 3 rows cannot be loaded" in done.stderr) == (2, True)
     assert not (lab.folder / "bad.jsonl").exists()
     assert lab.rows("select count(*) from u") == [(0,)]
     assert nothing_left(lab)

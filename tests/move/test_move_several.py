@@ -114,7 +114,7 @@ def test_bad_rows_of_all_tables_go_into_one_file(lab: Lab) -> None:
     bad = lab.folder / "bad.jsonl"
     few = several(lab, "--into", "archive.*", "--rejects", bad, "--max-rejects", "2", job="few")
     # Whoever names a row that was rejected is rejected, too.
-    assert (few.returncode, "more than 2 rows cannot go in" in few.stderr) == (2, True), few.stderr
+    assert (few.returncode, "more than 2 rows cannot be loaded" in few.stderr) == (2, True), few.stderr
     assert lab.rows("select count(*) from archive.a_lines") == [(0,)]
     done = several(lab, "--into", "archive.*", "--rejects", bad)
     assert done.returncode == 1, done.stderr

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mock_plans import mock_plan
 
 from command_line import dbdyno
 from dbdyno.base.errors import PlanError
@@ -17,6 +16,7 @@ from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 from dbdyno.study.plan.conditions import class_of, is_state, meaning, names, resolved, states
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import plan_from_dict
+from mock_plans import mock_plan
 
 PLAN = """\
 title = "t"

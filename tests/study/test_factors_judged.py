@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mock_plans import mock_plan
 
 from command_line import dbdyno
 from dbdyno.base.errors import PlanError
@@ -27,6 +26,7 @@ from dbdyno.study.analysis.questions.factors import axis_of, numbers_of
 from dbdyno.study.analysis.questions.level_words import sentence
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.run.execute import start
+from mock_plans import mock_plan
 
 
 def factor(name: str, times_us: dict[str, float]) -> str:

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from mock_plans import mock_plan
 
 from command_line import dbdyno
 from dbdyno.base.errors import PlanError
@@ -23,6 +22,7 @@ from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.runs_of_plan import moment, same_plan
 from dbdyno.study.plan.typed_workloads import compiled
 from dbdyno.study.plan.workloads import for_engine
+from mock_plans import mock_plan
 
 SLOWER, FASTER, SAME, BROKEN = "mean_us = 1300", "mean_us = 700", "mean_us = 1003", "errors = 0.5"
 

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from mock_plans import mock_plan
 
 from command_line import dbdyno
 from dbdyno.base.errors import PlanError
@@ -15,6 +14,7 @@ from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.network import line, rate_bit_per_s, words
 from dbdyno.study.plan.plan import Plan, plan_from_dict
 from dbdyno.study.run.report import joined
+from mock_plans import mock_plan
 
 HEAD = """\
 title = "t"

@@ -17,7 +17,7 @@ from dbdyno.report.terminal import render_text
 from dbdyno.study.analysis.trend import trend_of
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.run.execute import start
-from mock_plan import mock_plan
+from mock_plans import two_arms
 
 TURN = "100ms"
 BEGIN = datetime(2026, 11, 1, 3, 0, tzinfo=UTC)
@@ -26,9 +26,9 @@ BEGIN = datetime(2026, 11, 1, 3, 0, tzinfo=UTC)
 def nights(folder: Path, means_us: list[int], *, failing: Sequence[int] = (), both: bool = False) -> list[Run]:
     """A run for each night; all say that they were made with the plan of the first. In those that are `failing` half of
     arm one's transactions do; where it is the machine that changes, `both` arms have its means."""
-    (folder / "p.toml").write_text(mock_plan(means_us[0], turn=TURN))
+    (folder / "p.toml").write_text(two_arms(means_us[0], turn=TURN))
     fails = 'name = "one"\nparameters = {mean_us = 1000, errors = 0.5}'
-    texts = [mock_plan(mean, turn=TURN) for mean in means_us]
+    texts = [two_arms(mean, turn=TURN) for mean in means_us]
     texts = [text.replace('name = "one"', fails) if at in failing else text for at, text in enumerate(texts)]
     if both:
         texts = [
@@ -178,7 +178,7 @@ def test_a_metric_may_be_named_and_an_unknown_one_is_refused(changed: Path):
 
 
 def test_a_plan_without_runs_says_so(tmp_path: Path):
-    (tmp_path / "p.toml").write_text(mock_plan(turn=TURN))
+    (tmp_path / "p.toml").write_text(two_arms(turn=TURN))
     done = dbdyno("trend", "p.toml", cwd=tmp_path)
     assert done.returncode == 2
     assert "has no run yet" in done.stderr

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mock_plans import mock_plan
 
 from command_line import dbdyno
 from dbdyno.base.errors import PlanError
 from dbdyno.study.plan.confirm import confirming
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.run.execute import plan_to_resume
+from mock_plans import mock_plan
 
 
 def plan(times_us: dict[str, float], folder: Path, *, blocks: int = 20, more: str = "") -> None:

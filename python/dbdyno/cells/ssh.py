@@ -121,7 +121,7 @@ class Fleet:
             raise CellsError(
                 "the file of known hosts does not exist",
                 where=str(known),
-                next_step="`dbdyno cells setup-keys` makes one, and shows each key before",
+                next_step="`dbdyno cells setup-keys` creates one, after showing each key",
             )
         self._room = asyncio.Semaphore(self.access.parallel)
         return self

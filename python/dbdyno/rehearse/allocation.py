@@ -44,7 +44,7 @@ class Allocation:
         return found if found is not None and self._look(found)[0] > 0 else None
 
     def nearest(self, most: int) -> list[Rehearsed]:
-        """Return at most `most` undecided statements, those first that decide most database time per second."""
+        """Return at most `most` undecided statements, those worth most per second of measuring first."""
         worth = sorted(((-self._look(item)[1], at) for at, item in enumerate(self.items)))
         return [self.items[at] for value, at in worth[:most] if value < 0]
 

@@ -376,7 +376,7 @@ def _read(place: Path) -> Any:
 
 
 def _damaged(place: Path, what: str) -> MoveError:
-    return MoveError(f"is damaged: it is no {what}", where=str(place), next_step="move the table again, elsewhere")
+    return MoveError(f"is damaged: it is not a {what}", where=str(place), next_step="move the table again, elsewhere")
 
 
 def _cannot(place: Path, error: Exception) -> MoveError:

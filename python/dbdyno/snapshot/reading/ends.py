@@ -172,7 +172,7 @@ def _check(first: Snapshot, last: Snapshot) -> None:
     if first.target != last.target or first.engine != last.engine:
         raise SnapshotError(
             f"snapshot {first.number} is of {first.target}, {last.number} of {last.target}",
-            next_step="a report is of one target; `dbdyno snap list` shows whose each is",
+            next_step="a report covers one target; `dbdyno snap list` shows the target of each",
         )
     if first.number >= last.number:
         raise SnapshotError(

@@ -1,0 +1,39 @@
+"""Plans on the mock engine, whose times are what the test plants."""
+
+from __future__ import annotations
+
+
+def mock_plan(
+    rest: str = "",
+    *,
+    title: str = "planted",
+    blocks: int = 10,
+    top: str = "",
+    turn: str = "100ms",
+    mean_us: int | None = None,
+) -> str:
+    """Return a plan's text up to its arms or factors, which are `rest`; `top` stands before the first table.
+
+    `mean_us` is the mean time of a transaction in arms that set none; None leaves the mock's default.
+    """
+    parameters = "" if mean_us is None else f"parameters = {{mean_us = {mean_us}}}\n"
+    return f"""\
+title = "{title}" # a comment
+target = "mock:"
+{top}
+[workload]
+kind = "mock"
+{parameters}[schedule]
+blocks = {blocks}
+warmup_blocks = 1
+turn = "{turn}"
+slice = "20ms"
+[watch]
+overhead_blocks = 0
+{rest}"""
+
+
+def two_arms(mean_us: int = 1000, *, title: str = "nightly", blocks: int = 4, turn: str = "60ms") -> str:
+    """Return a plan whose arm `one` takes `mean_us` on average, and arm `two` 800 us."""
+    arms = '[[arm]]\nname = "one"\n[[arm]]\nname = "two"\nparameters = {mean_us = 800}\n'
+    return mock_plan(arms, title=title, blocks=blocks, turn=turn, mean_us=mean_us)
