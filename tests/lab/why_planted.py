@@ -145,34 +145,39 @@ def by_sql(*statements: str) -> Planting:
     return plant
 
 
+@contextlib.contextmanager
+def _meanwhile(engine: Engine, work: Callable[[psycopg.Connection[Any], threading.Event], None]) -> Iterator[None]:
+    """Repeat `work` in a session of its own until the context ends."""
+    stop = threading.Event()
+    known: Any = engine.conninfo()
+
+    def run() -> None:
+        with contextlib.closing(psycopg.connect(**known, autocommit=True, prepare_threshold=None)) as session:
+            session.execute("set pg_stat_statements.track = 'none'")
+            while not stop.is_set():
+                work(session, stop)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
 def by_session(*statements: str, hold_s: float, pause_s: float = 0.005) -> Planting:
-    """A session that holds a transaction open for a while, again and again."""
+    """Plant a session that holds a transaction open for a while, again and again."""
 
-    @contextlib.contextmanager
-    def plant(engine: Engine) -> Iterator[None]:
-        stop = threading.Event()
-        known: Any = engine.conninfo()
+    def hold(session: psycopg.Connection[Any], stop: threading.Event) -> None:
+        session.execute("begin")
+        for statement in statements:
+            session.execute(statement)  # type: ignore[arg-type]
+        stop.wait(hold_s)
+        session.execute("commit")
+        stop.wait(pause_s)
 
-        def hold() -> None:
-            with contextlib.closing(psycopg.connect(**known, autocommit=True, prepare_threshold=None)) as session:
-                session.execute("set pg_stat_statements.track = 'none'")
-                while not stop.is_set():
-                    session.execute("begin")
-                    for statement in statements:
-                        session.execute(statement)  # type: ignore[arg-type]
-                    stop.wait(hold_s)
-                    session.execute("commit")
-                    stop.wait(pause_s)
-
-        thread = threading.Thread(target=hold)
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
-
-    return plant
+    return lambda engine: _meanwhile(engine, hold)
 
 
 def by_hogs(number: int = 8) -> Planting:
@@ -192,28 +197,13 @@ def by_hogs(number: int = 8) -> Planting:
 
 
 def by_checkpoints(every_s: float = 0.1) -> Planting:
-    """Checkpoints, one after the other."""
+    """Plant checkpoints, one after the other."""
 
-    @contextlib.contextmanager
-    def plant(engine: Engine) -> Iterator[None]:
-        stop = threading.Event()
-        known: Any = engine.conninfo()
+    def ask(session: psycopg.Connection[Any], stop: threading.Event) -> None:
+        if not stop.wait(every_s):
+            session.execute("checkpoint")
 
-        def ask() -> None:
-            with contextlib.closing(psycopg.connect(**known, autocommit=True)) as session:
-                session.execute("set pg_stat_statements.track = 'none'")
-                while not stop.wait(every_s):
-                    session.execute("checkpoint")
-
-        thread = threading.Thread(target=ask)
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
-
-    return plant
+    return lambda engine: _meanwhile(engine, ask)
 
 
 def by_restart(*statements: str) -> Planting:

@@ -19,10 +19,53 @@ def group_colour(names: list[str], look: theme.Look) -> Any:
     )
 
 
-def draw(model: Model, column: str, look: theme.Look = theme.WIDE) -> Any:
-    """Return the chart of a model made by `dbdyno.stats.plots.histogram`."""
+def areas(
+    model: Model,
+    column: str,
+    rows: list[dict[str, Any]],
+    ends: tuple[float, float, float],
+    words: str,
+    area: dict[str, Any],
+    look: theme.Look,
+) -> Any:
+    """Return areas over a column, one group over the other.
+
+    Args:
+        model: The model of the figure.
+        column: Name of the column on the horizontal axis.
+        rows: Points with `group`, `x` and `y`.
+        ends: Least and largest x, and largest y.
+        words: Title of the vertical axis.
+        area: Vega-Lite's properties of the areas.
+        look: Sizes and colours.
+    """
     import altair as alt
 
+    low, high, most = ends
+    y_axis = axis(words, 0, most, False, 6)
+    return (
+        alt.Chart(base.data(rows))
+        .mark_area(**area, clip=True)
+        .encode(
+            x=alt.X(
+                "x:Q",
+                scale=scale(low, high, model["log"]),
+                axis={**axis(column, low, high, model["log"]), "grid": True},
+            ),
+            y=alt.Y(
+                "y:Q",
+                stack=None,
+                scale={"domain": [0, most * 1.05], "nice": False},
+                axis={**y_axis, **base.y_title(y_axis["title"] or "", look)},
+            ),
+            color=group_colour([group["name"] for group in model["groups"]], look),
+        )
+        .properties(width=look.plot, height=look.height(320))
+    )
+
+
+def draw(model: Model, column: str, look: theme.Look = theme.WIDE) -> Any:
+    """Return the chart of a model made by `dbdyno.stats.plots.histogram`."""
     rows = [
         {"group": group["name"], "x": low, "x2": high, "y": share}
         for group in model["groups"]
@@ -36,25 +79,7 @@ def draw(model: Model, column: str, look: theme.Look = theme.WIDE) -> Any:
         own = [row for row in rows if row["group"] == name]
         outline += [{"group": name, "x": row["x"], "y": row["y"]} for row in own]
         outline.append({"group": name, "x": own[-1]["x2"], "y": 0})
-    y_axis = axis("share of the values", 0, most, False, 6)
-    chart = (
-        alt.Chart(base.data(outline))
-        .mark_area(interpolate="step-after", fillOpacity=0.2, line={"strokeWidth": 1.8}, clip=True)
-        .encode(
-            x=alt.X(
-                "x:Q",
-                scale=scale(low, high, model["log"]),
-                axis={**axis(column, low, high, model["log"]), "grid": True},
-            ),
-            y=alt.Y(
-                "y:Q",
-                stack=None,
-                scale={"domain": [0, most * 1.05], "nice": False},
-                axis={**y_axis, **base.y_title(y_axis["title"] or "", look)},
-            ),
-            color=group_colour(names, look),
-        )
-        .properties(width=look.plot, height=look.height(320))
-    )
+    area = {"interpolate": "step-after", "fillOpacity": 0.2, "line": {"strokeWidth": 1.8}}
+    chart = areas(model, column, outline, (low, high, most), "share of the values", area, look)
     counts = ", ".join(f"{g['name']} {g['n']:,}".strip() for g in model["groups"])
     return theme.finish(chart, f"Distribution of {column}", f"Values: {counts}.", look)
