@@ -112,7 +112,7 @@ def test_what_is_no_file_in_the_place_of_a_ledger_hangs_nobody(tmp_path: Path, p
     for word in ("status", "verify"):
         done = dbdyno("move", word, folder)
         assert done.returncode == 2 and "internal error" not in done.stderr
-        assert ("nested too deeply" if what == "deep" else "is not a file") in done.stderr
+        assert ("nested more deeply" if what == "deep" else "is not a file") in done.stderr
 
 
 def test_a_record_does_not_say_which_file_is_loaded(tmp_path: Path) -> None:

@@ -74,5 +74,5 @@ def _check(path: Path, name: str, recipe: Any) -> None:
         wanted = _KEYS[key]
         texts = isinstance(given, list) and all(isinstance(text, str) for text in given)
         if not isinstance(given, wanted) or isinstance(given, bool) or (wanted is list and not texts):
-            expected = {list: "a list of texts", str: "a text"}.get(wanted, "a whole number")
+            expected = "a list of texts" if wanted is list else "a text" if wanted is str else "a whole number"
             raise TraceError(f"[{name}]: {key} = {given!r}, expected {expected}", where=str(path))
