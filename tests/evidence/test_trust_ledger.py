@@ -119,5 +119,5 @@ def test_a_record_does_not_say_which_file_is_loaded(tmp_path: Path) -> None:
     folder = made_job(tmp_path / "job")
     (folder / INNER / "chunks" / "00000.json").write_text(json.dumps({**RECORD, "file": "../other.parquet"}))
     (tmp_path / "other.parquet").write_bytes(b"PAR1")
-    with pytest.raises(MoveError, match="no record of this job"):
+    with pytest.raises(MoveError, match="not a record of this job"):
         files_of(folder)
