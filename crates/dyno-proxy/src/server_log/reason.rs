@@ -19,27 +19,27 @@ pub enum Reason {
     NoPayload,
     /// Its duration cannot be parsed.
     NoDuration,
-    /// A plan of auto_explain, whose statement is logged separately.
+    /// A plan of `auto_explain`, whose statement is logged separately.
     Plan,
     /// A fastpath call of a function.
     Fastpath,
     /// Rows fetched later from a portal; the replay fetches all rows in the execution before.
     Fetch,
-    /// A duration without a statement (log_duration logs no texts).
+    /// A duration without a statement (`log_duration` logs no texts).
     Bare,
-    /// A failure without a statement (see log_min_error_statement).
+    /// A failure without a statement (see `log_min_error_statement`).
     Textless,
     /// A COPY from the client, whose rows are not in a log.
     NoRows,
     /// Its parameters are not in the log.
     NoParameters,
-    /// Its parameters may be truncated (log_parameter_max_length).
+    /// Its parameters may be truncated (`log_parameter_max_length`).
     CutParameters,
     /// It was unfinished when its session or the log ended.
     Unfinished,
     /// It belongs to a database that was not requested.
     OtherDatabase,
-    /// Its database is unknown: log_line_prefix needs %d.
+    /// Its database is unknown: `log_line_prefix` needs %d.
     NoDatabase,
 }
 
