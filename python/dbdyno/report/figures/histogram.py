@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.report.figures import base, theme
 from dbdyno.report.figures.scatter import Model, axis, scale
 
@@ -22,10 +23,10 @@ def group_colour(names: list[str], look: theme.Look) -> Any:
 def areas(
     model: Model,
     column: str,
-    rows: list[dict[str, Any]],
+    rows: list[JsonObject],
     ends: tuple[float, float, float],
     words: str,
-    area: dict[str, Any],
+    area: JsonObject,
     look: theme.Look,
 ) -> Any:
     """Return areas over a column, one group over the other.
