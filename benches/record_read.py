@@ -8,11 +8,16 @@ backends' waits that probes timed at 20 us or more, how many did a look find (th
 time), and the sum of all waits by event that looks found over that of the probes. Gaps, in which nobody looked, are
 left out of both: compared are waits that touch no gap of their session. pg_stat_wal has the syncs of the server's own
 count, where its version has them.
+
+Holders of locks are compared with the server's log: in a fourth load, sessions hold a row for 20 ms, and the server
+writes of each wait of more than 10 ms who holds the lock (log_lock_waits). Compared are waits for transactions: their
+holder stays the same, that of a row's queue (Lock:tuple) may change during a wait.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -55,6 +60,14 @@ where event <> 'unobserved' and not exists (
 group by 1
 """
 WAL = "select wal_sync, wal_sync_time from pg_stat_wal"
+HELD = """
+select w.p1 from read_parquet('{run}/waits/*.parquet') w join read_parquet('{run}/sessions.parquet') s using (session)
+where s.process = ? and w.event like 'Lock:%' and w.started_ns <= ? and w.started_ns + w.elapsed_ns >= ?
+"""
+LOGGED = re.compile(
+    r"(\d+\.\d+) \S+ +process (\d+) still waiting for \w+ on transaction .*?\n"
+    r".*?Process(?:es)? holding the lock: ([\d, ]+)\. Wait queue",
+)
 LEAST_MS = 5.0
 """Events with less time are not printed."""
 
@@ -110,13 +123,42 @@ def compare(name: str, folder: Path, report: dict[str, Any]) -> None:
             )
 
 
+def compare_holders(engine: EmbeddedPostgres, folder: Path, limit: float, options: list[str]) -> None:
+    """Prints of how many logged waits the looks found the holder that the server's log names."""
+    begin = engine.log_file.stat().st_size
+    looks = RecordingOptions(cost_limit=limit, mode="read")
+    with recording(Place(int(engine.pid or 0)), folder / "read", looks):
+        pgbench(engine, *options)
+    logged = LOGGED.findall(engine.log_file.read_bytes()[begin:].decode(errors="replace"))
+    same = unknown = other = 0
+    with duckdb.connect() as connection:
+        for second, waiter, holders in logged:
+            at_ns = round(float(second) * 1e9)
+            rows = connection.execute(HELD.format(run=folder / "read"), [int(waiter), at_ns, at_ns]).fetchall()
+            found = {row[0] for row in rows if row[0]}
+            wanted = {int(one) for one in holders.split(",")}
+            same, unknown = same + bool(found & wanted), unknown + (not found)
+            other += bool(found) and not found & wanted
+    print(f"holders: of {len(logged)} logged waits {same} with the log's holder, {other} another, {unknown} unknown")
+    if logged:
+        figure(
+            "holders of locks as in the server's log", same, "waits", against="log_lock_waits", ratio=same / len(logged)
+        )
+
+
 def main() -> None:
     """All loads."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--cost-limit", type=float, default=2)
     chosen = parse(parser, seconds=1)
-    with EmbeddedPostgres(settings={"track_wal_io_timing": True}) as engine, tempfile.TemporaryDirectory() as folder:
+    settings = {
+        "track_wal_io_timing": True,
+        "log_lock_waits": True,
+        "deadlock_timeout": "10ms",
+        "log_line_prefix": "%n ",
+    }
+    with EmbeddedPostgres(settings=settings) as engine, tempfile.TemporaryDirectory() as folder:
         pgbench(engine, "-i", "-s", "1" if chosen.smoke else "5", "-q")
         script = Path(folder) / "convoy.sql"
         script.write_text(CONVOY)
@@ -129,6 +171,8 @@ def main() -> None:
         for name, options in loads.items():
             with tempfile.TemporaryDirectory(dir=folder) as runs:
                 compare(name, Path(runs), both(engine, Path(runs), chosen.cost_limit / 100, options))
+        script.write_text(CONVOY.replace("end;", "select pg_sleep(.02);\nend;"))
+        compare_holders(engine, Path(folder), chosen.cost_limit / 100, ["-f", str(script), "-c", "4", *length])
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ use super::memory::Memory;
 const BYTES_MOST: u64 = 4096;
 const COUNT_MOST: usize = 1 << 18;
 /// Size of a process's application name in the server, NUL included [bytes].
-const NAME_BYTES: u64 = 64;
+pub const NAME_BYTES: u64 = 64;
 /// Offset of the number of elements in the header that `ProcGlobal` points to, after four pointers.
 const COUNT_AT: u64 = 32;
 /// Offsets in `PgBackendStatus` that are the same in 14 to 18 [bytes].
@@ -21,6 +21,8 @@ pub const PID_AT: u64 = 4;
 pub const XACT_AT: u64 = 24;
 /// Offset of the begin of the statement.
 pub const STATEMENT_AT: u64 = 32;
+/// Offset of the begin of the state.
+pub const STATE_AT: u64 = 40;
 
 /// A process's pointers to its own elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

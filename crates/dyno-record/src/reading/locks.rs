@@ -56,6 +56,21 @@ impl Locks {
     ///
     /// `None` also where nobody holds it in an excluding mode: the process waits behind another request.
     pub fn holder(&mut self, memory: &dyn Memory, arrays: &Arrays, proc: u64, event: u32) -> Option<i32> {
+        let (place, asked) = self.request(memory, arrays, proc, event)?;
+        let holder = excluding(memory, arrays, &asked)?;
+        let pid = memory.u32(holder + arrays.pid).filter(|pid| *pid != 0)? as i32;
+        still(memory, arrays, (proc, place, event), &asked).then_some(pid)
+    }
+
+    /// Returns what the lock is for that a process waits for: two of its waits in succession are alike but for this.
+    pub fn target(&mut self, memory: &dyn Memory, arrays: &Arrays, proc: u64, event: u32) -> Option<[u64; 2]> {
+        let (place, asked) = self.request(memory, arrays, proc, event)?;
+        let target = [memory.u64(asked.lock)?, memory.u64(asked.lock + 8)?];
+        still(memory, arrays, (proc, place, event), &asked).then_some(target)
+    }
+
+    /// Returns the request that a process waits for, and the offset of the pointer to its lock.
+    fn request(&mut self, memory: &dyn Memory, arrays: &Arrays, proc: u64, event: u32) -> Option<(u64, Request)> {
         let place = match self.place {
             Some(place) => place,
             None => (arrays.pid.next_multiple_of(8)..arrays.procs.bytes - 24)
@@ -64,11 +79,13 @@ impl Locks {
         };
         let asked = request(memory, proc, place, event)?;
         self.place = Some(place);
-        let holder = excluding(memory, arrays, &asked)?;
-        let pid = memory.u32(holder + arrays.pid).filter(|pid| *pid != 0)? as i32;
-        let still = memory.u32(proc + arrays.word)? == event && memory.u64(proc + place)? == asked.lock;
-        still.then_some(pid)
+        Some((place, asked))
     }
+}
+
+/// Returns true if the process still waits for that event by that request.
+fn still(memory: &dyn Memory, arrays: &Arrays, (proc, place, event): (u64, u64, u32), asked: &Request) -> bool {
+    memory.u32(proc + arrays.word) == Some(event) && memory.u64(proc + place) == Some(asked.lock)
 }
 
 /// Returns the request for which a process waits, provided that `place` points to it: all pointers and the kind must
@@ -170,6 +187,18 @@ mod tests {
         assert_eq!(holder(&waiting(1 << 7)), Some(77));
         assert_eq!(holder(&waiting(1 << 5)), None, "a shared lock does not exclude a shared one");
         assert_eq!(holder(&waiting(0)), None, "it waits behind another request");
+    }
+
+    #[test]
+    fn two_waits_in_succession_differ_by_what_the_lock_is_for() {
+        let target = |memory: &Fake| Locks::default().target(memory, &arrays(), PROC, TRANSACTION);
+        let mut memory = waiting(1 << 7);
+        let one = target(&memory);
+        assert!(one.is_some());
+        memory.0.insert(8000, 741);
+        assert_ne!(target(&memory), one, "the transaction is another");
+        memory.0.insert(PROC + 712, 0);
+        assert_eq!(target(&memory), None, "it does not wait any more");
     }
 
     #[test]

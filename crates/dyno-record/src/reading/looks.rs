@@ -10,7 +10,7 @@ use crate::handles::Handles;
 use crate::perf::now_ns;
 use crate::request::DRAIN_EVERY;
 
-use super::arrays::{Arrays, PID_AT, STATEMENT_AT, XACT_AT};
+use super::arrays::{Arrays, NAME_BYTES, PID_AT, STATE_AT, STATEMENT_AT, XACT_AT};
 use super::locks::{Locks, is_lock};
 use super::memory::{Memory, Shared};
 use super::rhythm::{Rhythm, sleep_exactly};
@@ -66,6 +66,10 @@ pub struct Before {
 pub struct Status {
     /// True if it is executing a statement.
     pub is_running: bool,
+    /// Number of the state, which depends on the version.
+    pub state: u32,
+    /// Begin of the state [us since 2000]; 0 for none.
+    pub state_us: i64,
     /// Begin of the statement and of the transaction [us since 2000]; 0 for none.
     pub statement_us: i64,
     /// Begin of the transaction.
@@ -97,10 +101,12 @@ struct Slot {
     event: u32,
     count: u32,
     statement_us: i64,
-    /// The first look that found the current event, the largest error of its begin, and its holder.
+    /// The first look that found the current event, the largest error of its begin, its holder, and the target of the
+    /// lock for which it waits.
     since_look: u64,
     late_ns: u64,
     holder: i32,
+    lock: Option<[u64; 2]>,
 }
 
 /// Looks at a server.
@@ -169,7 +175,7 @@ impl Looks {
         if is_first || at_ns.saturating_sub(self.came_ns) >= COME_AND_GO_NS {
             self.came_ns = at_ns;
             self.come_and_go(at_ns, !is_first);
-            self.ask_holders();
+            self.ask_locks(at_ns, apart_ns);
         }
         self.looked_ns = at_ns;
     }
@@ -192,11 +198,7 @@ impl Looks {
             self.changes.extend(status.take());
         }
         if event != self.slots[at].event || was_away || is_another && event != 0 {
-            let holder = if is_lock(event) { self.holder(at, event) } else { 0 };
-            let before = self.before(at, apart_ns);
-            let slot = &mut self.slots[at];
-            (slot.event, slot.since_look, slot.late_ns, slot.holder) = (event, self.look, apart_ns, holder);
-            self.changes.push((number, at_ns, Seen::Wait { event, before }));
+            self.wait(at, at_ns, (event, apart_ns));
         }
         self.changes.extend(status);
     }
@@ -216,6 +218,7 @@ impl Looks {
         let state = memory.u32(entry + arrays.state)?;
         let statement_us = memory.u64(entry + STATEMENT_AT)? as i64;
         let xact_us = memory.u64(entry + XACT_AT)? as i64;
+        let state_us = memory.u64(entry + STATE_AT)? as i64;
         let query_id = memory.u64(entry + published.query_id)?;
         let is_running = self.running.contains(&state);
         let mut text = None;
@@ -238,7 +241,7 @@ impl Looks {
         if is_running {
             slot.statement_us = statement_us;
         }
-        Some(Status { is_running, statement_us, xact_us, query_id, text })
+        Some(Status { is_running, state, state_us, statement_us, xact_us, query_id, text })
     }
 
     fn holder(&mut self, at: usize, event: u32) -> i32 {
@@ -246,12 +249,38 @@ impl Looks {
         self.locks.holder(&self.memory, &self.arrays, proc, event).unwrap_or(0)
     }
 
-    /// Retries to read holders that could not be read.
-    fn ask_holders(&mut self) {
+    /// Hands on that a backend waits for an event now.
+    fn wait(&mut self, at: usize, at_ns: u64, (event, apart_ns): (u32, u64)) {
+        let (holder, lock) = if is_lock(event) { (self.holder(at, event), self.lock(at, event)) } else { (0, None) };
+        let before = self.before(at, apart_ns);
+        let slot = &mut self.slots[at];
+        (slot.event, slot.since_look, slot.late_ns) = (event, self.look, apart_ns);
+        (slot.holder, slot.lock) = (holder, lock);
+        self.changes.push((slot.number, at_ns, Seen::Wait { event, before }));
+    }
+
+    fn lock(&mut self, at: usize, event: u32) -> Option<[u64; 2]> {
+        let proc = self.arrays.procs.at(self.slots[at].element);
+        self.locks.target(&self.memory, &self.arrays, proc, event)
+    }
+
+    /// Separates waits whose lock has changed, and retries to read holders that could not be read.
+    ///
+    /// Between two waits in succession a session may be without one for so short a time that no look finds it.
+    fn ask_locks(&mut self, at_ns: u64, apart_ns: u64) {
         for at in 0..self.slots.len() {
-            let slot = &self.slots[at];
-            if is_lock(slot.event) && slot.holder == 0 {
-                self.slots[at].holder = self.holder(at, self.slots[at].event);
+            let event = self.slots[at].event;
+            if !is_lock(event) {
+                continue;
+            }
+            let (before, now) = (self.slots[at].lock, self.lock(at, event));
+            if before.is_some() && now.is_some() && before != now {
+                self.wait(at, at_ns, (event, apart_ns));
+                continue;
+            }
+            self.slots[at].lock = before.or(now);
+            if self.slots[at].holder == 0 {
+                self.slots[at].holder = self.holder(at, event);
             }
         }
     }
@@ -305,6 +334,7 @@ impl Looks {
             since_look: self.look,
             late_ns: 0,
             holder,
+            lock: None,
         });
         self.changes.push((number, at_ns, Seen::Begin { pid, event, is_new }));
     }
@@ -335,6 +365,22 @@ impl Looks {
         });
         self.places = words.collect();
         self.values.resize(self.places.len(), 0);
+    }
+
+    /// Returns the application name of each session that has a status, by the number of its process.
+    pub fn applications(&self) -> impl Iterator<Item = (u32, String)> {
+        self.slots.iter().filter_map(|slot| {
+            let mut bytes = [0; NAME_BYTES as usize];
+            let name = self.memory.u64(slot.entry? + self.arrays.published.text - 8)?;
+            self.memory.read(name, &mut bytes)?;
+            let end = bytes.iter().position(|byte| *byte == 0)?;
+            Some((slot.number, String::from_utf8_lossy(&bytes[..end]).into_owned()))
+        })
+    }
+
+    /// Returns true if the server still uses the memory that is looked at.
+    pub fn is_current(&self) -> bool {
+        self.memory.identity.is_current()
     }
 
     /// Returns the number of live processes.
