@@ -28,6 +28,7 @@ BENCHES = {
     "logs": "Captures from logs",
     "record": "Exact waits",
     "record_read": "Waits read from memory",
+    "wait_ways": "Ways to see waits, side by side",
     "record_beside": "Sampled beside exact",
     "proxy": "The proxy",
     "rehearse": "Rehearsing a large load",

@@ -61,7 +61,7 @@ mod _core {
     #[pymodule_export]
     use crate::rack::ModelRack;
     #[pymodule_export]
-    use crate::record::{Recorder, read_cost, trap_cost_ns, watch_cost_ns, without_literals};
+    use crate::record::{Recorder, SessionReader, read_cost, trap_cost_ns, watch_cost_ns, without_literals};
     #[pymodule_export]
     use crate::stats::{spearman_orders, stats_arrays, stats_fit, stats_pairs, stats_parquet};
     #[pymodule_export]

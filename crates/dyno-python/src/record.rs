@@ -1,7 +1,9 @@
 //! Python interface of `dyno-record`: a recording that can be watched and stopped.
 
-use dyno_record::RecordError;
+use std::sync::{Mutex, PoisonError};
+
 use dyno_record::job::Job;
+use dyno_record::{Activity, RecordError};
 use pyo3::prelude::*;
 
 use crate::errors::raise;
@@ -60,6 +62,44 @@ impl Recorder {
     ///     EvidenceError: The evidence cannot be written.
     fn finish(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| self.job.finish()).map_err(|error| failed(py, &error))
+    }
+}
+
+/// Active sessions of a server, read from its memory.
+///
+/// Looks come every `look_ns` at the server that the process `pid` belongs to, and are summed up every `period_ns`. A
+/// server that cannot be read raises `TraceError`.
+#[pyclass(frozen, module = "dbdyno._core")]
+pub(crate) struct SessionReader {
+    activity: Mutex<Activity>,
+}
+
+#[pymethods]
+impl SessionReader {
+    #[new]
+    fn new(py: Python<'_>, pid: i32, look_ns: u64, period_ns: u64) -> PyResult<Self> {
+        let activity = py.detach(|| Activity::start(pid, look_ns, period_ns)).map_err(|error| failed(py, &error))?;
+        Ok(Self { activity: Mutex::new(activity) })
+    }
+
+    /// Take the periods that are over, as JSON.
+    fn take(&self) -> String {
+        self.activity.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Return True if the looks have ended, because the server has, or its memory after a crash.
+    fn is_over(&self) -> bool {
+        self.activity.lock().unwrap_or_else(PoisonError::into_inner).is_over()
+    }
+
+    /// Return why the server's memory is copied and not mapped, or None if it is mapped.
+    fn unmapped(&self) -> Option<String> {
+        self.activity.lock().unwrap_or_else(PoisonError::into_inner).unmapped.clone()
+    }
+
+    /// Stop the looks and let the memory go.
+    fn stop(&self, py: Python<'_>) {
+        py.detach(|| self.activity.lock().unwrap_or_else(PoisonError::into_inner).stop());
     }
 }
 

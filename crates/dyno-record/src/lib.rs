@@ -42,6 +42,7 @@ pub mod watch;
 pub use attach::trap_cost;
 pub use dyno_evidence::trace_store as store;
 pub use error::RecordError;
+pub use reading::activity::Activity;
 pub use reading::target::{ReadCost, read_cost};
 pub use trap::Trap;
 pub use watch::target::watch_cost;

@@ -8,6 +8,7 @@
 //! Limits: a wait that is shorter than the time between two looks is seen with probability length / period. So sums of
 //! time are unbiased, and numbers of waits are lower bounds; [`capture`] estimates how many there were.
 
+pub mod activity;
 pub mod arrays;
 pub mod capture;
 pub mod locks;
@@ -18,4 +19,5 @@ mod rhythm;
 pub mod run;
 mod sessions;
 mod stretches;
+mod tally;
 pub mod target;

@@ -150,12 +150,13 @@ class _Watched:
         made = frame(self.live, self._before, now, seen, self._top)
         self._before = now
         problems = [f"sessions: {self._sampler.problem}"] if self._sampler.problem else []
+        sources = [self._sampler.source.sentence()] if self._sampler.source else []
         if self._recorder is not None:
-            problems += self._recorder.add(seen)
+            problems += self._recorder.add(seen, self._sampler.source)
         return {
             **made,
             "at": datetime.now(UTC).strftime("%H:%M:%S UTC"),
-            "notes": [*problems, *made["notes"]],
+            "notes": [*problems, *made["notes"], *sources],
             "all_sessions": self.live.sessions(),
             "progress": self.live.progress(),
         }
@@ -166,7 +167,7 @@ class _Watched:
     def __exit__(self, *ending: object) -> None:
         self._sampler.stop()
         if self._recorder is not None:
-            self._recorder.end(self._sampler.take())
+            self._recorder.end(self._sampler.take(), self._sampler.source)
         self.live.__exit__()
 
 

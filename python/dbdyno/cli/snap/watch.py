@@ -110,6 +110,26 @@ def _alerts(rules: Path | None) -> Alerts | None:
     return Alerts(found, lambda line: click.echo(f"dbdyno: {line}", err=True), os.environ)
 
 
+class Sources:
+    """How the sessions of a target are looked at: reported when it is known, and when it changes."""
+
+    def __init__(self) -> None:
+        self.said = ""
+
+    def tell(self, made: Snapshot | Error, name: str = "") -> None:
+        """Report on a snapshot that was taken; an error says nothing of it."""
+        from dbdyno.base.errors import Error
+        from dbdyno.snapshot.sessions.samples import Source
+
+        cost = {} if isinstance(made, Error) else made.manifest["cost"]
+        if "sessions_by" not in cost:
+            return
+        said = Source(cost["sessions_by"], cost.get("not_by_memory")).sentence()
+        if said != self.said:
+            self.said = said
+            click.echo(f"dbdyno: {name}{said}", err=True)
+
+
 class Failing:
     """State of a target's failure: reported when it begins, when it changes, and when it is over."""
 
@@ -145,12 +165,13 @@ def _watch_one(
 
     every_s, for_s, sample_s = times
     stop, holder, target, failed = threading.Event(), Store(folder), options.name or "", False
-    failing = Failing()
+    failing, sources = Failing(), Sources()
     with Stopping() as stopping:
         stopping.on_ask = stop.set
         for made in watch(dsn, holder, options, every_s=every_s, for_s=for_s, sample_s=sample_s, note=note, stop=stop):
             failed = isinstance(made, SnapshotError)
             failing.tell(made)
+            sources.tell(made)
             if isinstance(made, Snapshot):
                 target = made.target
                 click.echo(made.number)
@@ -170,10 +191,12 @@ def _watch_fleet(path: Path, for_s: float | None, alerts: Alerts | None) -> tupl
     folder, targets = read_fleet(path, environment())
 
     failing: dict[str, Failing] = defaultdict(Failing)
+    sources: dict[str, Sources] = defaultdict(Sources)
 
     def tell(target: Target, holder: Store, made: Snapshot | Error) -> None:
         """Report a snapshot or an error; a repeated error is shown only in the status line of its target."""
         failing[target.name].tell(made, f"{target.name}: ")
+        sources[target.name].tell(made, f"{target.name}: ")
         if not isinstance(made, Error):
             click.echo(f"{target.name} {made.number}")
         if alerts is not None:

@@ -9,6 +9,7 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.registry import engine
 from dbdyno.snapshot.engines.view import Options, Verdict, View
 from dbdyno.snapshot.model import Part
+from dbdyno.snapshot.sessions.samples import Source
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.engines.metric import Metric
@@ -22,6 +23,11 @@ class Sampler(Protocol):
 
     samples: int
     problem: str | None
+
+    @property
+    def source(self) -> Source | None:
+        """Return how sessions are looked at, or None until it is known."""
+        ...
 
     def start(self) -> None:
         """Begin sampling."""

@@ -128,9 +128,14 @@ def _no_statements(history: History) -> Lack | None:
     return lacking("the statements of sessions", why, "grant process on *.* to the user of the snapshots")
 
 
+BY_MEMORY = ", each the sum of what the server's memory showed about once per millisecond"
+
+
 def _notes(history: History) -> list[str]:
     seconds = history.interval.seconds / history.looks
-    notes = [f"{history.looks} looks, one every {seconds:.2g} s"]
+    by = {one.manifest["cost"].get("sessions_by") for one in history.interval.chain[1:]}
+    way = BY_MEMORY if by == {"memory"} else ""
+    notes = [f"{history.looks} looks, one every {seconds:.2g} s{way}"]
     idle = history.idle_in_transaction()
     if idle:
         notes.append(f"{idle:.2f} sessions more were idle in a transaction, on average")

@@ -8,9 +8,27 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.snapshot.engines.view import Column, View
+
+MEMORY, QUERIES = "memory", "queries"
+
+
+@dataclass(frozen=True)
+class Source:
+    """How sessions are looked at: `memory` or `queries`, and why not by memory if that was tried."""
+
+    by: str
+    why: str | None = None
+
+    def sentence(self) -> str:
+        """Return how sessions are looked at, for people."""
+        if self.by == MEMORY:
+            return "sessions are read from the server's memory, about once per millisecond"
+        return "sessions are sampled by queries" + (f": {self.why}" if self.why else "")
+
 
 BLOCKED_EVERY_NS = 1_000_000_000
 WANTED_MOST = 50

@@ -8,6 +8,7 @@ from pathlib import Path
 from dbdyno.base.errors import Error
 from dbdyno.snapshot.engines.registry import engine_of
 from dbdyno.snapshot.engines.view import Options, View
+from dbdyno.snapshot.sessions.samples import Source
 from dbdyno.snapshot.store.folder import Store
 from dbdyno.snapshot.taking.take import added, open_collector, take
 
@@ -29,24 +30,33 @@ class Recorder:
         self._store = Store(folder)
         self._collector = open_collector(dsn, Options())
         self._kept: Sampled | None = None
+        self._source: Source | None = None
         take(self._collector, self._store, engine_name=self._engine, note="snap top")
         self._due = time.monotonic() + EVERY_S
 
-    def add(self, sampled: Sampled) -> list[str]:
+    def add(self, sampled: Sampled, source: Source | None) -> list[str]:
         """Add the samples of one refresh, and return sentences on what could not be recorded, and why."""
+        self._source = source
         self._kept = added(self._kept, sampled)
         return self._take() if time.monotonic() >= self._due else []
 
-    def end(self, sampled: Sampled) -> None:
+    def end(self, sampled: Sampled, source: Source | None) -> None:
         """Take the last snapshot and close; a server that is gone gives none."""
-        self.add(sampled)
+        self.add(sampled, source)
         self._take()
         self._collector.__exit__()
 
     def _take(self) -> list[str]:
         self._due = time.monotonic() + EVERY_S
         try:
-            take(self._collector, self._store, engine_name=self._engine, note="snap top", sampled=self._kept)
+            take(
+                self._collector,
+                self._store,
+                engine_name=self._engine,
+                note="snap top",
+                sampled=self._kept,
+                source=self._source,
+            )
         except Error as error:
             return [f"not recorded: {error.message}"]
         self._kept = None

@@ -11,7 +11,7 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.protocol import Collector, offered
 from dbdyno.snapshot.engines.registry import engine_of
 from dbdyno.snapshot.engines.view import Options, View
-from dbdyno.snapshot.sessions.samples import statements_of
+from dbdyno.snapshot.sessions.samples import Source, statements_of
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.store.upkeep import tidy_when_due
 
@@ -32,8 +32,12 @@ def take(
     engine_name: str,
     note: str = "",
     sampled: tuple[list[View], int] | None = None,
+    source: Source | None = None,
 ) -> Snapshot:
-    """Take one snapshot into the store; `sampled` is what a sampler saw since the last one."""
+    """Take one snapshot into the store.
+
+    `sampled` is what a sampler saw since the last one, and `source` how it looks at the sessions.
+    """
     started, cpu = time.perf_counter(), time.process_time()
     before = store.last(collector.name)
     if sampled is not None:
@@ -45,6 +49,8 @@ def take(
         "collect_cpu_s": time.process_time() - cpu,
     }
     cost["own_transactions"] = getattr(collector, "own_transactions", {})
+    if source is not None:
+        cost |= {"sessions_by": source.by} | ({"not_by_memory": source.why} if source.why else {})
     if sampled is not None:
         views = [*views, *sampled[0]]
         cost["looks"] = sampled[1]
@@ -87,7 +93,8 @@ def watch(
                 sampler.start()
             while True:
                 try:
-                    made = take(collector, store, engine_name=name, note=note, sampled=sampled)
+                    source = sampler.source if sampler is not None else None
+                    made = take(collector, store, engine_name=name, note=note, sampled=sampled, source=source)
                     sampled = None
                     yield made
                     tidy_when_due(store, made)

@@ -25,7 +25,7 @@ from dbdyno.snapshot.engines.mariadb.connection import Address, connect, driver
 from dbdyno.snapshot.engines.mariadb.running_statements import LONGEST, OURS, Statements
 from dbdyno.snapshot.engines.mariadb.views import STATEMENTS
 from dbdyno.snapshot.engines.view import Column, Options, View
-from dbdyno.snapshot.sessions.samples import SampleBuffer, activity, blocked
+from dbdyno.snapshot.sessions.samples import QUERIES, SampleBuffer, Source, activity, blocked
 
 STATEMENT_TIMEOUT_MS = 2000
 PERIOD_LEAST_NS = 250_000_000
@@ -159,6 +159,7 @@ class Sampler(Poller):
     """Sampler that looks once per period; `take` returns what was seen since the last `take`."""
 
     name = "dbdyno snap sampler"
+    source = Source(QUERIES)
 
     def __init__(self, address: Address, *, period_ns: int) -> None:
         super().__init__(period_ns=max(period_ns, PERIOD_LEAST_NS))

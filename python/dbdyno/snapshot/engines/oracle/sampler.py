@@ -9,6 +9,7 @@ from dbdyno.bench.poll import Poller
 from dbdyno.snapshot.engines.oracle.connection import Address, connect, driver
 from dbdyno.snapshot.engines.oracle.scripts import script
 from dbdyno.snapshot.engines.view import View
+from dbdyno.snapshot.sessions.samples import QUERIES, Source
 
 TIMEOUT_MS = 2000
 
@@ -17,6 +18,7 @@ class Sampler(Poller):
     """Sampler that looks once per period; `take` returns what was seen since the last `take`."""
 
     name = "dbdyno snap sampler"
+    source = Source(QUERIES)
 
     def __init__(self, address: Address, *, period_ns: int) -> None:
         super().__init__(period_ns=period_ns)

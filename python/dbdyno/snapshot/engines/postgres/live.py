@@ -137,8 +137,8 @@ class PostgresLive(Closing):
         values = {
             name: None if value is None else float(value) for name, value in zip(_COUNTERS, row or (), strict=True)
         }
-        looks = self._sampler.samples if self._sampler else 0
-        own = self._readings * OWN_COMMITS + looks
+        queries = self._sampler.queries if self._sampler else 0
+        own = self._readings * OWN_COMMITS + queries
         self._readings += 1
         now = dict(zip(_STATES, states or (), strict=True))
         return Reading(at_ns, values, now, statements, own)

@@ -4,12 +4,15 @@
         ...
         views = sampler.take()      # `activity` and `blocked`, ready for the store
 
-Each look returns one row: the server itself formats the sessions as CSV, so looking ten times a second at a hundred
+If the server is on this machine and its memory may be read, sessions are read from there, about once per millisecond
+(`memory.py`), and the rows have the same form. Otherwise each look is a query.
+
+A query returns one row: the server itself formats the sessions as CSV, so looking ten times a second at a hundred
 sessions costs the client next to nothing. It sees clients that are active or have an open transaction, and background
 processes unless they are idle. Texts of statements are never read. Who blocks whom is queried at most once per second,
 and only while a session waits for a lock.
 
-Limits: a wait shorter than the period is only seen by chance; averages over many looks are right. Without
+Limits of queries: a wait shorter than the period is only seen by chance; averages over many looks are right. Without
 pg_read_all_stats, sessions of other roles are invisible.
 """
 
@@ -19,9 +22,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.errors import TraceError
 from dbdyno.bench.postgres.poll import PostgresPoller
+from dbdyno.snapshot.engines.postgres.memory import SessionMemory
 from dbdyno.snapshot.engines.view import Column, View
-from dbdyno.snapshot.sessions.samples import SampleBuffer, activity, blocked
+from dbdyno.snapshot.sessions.samples import MEMORY, QUERIES, SampleBuffer, Source, activity, blocked
 
 if TYPE_CHECKING:
     import psycopg
@@ -122,7 +127,11 @@ where w.pid = any(%s)
 
 
 class Sampler(PostgresPoller):
-    """Sampler that looks once per period; `take` returns what was seen since the last `take`."""
+    """Sampler that looks once per period; `take` returns what was seen since the last `take`.
+
+    `by_memory` is False to sample by queries even if the server's memory may be read. `queries` is the number of
+    queries sent so far.
+    """
 
     name = "dbdyno snap sampler"
 
@@ -133,25 +142,60 @@ class Sampler(PostgresPoller):
         period_ns: int = PERIOD_NS,
         clock: Callable[[], int] = time.time_ns,
         seed: int = 0,
+        by_memory: bool = True,
     ) -> None:
         super().__init__(target, period_ns=period_ns, clock=clock, seed=seed)
+        self._seed, self._by_memory = seed, by_memory
         self._statement: str | None = None
         self._seen = SampleBuffer(ACTIVITY, BLOCKED)
+        self._memory: SessionMemory | None = None
+        self._looks = 0
+        self.queries = 0
+        self.source: Source | None = None
 
     def take(self) -> tuple[list[View], int]:
         """Return the views `activity` and `blocked`, and the number of looks, since the last call."""
-        return self._seen.take(self.samples)
+        return self._seen.take(self._looks)
+
+    def stop(self) -> None:
+        """Stop sampling; samples taken so far remain available."""
+        super().stop()
+        self._release()
+
+    def _release(self) -> None:
+        memory, self._memory = self._memory, None
+        if memory is not None:
+            memory.stop()
+
+    def _connect(self) -> Connection:
+        self._release()
+        conn = super()._connect()
+        if self._by_memory:
+            try:
+                self._memory = SessionMemory(self._target, conn, self._period_ns, self._seed)
+                self.source = Source(MEMORY)
+            except TraceError as error:
+                self.source = Source(QUERIES, error.message.splitlines()[0])
+        else:
+            self.source = Source(QUERIES)
+        return conn
 
     def _look(self, conn: Connection) -> None:
         if self._statement is None:
             self._statement = _identifier(conn)
-        row = conn.execute(_looking(self._statement)).fetchone()
-        sessions, waiters = row or (None, None)
+        if self._memory is not None:
+            sessions, looks = self._memory.take(conn)
+            waiters = self._memory.waiters
+        else:
+            sessions, waiters = conn.execute(_looking(self._statement)).fetchone() or (None, None)
+            looks, self.queries = 1, self.queries + 1
         blocked = None
         if waiters and self._seen.asks_who_blocks():
+            self.queries += 1
             found = conn.execute(_blocking(self._statement), [waiters]).fetchone()
             blocked = found[0] if found else None
         self._seen.add(sessions, blocked)
+        self._looks += looks
 
 
 def _identifier(conn: Connection) -> str:

@@ -214,7 +214,7 @@ def _read(store: Store, number: int, size: int, changed_ns: int, *, noted: bool)
         return None
     facts = {name: one.facts[name] for name in _FACTS if name in one.facts}
     cost = one.manifest.get("cost") or {}
-    kept = {name: cost[name] for name in ("looks", "own_transactions") if name in cost}
+    kept = {name: cost[name] for name in ("looks", "sessions_by", "own_transactions") if name in cost}
     sampled = {name: [one.views[name]["file"], place[1]] for name in _SAMPLED if (place := one.place(name))}
     texts = [json.dumps(value, sort_keys=True) for value in (facts, kept, sampled)]
     return (number, size, changed_ns, one.target, one.engine, one.at_ns, one.note, _digest(one), *texts)

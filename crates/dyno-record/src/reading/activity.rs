@@ -1,0 +1,216 @@
+//! Active sessions of a server by looks at its memory, as sums per period: who was found in what, and how often.
+//!
+//! One thread looks, about once per millisecond, and closes a period when it is over. Nothing is written, and nobody is
+//! asked. The looks end with the server, and when it makes its memory anew after a crash: whoever wants more begins
+//! again.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use serde_json::{Value as Json, json};
+
+use crate::RecordError;
+use crate::perf::{clock, now_ns};
+use crate::process;
+use crate::recording::who;
+use crate::session::Who;
+
+use super::looks::Looks;
+use super::pace::{Pace, UNASKED};
+use super::rhythm::{Rhythm, sleep_exactly};
+use super::stretches::Pause;
+use super::tally::{Found, Sum, Tally};
+use super::target::Target;
+
+/// Number of periods that are kept if nobody takes them.
+const PERIODS_MOST: usize = 3600;
+/// Time between two checks that the server still uses its memory [ns].
+const CHECKED_NS: u64 = 500_000_000;
+/// Class `Activity` in the number of an event: rests of background processes.
+const ACTIVITY: u32 = 0x05;
+
+/// Active sessions of a server, read by a thread; the thread ends when this is dropped.
+pub struct Activity {
+    periods: Arc<Mutex<VecDeque<Json>>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    /// Why its memory is copied and not mapped, if it is.
+    pub unmapped: Option<String>,
+}
+
+impl Activity {
+    /// Begins to look at the server that process `pid` belongs to, every `look_ns`, with sums every `period_ns`.
+    ///
+    /// # Errors
+    /// The server cannot be read.
+    pub fn start(pid: i32, look_ns: u64, period_ns: u64) -> Result<Self, RecordError> {
+        let target = Target::of(pid)?;
+        let (memory, arrays) = target.open(true)?;
+        let unmapped = memory.unmapped.clone();
+        let looks = Looks::new(memory, arrays, target.running(), 0);
+        let (periods, stop) = (Arc::new(Mutex::new(VecDeque::new())), Arc::new(AtomicBool::new(false)));
+        let job = Job {
+            looks,
+            target,
+            look_ns: look_ns.max(1),
+            period_ns: period_ns.max(look_ns),
+            tally: Tally::default(),
+            who: HashMap::new(),
+            periods: periods.clone(),
+        };
+        let stopped = stop.clone();
+        let thread = std::thread::Builder::new()
+            .name("dyno-activity".to_owned())
+            .spawn(move || job.run(&stopped))
+            .map_err(|error| RecordError::System("a thread cannot be started".to_owned(), error))?;
+        Ok(Self { periods, stop, thread: Some(thread), unmapped })
+    }
+
+    /// Takes the periods that are over, as JSON.
+    pub fn take(&self) -> String {
+        let mut periods = self.periods.lock().unwrap_or_else(PoisonError::into_inner);
+        Json::from(periods.drain(..).collect::<Vec<_>>()).to_string()
+    }
+
+    /// Returns true if the looks have ended, because the server or this life of its memory has.
+    pub fn is_over(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Stops the looks and lets the memory go.
+    pub fn stop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A thread that broke down has nothing to say.
+            drop(thread.join());
+        }
+    }
+}
+
+impl Drop for Activity {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+struct Job {
+    looks: Looks,
+    target: Target,
+    look_ns: u64,
+    period_ns: u64,
+    tally: Tally,
+    who: HashMap<u32, Who>,
+    periods: Arc<Mutex<VecDeque<Json>>>,
+}
+
+impl Job {
+    fn run(mut self, stop: &AtomicBool) {
+        sleep_exactly();
+        let begin_ns = now_ns();
+        let mut rhythm = Rhythm::new(None, begin_ns);
+        rhythm.pace = Pace::Every(self.look_ns);
+        let mut pause = Pause::new(rhythm.pace);
+        let (mut end_ns, mut checked_ns) = (begin_ns + self.period_ns, begin_ns);
+        while !stop.load(Ordering::Relaxed) {
+            rhythm.wait();
+            self.looks.look(&mut pause);
+            self.tally.add(self.looks.take());
+            let at_ns = now_ns();
+            if at_ns >= end_ns {
+                let spent_ns = rhythm.spent_ns();
+                let looks = self.close(spent_ns);
+                end_ns = at_ns + self.period_ns - (at_ns - end_ns) % self.period_ns;
+                rhythm.pace = Pace::Every(self.look_ns.max(paid_ns(spent_ns / looks.max(1))));
+                pause.change(rhythm.pace);
+            }
+            if at_ns - checked_ns >= CHECKED_NS {
+                checked_ns = at_ns;
+                if process::over(self.target.postmaster, None).is_some() || !self.looks.is_current() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Closes a period; returns the number of its looks.
+    fn close(&mut self, spent_ns: u64) -> u64 {
+        let (sums, looks) = self.tally.take();
+        let names: HashMap<u32, String> = self.looks.applications().collect();
+        let mut rows: Vec<(Found, Sum)> = sums.into_iter().filter(|(found, _)| self.is_shown(found)).collect();
+        rows.sort_unstable_by_key(|(found, _)| (found.number, found.event, found.state, found.query_id));
+        let rows: Vec<Json> = rows.iter().filter_map(|(found, sum)| self.row(found, sum, &names)).collect();
+        for number in self.tally.forget() {
+            self.who.remove(&number);
+        }
+        let at_us = clock(libc::CLOCK_REALTIME) / 1000;
+        let mut periods = self.periods.lock().unwrap_or_else(PoisonError::into_inner);
+        if periods.len() == PERIODS_MOST {
+            periods.pop_front();
+        }
+        periods.push_back(json!({"at_us": at_us, "looks": looks, "cpu_ns": spent_ns, "rows": rows}));
+        looks
+    }
+
+    /// Returns true for sessions with a transaction, and for background processes that do not rest.
+    fn is_shown(&self, found: &Found) -> bool {
+        match self.state(found.state) {
+            Some(name) => !name.is_empty(),
+            None => found.event >> 24 != ACTIVITY,
+        }
+    }
+
+    /// Returns a state's name: empty for one without a transaction, `None` for no state.
+    fn state(&self, state: u32) -> Option<&'static str> {
+        let [running, fastpath] = self.target.running();
+        match state {
+            0 => None,
+            _ if state == running => Some("active"),
+            _ if state == fastpath => Some("fastpath function call"),
+            _ if state == running + 1 => Some("idle in transaction"),
+            _ if state == fastpath + 1 => Some("idle in transaction (aborted)"),
+            _ => Some(""),
+        }
+    }
+
+    fn row(&mut self, found: &Found, sum: &Sum, names: &HashMap<u32, String>) -> Option<Json> {
+        let pid = self.tally.processes.get(&found.number)?.pid;
+        let names_of = |event| self.target.names.get(event).cloned();
+        let event = names_of(&found.event).or_else(|| (found.event != 0).then(|| self.unnamed(found.event)));
+        let (class, name) = event.map_or((None, None), |(class, name)| (Some(class), Some(name)));
+        let state = self.state(found.state);
+        let known = self.who.entry(found.number).or_default();
+        // Until a session has logged in its title has no database.
+        if known.kind.is_empty() || known.kind == "client backend" && known.database.is_empty() {
+            *known = process::title(pid).map_or_else(Who::default, |title| who(&title));
+        }
+        Some(json!({
+            "number": found.number,
+            "pid": pid,
+            "kind": known.kind,
+            "user": known.user,
+            "database": known.database,
+            "application": names.get(&found.number),
+            "state": state,
+            "query_id": (found.query_id != 0).then_some(found.query_id as i64),
+            "event_type": class,
+            "event": name,
+            "looks": sum.looks,
+            "since_us": sum.since_us,
+        }))
+    }
+
+    /// Returns the class of an event that the program has no name for, with its number.
+    fn unnamed(&self, event: u32) -> (String, String) {
+        let is_like = |number: &&u32| **number >> 24 == event >> 24;
+        let class = self.target.names.keys().find(is_like).and_then(|number| self.target.names.get(number));
+        (class.map_or_else(|| format!("class {:#04x}", event >> 24), |name| name.0.clone()), format!("{event:#010x}"))
+    }
+}
+
+/// Returns the shortest time between two looks of this cost that the machine pays for unasked [ns].
+fn paid_ns(look_ns: u64) -> u64 {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    (look_ns as f64 / (UNASKED * processors as f64)) as u64
+}

@@ -1,0 +1,116 @@
+"""Active sessions from the memory of a server on this machine: a look per millisecond, which costs the server nothing.
+
+The core reads what each session waits for and works on from shared memory, and sums it up per period
+(`reading/activity.rs` of crates/dyno-record). The server is asked only for the names of new sessions, once for each.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.base.errors import SnapshotError, TraceError
+from dbdyno.snapshot.sessions.shares import Path, Shares
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from dbdyno.bench.postgres.server import Postgres
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+LOOK_NS = 1_000_000
+"""Time between two looks in ns. Looks come less often if they would take more than 2 % of the machine."""
+ELSEWHERE = "the server is not on this machine"
+_SINCE_US = 946_684_800_000_000
+"""Microseconds from 1970 to 2000, from which the server counts."""
+_CLIENT = "client backend"
+_WHO = """
+select /* dbdyno */ pid, backend_type, datname, usename,
+  coalesce(host(client_addr), case when backend_type = 'client backend' then 'local' end)
+from pg_stat_activity where pid = any(%s)
+"""
+
+
+class SessionMemory:
+    """A reader of a server's sessions.
+
+    Raises:
+        TraceError: The memory cannot be read; the message says why.
+    """
+
+    def __init__(self, target: Postgres, conn: Connection, period_ns: int, seed: int = 0) -> None:
+        from dbdyno import _core
+
+        if not target.is_here(conn):
+            raise TraceError(ELSEWHERE)
+        self._own = conn.info.backend_pid
+        self._reader = _core.SessionReader(self._own, min(LOOK_NS, period_ns), period_ns)
+        self._shares = Shares(random.Random(seed))
+        self._names: dict[int, tuple[str | None, ...]] = {}
+        self.looks = 0
+        self.waiters: list[int] = []
+
+    def take(self, conn: Connection) -> tuple[str | None, int]:
+        """Return the rows of the periods since the last call as CSV (None for no rows), and the number of periods.
+
+        `looks` and `waiters` are the number of looks, and the sessions that waited for a lock at the end.
+
+        Raises:
+            SnapshotError: The server ended, or began anew after a crash.
+        """
+        periods = json.loads(self._reader.take())
+        if not periods and self._reader.is_over():
+            raise SnapshotError("the server ended, or began anew after a crash")
+        self._name(conn, periods)
+        lines = io.StringIO()
+        writer = csv.writer(lines, lineterminator="\n")
+        for period in periods:
+            self.looks += period["looks"]
+            writer.writerows(self._shares.rows(self._sums(period)))
+        if periods:
+            rows = periods[-1]["rows"]
+            self.waiters = sorted({row["pid"] for row in rows if row["event_type"] == "Lock"})
+        return lines.getvalue().removesuffix("\n") or None, len(periods)
+
+    def stop(self) -> None:
+        """Let the server's memory go."""
+        self._reader.stop()
+
+    def _name(self, conn: Connection, periods: list[Any]) -> None:
+        """Ask for the names of new sessions, and forget those that are gone."""
+        there = {row["number"]: row["pid"] for period in periods for row in period["rows"]}
+        new = [number for number in there if number not in self._names]
+        self._names = {number: found for number, found in self._names.items() if number in there}
+        if new:
+            rows = conn.execute(_WHO, [[there[number] for number in new]]).fetchall()
+            names = {int(pid): who for pid, *who in rows}
+            self._names |= {number: tuple(names.get(there[number], (None,) * 4)) for number in new}
+
+    def _sums(self, period: Mapping[str, Any]) -> Iterator[tuple[Path, float, tuple[Any, ...]]]:
+        """Yield each session's share of a period's looks by what it was in, with its row for `ACTIVITY`."""
+        at_us = period["at_us"]
+        for row in period["rows"]:
+            kind, database, user, client = self._names[row["number"]]
+            kind = kind or row["kind"] or _CLIENT
+            if row["pid"] == self._own or (row["state"] is None and kind == _CLIENT):
+                continue
+            # A session that was gone before it could be asked for has the names of its title.
+            database, user = database or row["database"] or None, user or row["user"] or None
+            transaction_us, statement_us, state_us = (_age(at_us, since) for since in row["since_us"])
+            who = (kind, database, user, row["application"])
+            does = (row["query_id"], row["state"], row["event_type"], row["event"])
+            path = ((kind, *does[1:]), (*who[1:], does[0]), row["number"])
+            yield (
+                path,
+                row["looks"] / max(period["looks"], 1),
+                (at_us, row["pid"], *who, *does, transaction_us, client, statement_us, state_us),
+            )
+
+
+def _age(at_us: int, since_us: int) -> int | None:
+    return max(at_us - since_us - _SINCE_US, 0) if since_us else None
