@@ -14,7 +14,8 @@ use super::arrays::{Arrays, NAME_BYTES, PID_AT, STATE_AT, STATEMENT_AT, XACT_AT}
 use super::locks::{Locks, is_lock};
 use super::memory::{Memory, Shared};
 use super::rhythm::{Rhythm, sleep_exactly};
-use super::stretches::{Pause, Stretch};
+use super::seen::{Batch, Before, Change, Seen, Status};
+use super::stretches::Pause;
 
 /// Interval between two searches for new and ended processes [ns].
 const COME_AND_GO_NS: u64 = 200_000;
@@ -22,76 +23,6 @@ const COME_AND_GO_NS: u64 = 200_000;
 const HAND_ON_NS: u64 = 10_000_000;
 /// Number of changes at which they are handed on at once.
 const CHANGES_MOST: usize = 1 << 14;
-
-/// What a look found out about a backend.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
-    /// A process was found.
-    Begin {
-        /// Its process id.
-        pid: i32,
-        /// Event that it waits for.
-        event: u32,
-        /// True if it did not exist at the first look.
-        is_new: bool,
-    },
-    /// It waits for a different event.
-    Wait {
-        /// The event, 0 for none.
-        event: u32,
-        /// The wait that has ended.
-        before: Before,
-    },
-    /// Its status has changed.
-    Status(Status),
-    /// Nothing is known of it since this time [ns], at which it was waiting.
-    Unseen(u64, Before),
-    /// It has ended.
-    End,
-}
-
-/// A wait that has ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Before {
-    /// Number of looks that found it.
-    pub looks: u64,
-    /// Largest error of its length [ns].
-    pub within_ns: u64,
-    /// Process that held the awaited resource; 0 if unknown.
-    pub holder: i32,
-}
-
-/// Status of a session, from its entry in the status array.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Status {
-    /// True if it is executing a statement.
-    pub is_running: bool,
-    /// Number of the state, which depends on the version.
-    pub state: u32,
-    /// Begin of the state [us since 2000]; 0 for none.
-    pub state_us: i64,
-    /// Begin of the statement and of the transaction [us since 2000]; 0 for none.
-    pub statement_us: i64,
-    /// Begin of the transaction.
-    pub xact_us: i64,
-    /// Query id; 0 for none.
-    pub query_id: u64,
-    /// Text of the statement, if it differs from the previous one.
-    pub text: Option<Vec<u8>>,
-}
-
-/// A change: number of the process in order of appearance, time of the look [ns], and finding.
-pub type Change = (u32, u64, Seen);
-
-/// Findings of looks up to a time.
-pub struct Batch {
-    /// Changes, in time order.
-    pub changes: Vec<Change>,
-    /// Time of the last look [ns].
-    pub until_ns: u64,
-    /// Statistics of the looks.
-    pub stretch: Stretch,
-}
 
 struct Slot {
     number: u32,

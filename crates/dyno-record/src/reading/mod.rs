@@ -17,6 +17,7 @@ pub mod memory;
 pub mod pace;
 mod rhythm;
 pub mod run;
+pub mod seen;
 mod sessions;
 mod stretches;
 mod tally;

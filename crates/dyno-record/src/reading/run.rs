@@ -23,8 +23,9 @@ use crate::small;
 use crate::store::{Server, Store};
 
 use super::arrays::Arrays;
-use super::looks::{Batch, Looks};
+use super::looks::Looks;
 use super::memory::{Identity, Shared};
+use super::seen::Batch;
 use super::sessions::Sessions;
 use super::stretches::Stretch;
 use super::target::Target;

@@ -8,7 +8,7 @@ use crate::session::{Known, Session, Who};
 use crate::store::Store;
 
 use super::capture::Found;
-use super::looks::{Before, Change, Seen, Status};
+use super::seen::{Before, Change, Seen, Status};
 
 /// Age up to which the title of a process is read again [ns].
 const YOUNG_NS: u64 = 10_000_000_000;

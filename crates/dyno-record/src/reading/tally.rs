@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::looks::{Change, Seen, Status};
+use super::seen::{Change, Seen, Status};
 
 /// What a session was found in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,7 +106,7 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reading::looks::Before;
+    use crate::reading::seen::Before;
 
     const WAIT: u32 = 0x0A00_0001;
 
