@@ -37,6 +37,7 @@ pub struct Present {
     event: u32,
     status: Status,
     since_look: u64,
+    is_gone: bool,
 }
 
 /// Sums of the looks since the last time that they were taken.
@@ -44,7 +45,6 @@ pub struct Present {
 pub struct Tally {
     /// Processes by number, those that ended since then as well.
     pub processes: HashMap<u32, Present>,
-    gone: Vec<u32>,
     sums: HashMap<Found, Sum>,
     looks: u64,
     taken: u64,
@@ -56,7 +56,7 @@ impl Tally {
         for (number, _, seen) in changes {
             if let Seen::Begin { pid, event, .. } = seen {
                 let status = Status::default();
-                self.processes.insert(number, Present { pid, event, status, since_look: self.looks });
+                self.processes.insert(number, Present { pid, event, status, since_look: self.looks, is_gone: false });
                 continue;
             }
             self.count(number);
@@ -64,7 +64,7 @@ impl Tally {
             match seen {
                 Seen::Wait { event, .. } => one.event = event,
                 Seen::Status(status) => one.status = Status { text: None, ..status },
-                Seen::End => self.gone.push(number),
+                Seen::End => one.is_gone = true,
                 Seen::Unseen(..) | Seen::Begin { .. } => {}
             }
         }
@@ -73,7 +73,7 @@ impl Tally {
 
     /// Counts the looks that found a process as it still is.
     fn count(&mut self, number: u32) {
-        let Some(one) = self.processes.get_mut(&number) else { return };
+        let Some(one) = self.processes.get_mut(&number).filter(|one| !one.is_gone) else { return };
         let looks = self.looks - std::mem::replace(&mut one.since_look, self.looks);
         if looks > 0 {
             let status = &one.status;
@@ -95,11 +95,7 @@ impl Tally {
 
     /// Lets go of the processes that ended.
     pub fn forget(&mut self) -> Vec<u32> {
-        let gone = std::mem::take(&mut self.gone);
-        for number in &gone {
-            self.processes.remove(number);
-        }
-        gone
+        self.processes.extract_if(|_, one| one.is_gone).map(|(number, _)| number).collect()
     }
 }
 
