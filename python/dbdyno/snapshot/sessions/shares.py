@@ -44,15 +44,15 @@ class Shares:
             rows[path] = row
             for depth in range(1, len(path) + 1):
                 part = path[:depth]
-                first = self._dice.random() if depth == 1 else 0.0
-                self._left[part] = self._left.get(part, first) + share
+                begin = self._dice.random() if depth == 1 else 0.0
+                self._left[part] = self._left.get(part, begin) + share
                 if part not in below:
                     below[part] = []
                     below[part[:-1]].append(part)
         found = []
         for event in below[()]:
-            while self._left[event] >= 1 and (path := self._first(event, below)) is not None:
-                found.append(rows[path])
+            while self._left[event] >= 1 and (first := self._first(event, below)) is not None:
+                found.append(rows[first])
         self._forget(below)
         return found
 
