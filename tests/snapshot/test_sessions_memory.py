@@ -22,12 +22,12 @@ from command_line import dbdyno
 from dbdyno import _core
 from dbdyno.base.errors import TraceError
 from dbdyno.bench.postgres.server import Postgres
+from dbdyno.cli.snap.watch import Sources
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY, Sampler
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.sessions.history import History
 from dbdyno.snapshot.sessions.shares import Shares
-from dbdyno.snapshot.store.folder import Store
 from dbdyno.snapshot.taking.take import watch
 from skipped import skip_for
 
@@ -190,14 +190,19 @@ def test_watch_stores_what_was_read_and_says_so(memory: Lab):
 
 
 def test_watch_says_on_its_error_stream_how_it_looks_and_why_not_by_memory(
-    memory: Lab, monkeypatch: pytest.MonkeyPatch
+    memory: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    arguments = ("snap", "watch", "--target", memory.dsn, "--every", "1s", "--for", "1s", "--sample", "100ms")
-    store = ("--store", str(Store(memory.store.folder.parent / "told").folder))
-    assert "sessions are read from the server's memory" in dbdyno(*arguments, *store).stderr
+    def said() -> str:
+        sources, stop = Sources(), threading.Event()
+        for made in watch(memory.dsn, memory.store, Options(), every_s=0.5, for_s=60, sample_s=0.1, stop=stop):
+            sources.tell(made)
+            if sources.said:
+                stop.set()
+        return capsys.readouterr().err
+
+    assert said() == "dbdyno: sessions are read from the server's memory, about once per millisecond\n"
     monkeypatch.setattr(Postgres, "is_here", lambda self, conn: False)
-    said = dbdyno(*arguments, *store).stderr
-    assert "sessions are sampled by queries: the server is not on this machine" in said
+    assert said() == "dbdyno: sessions are sampled by queries: the server is not on this machine\n"
 
 
 def test_top_says_how_it_looks(memory: Lab):
