@@ -226,7 +226,9 @@ def captured_shapes(run: Path, from_ns: int | None = None, to_ns: int | None = N
 CapturedSample: TypeAlias = tuple[int, bytes, list[bytes | None], list[bool], list[int], bool]
 CapturedStatement: TypeAlias = tuple[str, int, list[str], int, int, int, int, list[CapturedSample], int, int]
 
-def captured_statements(run: Path, groups: Mapping[int, int], samples: int) -> list[CapturedStatement]: ...
+def captured_statements(
+    run: Path, groups: Mapping[int, int], samples: int, is_mariadb: bool
+) -> list[CapturedStatement]: ...
 
 class MoveJob:
     def __init__(self, spec: MoveSpec) -> None: ...

@@ -451,7 +451,7 @@ def test_a_file_that_is_no_log_is_an_error_and_nothing_is_written(tmp_path: Path
         file = tmp_path / name
         file.write_bytes(content)
         done = dbdyno("trace", "import", "--log", file, "--out", tmp_path / "run")
-        assert (done.returncode, "no entry of PostgreSQL's log" in done.stderr) == (2, True), done.stderr
+        assert (done.returncode, "no entry of PostgreSQL's or MariaDB's log" in done.stderr) == (2, True), done.stderr
         assert not (tmp_path / "run").exists()
         assert [one for one in tmp_path.iterdir() if one.name.startswith(".")] == []
     with pytest.raises(SnapshotError):
@@ -469,7 +469,7 @@ def test_one_file_that_is_no_log_is_told_and_the_others_are_read(tmp_path: Path)
     (tmp_path / "notes.txt").write_text("nothing\n" * 9)
     done = dbdyno("trace", "import", "--log", tmp_path / "pg.log", tmp_path / "notes.txt", "--out", tmp_path / "run")
     assert done.returncode == 2
-    assert "notes.txt is no log of PostgreSQL" in done.stderr
+    assert "notes.txt is no log of PostgreSQL or MariaDB" in done.stderr
     assert "1 statement of 1 session" in done.stdout
 
 

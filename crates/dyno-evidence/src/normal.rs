@@ -5,13 +5,25 @@
 //! assert_eq!(normal(b"select *\n from t -- all\n where a = 'x''y' and b1 = -1.5e3 and c = $1"), "select * from t where a = ? and b1 = ? and c = $1");
 //! ```
 //!
-//! Limits: `standard_conforming_strings` is assumed to be on, as it is by default since 9.1. A text is cut at
-//! [`LONGEST`] bytes.
+//! Limits: `standard_conforming_strings` is assumed to be on, as it is by default since 9.1, and of MariaDB's `sql_mode`
+//! neither `ANSI_QUOTES` nor `NO_BACKSLASH_ESCAPES`. A text is cut at [`LONGEST`] bytes.
+
+mod mariadb;
 
 use std::ops::Range;
 
 /// Length at which a text is cut [bytes].
 pub const LONGEST: usize = 8192;
+
+/// Dialect of a text: what opens a literal, a name and a comment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// PostgreSQL.
+    #[default]
+    Postgres,
+    /// MariaDB: double quotes open strings, backslashes escape, `#` opens a comment.
+    MariaDb,
+}
 
 /// A piece of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,41 +40,55 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }
 
-/// Splits a text into pieces, in order and without gaps.
+/// Splits a text of PostgreSQL into pieces, in order and without gaps.
 pub fn pieces(sql: &[u8]) -> impl Iterator<Item = Piece> {
+    pieces_of(sql, Dialect::Postgres)
+}
+
+/// Splits a text into pieces, in order and without gaps.
+pub fn pieces_of(sql: &[u8], dialect: Dialect) -> impl Iterator<Item = Piece> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let begin = at;
-        let first = *sql.get(begin)?;
-        let rest = &sql[begin..];
-        let (length, make): (usize, fn(Range<usize>) -> Piece) = match first {
-            b' ' | b'\t' | b'\n' | b'\r' | 0x0c | 0x0b => {
-                (rest.iter().take_while(|byte| byte.is_ascii_whitespace() || **byte == 0x0b).count(), Piece::Space)
-            }
-            b'-' if rest.starts_with(b"--") => (rest.iter().take_while(|byte| **byte != b'\n').count(), Piece::Space),
-            b'/' if rest.starts_with(b"/*") => (comment(rest), Piece::Space),
-            b'\'' => (quoted(rest, 1, b'\'', false), Piece::Literal),
-            b'"' => (quoted(rest, 1, b'"', false), Piece::Other),
-            b'e' | b'E' if rest.get(1) == Some(&b'\'') => (quoted(rest, 2, b'\'', true), Piece::Literal),
-            b'b' | b'B' | b'x' | b'X' | b'n' | b'N' if rest.get(1) == Some(&b'\'') => {
-                (quoted(rest, 2, b'\'', false), Piece::Literal)
-            }
-            b'u' | b'U' if rest.len() > 2 && rest[1] == b'&' && rest[2] == b'\'' => {
-                (quoted(rest, 3, b'\'', false), Piece::Literal)
-            }
-            b'$' => match dollar(rest) {
-                Some(length) => (length, Piece::Literal),
-                None => (1 + rest[1..].iter().take_while(|byte| byte.is_ascii_digit()).count(), Piece::Other),
-            },
-            b'0'..=b'9' => (number(rest), Piece::Literal),
-            b'.' if rest.starts_with(b"..") => (2, Piece::Other),
-            b'.' if rest.get(1).is_some_and(u8::is_ascii_digit) => (number(rest), Piece::Literal),
-            _ if is_word(first) => (rest.iter().take_while(|byte| is_word(**byte)).count(), Piece::Other),
-            _ => (1, Piece::Other),
-        };
+        let rest = sql.get(begin..).filter(|rest| !rest.is_empty())?;
+        let own = if dialect == Dialect::MariaDb { mariadb::piece(rest) } else { None };
+        let (length, make) = own.unwrap_or_else(|| piece(rest));
         at = begin + length.max(1);
         Some(make(begin..at.min(sql.len())))
     })
+}
+
+/// Length of a piece, and its kind.
+type Made = (usize, fn(Range<usize>) -> Piece);
+
+/// Returns the piece that a text of PostgreSQL begins with.
+fn piece(rest: &[u8]) -> Made {
+    let first = rest[0];
+    match first {
+        b' ' | b'\t' | b'\n' | b'\r' | 0x0c | 0x0b => {
+            (rest.iter().take_while(|byte| byte.is_ascii_whitespace() || **byte == 0x0b).count(), Piece::Space)
+        }
+        b'-' if rest.starts_with(b"--") => (rest.iter().take_while(|byte| **byte != b'\n').count(), Piece::Space),
+        b'/' if rest.starts_with(b"/*") => (comment(rest), Piece::Space),
+        b'\'' => (quoted(rest, 1, b'\'', false), Piece::Literal),
+        b'"' => (quoted(rest, 1, b'"', false), Piece::Other),
+        b'e' | b'E' if rest.get(1) == Some(&b'\'') => (quoted(rest, 2, b'\'', true), Piece::Literal),
+        b'b' | b'B' | b'x' | b'X' | b'n' | b'N' if rest.get(1) == Some(&b'\'') => {
+            (quoted(rest, 2, b'\'', false), Piece::Literal)
+        }
+        b'u' | b'U' if rest.len() > 2 && rest[1] == b'&' && rest[2] == b'\'' => {
+            (quoted(rest, 3, b'\'', false), Piece::Literal)
+        }
+        b'$' => match dollar(rest) {
+            Some(length) => (length, Piece::Literal),
+            None => (1 + rest[1..].iter().take_while(|byte| byte.is_ascii_digit()).count(), Piece::Other),
+        },
+        b'0'..=b'9' => (number(rest), Piece::Literal),
+        b'.' if rest.starts_with(b"..") => (2, Piece::Other),
+        b'.' if rest.get(1).is_some_and(u8::is_ascii_digit) => (number(rest), Piece::Literal),
+        _ if is_word(first) => (rest.iter().take_while(|byte| is_word(**byte)).count(), Piece::Other),
+        _ => (1, Piece::Other),
+    }
 }
 
 /// Returns the length up to and including the closing quote, or to the end; the first `from` bytes open the literal.
@@ -134,10 +160,15 @@ fn drop_sign(out: &mut Vec<u8>) {
     }
 }
 
-/// Returns the text without literals and comments, with single spaces.
+/// Returns a text of PostgreSQL without literals and comments, with single spaces.
 pub fn normal(sql: &[u8]) -> String {
+    normal_of(sql, Dialect::Postgres)
+}
+
+/// Returns the text without literals and comments, with single spaces.
+pub fn normal_of(sql: &[u8], dialect: Dialect) -> String {
     let mut out: Vec<u8> = Vec::with_capacity(sql.len().min(LONGEST));
-    for piece in pieces(sql) {
+    for piece in pieces_of(sql, dialect) {
         match piece {
             Piece::Space(_) => {
                 if out.last().is_some_and(|last| *last != b' ') {

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::path::Path;
 
-use dyno_evidence::normal::normal;
+use dyno_evidence::normal::{Dialect, normal_of};
 
 use crate::framing::text;
 use crate::replay::ReplayError;
@@ -118,9 +118,10 @@ pub fn digest<S: BuildHasher>(
     run: &Path,
     groups: &HashMap<u32, u32, S>,
     samples: usize,
+    dialect: Dialect,
 ) -> Result<Vec<Digest>, ReplayError> {
     let mut sessions: HashMap<u32, Session> = HashMap::new();
-    let mut found = Found::default();
+    let mut found = Found { dialect, ..Found::default() };
     each_message(run, |kept| {
         let session = sessions.entry(kept.session).or_default();
         let group = groups.get(&kept.session).copied().unwrap_or(0);
@@ -142,6 +143,7 @@ struct Found {
     normals: HashMap<Vec<u8>, String>,
     /// State of the generator that draws the executions to keep; the same capture gives the same samples.
     drawn: u64,
+    dialect: Dialect,
 }
 
 impl Found {
@@ -157,7 +159,7 @@ impl Found {
         let settings: Vec<String> = settings.iter().map(|(_, text)| text.clone()).collect();
         let known = self.normals.get(&execution.sample.text).cloned();
         let text = known.unwrap_or_else(|| {
-            let made = normal(&execution.sample.text);
+            let made = normal_of(&execution.sample.text, self.dialect);
             if !execution.sample.is_simple && self.normals.len() < 100_000 {
                 self.normals.insert(execution.sample.text.clone(), made.clone());
             }

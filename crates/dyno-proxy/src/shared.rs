@@ -2,6 +2,7 @@
 
 use dyno_evidence::EvidenceError;
 use dyno_evidence::catalogue::Class;
+use dyno_evidence::normal::Dialect;
 use dyno_evidence::trace_store::Store;
 
 use crate::capture::{CallBytes, Capture};
@@ -55,6 +56,8 @@ pub struct Shared {
     pub recent_ns: Vec<u64>,
     /// Number of the next session.
     pub next_session: u32,
+    /// Dialect of the statements.
+    pub dialect: Dialect,
 }
 
 impl Shared {
@@ -71,6 +74,7 @@ impl Shared {
             version: String::new(),
             recent_ns: Vec::new(),
             next_session: 0,
+            dialect: Dialect::Postgres,
         }
     }
 

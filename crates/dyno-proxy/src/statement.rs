@@ -1,7 +1,7 @@
 //! Statement of a message, and result of an answer.
 
 use crate::framing::text;
-use dyno_evidence::normal::normal;
+use dyno_evidence::normal::normal_of;
 
 use crate::shared::Shared;
 
@@ -21,7 +21,7 @@ pub(crate) fn statement_of(sql: &[u8], shared: &mut Shared) -> Statement {
     if sql.is_empty() {
         return NO_STATEMENT;
     }
-    let text = normal(sql);
+    let text = normal_of(sql, shared.dialect);
     let lower: String = text.chars().take(16).collect::<String>().to_ascii_lowercase();
     let kind = match lower.split([' ', ';']).next().unwrap_or_default() {
         "commit" | "end" => "commit",

@@ -5,6 +5,7 @@
 
 use std::io::Cursor;
 
+use dyno_evidence::normal::Dialect;
 use dyno_evidence::trace_store::Store;
 use dyno_proxy::server_log::entry::{Entry, Reading};
 use dyno_proxy::server_log::event::{Event, What, event};
@@ -38,6 +39,7 @@ fn events(form: Form, bytes: &[u8]) -> Vec<Event> {
         Form::Jsonlog => jsonlog::read(&mut lines, &mut reading, on),
         Form::Json => jsonlog::read_service(&mut lines, &head, &["log".to_owned()], &mut reading, on),
         Form::Syslog => syslog::read(&mut lines, &pieces, &head, &mut reading, on),
+        Form::Slow | Form::General => unreachable!("MariaDB's logs have tests of their own"),
     }
     found
 }
@@ -97,6 +99,7 @@ fn written(form: Form, statements: &[Statement]) -> Vec<u8> {
                     out += &format!("Nov 21 00:59:57 db1 postgres[28]: [{number}-{}] {escaped}\n", piece + 1);
                 }
             }
+            Form::Slow | Form::General => unreachable!("MariaDB's logs have tests of their own"),
         }
     }
     out.into_bytes()
@@ -192,7 +195,7 @@ proptest! {
     fn no_events_make_an_import_panic(all in prop::collection::vec((0..9_u8, 0..3_u32, some_text(), 0..3_u64), 0..40)) {
         let dir = std::env::temp_dir().join(format!("dyno-logs-{}-{:?}", std::process::id(), std::thread::current().id()));
         std::fs::create_dir_all(&dir).expect("a folder for the test");
-        let mut import = Import::new(Store::new(&dir, 0), None);
+        let mut import = Import::new(Store::new(&dir, 0), None, Dialect::Postgres);
         let mut log = String::new();
         for (kind, pid, sql, step) in &all {
             let sql = sql.replace('\n', "\n\t");

@@ -2,6 +2,7 @@
 
 mod following;
 mod logs;
+mod mariadb_logs;
 mod replaying;
 
 use dyno_evidence::normal::{Piece, normal, pieces};

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use dyno_evidence::normal::Dialect;
 use dyno_proxy::ProxyError;
 use dyno_proxy::job::Job;
 use dyno_proxy::replay::{Replay as Player, ReplayError};
@@ -86,7 +87,7 @@ type StatementRow<'py> = (String, u32, Vec<String>, u64, u64, u64, u64, Vec<Samp
 /// Each is (text without literals, group, settings, calls, failed, total_ns, cut, samples, prepared, unsettled), a sample
 /// (elapsed_ns, text, values, is_binary of each, types, is_simple); `prepared` is the largest number of executions of one
 /// prepared statement with a name, `unsettled` the number of executions under SET LOCAL or `set_config`. `groups` maps
-/// sessions to groups that are kept apart.
+/// sessions to groups that are kept apart; `is_mariadb` says that the texts are of MariaDB.
 ///
 /// Raises:
 ///     TraceError: The run has no messages.
@@ -97,8 +98,10 @@ pub(crate) fn captured_statements(
     run: PathBuf,
     groups: HashMap<u32, u32>,
     samples: usize,
+    is_mariadb: bool,
 ) -> PyResult<Vec<StatementRow<'_>>> {
-    let found = py.detach(|| dyno_proxy::digest::digest(&run, &groups, samples));
+    let dialect = if is_mariadb { Dialect::MariaDb } else { Dialect::Postgres };
+    let found = py.detach(|| dyno_proxy::digest::digest(&run, &groups, samples, dialect));
     let found = found.map_err(|error| not_replayed(py, &error))?;
     let bytes = |given: Vec<u8>| PyBytes::new(py, &given);
     let rows = found.into_iter().map(|one| {

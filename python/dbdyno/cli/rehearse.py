@@ -36,9 +36,9 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
 @click.option(
     "--load",
     required=True,
-    metavar="CAPTURE|LOGS|snap:FIRST..LAST|statements",
-    help="A capture (trace proxy --binds, trace import --log), server logs, snapshots, or 'statements' for those in "
-    "pg_stat_statements of OLD.",
+    metavar="CAPTURE|LOGS|snap:FIRST..LAST|statements|mariadb://HOST",
+    help="A capture (trace proxy --binds, trace import --log), server logs, snapshots, 'statements' for those in "
+    "pg_stat_statements of OLD, or a MariaDB for those of its performance schema.",
 )
 @logs_option(
     "Server logs: values that auto_explain logged are preferred to generated ones, for --load statements and snap:…"

@@ -70,6 +70,10 @@ def _load(options: LoadOptions, old: Postgres) -> Load:
         raise click.UsageError("--key-file is for a capture whose messages are encrypted")
     if named == "statements" or named.startswith("snap:") or _is_store(path):
         return _counted(options, old)
+    if _is_mariadb(named):
+        from dbdyno.rehearse.load.mariadb import load_of_mariadb
+
+        return load_of_mariadb(named, options.sets)
     if options.logs:
         raise click.UsageError("--log gives values to counted statements: --load statements, --load snap:FIRST..LAST")
     from dbdyno.rehearse.load.capture import load_of_capture
@@ -85,7 +89,13 @@ def _load(options: LoadOptions, old: Postgres) -> Load:
 def is_capture(load: str) -> bool:
     """Return True if `--load` names a capture; only captures have sessions."""
     path = Path(load)
-    return not load.startswith("snap:") and load != "statements" and not _is_store(path) and not _is_log(path)
+    is_named = load.startswith("snap:") or load == "statements" or _is_mariadb(load)
+    return not is_named and not _is_store(path) and not _is_log(path)
+
+
+def _is_mariadb(load: str) -> bool:
+    """Return True if `--load` names a MariaDB server."""
+    return load.lower().startswith(("mariadb://", "mysql://"))
 
 
 def _counted(options: LoadOptions, old: Postgres) -> Load:

@@ -10,6 +10,8 @@ from dbdyno.evidence.trace_tables import require_whole
 from dbdyno.evidence.trust import refuse_foreign
 
 FORMAT = "postgresql wire"
+MARIADB = "mariadb"
+"""Value of `dialect` in the manifest of a capture whose statements are of MariaDB; their messages are PostgreSQL's."""
 LIMITS = "-c statement_timeout=1h -c lock_timeout=60s"
 """Connection options (timeouts) that each session of a replay starts with."""
 
@@ -31,3 +33,8 @@ def captured(folder: Path) -> Run:
             next_step="capture some: dbdyno trace proxy --target HOST:PORT --binds, or dbdyno trace import --log FILE",
         )
     return run
+
+
+def is_of_mariadb(run: Run) -> bool:
+    """Return True if a captured run has statements of MariaDB."""
+    return run.manifest.to_json().get("dialect") == MARIADB

@@ -13,7 +13,7 @@ class LogSource:
 
     Attributes:
         path: Its place.
-        form: csvlog, jsonlog, json (text in objects of a log service), syslog or text.
+        form: csvlog, jsonlog, json (text in objects of a log service), syslog or text; slow or general of MariaDB.
         prefix: Pattern of the text before the severity of a line.
         year: Year of times without one.
     """
@@ -44,6 +44,7 @@ class LogSources:
         pieces: Pattern of syslog's prefix.
         zone: The log's time zone; empty if it is not known.
         notes: Sentences about files that are not read.
+        is_mariadb: True for statements of MariaDB.
     """
 
     files: Sequence[LogSource]
@@ -52,3 +53,4 @@ class LogSources:
     pieces: str
     zone: Sequence[ZoneOffset] = ()
     notes: Sequence[str] = field(default_factory=list)
+    is_mariadb: bool = False

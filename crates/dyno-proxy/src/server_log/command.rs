@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use dyno_evidence::normal::{Piece, pieces};
+use dyno_evidence::normal::{Dialect, Piece, pieces, pieces_of};
 use memchr::memchr;
 
 /// Effect on a session.
@@ -46,20 +46,20 @@ pub struct Command {
 const WORDS: usize = 12;
 
 /// Returns the statements of a text; none for an empty one.
-pub fn commands(sql: &[u8]) -> Vec<Command> {
+pub fn commands(sql: &[u8], dialect: Dialect) -> Vec<Command> {
     let trimmed = sql.trim_ascii_end();
     let trimmed = trimmed.strip_suffix(b";").unwrap_or(trimmed);
     if memchr(b';', trimmed).is_none() {
-        return command(trimmed).into_iter().collect();
+        return command(trimmed, dialect).into_iter().collect();
     }
-    statements(sql).into_iter().filter_map(command).collect()
+    statements(sql, dialect).into_iter().filter_map(|sql| command(sql, dialect)).collect()
 }
 
 /// Splits a text at its semicolons, except in literals, parentheses and function bodies.
-fn statements(sql: &[u8]) -> Vec<&[u8]> {
+fn statements(sql: &[u8], dialect: Dialect) -> Vec<&[u8]> {
     let (mut found, mut from, mut depth, mut atomic) = (Vec::new(), 0, 0_usize, 0_usize);
     let mut before: Vec<u8> = Vec::new();
-    for piece in pieces(sql) {
+    for piece in pieces_of(sql, dialect) {
         let Piece::Other(range) = piece else { continue };
         let word = sql[range.clone()].to_ascii_lowercase();
         match word.as_slice() {
@@ -81,8 +81,8 @@ fn statements(sql: &[u8]) -> Vec<&[u8]> {
 }
 
 /// Returns the first words of a statement in lower case; a name in double quotes is one word.
-fn words(sql: &[u8]) -> Vec<Vec<u8>> {
-    let words = pieces(sql).filter_map(|piece| match piece {
+fn words(sql: &[u8], dialect: Dialect) -> Vec<Vec<u8>> {
+    let words = pieces_of(sql, dialect).filter_map(|piece| match piece {
         Piece::Other(range) => {
             let word = &sql[range];
             Some(match word.strip_prefix(b"\"") {
@@ -112,14 +112,14 @@ fn common(sql: &[u8]) -> Option<&'static str> {
         .find_map(|(word, tag)| first.eq_ignore_ascii_case(word).then_some(tag))
 }
 
-fn command(sql: &[u8]) -> Option<Command> {
+fn command(sql: &[u8], dialect: Dialect) -> Option<Command> {
     if let Some(tag) = common(sql) {
         return Some(Command { tag: Cow::Borrowed(tag), effect: Effect::None });
     }
     if let Some((_, tag, effect)) = CONTROL.iter().find(|(text, ..)| sql.trim_ascii().eq_ignore_ascii_case(text)) {
         return Some(Command { tag: Cow::Borrowed(tag), effect: effect.clone() });
     }
-    let words = words(sql);
+    let words = words(sql, dialect);
     let word = |at: usize| words.get(at).map_or(&b""[..], Vec::as_slice);
     let has = |sought: &[u8]| words.iter().any(|word| word == sought);
     let name = |at: usize| words.get(at).cloned().unwrap_or_default();
@@ -219,11 +219,11 @@ mod tests {
     use super::*;
 
     fn tags(sql: &str) -> Vec<Cow<'static, str>> {
-        commands(sql.as_bytes()).into_iter().map(|command| command.tag).collect()
+        commands(sql.as_bytes(), Dialect::Postgres).into_iter().map(|command| command.tag).collect()
     }
 
     fn effect(sql: &str) -> Effect {
-        commands(sql.as_bytes()).into_iter().next().expect("a statement").effect
+        commands(sql.as_bytes(), Dialect::Postgres).into_iter().next().expect("a statement").effect
     }
 
     #[test]

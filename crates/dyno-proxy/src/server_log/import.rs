@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use dyno_evidence::EvidenceError;
+use dyno_evidence::normal::Dialect;
 use dyno_evidence::trace_store::{Server, SessionRow, Store, small};
 
 use super::commit_order::Order;
 use super::entry::{Unused, Who};
 use super::event::{Event, Said, Step, What};
+use super::mariadb;
 use super::reason::Reason;
 use super::session::{Counts, Lack, Session};
 use crate::job::row_of;
@@ -43,9 +45,9 @@ pub struct Import {
 
 impl Import {
     /// Begins an import into a store.
-    pub fn new(store: Store, database: Option<String>) -> Self {
+    pub fn new(store: Store, database: Option<String>, dialect: Dialect) -> Self {
         let mut shared = Shared::new(store, true);
-        shared.bytes = None;
+        (shared.bytes, shared.dialect) = (None, dialect);
         Self {
             shared,
             sessions: HashMap::new(),
@@ -65,6 +67,8 @@ impl Import {
     /// Adds an event.
     pub fn add(&mut self, event: Event) {
         let Event { at_ns, floor_ns, latest_ns, file, line, pid, start, who, what } = event;
+        // A stamp of a whole second would make statements as long as a second where they may have waited for a commit.
+        let (floor_ns, latest_ns) = if start == mariadb::START { (at_ns, at_ns) } else { (floor_ns, latest_ns) };
         let place = (&*file, line);
         if let What::Restarted(version) = what {
             self.version = version.unwrap_or_else(|| std::mem::take(&mut self.version));
@@ -73,7 +77,9 @@ impl Import {
         }
         let is_other = self.sessions.get(&pid).is_some_and(|known| {
             let is_another_user = match (&known.who, &who) {
-                (Some(before), Some(now)) => before.user != now.user || before.database != now.database,
+                (Some(before), Some(now)) => {
+                    before.user != now.user || (start != mariadb::START && before.database != now.database)
+                }
                 _ => false,
             };
             let is_gap = start == 0 && at_ns.saturating_sub(known.seen_ns) > GAP_NS;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use dyno_evidence::EvidenceError;
+use dyno_evidence::normal::Dialect;
 use dyno_evidence::trace_store::Store;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -19,7 +20,7 @@ use super::spread::Spread;
 use super::stamp::{Clock, Transition};
 use super::syslog::Pieces;
 use super::text::Head;
-use super::{csvlog, jsonlog, syslog, text};
+use super::{csvlog, jsonlog, mariadb, syslog, text};
 
 /// Maximum number of events per batch, and of their bytes.
 const BATCH: usize = 1024;
@@ -41,6 +42,10 @@ pub enum Form {
     Json,
     /// Text that was sent through syslog.
     Syslog,
+    /// MariaDB's slow log.
+    Slow,
+    /// MariaDB's general log.
+    General,
 }
 
 /// File to read.
@@ -75,6 +80,8 @@ pub struct Request {
     pub zone: Vec<Transition>,
     /// Database whose sessions are kept; `None` for all.
     pub database: Option<String>,
+    /// True for statements of MariaDB.
+    pub is_mariadb: bool,
 }
 
 /// Reason why there is no capture.
@@ -214,15 +221,22 @@ fn read_all(
             }
         };
         let (mut span, mut late, mut events) = ((None, 0), 0_u64, 0_u64);
-        let on = |entry, reading: &mut Reading| {
-            let Some(found) = event(entry, reading) else { return };
+        let mut add = |found: Event, reading: &mut Reading| {
             events += 1;
             late += u64::from(found.at_ns < span.1);
             span = (span.0.or(Some(found.at_ns)), span.1.max(found.at_ns));
             spread.add(found, reading.clock.resolution_ns, &mut |event| batches.push(event));
         };
+        let add = &mut add;
+        let on = |entry, reading: &mut Reading| {
+            if let Some(found) = event(entry, reading) {
+                add(found, reading);
+            }
+        };
         lines.stop_with(Arc::clone(stop));
         match file.form {
+            Form::Slow => mariadb::slow::read(&mut lines, &mut reading, add),
+            Form::General => mariadb::general::read(&mut lines, &mut reading, add),
             Form::Text => text::read(&mut lines, head, &mut reading, on),
             Form::Csvlog => csvlog::read(&mut lines, &mut reading, on),
             Form::Jsonlog => jsonlog::read(&mut lines, &mut reading, on),
@@ -256,7 +270,8 @@ fn run(
     stop: &Arc<AtomicBool>,
     done: &Arc<AtomicU64>,
 ) -> Result<Json, LogError> {
-    let mut import = Import::new(Store::new(&request.out, 0), request.database.clone());
+    let dialect = if request.is_mariadb { Dialect::MariaDb } else { Dialect::Postgres };
+    let mut import = Import::new(Store::new(&request.out, 0), request.database.clone(), dialect);
     let (to, from) = sync_channel(WAITING);
     let (written, read) = std::thread::scope(|scope| {
         let reader = scope.spawn(|| read_all(request, heads, pieces, to, stop, done));

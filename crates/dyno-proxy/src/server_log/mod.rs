@@ -1,5 +1,5 @@
-//! Captures made from PostgreSQL's server logs: the same tables as `dbdyno trace proxy --binds`, as far as a log has
-//! the data.
+//! Captures made from logs of PostgreSQL and MariaDB: the same tables as `dbdyno trace proxy --binds`, as far as a log
+//! has the data.
 //!
 //! ```text
 //! files -> input -> csvlog, jsonlog, text, syslog -> entries -> event    (one thread)
@@ -22,6 +22,7 @@ mod import;
 pub mod input;
 mod job;
 pub mod jsonlog;
+pub mod mariadb;
 pub mod parameters;
 pub mod reason;
 pub mod session;

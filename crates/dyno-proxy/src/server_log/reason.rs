@@ -39,8 +39,10 @@ pub enum Reason {
     Unfinished,
     /// It belongs to a database that was not requested.
     OtherDatabase,
-    /// Its database is unknown: `log_line_prefix` needs %d.
+    /// Its database is unknown: `log_line_prefix` needs %d; a general log must have the beginning of the connection.
     NoDatabase,
+    /// A statement within a stored routine.
+    Routine,
 }
 
 impl Reason {
@@ -65,7 +67,10 @@ impl Reason {
             Self::CutParameters => "its parameters may be cut (log_parameter_max_length)",
             Self::Unfinished => "it was not over when its session or the log ended",
             Self::OtherDatabase => "it is of another database than the one that was asked for",
-            Self::NoDatabase => "its database is not known: log_line_prefix needs %d",
+            Self::NoDatabase => {
+                "its database is not known: log_line_prefix needs %d, a general log the begin of the connection"
+            }
+            Self::Routine => "a statement within a stored routine, whose CALL is logged apart",
         }
     }
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -21,12 +23,18 @@ from dbdyno.cli.trace.options import (
 )
 from dbdyno.evidence.manifest import Section
 
+if TYPE_CHECKING:
+    from dbdyno.evidence.log_sources import LogSources
+
 
 @click.command("import")
 @click.argument("files", nargs=-1, metavar="FILES")
 @logs_option(
-    "PostgreSQL's server logs, for `trace replay`: csvlog, jsonlog, text, syslog, JSON of a log service, plain or .gz."
-    " A file, a folder or a quoted pattern; FILES are logs, too."
+    "Server logs, for `trace replay`. PostgreSQL: csvlog, jsonlog, text, syslog, JSON of a log service; MariaDB: slow"
+    " log, general log; plain or .gz. A file, a folder or a quoted pattern; FILES are logs, too."
+)
+@click.option(
+    "--target", "server", metavar="DSN", help="A MariaDB, for the statements that its performance schema remembers."
 )
 @click.option(
     "--out",
@@ -46,6 +54,7 @@ from dbdyno.evidence.manifest import Section
 def command(
     files: tuple[str, ...],
     logs: tuple[Path, ...],
+    server: str | None,
     out: Path,
     title: str,
     binds: bool,
@@ -58,21 +67,27 @@ def command(
 ) -> None:
     """Import FILES once into the run folder RUN.
 
-    Every command on traces, and any other tool, reads its Parquet files. With --log, FILES are logs of a PostgreSQL
-    server, and RUN is a capture that `trace replay` runs again, with the values that clients sent.
+    Every command on traces, and any other tool, reads its Parquet files. With --log, FILES are logs of a PostgreSQL or
+    a MariaDB, and RUN is a capture that `trace replay` runs again, with the values that clients sent.
 
     \b
     dbdyno trace import traces/ --out runs/batch
     dbdyno sql "select event, count(*) from waits group by event" --run runs/batch
     dbdyno trace import --log postgresql*.csv --out runs/monday
+    dbdyno trace import --log /var/log/mysql/mariadb-slow.log --out runs/monday
+    dbdyno trace import --target mariadb://app@db1/shop --out runs/monday
     dbdyno trace replay runs/monday --target postgresql://localhost/copy --writes
     """
-    if logs:
-        _refuse_given("--log", {"think_time": "--think-time", "tim_unit": "--tim-unit"})
-        _import_logs([*logs, *map(Path, files)], out, title, force, (database, key_file), line_prefix, timezone)
+    of_logs, of_text = {"database": "--database", "key_file": "--key-file"}, {"line_prefix": "--line-prefix"}
+    of_text |= {"timezone": "--timezone"}
+    if logs or server:
+        _refuse_given("--log or --target", {"think_time": "--think-time", "tim_unit": "--tim-unit"})
+        if server:
+            _refuse_given("--target", {"logs": "--log", "files": "FILES", **of_text})
+        with _sources(server, [*logs, *map(Path, files)], line_prefix, timezone) as (sources, named):
+            _import_logs(sources, out, title or named, force, (database, key_file))
         return
-    for_logs = {"database": "--database", "key_file": "--key-file", "line_prefix": "--line-prefix"}
-    _refuse_given("no --log", {**for_logs, "timezone": "--timezone"})
+    _refuse_given("no --log", {**of_logs, **of_text})
     if not files:
         raise click.UsageError("name FILES, or --log FILE")
     from dbdyno.trace.names import torn_records
@@ -98,20 +113,27 @@ def _refuse_given(why: str, options: Mapping[str, str]) -> None:
             raise click.UsageError(f"{option} has no effect with {why}")
 
 
-def _import_logs(
-    paths: Sequence[Path],
-    out: Path,
-    title: str,
-    force: bool,
-    kept: tuple[str | None, Path | None],
-    line_prefix: str | None,
-    timezone: str | None,
-) -> None:
+@contextmanager
+def _sources(
+    server: str | None, paths: Sequence[Path], line_prefix: str | None, timezone: str | None
+) -> Iterator[tuple[LogSources, str]]:
+    """Yield the logs to import, and a title; statements that a server remembers are a log in memory until the end."""
+    from dbdyno.base.memory_folder import memory_folder
+    from dbdyno.snapshot.engines.mariadb.history import read_history, write_history
     from dbdyno.snapshot.plans.log_files import recognized
+
+    if server is None:
+        yield recognized(paths, prefix=line_prefix, zone=zone_of(timezone)), ""
+        return
+    history = read_history(server)
+    with memory_folder() as folder:
+        yield write_history(history, folder / "performance_schema.json"), f"what {history.server} remembers"
+
+
+def _import_logs(sources: LogSources, out: Path, title: str, force: bool, kept: tuple[str | None, Path | None]) -> None:
     from dbdyno.trace.proxy.log_import import import_logs
 
     replace = _may_replace(out, force)
-    sources = recognized(paths, prefix=line_prefix, zone=zone_of(timezone))
     database, key_file = kept
     with progress() as shown:
         done = import_logs(
@@ -125,7 +147,8 @@ def _import_logs(
     failed = f", {report['failed']:,} of them failed" if report["failed"] else ""
     counted = f"{_number(report['executions'], 'statement')} of {_number(report['sessions'], 'session')}"
     click.echo(f"{out}: {counted}{failed}")
-    click.echo(f"next: dbdyno trace replay {out} --target DSN", err=True)
+    step = f"profile {out}" if sources.is_mariadb else f"replay {out} --target DSN"
+    click.echo(f"next: dbdyno trace {step}", err=True)
     if done.is_flawed:
         raise click.exceptions.Exit(2)
 

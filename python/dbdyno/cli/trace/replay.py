@@ -6,6 +6,7 @@ import contextlib
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,7 +43,9 @@ _SHOWN_S = 1.0
     metavar="DSN",
     help="Server to replay on; all sessions log in with this connection string.",
 )
-@click.option("--speed", default="1", show_default=True, metavar="N|max", help="Speed factor; max: without think time.")
+@click.option(
+    "--speed", default="1", show_default=True, metavar="N|max", help="Speed factor: 2, 2x; max: no think time."
+)
 @click.option(
     "--order",
     type=click.Choice(("none", "commit")),
@@ -130,7 +133,8 @@ def _lines(report: JsonObject, wanted: Wanted) -> Iterator[str]:
             f"{count:,} {_DIFFERENCES[key]}" for key, count in one.items() if key in _DIFFERENCES and count
         )
         yield f"{counted}: {one['statement']}"
-    yield from (f"  {line}" for line in report["told"])
+    for line, count in Counter(report["told"]).items():
+        yield f"  {line}" + (f" ({count} times)" if count > 1 else "")
 
 
 def _server(report: JsonObject) -> Iterator[str]:

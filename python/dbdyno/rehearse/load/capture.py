@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dbdyno import _core
 from dbdyno.base.errors import TraceError
-from dbdyno.evidence.captures import captured
+from dbdyno.evidence.captures import captured, is_of_mariadb
 from dbdyno.evidence.encryption import messages_of
 from dbdyno.evidence.memory import in_memory
 from dbdyno.evidence.run import Run
@@ -37,8 +37,9 @@ def load_of_capture(folder: Path, database: str, samples: int = SAMPLES, key_fil
     is_kept = database in {name for _, name in users.values()}
     kept = {session: who for session, who in users.items() if not is_kept or who[1] == database}
     groups = {who: at for at, who in enumerate(dict.fromkeys(kept.values()), 1)}
+    numbers = {session: groups[who] for session, who in kept.items()}
     with messages_of(run, key_file) as messages:
-        found = _core.captured_statements(messages, {session: groups[who] for session, who in kept.items()}, samples)
+        found = _core.captured_statements(messages, numbers, samples, is_of_mariadb(run))
     names = {number: who for who, number in groups.items()}
     rows = [row for row in found if row[1] in names or not users]
     if not rows:

@@ -1,7 +1,7 @@
 """Server logs before they are read as a load: format, prefix, order and time zone of each file.
 
     sources = recognized([Path("log/")], prefix=None, zone=None)
-    [file.form for file in sources.files]           # csvlog, jsonlog, json, syslog, text
+    [file.form for file in sources.files]           # csvlog, jsonlog, json, syslog, text; slow, general of MariaDB
 
 Files are in the order of their first times. One that is there twice (plain and compressed) is read once, and that is
 said.
@@ -22,6 +22,7 @@ from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.log_sources import LogSource, LogSources, ZoneOffset
 from dbdyno.snapshot.plans.entries import DETAILS, decoded
 from dbdyno.snapshot.plans.formats import form_of
+from dbdyno.snapshot.plans.mariadb_logs import GENERAL, SLOW, first_time, mariadb_form
 from dbdyno.snapshot.plans.prefix import STAMP, pattern_of
 from dbdyno.snapshot.plans.prefix_guess import found_pattern
 from dbdyno.snapshot.plans.service import PAYLOADS
@@ -57,7 +58,8 @@ def recognized(paths: Sequence[Path], *, prefix: str | None, zone: ZoneInfo | No
     `prefix` is the server's log_line_prefix for text logs, None to find it.
 
     Raises:
-        SnapshotError: A named file cannot be read, or the prefix of a text log is not found.
+        SnapshotError: A named file cannot be read, the prefix of a text log is not found, or logs are of both
+            PostgreSQL and MariaDB.
     """
     notes: list[str] = []
     starts, heads = [], dict[bytes, Path]()
@@ -68,19 +70,31 @@ def recognized(paths: Sequence[Path], *, prefix: str | None, zone: ZoneInfo | No
                 notes.append(f"{path.name} begins as {before.name} does, and was not read again")
                 continue
             starts.append(_start(path, source))
-    starts = _without_twins(starts, notes)
+    starts = _without_general(_without_twins(starts, notes), notes)
+    of_mariadb = [start for start in starts if start.form in (SLOW, GENERAL)]
+    if 0 < len(of_mariadb) < len(starts):
+        other = next(start for start in starts if start not in of_mariadb)
+        raise SnapshotError(
+            f"{of_mariadb[0].path.name} is a log of MariaDB, and {other.path.name} is none",
+            where=str(other.path.parent),
+            next_step="name the logs of one server",
+        )
     starts.sort(key=lambda start: start.first)
     given = None if prefix is None else _given(prefix)
     files = [LogSource(start.path, start.form.lower(), _prefix(start, given), _year(start.path)) for start in starts]
-    return LogSources(files, DETAILS.split("|"), PAYLOADS, PIECE.pattern.decode(), offsets(zone) if zone else (), notes)
+    zones = offsets(zone) if zone else ()
+    return LogSources(files, DETAILS.split("|"), PAYLOADS, PIECE.pattern.decode(), zones, notes, bool(of_mariadb))
 
 
 def _start(path: Path, source: Source) -> _Start:
-    form = form_of(source.start)
     raw = [line for line in source.start.split(b"\n")[:_SAMPLE] if line.strip()]
+    changed = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(" ")
+    texts = [decoded(line) for line in raw]
+    if (own := mariadb_form(texts)) is not None:
+        return _Start(path, own, texts, first_time(texts) or changed)
+    form = form_of(source.start)
     lines = list(_unwrapped(form, raw))
     times = (found[0].replace("T", " ") for line in lines if (found := _FIRST_TIME.search(line)))
-    changed = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(" ")
     return _Start(path, form, lines, next(times, changed))
 
 
@@ -101,7 +115,7 @@ def _unwrapped(form: str, lines: Sequence[bytes]) -> Iterator[str]:
 
 def _without_twins(starts: Sequence[_Start], notes: list[str]) -> list[_Start]:
     """Leave out duplicates of a log in another format: `postgresql.log` beside `postgresql.csv`."""
-    order = ("csvlog", "jsonlog", "text", "syslog", "JSON")
+    order = ("csvlog", "jsonlog", "text", "syslog", "JSON", SLOW, GENERAL)
     kept: dict[tuple[Path, str], _Start] = {}
     for start in sorted(starts, key=lambda start: order.index(start.form)):
         stem = start.path.name.removesuffix(".gz").rpartition(".")[0] or start.path.name
@@ -111,6 +125,16 @@ def _without_twins(starts: Sequence[_Start], notes: list[str]) -> list[_Start]:
         elif before is not start:
             kept[start.path.parent, start.path.name] = start
     return list(kept.values())
+
+
+def _without_general(starts: Sequence[_Start], notes: list[str]) -> list[_Start]:
+    """Leave out general logs beside slow logs, which have the same statements with their durations."""
+    if {SLOW, GENERAL} - {start.form for start in starts}:
+        return list(starts)
+    for start in starts:
+        if start.form == GENERAL:
+            notes.append(f"{start.path.name} is a general log, and was not read: the slow log has durations")
+    return [start for start in starts if start.form != GENERAL]
 
 
 def _given(prefix: str) -> str:
@@ -123,7 +147,7 @@ def _given(prefix: str) -> str:
 
 
 def _prefix(start: _Start, given: str | None) -> str:
-    if start.form in ("csvlog", "jsonlog"):
+    if start.form in ("csvlog", "jsonlog", SLOW, GENERAL):
         return ""
     found = given if given is not None else found_pattern(start.lines, is_syslog=start.form == "syslog")
     # A file without any entry is told later, as one that is no log.

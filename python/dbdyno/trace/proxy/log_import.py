@@ -1,4 +1,4 @@
-"""Captures made from PostgreSQL's server logs, which `trace replay` and plans run as they run those of the proxy.
+"""Captures made from the logs of PostgreSQL and MariaDB, which commands read as they read those of the proxy.
 
     found = import_logs(sources, Path("runs/monday"), database="shop")
     found.report["executions"]
@@ -15,78 +15,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from dbdyno import _core
 from dbdyno.base.errors import TraceError
 from dbdyno.base.version import VERSION
-from dbdyno.evidence.captures import FORMAT
+from dbdyno.evidence.captures import FORMAT, MARIADB
 from dbdyno.evidence.encryption import encrypting, read_key
 from dbdyno.evidence.log_sources import LogSources
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
 from dbdyno.trace.job import Progress, cleaned_up
+from dbdyno.trace.proxy.log_notes import counted, import_notes
+from dbdyno.trace.proxy.log_report import Report
 from dbdyno.trace.staging import in_place
 
 SOURCE = "server log"
 """Value of `source` in the manifest of a capture from logs."""
 _TICK_S = 0.05
 _MOSTLY = 0.5
-_SHORTEST_NS = 1_000_000
-_ENOUGH = 20
-"""Number of executions from which the shortest duration shows what is not logged."""
-
-
-class FileReport(TypedDict):
-    """What was read of a file; times are in ns since 1970."""
-
-    path: str
-    bytes: int
-    entries: int
-    events: int
-    late: int
-    from_ns: int | None
-    to_ns: int | None
-    broken: str | None
-
-
-class Reason(TypedDict):
-    """Entries or statements that could not be used for one reason.
-
-    `unread`: an entry could not be read. `left_out`: a statement is kept, but a replay leaves it out.
-    """
-
-    reason: str
-    count: int
-    places: list[str]
-    unread: bool
-    left_out: bool
-
-
-class Report(TypedDict):
-    """What the core says about an import."""
-
-    files: list[FileReport]
-    sessions: int
-    calls: int
-    waits: int
-    executions: int
-    failed: int
-    stateless: int
-    untimed: int
-    begun_before: int
-    prepared_before: int
-    with_parameters: int
-    shortest_ns: int | None
-    first_ns: int | None
-    last_ns: int | None
-    databases: dict[str, int]
-    version: str
-    by_gaps: bool
-    zones: list[str]
-    coarse: bool
-    year_assumed: bool
-    unused: list[Reason]
 
 
 @dataclass(frozen=True)
@@ -127,10 +74,10 @@ def import_logs(
         with encrypting(aside, key):
             report = _run(_request(sources, aside, database), progress)
         refused = list(_refused(report))
-        _require_statements(report, refused, database)
-        notes = [*sources.notes, *_notes(report, database)]
+        _require_statements(report, sources, refused, database)
+        notes = [*sources.notes, *import_notes(report, sources, database)]
         limits = (_DURATIONS, _VALUES if key is None else _ENCRYPTED)
-        run = Run(aside, _manifest(report, refused, (*notes, *limits), title, started))
+        run = Run(aside, _manifest(report, sources, refused, (*notes, *limits), title, started))
         run.save(status="complete")
     return Imported(report, refused, notes)
 
@@ -145,6 +92,7 @@ def _request(sources: LogSources, out: Path, database: str | None) -> dict[str, 
         "pieces": sources.pieces,
         "zone": [asdict(offset) for offset in sources.zone],
         "database": database,
+        "is_mariadb": sources.is_mariadb,
     }
 
 
@@ -172,16 +120,17 @@ def _refused(report: Report) -> Iterator[str]:
         if file["broken"]:
             yield f"{name} cannot be read to its end: {file['broken']}; what precedes that is kept"
         elif not file["entries"] and file["bytes"]:
-            yield f"{name} is no log of PostgreSQL: no line has the form of an entry"
+            yield f"{name} is no log of PostgreSQL or MariaDB: no line has the form of an entry"
 
 
-def _require_statements(report: Report, refused: Sequence[str], database: str | None) -> None:
+def _require_statements(report: Report, sources: LogSources, refused: Sequence[str], database: str | None) -> None:
     where = report["files"][0]["path"] if report["files"] else ""
     if not any(file["entries"] for file in report["files"]):
         raise TraceError(
-            "no entry of PostgreSQL's log was found" + (f": {refused[0]}" if refused else ""),
+            "no entry of PostgreSQL's or MariaDB's log was found" + (f": {refused[0]}" if refused else ""),
             where=where,
-            next_step="name csvlog, jsonlog or text logs; for text of an unusual form add --line-prefix",
+            next_step="name csvlog, jsonlog or text logs, or MariaDB's slow or general log; for text of an unusual form"
+            " add --line-prefix",
         )
     backwards = [one for one in report["files"] if one["late"] > _MOSTLY * max(one["events"], 1) and one["events"] > 1]
     if backwards:
@@ -199,92 +148,36 @@ def _require_statements(report: Report, refused: Sequence[str], database: str | 
         )
     if not report["executions"]:
         of = f" of database {database!r}" if database else ""
-        reasons = "; ".join(_counted(one) for one in report["unused"][:3])
+        reasons = "; ".join(counted(one) for one in report["unused"][:3])
         raise TraceError(
             f"the log has no statement{of} that can be used" + (f": {reasons}" if reasons else ""),
             where=where,
-            next_step="set log_min_duration_statement = 0 (or log_statement = all and log_duration = on), and messages"
-            " in English (lc_messages = C)",
+            next_step=_LOG_ALL_MARIADB if sources.is_mariadb else _LOG_ALL,
         )
 
 
-def _counted(one: Reason) -> str:
-    places = ", ".join(one["places"]) + (", …" if one["count"] > len(one["places"]) else "")
-    return f"{one['count']:,} x {one['reason']} ({places})"
+_LOG_ALL = (
+    "set log_min_duration_statement = 0 (or log_statement = all and log_duration = on), and messages in English"
+    " (lc_messages = C)"
+)
+_LOG_ALL_MARIADB = "set slow_query_log = on, long_query_time = 0 and min_examined_row_limit = 0; or general_log = on"
 
 
-def _notes(report: Report, database: str | None) -> Iterator[str]:
-    """Yield sentences about what the capture lacks, and what was assumed."""
-    for one in report["unused"]:
-        left_out = "kept, but left out of a replay" if one["left_out"] else "not read" if one["unread"] else "not used"
-        yield f"{left_out}: {_counted(one)}"
-    named = [name for name in report["databases"] if name]
-    if database is None and len(named) > 1:
-        counted = ", ".join(f"{name} ({report['databases'][name]:,})" for name in named[:5])
-        yield (
-            f"the log has statements of {len(named)} databases, {counted}: a replay sends all of them to one;"
-            " --database NAME keeps those of one"
-        )
-    for applies, sentence in _doubts(report):
-        if applies:
-            yield sentence
-
-
-def _doubts(report: Report) -> Iterator[tuple[bool, str]]:
-    zone = report["zones"][0] if report["zones"] else ""
-    shortest_ns = report["shortest_ns"] or 0
-    yield (
-        bool(report["zones"]),
-        f"times are {'in ' + zone if zone else 'without a zone'}: taken as UTC; --timezone names another zone",
-    )
-    yield report["year_assumed"], "times have no year: that of the file's last change was taken"
-    yield (
-        report["coarse"],
-        "times are in whole seconds (%t): think times are that coarse, statements of a session keep their order; %m has"
-        " milliseconds",
-    )
-    yield (
-        report["by_gaps"],
-        "sessions are kept apart by process, by connection lines, and by silence of an hour: %c in log_line_prefix is"
-        " exact",
-    )
-    yield (
-        shortest_ns >= _SHORTEST_NS and report["executions"] >= _ENOUGH,
-        f"the shortest execution took {shortest_ns / 1e6:.3g} ms: it seems that shorter ones were not logged"
-        " (log_min_duration_statement)",
-    )
-    yield (
-        report["untimed"] > 0,
-        "statements without a duration (log_duration = on logs it), which count as taking no time:"
-        f" {report['untimed']:,}",
-    )
-    yield (
-        report["stateless"] > 0,
-        "failures without SQLSTATE (%e in log_line_prefix, csvlog and jsonlog have it), for which a replay accepts any:"
-        f" {report['stateless']:,}",
-    )
-    yield (
-        report["begun_before"] > 0,
-        f"sessions that were within a transaction when the log began: {report['begun_before']:,}",
-    )
-    yield (
-        report["prepared_before"] > 0,
-        "statements prepared before the log began, or not logged as they were prepared, which are prepared again:"
-        f" {report['prepared_before']:,}",
-    )
-
-
-def _manifest(report: Report, refused: Sequence[str], notes: Sequence[str], title: str, started: str) -> dict[str, Any]:
+def _manifest(
+    report: Report, sources: LogSources, refused: Sequence[str], notes: Sequence[str], title: str, started: str
+) -> dict[str, Any]:
+    engine = "MariaDB" if sources.is_mariadb else "PostgreSQL"
     first = Path(report["files"][0]["path"]).name
     more = len(report["files"]) - 1
     length_s = ((report["last_ns"] or 0) - (report["first_ns"] or 0)) / 1e9
-    version = f" of PostgreSQL {report['version']}" if report["version"] else ""
+    version = f" of {engine} {report['version']}" if report["version"] else ""
     named = first if not more else f"{first} and {more} more"
     return {
         "schema": SCHEMA,
         "kind": KIND,
         "format": FORMAT,
         "source": SOURCE,
+        **({"dialect": MARIADB} if sources.is_mariadb else {}),
         "status": "complete",
         "title": title or f"server log{version}: {named}, {length_s:,.0f} s",
         "started_at": started,
@@ -295,7 +188,7 @@ def _manifest(report: Report, refused: Sequence[str], notes: Sequence[str], titl
                 "path": one["path"],
                 "bytes": one["bytes"],
                 "lines": one["entries"],
-                "facts": {"version": f"PostgreSQL {report['version']}".strip()},
+                "facts": {"version": f"{engine} {report['version']}".strip()},
             }
             for number, one in enumerate(report["files"])
         ],

@@ -67,7 +67,7 @@ class Replaying:
 
 
 def speed_of(text: str) -> float:
-    """Parse a speed: `2`, `0.5`, `max`.
+    """Parse a speed: `2`, `2x`, `0.5`, `max`.
 
     Raises:
         TraceError: the text is not a speed.
@@ -75,7 +75,7 @@ def speed_of(text: str) -> float:
     if text == "max":
         return FASTEST
     try:
-        speed = float(text)
+        speed = float(text.removesuffix("x"))
     except ValueError:
         speed = 0.0
     if not 0 < speed <= _SPEED_MOST:

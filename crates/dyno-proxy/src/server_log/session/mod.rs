@@ -153,7 +153,10 @@ impl Session {
         }
         let row = &mut self.follower.row;
         row.user.clone_from(&who.user);
-        row.database.clone_from(&who.database);
+        // A session of MariaDB may change its database: that of its begin counts.
+        if row.database.is_empty() {
+            row.database.clone_from(&who.database);
+        }
         if !who.application.is_empty() {
             self.follower.application.clone_from(&who.application);
         }
@@ -307,7 +310,7 @@ impl Session {
         counts: &mut Counts,
     ) -> Vec<Lack> {
         counts.executions += 1;
-        let mut found = commands(&said.sql);
+        let mut found = commands(&said.sql, shared.dialect);
         let (sent_ns, done_ns) = self.place(span, &found, ending, shared, counts);
         let mut lacks = Vec::new();
         if said.step == Step::Simple {

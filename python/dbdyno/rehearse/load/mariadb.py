@@ -1,0 +1,86 @@
+"""Load from a MariaDB: the statements that its digests count, with the texts that its performance schema remembers.
+
+The statements are executed on PostgreSQL as they are: what MariaDB alone understands fails on both sides, and is left
+out with the server's message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dbdyno.base.errors import TargetError
+from dbdyno.rehearse.effects import reason_left_out
+from dbdyno.rehearse.statement import Load, Parameters, Statement
+from dbdyno.snapshot.engines.mariadb.history import Counted, Executed, History, read_history
+
+NO_TEXT = "the server remembers no text of it with values (events_statements_history_long)"
+
+
+def load_of_mariadb(dsn: str, samples: int) -> Load:
+    """Return the statements that a MariaDB has counted, with the texts that it remembers as their samples.
+
+    Args:
+        dsn: The server; its database limits the load to one schema.
+        samples: Number of texts for each statement, chosen by the quantiles of their time.
+
+    Raises:
+        SnapshotError: The server does not answer, or its performance schema has no statements.
+        TargetError: It has counted none.
+    """
+    history = read_history(dsn)
+    schema = _schema(dsn)
+    counted = [one for one in history.counted if not schema or one.database == schema]
+    if not counted:
+        raise TargetError(
+            "its performance schema has counted no statement" + (f" of {schema}" if schema else ""),
+            where=history.server,
+            next_step="run the load, then rehearse",
+        )
+    remembered: dict[tuple[str, str], list[Executed]] = {}
+    for one in history.executed:
+        if not one.state:
+            remembered.setdefault((one.database, one.digest), []).append(one)
+    statements = [
+        _statement(at, one, _chosen(remembered.get((one.database, one.digest), ()), samples))
+        for at, one in enumerate(counted, 1)
+    ]
+    return Load(history.server, "statements", statements, tuple(_notes(history, statements)))
+
+
+def _schema(dsn: str) -> str:
+    from dbdyno.snapshot.engines.mariadb.connection import address
+
+    return address(dsn).parameters.get("database", "")
+
+
+def _chosen(executed: Sequence[Executed], count: int) -> list[Executed]:
+    """Return at most so many executions, by the quantiles of their time."""
+    order = sorted(executed, key=lambda one: one.elapsed_ns)
+    chosen = min(count, len(order))
+    return [order[(2 * at + 1) * len(order) // (2 * chosen)] for at in range(chosen)]
+
+
+def _statement(number: int, counted: Counted, executed: Sequence[Executed]) -> Statement:
+    sets = tuple(Parameters(one.text, elapsed_ns=one.elapsed_ns, is_simple=True) for one in executed)
+    left_out = NO_TEXT if not sets else reason_left_out(sets[0].text) or ""
+    return Statement(
+        number,
+        counted.text,
+        counted.calls,
+        counted.total_ns,
+        counted.failed,
+        samples=() if left_out else sets,
+        left_out=left_out,
+    )
+
+
+def _notes(history: History, statements: Sequence[Statement]) -> list[str]:
+    without = sum(one.left_out == NO_TEXT for one in statements)
+    notes = [
+        f"The load comes from MariaDB {history.version}; its texts are executed unchanged. The server remembers texts"
+        f" with values of {len(statements) - without:,} of {len(statements):,} statements."
+    ]
+    limit = "performance_schema_max_sql_text_length"
+    if history.cut:
+        notes.append(f"{history.cut:,} texts that the server cut are no samples ({limit}).")
+    return notes
