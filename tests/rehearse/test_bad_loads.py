@@ -100,7 +100,17 @@ def test_a_target_without_the_table_says_which_lacks(engine: EmbeddedPostgres, t
     load = imported(tmp_path, line(1) + line(2))
     model, said = rehearsed(engine, load, tmp_path, "alter table customers rename to clients")
     assert model["verdict"]["decision"] == "fails"
-    assert '42P01 relation "customers" does not exist' in said
+    assert 'the new side has no table customers: relation "customers" does not exist' in said
+    assert "make the new side a copy of the old one" in said
+
+
+def test_an_empty_new_side_is_refused_before_anything_is_measured(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    load = imported(tmp_path, line(1) + line(2))
+    old, new = database(engine, "old", template="shop"), database(engine, "new")
+    done = dbdyno("rehearse", old, new, "--load", load, "--for", "3s", "--out", tmp_path / "runs")
+    assert (done.returncode, "has no tables, and the old side has 1" in done.stderr) == (2, True), done.stderr
+    assert "dbdyno move OLD NEW --database" in done.stderr
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_capture_whose_end_is_missing_is_refused_with_the_reason(engine: EmbeddedPostgres, tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ _TONES: dict[str, Tone] = {"slower": "bad", "fails": "bad", "differs": "bad", "f
 _WORDS = {"differs": "answers differ"}
 _UNFOLDED = 30
 """Number of statements that the budget shows unfolded."""
+_NAMED_MOST = 12
+"""Number of settings of one side only that are named."""
 _DETAILED = 40
 """Maximum number of statements of each kind with their own part."""
 
@@ -237,7 +239,9 @@ def _first_executions(statements: Sequence[Entry]) -> Section | None:
     ]
     if not rows:
         return None
-    shown = columns("old:ns new:ns ratio:times:new_/_old low:times:from high:times:to later:times:later_executions")
+    shown = columns(
+        "old_ns:ns:old new_ns:ns:new ratio:times:new_/_old low:times:from high:times:to later:times:later_executions"
+    )
     table = common.table("", (Column("text", "statement", "code", narrowest=24), *shown), rows, most=12)
     about = (
         "The first execution in a new server process, whose caches of catalog and plans are empty. Pages stay cached."
@@ -259,11 +263,17 @@ def _settings(model: Analysis) -> Section | None:
     rows = reading.entries(model, "settings")
     if not rows:
         return None
-    table = common.table("", columns("name:text:setting old:text:old new:text:new"), rows, most=8)
+    shown = "name:text:setting old:text:old new:text:new"
+    if any(row.get("why") for row in rows):
+        rows = sorted(rows, key=lambda row: not row.get("why"))
+        shown += " why:text:why"
+    table = common.table("", columns(shown), rows, most=8)
     notes = []
     for side, other in (("old", "new"), ("new", "old")):
         if names := reading.strings(model, "one_sided", side):
-            notes.append(f"Only the {side} side has {len(names)} settings that the {other} lacks: {', '.join(names)}.")
+            more = f" and {len(names) - _NAMED_MOST} more" if len(names) > _NAMED_MOST else ""
+            listed = ", ".join(names[:_NAMED_MOST])
+            notes.append(f"Only the {side} side has {len(names)} settings that the {other} lacks: {listed}{more}.")
     return Section("settings", f"Settings that differ ({len(rows)})", tables=(table,), notes=tuple(notes))
 
 

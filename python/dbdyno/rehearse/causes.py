@@ -20,6 +20,8 @@ from dbdyno.snapshot.plans.explain import Explained, UnreadPlanError, of_values
 from dbdyno.snapshot.plans.tree import Node, changed, identity, walk
 
 _BLOATED = 1.5
+_LACKING = ("42P01", "3F000", "42883")
+"""SQLSTATEs of what does not exist: a table or view, a schema, a function."""
 _OTHER_ROWS = 1.1
 """Minimum ratio of two estimates of a table's rows to call the tables different; ANALYZE only samples."""
 
@@ -65,9 +67,24 @@ def cause_of_failure(text: str, trial: Trial, grounds: Grounds) -> Cause:
         return Cause(
             "function", f"function {function} is another one: {message}", "compare its definition on both sides"
         )
+    if state in _LACKING and (lacking := _only_old(text, grounds)):
+        return Cause(
+            "missing",
+            f"the new side has no {lacking}: {message}",
+            "make the new side a copy of the old one (`dbdyno move OLD NEW --database`), then rehearse again",
+        )
     if state == "57014":
         return Cause("timeout", f"it was ended by its limit on the new server: {message}", "check its plan")
     return Cause("error", f"{state}: {message}", "run it on the new server and read the server's message")
+
+
+def _only_old(text: str, grounds: Grounds) -> str | None:
+    """Return the first table or view that a text names and only the old side has."""
+    for kind, side in (("table", "relations"), ("view", "views"), ("function", "functions")):
+        old, new = getattr(grounds.old, side), getattr(grounds.new, side)
+        if found := next((name for name in named(text, old, grounds.path) if name not in new), None):
+            return f"{kind} {found}"
+    return None
 
 
 def cause_of_answer(text: str, trial: Trial, grounds: Grounds) -> Cause:

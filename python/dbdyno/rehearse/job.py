@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from dbdyno.base.errors import TargetError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.session import StopAsked
 from dbdyno.evidence.files import write_json
@@ -52,12 +53,13 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
 
     Raises:
         TargetError: A server closed the connection, what was measured until then is in the run; or it cannot have a
-            replay.
+            replay, or has no tables.
         EvidenceError: The run cannot be written.
     """
     sides = old, new
     player = open_player(request.replay, sides, budget.show, budget.stop) if request.replay else None
     catalogs = read_catalog(old.server, old.settings), read_catalog(new.server, new.settings)
+    _refuse_empty(new, catalogs)
     outside = read_outside(old.server, new.server, allowed=request.allowed)
     load = replace(load, statements=[replace(one, left_out=unsuited(one, outside)) for one in load.statements])
     apart = level_distance(old, new)
@@ -104,6 +106,21 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     )
     write_json(run.path / "analysis.json", model)
     return run, model
+
+
+def _refuse_empty(new: Side, catalogs: tuple[Catalog, Catalog]) -> None:
+    """Refuse a new side without tables: every statement would fail there.
+
+    Raises:
+        TargetError: Only the old side has tables.
+    """
+    old, found = catalogs
+    if old.relations and not (found.relations or found.unread):
+        raise TargetError(
+            f"has no tables, and the old side has {len(old.relations)}",
+            where=new.server.safe_dsn,
+            next_step="make it a copy of the old one (`dbdyno move OLD NEW --database`), then rehearse",
+        )
 
 
 def _unread(catalogs: tuple[Catalog, Catalog]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from dbdyno.rehearse.decision import Decision, Total
 from dbdyno.rehearse.first_execution import first_execution
 from dbdyno.rehearse.plan_lines import jit_ns, lines
 from dbdyno.rehearse.request import Request
-from dbdyno.rehearse.settings import differing, one_sided
+from dbdyno.rehearse.settings import differing, one_sided, why_differing
 from dbdyno.rehearse.statement import Load
 from dbdyno.rehearse.verdict import Verdict
 
@@ -77,7 +77,10 @@ def model_of(
         "replay": replay,
         "statements": [row for row in rows if row["decision"] != "not rehearsed"],
         "left_out": [row for row in rows if row["decision"] == "not rehearsed"],
-        "settings": [{"name": name, "old": old, "new": new} for name, old, new in differing(*catalogs)],
+        "settings": [
+            {"name": name, "old": old, "new": new, "why": why_differing(name, *catalogs)}
+            for name, old, new in differing(*catalogs)
+        ],
         "extensions": _extensions(*catalogs),
         "one_sided": dict(zip(("old", "new"), one_sided(*catalogs), strict=True)),
         "figures": {"contributions": _contributions(decisions)},

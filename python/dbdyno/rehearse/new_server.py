@@ -25,6 +25,7 @@ from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.job import move_database
 from dbdyno.move.database.masks import Mask
 from dbdyno.move.reading.run import JobOptions, new_id
+from dbdyno.rehearse.changed_settings import fate, name_in, value_in
 from dbdyno.rehearse.database_settings import search_path
 from dbdyno.rehearse.setting_trials import TRIED
 from dbdyno.rehearse.settings import settable
@@ -41,6 +42,22 @@ CARRIED = (
     "jit_inline_above_cost",
     "jit_optimize_above_cost",
     "parallel_leader_participation",
+    "min_parallel_index_scan_size",
+    "recursive_worktable_factor",
+    "enable_async_append",
+    "enable_distinct_reordering",
+    "enable_gathermerge",
+    "enable_group_by_reordering",
+    "enable_parallel_append",
+    "enable_partitionwise_aggregate",
+    "enable_presorted_aggregate",
+    "enable_self_join_elimination",
+    "geqo_effort",
+    "geqo_generations",
+    "geqo_pool_size",
+    "geqo_seed",
+    "geqo_selection_bias",
+    "geqo_threshold",
     "force_parallel_mode",
     "debug_parallel_query",
     "timezone",
@@ -58,14 +75,11 @@ CARRIED = (
     "db_user_namespace",
 )
 """Settings that the new server takes over if the old server's files or command line set them."""
-RENAMED = {"force_parallel_mode": ("debug_parallel_query", 16)}
-"""Settings renamed in a later version, with the major version that renamed them.
-
-`postgres --describe-config` lists neither name, as they are for developers.
-"""
-_UNLISTED = {name for earlier, (later, _) in RENAMED.items() for name in (earlier, later)}
+_UNLISTED = ("force_parallel_mode", "debug_parallel_query")
+"""Settings for developers, which `postgres --describe-config` does not list."""
 _SET = """select name, setting || coalesce(' ' || unit, '') from pg_settings
-where source in ('configuration file', 'command line', 'database', 'user', 'database user') and name = any(%s)"""
+where source in ('configuration file', 'command line', 'database', 'user', 'database user')
+and context <> 'internal' order by name"""
 _KIND = """select pg_encoding_to_char(encoding), datcollate, datctype, pg_database_size(oid),
 to_jsonb(d) ->> 'datlocprovider', coalesce(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale')
 from pg_database d where datname = current_database()"""
@@ -78,10 +92,18 @@ _PROVIDERS = {
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """Settings for the new server, names of settings that it lacks, and the report of copying the data."""
+    """What a new server takes over.
+
+    Attributes:
+        settings: Settings for the new server.
+        gone: Names of settings for which it has none.
+        fates: Clauses on settings of the old server that were renamed or removed, or mean something else.
+        moved: What the copy's move reported.
+    """
 
     settings: Mapping[str, str]
     gone: tuple[str, ...]
+    fates: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
 
 
@@ -111,29 +133,22 @@ def named_binaries(text: str) -> Binaries:
 def carried_settings(old: Postgres, binaries: Binaries) -> Carried:
     """Return the old server's settings in the form that a server of these programs accepts."""
     with contextlib.closing(old.connect()) as conn:
-        rows = conn.execute(_SET, [list(CARRIED)]).fetchall()
+        rows = conn.execute(_SET).fetchall()
+        major = conn.info.server_version // 10_000
     known = _known_settings(binaries)
-    settings, gone = {}, []
+    settings, gone, fates = {}, [], []
     for name, value in rows:
-        own = _name_in(binaries.major, str(name))
+        own, told = name_in(str(name), binaries.major), fate(str(name), major, binaries.major)
+        if told is not None:
+            fates.append(told)
+        if name not in CARRIED:
+            continue
         if own in known or own in _UNLISTED:
-            settings[own] = settable(str(value))
-        else:
+            settings[own] = value_in(own, settable(str(value)), major, binaries.major)
+        elif told is None:
             gone.append(str(name))
     settings["search_path"] = search_path(old)  # here the role is another one, and "$user" another schema
-    return Carried(settings, tuple(gone))
-
-
-def _name_in(major: int, name: str) -> str:
-    """Return the name of a setting in a given version.
-
-    >>> _name_in(15, "force_parallel_mode"), _name_in(17, "force_parallel_mode"), _name_in(15, "debug_parallel_query")
-    ('force_parallel_mode', 'debug_parallel_query', 'force_parallel_mode')
-    """
-    for earlier, (later, since) in RENAMED.items():
-        if name in (earlier, later):
-            return later if major >= since else earlier
-    return name
+    return Carried(settings, tuple(gone), tuple(fates))
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from dbdyno.rehearse.cause import Cause, Grounds
 from dbdyno.rehearse.decision import Decision, interval
-from dbdyno.rehearse.settings import settable, shown
+from dbdyno.rehearse.settings import settable, shown, why_differing
 
 TRIED = (
     "work_mem",
@@ -87,7 +87,8 @@ def by_setting(decision: Decision, grounds: Grounds, try_setting: Try) -> Cause 
     for _, name, was, now in sorted(candidates, reverse=True)[:_CANDIDATES]:
         if (certain := _certainly_restored(decision, try_setting, name, settable(was))) is not None:
             back = f"with the old value the difference goes back by {100 * min(certain, 1):.0f} %"
-            words = f"{name} is {shown(now)} and was {shown(was)}"
+            why = why_differing(name, grounds.old, grounds.new)
+            words = f"{name} is {shown(now)} and was {shown(was)}" + (f" ({why})" if why else "")
             return Cause("setting", words, f"set {name} = '{shown(was)}' on the new side", back)
     return None
 

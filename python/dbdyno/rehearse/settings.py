@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from dbdyno.bench.postgres.shown_settings import shown_value
 from dbdyno.rehearse.catalog import Catalog
+from dbdyno.rehearse.changed_settings import default_since, name_in
 
 _PLACES = {
     "application_name",
@@ -40,9 +41,32 @@ def differing(old: Catalog, new: Catalog) -> Iterator[tuple[str, str, str]]:
             yield name, before, after
 
 
+def why_differing(name: str, old: Catalog, new: Catalog) -> str:
+    """Return which version's other default makes a setting differ, empty if it was set."""
+    values = settable(old.settings[name]), settable(new.settings[name])
+    since = default_since(name, values, (int(old.major), int(new.major)))
+    return f"default of {since} and later" if since is not None else ""
+
+
 def one_sided(old: Catalog, new: Catalog) -> tuple[list[str], list[str]]:
-    """Return the names of settings that exist only on the old side, and only on the new side."""
-    return sorted({*old.settings} - {*new.settings}), sorted({*new.settings} - {*old.settings})
+    """Return the names of settings that exist only on the old side, and only on the new side.
+
+    Settings of the planner come first. A setting that was renamed has its other name in parentheses.
+    """
+
+    def named(name: str, major: str) -> str:
+        other = name_in(name, int(major))
+        return name if other == name else f"{name} ({other} there)"
+
+    gone, come = {*old.settings} - {*new.settings}, {*new.settings} - {*old.settings}
+    return (
+        [named(name, new.major) for name in sorted(gone, key=_rank)],
+        [named(name, old.major) for name in sorted(come, key=_rank)],
+    )
+
+
+def _rank(name: str) -> tuple[bool, str]:
+    return not name.startswith(("enable_", "jit", "geqo", "parallel", "min_parallel")), name
 
 
 def settable(text: str) -> str:

@@ -22,6 +22,7 @@ from dbdyno.bench.postgres.session import StopAsked
 from dbdyno.rehearse.answer import Answer, answer_of
 from dbdyno.rehearse.pipeline import Send, pipelined
 from dbdyno.rehearse.privacy import hidden_message, hidden_plan, without_values
+from dbdyno.rehearse.quiet import silence
 from dbdyno.rehearse.run_queue import Stopwatch, is_local, run_queue_of
 from dbdyno.rehearse.statement import Parameters, Statement
 
@@ -92,6 +93,7 @@ class Side:
                 application_name=NAME,
                 stop=self.stop,
             )
+            silence(self._connection)
             queue = run_queue_of(self._connection.info.backend_pid) if self.without_waits else None
             self._replace_watch(Stopwatch(queue))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import sql
@@ -20,6 +20,9 @@ from dbdyno.rehearse.database_settings import database_settings
 from dbdyno.rehearse.effects import has_several
 from dbdyno.rehearse.safety import refuse_production
 from dbdyno.rehearse.side import Side
+
+if TYPE_CHECKING:
+    from dbdyno.rehearse.new_server import Carried
 
 Show = Callable[[str], None]
 
@@ -75,9 +78,7 @@ def with_new_server(dsn: str, new: str, show: Show, masks: Sequence[Mask] = ()) 
     refuse_production(server)
     with (
         copied_server(server, binaries, show, masks) as (copy, carried),
-        _closing(
-            Side("old", server, notes=_notes(carried.settings, carried.gone)), Side("new", copy, notes=carried.moved)
-        ) as sides,
+        _closing(Side("old", server, notes=_notes(carried)), Side("new", copy, notes=carried.moved)) as sides,
     ):
         yield sides
 
@@ -102,17 +103,19 @@ def with_upgrade(dsn: str, new: str, upgrade: str, show: Show) -> Iterator[tuple
     server = Postgres.open(dsn)
     refuse_production(server)
     with upgraded_server(server, binaries, folder, show) as (made, carried, said):
-        notes = (*said, *_notes(carried.settings, carried.gone))
+        notes = (*said, *_notes(carried))
         with _closing(Side("old", server), Side("new", made, notes=notes)) as sides:
             yield sides
 
 
-def _notes(settings: Mapping[str, str], gone: Sequence[str]) -> tuple[str, ...]:
+def _notes(carried: Carried) -> tuple[str, ...]:
     notes = []
-    if settings:
-        notes.append(f"Settings of the old server that the new one has: {', '.join(sorted(settings))}.")
-    if gone:
-        notes.append(f"Settings of the old server that its version does not have: {', '.join(sorted(gone))}.")
+    if carried.settings:
+        notes.append(f"Settings of the old server that the new one has: {', '.join(sorted(carried.settings))}.")
+    if carried.fates:
+        notes.append(f"Settings of the old server that are others in the new version: {'; '.join(carried.fates)}.")
+    if carried.gone:
+        notes.append(f"Settings of the old server that its version does not have: {', '.join(sorted(carried.gone))}.")
     return tuple(notes)
 
 
