@@ -133,7 +133,8 @@ def _lines(report: JsonObject, wanted: Wanted) -> Iterator[str]:
             f"{count:,} {_DIFFERENCES[key]}" for key, count in one.items() if key in _DIFFERENCES and count
         )
         yield f"{counted}: {one['statement']}"
-    for line, count in Counter(report["told"]).items():
+    told: Counter[str] = Counter(report["told"])
+    for line, count in told.items():
         yield f"  {line}" + (f" ({count} times)" if count > 1 else "")
 
 
