@@ -1,6 +1,8 @@
 //! Properties of the readers of MariaDB's logs: what a server writes comes back, a cut takes nothing but the end, and no
 //! bytes make a reader panic.
 
+#![allow(clippy::format_push_string)] // short texts, once a test
+
 use std::io::Cursor;
 
 use dyno_proxy::server_log::entry::Reading;
