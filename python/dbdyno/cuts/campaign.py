@@ -43,6 +43,11 @@ class Campaign:
         self.rows: list[CutRow] = []
         self.faults: list[FaultRow] = []
 
+    @property
+    def version(self) -> str:
+        """Return the version of the engine."""
+        return self._engine.version
+
     def stop(self) -> None:
         """End the campaign after the current cut."""
         self._stopped = True
@@ -168,10 +173,11 @@ class Campaign:
 
 
 class CampaignEvidence(NamedTuple):
-    """Evidence of a campaign, or of one of its databases."""
+    """Evidence of a campaign, or of one of its databases; `version` is the engine's."""
 
     rows: list[CutRow]
     faults: list[FaultRow]
+    version: str
 
 
 def run_campaign(
@@ -191,11 +197,10 @@ def run_campaign(
         DeviceError: folders cannot be mounted here.
         TargetError: the engine cannot be created, or the workers are gone.
     """
-    found = CampaignEvidence([], [])
-    for database in _databases(plan, cuts, seed, only, progress, workers):
-        found.rows.extend(database.rows)
-        found.faults.extend(database.faults)
-    return found
+    databases = list(_databases(plan, cuts, seed, only, progress, workers))
+    rows = [row for database in databases for row in database.rows]
+    faults = [row for database in databases for row in database.faults]
+    return CampaignEvidence(rows, faults, databases[-1].version)
 
 
 def _databases(
@@ -246,7 +251,7 @@ def run_database(
         with around(campaign):
             for row in campaign.run_database(first, last):
                 progress(row)
-        return CampaignEvidence(campaign.rows, campaign.faults)
+        return CampaignEvidence(campaign.rows, campaign.faults, campaign.version)
 
 
 def run_database_as_task(plan: CutPlan, seed: int, first: int, last: int) -> CampaignEvidence:

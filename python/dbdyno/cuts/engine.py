@@ -22,6 +22,8 @@ KILL_S = 10.0
 class CutEngine(Protocol):
     """An engine whose data are in the folder `back`, mounted at `folder`."""
 
+    version: str
+    """Version of the engine; empty before `create`."""
     folder: Path
     back: Path
     changes_least: int

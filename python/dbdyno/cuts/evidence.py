@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dbdyno.base.errors import DeviceError
 from dbdyno.base.processes import python_command
+from dbdyno.base.version import VERSION
 from dbdyno.cuts.plan import CutPlan
 from dbdyno.cuts.processes import ProcessCuts
 
@@ -15,6 +16,8 @@ STORES = ("runs", "snapshots", "moves", "settings")
 
 class EvidenceCuts(ProcessCuts):
     """One of dbdyno's stores as a `CutEngine`; a commit is what its writer reports as stored."""
+
+    version = VERSION
 
     def __init__(self, plan: CutPlan, work: Path) -> None:
         super().__init__(work)

@@ -16,9 +16,13 @@ from dbdyno.cuts.ledger import Content, Ledger, payload_of
 from dbdyno.cuts.servers import ServerCuts
 
 TABLES = (
-    "create table entries (number bigint primary key, session int not null, payload varchar(200) not null,"
-    " key (payload)) engine=innodb",
     "create table counts (session int primary key, n bigint not null) engine=innodb",
+    "create table entries (number bigint primary key, session int not null, payload varchar(200) not null,"
+    " key (payload), foreign key (session) references counts (session)) engine=innodb",
+)
+ORPHANS = (
+    "select count(*) from entries force index (primary) left join counts on counts.session = entries.session"
+    " where counts.session is null"
 )
 SETTINGS = {
     "innodb_buffer_pool_size": "16M",
@@ -58,6 +62,7 @@ class MariaDBCuts(ServerCuts[_MountedMariaDB]):
         self._engine = engine = _MountedMariaDB({**SETTINGS, **self._plan.settings}, guardian=self._guardian)
         engine.start()
         with contextlib.closing(self._connect()) as connection:
+            self.version = str(rows(connection, "select version()")[0][0]).split("-")[0]
             for statement in TABLES:
                 rows(connection, statement)
             for session in range(self._plan.sessions):
@@ -81,7 +86,7 @@ class MariaDBCuts(ServerCuts[_MountedMariaDB]):
                 ledger.acknowledge(number)
 
     def content(self) -> Content:
-        """Return all rows, by the clustered index, and what `check table` says."""
+        """Return all rows, by the clustered index, what `check table` says, and rows that violate the foreign key."""
         try:
             with contextlib.closing(self._connect()) as connection:
                 problems = [
@@ -90,6 +95,8 @@ class MariaDBCuts(ServerCuts[_MountedMariaDB]):
                     for row in rows(connection, f"check table {table}")
                     if row[2] in ("error", "warning") or (row[2] == "status" and row[3] != "OK")
                 ]
+                ((orphans,),) = rows(connection, ORPHANS)
+                problems += [f"{orphans} rows violate the foreign key"] if orphans else []
                 found = rows(connection, "select number, session, payload from entries force index (primary)")
                 counts = dict(rows(connection, "select session, n from counts"))
         except (driver().OperationalError, driver().InterfaceError, OSError) as error:

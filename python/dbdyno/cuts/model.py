@@ -65,6 +65,7 @@ class CampaignModel(TypedDict):
     kind: str
     title: str
     plan: dict[str, Any]
+    version: str
     seed: int
     cuts: list[CutRow]
     sums: dict[str, float]
@@ -80,8 +81,10 @@ def is_survived(row: CutRow) -> bool:
     return not any(row[key] for key in ("lost", "doubled", "ghosts", "damaged", "halves", "corrupt"))
 
 
-def campaign_model(plan: CutPlan, seed: int, rows: list[CutRow], faults: list[FaultRow]) -> CampaignModel:
-    """Return the model of a campaign."""
+def campaign_model(
+    plan: CutPlan, seed: int, rows: list[CutRow], faults: list[FaultRow], version: str = ""
+) -> CampaignModel:
+    """Return the model of a campaign on an engine of this version."""
     times = sorted(row["recovery_s"] for row in rows)
     sums: dict[str, float] = {
         "cuts": len(rows),
@@ -106,6 +109,7 @@ def campaign_model(plan: CutPlan, seed: int, rows: list[CutRow], faults: list[Fa
         "kind": "cuts",
         "title": plan.title,
         "plan": asdict(plan),
+        "version": version,
         "seed": seed,
         "cuts": rows,
         "sums": sums,

@@ -28,7 +28,8 @@ class CutPlan:
     Attributes:
         title: What is tried.
         engine: `sqlite`, `postgres`, `mariadb`, or `evidence` (dbdyno's own stores).
-        settings: Settings of the engine; of SQLite its pragmas, of evidence `store`.
+        settings: Settings of the engine, and of PostgreSQL `data_checksums`; of SQLite its pragmas, of evidence
+            `store`.
         sessions: Sessions of the load; SQLite and evidence have one.
         names: When new, removed and renamed files are durable: when their folder is synced, or when any file is.
         sector_bytes: What the device writes whole.
@@ -77,6 +78,12 @@ BUILT_IN = {
     },
     "postgres-synchronous-commit-local": CutPlan(
         "PostgreSQL, synchronous_commit local", "postgres", {"synchronous_commit": "local"}
+    ),
+    "postgres-checksums-off": CutPlan("PostgreSQL without page checksums", "postgres", {"data_checksums": "off"}),
+    "postgres-checksums-and-full-page-writes-off": CutPlan(
+        "PostgreSQL without page checksums, full_page_writes off",
+        "postgres",
+        {"data_checksums": "off", "full_page_writes": "off"},
     ),
     "mariadb": CutPlan("MariaDB with its defaults", "mariadb"),
     **{

@@ -5,9 +5,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from dbdyno.base.errors import DeviceError
+from dbdyno.base.processes import child_environment
+from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.setting_values import SettingValue
 from dbdyno.cuts.engine import BrokenEngineError, last_words
@@ -15,9 +19,9 @@ from dbdyno.cuts.ledger import Content, Ledger, payload_of
 from dbdyno.cuts.servers import ServerCuts
 
 TABLES = """
-create table rows (number bigint, session int not null, payload text not null, primary key (number));
-create index rows_payload on rows (payload);
 create table counts (session int primary key, n bigint not null);
+create table rows (number bigint primary key, session int not null references counts, payload text not null);
+create index rows_payload on rows (payload);
 """
 CHECKPOINT_EVERY = 25
 """Number of commits of the first session between two checkpoints, so that recovery begins at recent pages."""
@@ -31,7 +35,13 @@ AMCHECK = """
 select c.relname, bt_index_check(c.oid, true) from pg_index i join pg_class c on c.oid = i.indexrelid
 where c.relname in ('rows_pkey', 'rows_payload', 'counts_pkey')
 """
+ORPHANS = "select count(*) from rows r where not exists (select from counts c where c.session = r.session)"
+CHECKSUMS = "data_checksums"
+"""In the settings of a plan; a cluster has them or has not from its initdb on."""
+CHECKSUMS_BY_DEFAULT = 18
+"""Major version from which initdb adds checksums unless it is told not to."""
 REDO = re.compile(r"redo starts at ([0-9A-F]+)/([0-9A-F]+)")
+STATE = re.compile(r"^Database cluster state: +(.+?) *$", re.MULTILINE)
 DONE = re.compile(r"redo done at ([0-9A-F]+)/([0-9A-F]+)")
 
 
@@ -64,9 +74,11 @@ class PostgresCuts(ServerCuts[_MountedPostgres]):
 
         self.close()
         settings: dict[str, SettingValue] = {**SETTINGS, **self._plan.settings}
-        self._engine = _MountedPostgres(None, settings, guardian=self._guardian, initdb=["--data-checksums"])
+        options = initdb_options(str(settings.pop(CHECKSUMS, "on")))
+        self._engine = _MountedPostgres(None, settings, guardian=self._guardian, initdb=options)
         self._engine.start()
         with psycopg.connect(**self._engine.conninfo(), autocommit=True) as connection:  # type: ignore[arg-type]
+            self.version = str(connection.execute("show server_version").fetchall()[0][0]).split()[0]
             connection.execute(TABLES)
             for session in range(self._plan.sessions):
                 connection.execute("insert into counts values (%s, 0)", (session,))
@@ -99,7 +111,7 @@ class PostgresCuts(ServerCuts[_MountedPostgres]):
                     connection.execute("checkpoint")
 
     def content(self) -> Content:
-        """Return all rows, read from the table without an index, and the results of checksums and amcheck."""
+        """Return all rows, by the table and not by an index; checksums, amcheck, foreign key and control file decide."""
         import psycopg
 
         try:
@@ -109,19 +121,58 @@ class PostgresCuts(ServerCuts[_MountedPostgres]):
                 connection.execute("set enable_bitmapscan = off")
                 rows = connection.execute("select number, session, payload from rows").fetchall()
                 counts: dict[int, int] = dict(connection.execute("select session, n from counts").fetchall())
+                (orphans,) = connection.execute(ORPHANS).fetchall()[0]
                 if self._has_amcheck:
                     connection.execute(AMCHECK)
         except psycopg.OperationalError as error:
             raise BrokenEngineError(last_words(str(error))) from error
         except psycopg.Error as error:
             return Content(corrupt=last_words(str(error).splitlines()[0]))
-        return Content([(row[0], row[2]) for row in rows], counts, [row[1] for row in rows])
+        corrupt = f"{orphans} rows violate the foreign key" if orphans else self._control_file()
+        return Content([(row[0], row[2]) for row in rows], counts, [row[1] for row in rows], corrupt)
+
+    def _control_file(self) -> str:
+        """Return what pg_controldata finds wrong in the folder below; empty if nothing, or if it is not installed."""
+        program = self._server.binaries.program("pg_controldata")
+        if not program.exists():
+            return ""
+        done = subprocess.run(
+            [program, self.back],
+            env={**child_environment(), "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return control_file_problem(done.stdout + done.stderr)
 
     def log_bytes(self) -> int:
         """Return how much of the log the last recovery replayed [bytes]."""
         said = self._server.log_since_start()
         begin, end = REDO.search(said), DONE.search(said)
         return max(0, _position(end) - _position(begin)) if begin and end else 0
+
+
+def initdb_options(checksums: str) -> list[str]:
+    """Return the options of initdb for page checksums that are on or off.
+
+    Raises:
+        DeviceError: `checksums` is neither.
+        TargetError: There is no PostgreSQL.
+    """
+    if checksums not in ("on", "off"):
+        raise DeviceError(f"{CHECKSUMS} is on or off, not {checksums!r}", where="settings")
+    if checksums == "on":
+        return ["--data-checksums"]
+    return ["--no-data-checksums"] if find_binaries().major >= CHECKSUMS_BY_DEFAULT else []
+
+
+def control_file_problem(said: str) -> str:
+    """Return the first line of pg_controldata's output that a server in production must not have; empty if none."""
+    state = STATE.search(said)
+    if state is None or "WARNING" in said:
+        return f"pg_controldata: {last_words(said)}"
+    return "" if state[1] == "in production" else f"pg_controldata: the cluster is {state[1]}"
 
 
 def _position(found: re.Match[str]) -> int:

@@ -19,6 +19,8 @@ FILE = "cuts.db"
 class SqliteCuts(ProcessCuts):
     """A SQLite database as a `CutEngine`."""
 
+    version = sqlite3.sqlite_version
+
     def __init__(self, plan: CutPlan, work: Path) -> None:
         super().__init__(work)
         self._pragmas = plan.settings
@@ -36,7 +38,7 @@ class SqliteCuts(ProcessCuts):
             raise DeviceError(f"SQLite refuses these settings: {error}", where="settings") from error
 
     def content(self) -> Content:
-        """Return all rows, read from the table without an index, and the result of integrity_check."""
+        """Return all rows, read from the table without an index, and the results of integrity_check and foreign_key_check."""
         if not (self.back / FILE).exists():
             return Content(corrupt="the database file is gone")
         logs = [self.back / f"{FILE}-{kind}" for kind in ("journal", "wal")]

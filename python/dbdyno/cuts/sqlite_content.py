@@ -23,6 +23,8 @@ def content(path: str, pragmas: dict[str, str]) -> JsonObject:
     try:
         connection = opened(path, pragmas)
         problems = [row[0] for row in connection.execute("pragma integrity_check(3)") if row[0] != "ok"]
+        orphans = connection.execute("pragma foreign_key_check").fetchall()
+        problems += [f"{len(orphans)} rows violate the foreign key"] if orphans else []
         rows = connection.execute("select number, session, payload from rows not indexed").fetchall()
         counts = connection.execute("select session, n from counts").fetchall()
         connection.close()

@@ -14,9 +14,9 @@ import sys
 from dbdyno.cuts.ledger import payload_of
 
 TABLES = (
-    "create table rows (number integer primary key, session integer not null, payload text not null)",
-    "create index rows_payload on rows (payload)",
     "create table counts (session integer primary key, n integer not null)",
+    "create table rows (number integer primary key, session integer not null references counts, payload text not null)",
+    "create index rows_payload on rows (payload)",
     "insert into counts values (0, 0)",
 )
 
@@ -32,6 +32,7 @@ def opened(path: str, pragmas: dict[str, str]) -> sqlite3.Connection:
         if not (name.isidentifier() and value.replace("-", "").isalnum()):
             raise sqlite3.OperationalError(f"no pragma: {name} = {value}")
         connection.execute(f"pragma {name} = {value}").fetchall()
+    connection.execute("pragma foreign_keys = on").fetchall()
     connection.execute("pragma wal_autocheckpoint = 20").fetchall()
     return connection
 

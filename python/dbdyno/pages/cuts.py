@@ -43,7 +43,7 @@ def page(model: Analysis) -> Page:
 
 def _chips(model: Analysis) -> Iterator[str]:
     plan = reading.dig(model, "plan") or {}
-    yield fmt.line(str(plan.get("engine") or ""))
+    yield fmt.line(f"{plan.get('engine') or ''} {model.get('version') or ''}".strip())
     for name, value in (plan.get("settings") or {}).items():
         yield fmt.line(f"{name} = {value}")
     for fault in plan.get("fail") or ():

@@ -71,7 +71,7 @@ def command(
 
     with workers_of(scheduler, hosts) as workers:
         campaign = run_campaign(found, cuts, seed, only=only, progress=progress, workers=workers)
-    model = campaign_model(found, seed, campaign.rows, campaign.faults)
+    model = campaign_model(found, seed, campaign.rows, campaign.faults, campaign.version)
     if least is not None and model["failed"]:
         model["shrunk"] = _shrunk(found, seed, campaign.rows, least)
     show_page(model, form, output)
