@@ -23,6 +23,7 @@ from dbdyno.cuts.ledger import Content, Ledger, judge, payload_of
 from dbdyno.cuts.model import campaign_model, recoveries
 from dbdyno.cuts.own_stores import KINDS, content
 from dbdyno.cuts.plan import BUILT_IN, CutPlan, checked, plan_of
+from dbdyno.cuts.postgres import control_file_problem, initdb_options
 from dbdyno.cuts.shrink import Shrinker, shrink
 from dbdyno.report.html import render_html
 from skipped import skip_for
@@ -123,6 +124,24 @@ def test_plans_are_checked_with_the_key_and_what_is_allowed():
         plan_of("postgress")
     settings = checked({"title": "t", "engine": "postgres", "settings": {"fsync": False}}, "x").settings
     assert settings == {"fsync": "false"}
+
+
+def test_a_control_file_must_be_whole_and_of_a_server_in_production():
+    right = "pg_control version number: 1300\nDatabase cluster state:               in production\n"
+    assert control_file_problem(right) == ""
+    assert "is shut down" in control_file_problem(right.replace("in production", "shut down"))
+    warned = "pg_controldata: WARNING: Calculated CRC checksum does not match value stored in file.\n"
+    assert "WARNING" in control_file_problem(right + warned)
+    assert "could not open" in control_file_problem('pg_controldata: error: could not open file "x"\n')
+
+
+def test_page_checksums_are_a_setting_of_a_plan_that_is_on_or_off():
+    assert initdb_options("on") == initdb_options("true") == ["--data-checksums"]
+    with pytest.raises(DeviceError, match="data_checksums is on or off"):
+        initdb_options("maybe")
+    assert checked({"title": "t", "engine": "postgres", "settings": {"data_checksums": False}}, "x").settings == {
+        "data_checksums": "false"
+    }
 
 
 def _require_postgres() -> None:
@@ -252,9 +271,12 @@ def test_the_least_plan_of_a_loss_still_loses(name: str):
 
 RIGHT = (
     *("postgres", "postgres-wal-fsync", "postgres-wal-open-datasync", "postgres-wal-open-sync"),
-    *("postgres-synchronous-commit-local", "mariadb", "sqlite", "sqlite-wal"),
+    *("postgres-synchronous-commit-local", "postgres-checksums-off", "mariadb", "sqlite", "sqlite-wal"),
     *(f"evidence-{store}" for store in STORES),
 )
+
+
+WRONG = ("-off", "-flush", "-normal", "-full", "-0", "-2")
 
 
 @LEFT_SOCKET
@@ -269,9 +291,7 @@ def test_hundreds_of_cuts_of_a_right_configuration_lose_nothing(name: str):
 
 @LEFT_SOCKET
 @pytest.mark.soak
-@pytest.mark.parametrize(
-    "name", [name for name in BUILT_IN if name.endswith(("-off", "-flush", "-normal", "-full", "-0", "-2"))]
-)
+@pytest.mark.parametrize("name", [name for name in BUILT_IN if name not in RIGHT and name.endswith(WRONG)])
 def test_what_is_known_to_lose_is_found_in_a_hundred_cuts(name: str):
     _require_postgres()
     _require_mariadb()

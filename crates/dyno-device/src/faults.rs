@@ -1,7 +1,7 @@
 //! Faults of a device: errors, delays and lost flushes, each counted and recorded.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,15 @@ pub enum FaultKind {
     LyingFlush,
     /// A flush fails; its writes count as written, but are lost.
     FailedFlush,
+    /// After a power cut a page has its former content.
+    #[serde(skip_deserializing)]
+    LostPage,
+    /// After a power cut some sectors of a page have their former content.
+    #[serde(skip_deserializing)]
+    TornPage,
+    /// After a power cut a new, removed or renamed file is as before.
+    #[serde(skip_deserializing)]
+    UndoneName,
 }
 
 /// Kind of an operation.
@@ -70,6 +79,7 @@ impl Rule {
             FaultKind::Enospc => operation == Operation::Write,
             FaultKind::LyingFlush | FaultKind::FailedFlush => operation == Operation::Flush,
             FaultKind::Eio | FaultKind::Slow | FaultKind::Stuck => true,
+            FaultKind::LostPage | FaultKind::TornPage | FaultKind::UndoneName => false,
         };
         possible && self.operation.is_none_or(|only| only == operation)
     }
@@ -101,7 +111,6 @@ pub struct FaultRow {
 pub struct Faults {
     rules: Vec<(Rule, Mutex<u64>)>,
     rows: Mutex<Vec<FaultRow>>,
-    begin: Instant,
 }
 
 /// Maximum number of recorded faults; further ones are only counted by their rule.
@@ -111,7 +120,7 @@ impl Faults {
     /// Returns the faults for these rules.
     pub fn new(rules: Vec<Rule>) -> Self {
         let rules = rules.into_iter().map(|rule| (rule, Mutex::new(0))).collect();
-        Self { rules, rows: Mutex::default(), begin: Instant::now() }
+        Self { rules, rows: Mutex::default() }
     }
 
     /// Returns true if there are no rules.
@@ -142,10 +151,9 @@ impl Faults {
     }
 
     fn record(&self, kind: FaultKind, operation: Operation, file: String, offset_bytes: u64, bytes: u64) {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(self.begin.elapsed());
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         if rows.len() < ROWS_MOST {
-            rows.push(FaultRow { at_ns: since.as_nanos() as u64, kind, operation, file, offset_bytes, bytes });
+            rows.push(FaultRow { at_ns: now_ns(), kind, operation, file, offset_bytes, bytes });
         }
     }
 
@@ -153,6 +161,11 @@ impl Faults {
     pub fn rows(&self) -> Vec<FaultRow> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// Returns the time since 1970 [ns].
+pub fn now_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// Returns true if a text matches a pattern with `*` for any text.

@@ -65,6 +65,7 @@ pub struct Shared {
     pub changes: AtomicU64,
     pub ended: AtomicBool,
     pub floor_ns: AtomicU64,
+    pub floor_p99_ns: AtomicU64,
     pub direct_io: bool,
     pub kernel_writeback: bool,
     pub device: String,
@@ -166,6 +167,8 @@ impl Shared {
                 return Err(Errno::EIO);
             }
             FaultKind::LyingFlush | FaultKind::FailedFlush => {}
+            // Of power cuts, not of rules.
+            FaultKind::LostPage | FaultKind::TornPage | FaultKind::UndoneName => {}
         }
         Ok(Some(rule.kind))
     }
@@ -281,6 +284,7 @@ impl Shared {
             back: self.root.display().to_string(),
             process: std::process::id(),
             floor_ns: self.floor_ns.load(Ordering::Relaxed),
+            floor_p99_ns: self.floor_p99_ns.load(Ordering::Relaxed),
             kernel_writeback: self.kernel_writeback,
             direct_io: self.direct_io,
             capacity_bytes: self.clock.as_ref().map_or(0, Clock::capacity_bytes),
@@ -289,7 +293,7 @@ impl Shared {
             write: none,
             flush: none,
             late: none,
-            faults: self.faults.rows().len() as u64,
+            faults: self.faults.rows(),
         };
         status.with(&timing)
     }

@@ -21,6 +21,8 @@ use std::path::Path;
 use dyno_stats::rng::Xoshiro256;
 use serde::{Deserialize, Serialize};
 
+use crate::faults::{FaultKind, FaultRow};
+
 /// Unit in which unsynced content is kept [bytes].
 pub const PAGE_BYTES: u64 = 4_096;
 
@@ -47,7 +49,7 @@ pub struct Unsynced {
 }
 
 /// Effects of a power cut on file contents.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Lost {
     /// Files with unsynced pages.
     pub files: u64,
@@ -59,6 +61,8 @@ pub struct Lost {
     pub pages_torn: u64,
     /// Changes of folders that were undone.
     pub names_undone: u64,
+    /// Each lost or torn page, and each change of a folder that was undone.
+    pub rows: Vec<FaultRow>,
 }
 
 /// Treatment of unsynced data in a power cut: probabilities in sixteenths.
@@ -145,7 +149,8 @@ impl Journal {
         self.files.remove(&number);
     }
 
-    /// Restores each unsynced file to what the device has; `path` returns the path of those that still exist.
+    /// Restores each unsynced file to what the device has; `path` returns the path of those that still exist, and
+    /// `note` is called with kind of fault, file and number of each page that is lost or torn.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -154,6 +159,7 @@ impl Journal {
         dice: &mut Xoshiro256,
         sector_bytes: u64,
         path: impl Fn(u64) -> Option<std::path::PathBuf>,
+        mut note: impl FnMut(FaultKind, u64, u64),
     ) -> io::Result<Lost> {
         let mut lost = Lost::default();
         let mut numbers: Vec<u64> = self.files.keys().copied().collect();
@@ -163,7 +169,14 @@ impl Journal {
             let Some(unsynced) = self.files.remove(&number) else { continue };
             if let Some(path) = path(number).filter(|path| path.is_file()) {
                 lost.files += 1;
-                cut_file(&path, &unsynced, mood, sector_bytes, dice, &mut lost)?;
+                cut_file(&path, &unsynced, mood, sector_bytes, dice, |kind, page| {
+                    match kind {
+                        FaultKind::TornPage => lost.pages_torn += 1,
+                        _ => lost.pages_lost += 1,
+                    }
+                    note(kind, number, page);
+                })?;
+                lost.pages += unsynced.pages.len() as u64;
             }
         }
         Ok(lost)
@@ -189,26 +202,25 @@ fn cut_file(
     mood: Mood,
     sector_bytes: u64,
     dice: &mut Xoshiro256,
-    lost: &mut Lost,
+    mut note: impl FnMut(FaultKind, u64),
 ) -> io::Result<()> {
     let file = File::options().read(true).write(true).open(path)?;
     let now = file.metadata()?.len();
     if now < unsynced.size {
-        return cut_shortened(&file, unsynced, mood, dice, lost);
+        return cut_shortened(&file, unsynced, mood, dice, note);
     }
     // A new size that is not synced survives or does not; without it nothing beyond the former end does.
     let keeps_size = now == unsynced.size || dice.below(16) >= mood.lost_16;
     for (&page, former) in &unsynced.pages {
-        lost.pages += 1;
         let fate = dice.below(16);
         let at = page * PAGE_BYTES;
         let mut former = former.clone();
         former.resize(PAGE_BYTES as usize, 0);
         if fate < mood.lost_16 {
-            lost.pages_lost += 1;
+            note(FaultKind::LostPage, page);
             file.write_all_at(&former[..(now.saturating_sub(at)).min(PAGE_BYTES) as usize], at)?;
         } else if fate < mood.lost_16 + mood.torn_16 {
-            lost.pages_torn += 1;
+            note(FaultKind::TornPage, page);
             for (sector, former) in former.chunks(sector_bytes as usize).enumerate() {
                 let at = at + sector as u64 * sector_bytes;
                 let length = now.saturating_sub(at).min(sector_bytes) as usize;
@@ -227,15 +239,14 @@ fn cut_shortened(
     unsynced: &Unsynced,
     mood: Mood,
     dice: &mut Xoshiro256,
-    lost: &mut Lost,
+    mut note: impl FnMut(FaultKind, u64),
 ) -> io::Result<()> {
-    lost.pages += unsynced.pages.len() as u64;
     if dice.below(16) >= mood.lost_16 {
         return Ok(());
     }
-    lost.pages_lost += unsynced.pages.len() as u64;
     file.set_len(unsynced.size)?;
     for (&page, former) in &unsynced.pages {
+        note(FaultKind::LostPage, page);
         let at = page * PAGE_BYTES;
         let length = unsynced.size.saturating_sub(at).min(former.len() as u64) as usize;
         file.write_all_at(&former[..length], at)?;

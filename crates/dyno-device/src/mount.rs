@@ -20,7 +20,7 @@ use crate::DeviceError;
 use crate::clock::Clock;
 use crate::devices::Model;
 use crate::extents::Extents;
-use crate::faults::{FaultRow, Faults, Rule};
+use crate::faults::{FaultKind, FaultRow, Faults, Operation, Rule, now_ns};
 use crate::filesystem::{DeviceFiles, Power, Shared, Undoable, locked};
 use crate::journal::{Journal, Lost, Names};
 use crate::nodes::Nodes;
@@ -108,6 +108,7 @@ impl Mount {
             changes: AtomicU64::new(0),
             ended: AtomicBool::new(false),
             floor_ns: AtomicU64::new(0),
+            floor_p99_ns: AtomicU64::new(0),
             direct_io,
             kernel_writeback: !direct_io && !cuts,
             device,
@@ -137,6 +138,7 @@ impl Mount {
         times.sort_unstable();
         let floor_ns = times[times.len() / 2];
         self.shared.floor_ns.store(floor_ns, Ordering::Relaxed);
+        self.shared.floor_p99_ns.store(times[times.len() * 99 / 100], Ordering::Relaxed);
         if let Some(clock) = &self.shared.clock {
             clock.set_floor_ns(floor_ns);
         }
@@ -185,10 +187,27 @@ impl Mount {
         let moved = |number, (parent, name): &(u64, std::ffi::OsString)| {
             locked(&self.shared.nodes).place(number, *parent, name);
         };
-        let names_undone = changes.cut(&mut dice, path, moved)?;
-        let lost = journal.cut(&mut dice, sector_bytes, |number| locked(&self.shared.nodes).path(number))?;
+        let at_ns = now_ns();
+        let row = |kind, file, offset_bytes, bytes| FaultRow {
+            at_ns,
+            kind,
+            operation: Operation::Write,
+            file,
+            offset_bytes,
+            bytes,
+        };
+        let shown = |path: PathBuf| path.strip_prefix(&self.shared.root).unwrap_or(&path).display().to_string();
+        let undone = changes.cut(&mut dice, path, moved)?;
+        let names_undone = undone.len() as u64;
+        let mut rows: Vec<FaultRow> =
+            undone.into_iter().map(|path| row(FaultKind::UndoneName, shown(path), 0, 0)).collect();
+        let path = |number| locked(&self.shared.nodes).path(number);
+        let lost = journal.cut(&mut dice, sector_bytes, path, |kind, number, page| {
+            let file = locked(&self.shared.nodes).shown(number);
+            rows.push(row(kind, file, page * PAGE_BYTES, PAGE_BYTES));
+        })?;
         changes.end()?;
-        Ok(Lost { names_undone, ..lost })
+        Ok(Lost { names_undone, rows, ..lost })
     }
 
     /// Returns true if the folder is no longer mounted.

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::clock::Timing;
+use crate::faults::FaultRow;
 use dyno_stats::histogram::LogHistogram;
 
 /// Name of the hidden status file.
@@ -44,6 +45,8 @@ pub struct Status {
     pub process: u32,
     /// Cost of a request through the kernel [ns], subtracted from each request's time.
     pub floor_ns: u64,
+    /// The same at the 99th percentile [ns]; what it exceeds the median by is not subtracted.
+    pub floor_p99_ns: u64,
     /// True if the kernel caches writes until they are synced or old.
     pub kernel_writeback: bool,
     /// True if the kernel caches nothing.
@@ -61,7 +64,7 @@ pub struct Status {
     /// Delays of replies after their modelled time.
     pub late: Times,
     /// Faults that happened.
-    pub faults: u64,
+    pub faults: Vec<FaultRow>,
 }
 
 impl Status {

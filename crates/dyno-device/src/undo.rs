@@ -47,6 +47,14 @@ impl Change {
         }
     }
 
+    /// Returns the name that is new, gone or changed.
+    fn place(&self) -> &Place {
+        match self {
+            Self::Made(place) | Self::Removed(place, ..) | Self::RemovedFolder(place) => place,
+            Self::Renamed { to, .. } => to,
+        }
+    }
+
     /// Returns number and path of the file that is kept for this change.
     fn kept(&self) -> Option<(u64, &Path)> {
         match self {
@@ -113,8 +121,8 @@ impl Changes {
         gone
     }
 
-    /// Undoes a random number of the last changes, and returns that number. `path` returns a place's path in the
-    /// underlying folder; `moved` is called for files whose place changed back.
+    /// Undoes a random number of the last changes, and returns the paths of their names. `path` returns a place's path
+    /// in the underlying folder; `moved` is called for files whose place changed back.
     ///
     /// # Errors
     /// A change cannot be undone.
@@ -123,14 +131,16 @@ impl Changes {
         dice: &mut Xoshiro256,
         path: impl Fn(&Place) -> Option<PathBuf>,
         mut moved: impl FnMut(u64, &Place),
-    ) -> io::Result<u64> {
+    ) -> io::Result<Vec<PathBuf>> {
         let all = self.pending.len();
         let left = [0, all, dice.below(all as u64 + 1) as usize][dice.below(3) as usize];
+        let mut undone = Vec::with_capacity(all - left);
         for change in self.pending.drain(left..).rev() {
+            undone.push(path(change.place()).unwrap_or_default());
             undo(change, &path, &mut moved)?;
         }
         self.pending.clear();
-        Ok((all - left) as u64)
+        Ok(undone)
     }
 
     /// Removes the hidden folder.

@@ -51,6 +51,7 @@ class DeviceStatus(TypedDict):
     back: str
     process: int
     floor_ns: int
+    floor_p99_ns: int
     kernel_writeback: bool
     direct_io: bool
     capacity_bytes: int
@@ -59,11 +60,11 @@ class DeviceStatus(TypedDict):
     write: DeviceTimes
     flush: DeviceTimes
     late: DeviceTimes
-    faults: int
+    faults: list[FaultRow]
 
 
 class FaultRow(TypedDict):
-    """A fault that happened."""
+    """A fault that happened: of a rule, or a page or name that a power cut left as it was before."""
 
     at_ns: int
     kind: str
@@ -81,3 +82,4 @@ class CutReport(TypedDict):
     pages_lost: int
     pages_torn: int
     names_undone: int
+    rows: list[FaultRow]

@@ -21,7 +21,7 @@ from dbdyno.base.device_types import CutReport, DeviceSpec, FaultRow
 from dbdyno.bench.guardian import Guardian
 from dbdyno.cuts.engine import BrokenEngineError, CutEngine
 from dbdyno.cuts.ledger import Content, Judgement, Ledger, judge, oldest_ms
-from dbdyno.cuts.model import CutRow
+from dbdyno.cuts.model import CutFault, CutRow
 from dbdyno.cuts.plan import CutPlan
 from dbdyno.device.faults import fault_rule
 from dbdyno.device.mounts import check_machine, open_mount
@@ -41,7 +41,8 @@ class Campaign:
         self._undo: int | None = None
         self._stopped = False
         self.rows: list[CutRow] = []
-        self.faults: list[FaultRow] = []
+        self.faults: list[CutFault] = []
+        self._number = 0
 
     @property
     def version(self) -> str:
@@ -75,6 +76,7 @@ class Campaign:
             self._engine.close()
 
     def _cut(self, number: int, ledger: Ledger) -> tuple[CutRow, Judgement]:
+        self._number = number
         dice = random.Random(f"{self._seed}/{number}")
         low, high = self._engine.changes_least, self._engine.changes_most
         drawn = round(low * (high / low) ** dice.random())
@@ -142,9 +144,13 @@ class Campaign:
         """Cut the power, end the engine, and keep on the device only what the journal draws."""
         mount = self._opened()
         report = mount.cut(seed, self._plan.sector_bytes)
+        self._record(report["rows"])
         self._engine.kill()
         self._close()
         return report
+
+    def _record(self, rows: list[FaultRow]) -> None:
+        self.faults += [{"cut": self._number, **row} for row in rows]
 
     def _opened(self) -> _core.DeviceMount:
         assert self._mount is not None
@@ -164,7 +170,7 @@ class Campaign:
 
     def _close(self) -> None:
         if self._mount is not None:
-            self.faults += self._mount.faults()
+            self._record(self._mount.faults())
             self._mount.unmount(at_once=True)
             self._mount = None
         if self._undo is not None:
@@ -176,7 +182,7 @@ class CampaignEvidence(NamedTuple):
     """Evidence of a campaign, or of one of its databases; `version` is the engine's."""
 
     rows: list[CutRow]
-    faults: list[FaultRow]
+    faults: list[CutFault]
     version: str
 
 

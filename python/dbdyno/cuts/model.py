@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import asdict
 from typing import Any, NotRequired, TypedDict
 
@@ -9,6 +10,8 @@ from dbdyno.base.device_types import FaultRow
 from dbdyno.cuts.plan import CutPlan
 
 SCHEMA = 1
+FAULTS_MOST = 10_000
+"""Faults of survived cuts in the model of a campaign."""
 RECOVERY_GROUPS = 5
 """Number of rows in the table of recovery times."""
 
@@ -36,6 +39,12 @@ class CutRow(TypedDict):
     pages_lost: int
     pages_torn: int
     names_undone: int
+
+
+class CutFault(FaultRow):
+    """A fault of the device, and the cut with or before which it happened; 0: before the first."""
+
+    cut: int
 
 
 class RecoveryRow(TypedDict):
@@ -71,7 +80,7 @@ class CampaignModel(TypedDict):
     sums: dict[str, float]
     failed: list[int]
     headline: str
-    faults: list[FaultRow]
+    faults: list[CutFault]
     recoveries: list[RecoveryRow]
     shrunk: NotRequired[ShrunkModel]
 
@@ -82,7 +91,7 @@ def is_survived(row: CutRow) -> bool:
 
 
 def campaign_model(
-    plan: CutPlan, seed: int, rows: list[CutRow], faults: list[FaultRow], version: str = ""
+    plan: CutPlan, seed: int, rows: list[CutRow], faults: list[CutFault], version: str = ""
 ) -> CampaignModel:
     """Return the model of a campaign on an engine of this version."""
     times = sorted(row["recovery_s"] for row in rows)
@@ -115,9 +124,15 @@ def campaign_model(
         "sums": sums,
         "failed": failed,
         "headline": conclusion(sums, failed),
-        "faults": faults,
+        "faults": kept_faults(faults, set(failed)),
         "recoveries": recoveries(rows),
     }
+
+
+def kept_faults(faults: list[CutFault], failed: set[int]) -> list[CutFault]:
+    """Return all faults of the cuts that were not survived, and of the others the first `FAULTS_MOST`, in order."""
+    room = itertools.count()
+    return [row for row in faults if row["cut"] in failed or next(room) < FAULTS_MOST]
 
 
 def recoveries(rows: list[CutRow], groups: int = RECOVERY_GROUPS) -> list[RecoveryRow]:

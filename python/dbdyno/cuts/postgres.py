@@ -111,7 +111,7 @@ class PostgresCuts(ServerCuts[_MountedPostgres]):
                     connection.execute("checkpoint")
 
     def content(self) -> Content:
-        """Return all rows, by the table and not by an index; checksums, amcheck, foreign key and control file decide."""
+        """Return all rows, by the table, and what checksums, amcheck, the foreign key and pg_controldata say."""
         import psycopg
 
         try:
@@ -160,18 +160,19 @@ def initdb_options(checksums: str) -> list[str]:
         DeviceError: `checksums` is neither.
         TargetError: There is no PostgreSQL.
     """
-    if checksums not in ("on", "off"):
+    if checksums not in ("on", "true", "off", "false"):
         raise DeviceError(f"{CHECKSUMS} is on or off, not {checksums!r}", where="settings")
-    if checksums == "on":
+    if checksums in ("on", "true"):
         return ["--data-checksums"]
     return ["--no-data-checksums"] if find_binaries().major >= CHECKSUMS_BY_DEFAULT else []
 
 
 def control_file_problem(said: str) -> str:
-    """Return the first line of pg_controldata's output that a server in production must not have; empty if none."""
+    """Return what in the output of pg_controldata a server in production must not have; empty if nothing."""
     state = STATE.search(said)
-    if state is None or "WARNING" in said:
-        return f"pg_controldata: {last_words(said)}"
+    warnings = [line for line in said.splitlines() if "WARNING" in line]
+    if state is None or warnings:
+        return f"pg_controldata: {(warnings or [last_words(said)])[0]}"
     return "" if state[1] == "in production" else f"pg_controldata: the cluster is {state[1]}"
 
 

@@ -32,6 +32,8 @@ OURS = (["fuse", "dbdyno"], ["fuse.dbdyno", "dbdyno"])
 STATUS = ".dbdyno-device"
 """Hidden file in a mounted folder that contains the status."""
 FUSE = Path("/dev/fuse")
+URING = Path("/sys/module/fuse/parameters/enable_uring")
+"""The kernel's switch of FUSE over io_uring; there from 6.14 on."""
 THREADS = 4
 """Number of threads that take requests from the kernel."""
 UNMOUNT_S = 10.0
@@ -180,6 +182,15 @@ def status(folder: Path) -> DeviceStatus:
             next_step="dbdyno device mount NAME DIR mounts one",
         ) from error
     return found
+
+
+def transport(switch: Path = URING) -> str:
+    """Return in words how requests reach the process of a mount, and whether the kernel would have a quicker way."""
+    try:
+        enabled = switch.read_text().strip() == "Y"
+    except OSError:
+        return "by read and write (this kernel has no FUSE over io_uring)"
+    return f"by read and write (FUSE over io_uring is {'on' if enabled else 'off'} in this kernel, and not used)"
 
 
 def unmount(folder: Path) -> int | None:

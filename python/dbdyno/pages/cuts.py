@@ -140,12 +140,24 @@ def _numbers(found: Any) -> str:
     return ", ".join(map(str, numbers[:SHOWN])) + more
 
 
+def _by_cut(model: Analysis, failed: set[Any]) -> list[Any]:
+    """Return the faults in order, those of cuts that were not survived first."""
+    return sorted(reading.entries(model, "faults"), key=lambda entry: entry.get("cut") not in failed)
+
+
 def _faults(model: Analysis) -> Section:
-    rows = [Row(dict(entry)) for entry in reading.entries(model, "faults")]
+    failed = set(reading.dig(model, "failed") or [])
+    rows = [Row(dict(entry), tone="bad" if entry.get("cut") in failed else "") for entry in _by_cut(model, failed)]
     shown = columns(
-        "kind:text operation:text file:text offset_bytes:bytes:offset bytes:bytes:length at_ns:count:since_1970"
+        "cut:count kind:text operation:text file:text offset_bytes:bytes:offset bytes:bytes:length"
+        " at_ns:count:since_1970"
     )
-    about = "Faults of the device that the plan asked for." if rows else "The plan asked for no fault of the device."
+    about = (
+        "Each page that a cut lost or tore, each name that it undid, and each fault that the plan asked for; those of"
+        " cuts that were not survived first."
+        if rows
+        else "Nothing was lost at a cut, and the plan asked for no fault of the device."
+    )
     return Section("cuts_faults", "Faults", about, tables=(common.table("", shown, rows, most=SHOWN),) if rows else ())
 
 

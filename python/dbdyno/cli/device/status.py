@@ -11,16 +11,22 @@ from dbdyno.cli.output import format_options, show_rows
 
 @click.command("status")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--faults", is_flag=True, help="List the faults that happened, each with time, file and offset.")
 @format_options
-def command(folder: Path, form: str | None, output: Path | None) -> None:
+def command(folder: Path, faults: bool, form: str | None, output: Path | None) -> None:
     """Show the requests of a mounted folder: counts, modelled times, and delays of replies.
 
     `late` is the time between the modelled and the real completion: a p99 that is not small against the
-    times above it says that this machine is too busy, or the device too fast for it.
+    times above it says that this machine is too busy, or the device too fast for it. The floor is the way
+    through the kernel: its median is taken off each request, so programs see the device's p99 later by what
+    the floor's p99 is above its median.
     """
-    from dbdyno.device.mounts import status
+    from dbdyno.device.mounts import status, transport
 
     state = status(folder)
+    if faults:
+        show_rows(state["faults"], form, output, title=f"{folder} on {state['device']}: faults")
+        return
     kinds = {"read": state["read"], "write": state["write"], "flush": state["flush"], "late": state["late"]}
     rows = [
         {
@@ -33,7 +39,9 @@ def command(folder: Path, form: str | None, output: Path | None) -> None:
         for kind, times in kinds.items()
     ]
     title = (
-        f"{folder} on {state['device']}, data in {state['back']}, floor {state['floor_ns'] / 1e3:.1f} us, "
-        f"{state['used_bytes'] >> 20} of {state['capacity_bytes'] >> 20} MB, {state['faults']} faults"
+        f"{folder} on {state['device']}, data in {state['back']}, floor {state['floor_ns'] / 1e3:.1f} us"
+        f" (p99 {state['floor_p99_ns'] / 1e3:.1f} us), "
+        f"{state['used_bytes'] >> 20} of {state['capacity_bytes'] >> 20} MB, {len(state['faults'])} faults, "
+        f"{transport()}"
     )
     show_rows(rows, form, output, title=title)
