@@ -89,6 +89,13 @@ class PostgresCuts(ServerCuts[_MountedPostgres]):
         self._move_below()
         self._engine.back = self.back
 
+    def start(self) -> None:
+        """Start the server, which recovers; an empty lock file is removed first, as the server's message says."""
+        lock = self.back / "postmaster.pid"
+        if lock.exists() and lock.stat().st_size == 0:
+            lock.unlink()
+        super().start()
+
     def _session(self, session: int, numbers: itertools.count[int], ledger: Ledger, is_off: Callable[[], bool]) -> None:
         """Commit rows until the power is off; the first session also takes checkpoints."""
         import psycopg
