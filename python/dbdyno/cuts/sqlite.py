@@ -38,7 +38,7 @@ class SqliteCuts(ProcessCuts):
             raise DeviceError(f"SQLite refuses these settings: {error}", where="settings") from error
 
     def content(self) -> Content:
-        """Return all rows, read from the table without an index, and the results of integrity_check and foreign_key_check."""
+        """Return all rows, read from the table without an index, and what integrity and foreign key checks find."""
         if not (self.back / FILE).exists():
             return Content(corrupt="the database file is gone")
         logs = [self.back / f"{FILE}-{kind}" for kind in ("journal", "wal")]
