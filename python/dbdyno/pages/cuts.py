@@ -147,10 +147,13 @@ def _by_cut(model: Analysis, failed: set[Any]) -> list[Any]:
 
 def _faults(model: Analysis) -> Section:
     failed = set(reading.dig(model, "failed") or [])
-    rows = [Row(dict(entry), tone="bad" if entry.get("cut") in failed else "") for entry in _by_cut(model, failed)]
+    rows = [
+        Row({**entry, "at_us": (entry.get("at_ns") or 0) / 1e3}, tone="bad" if entry.get("cut") in failed else "")
+        for entry in _by_cut(model, failed)
+    ]
     shown = columns(
         "cut:count kind:text operation:text file:text offset_bytes:bytes:offset bytes:bytes:length"
-        " at_ns:count:since_1970"
+        " at_us:time:time"
     )
     about = (
         "Each page that a cut lost or tore, each name that it undid, and each fault that the plan asked for; those of"
