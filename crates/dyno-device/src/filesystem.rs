@@ -167,8 +167,7 @@ impl Shared {
                 return Err(Errno::EIO);
             }
             FaultKind::LyingFlush | FaultKind::FailedFlush => {}
-            // Of power cuts, not of rules.
-            FaultKind::LostPage | FaultKind::TornPage | FaultKind::UndoneName => {}
+            _ => debug_assert!(false, "no rule has this kind"),
         }
         Ok(Some(rule.kind))
     }
