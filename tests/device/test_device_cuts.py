@@ -18,6 +18,7 @@ from dbdyno.base.processes import python_command, python_environment
 from dbdyno.bench.mariadb.binaries import find_programs
 from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.cuts.campaign import Campaign, run_campaign
+from dbdyno.cuts.engine import last_words
 from dbdyno.cuts.evidence import STORES
 from dbdyno.cuts.ledger import Content, Ledger, judge, payload_of
 from dbdyno.cuts.model import campaign_model, recoveries
@@ -133,6 +134,12 @@ def test_a_control_file_must_be_whole_and_of_a_server_in_production():
     warned = "pg_controldata: WARNING: Calculated CRC checksum does not match value stored in file.\n"
     assert "WARNING" in control_file_problem(right + warned)
     assert "could not open" in control_file_problem('pg_controldata: error: could not open file "x"\n')
+
+
+def test_the_last_words_of_a_server_are_those_that_say_why():
+    said = "a [Note] start\nb [ERROR] InnoDB: page 3 is corrupt\nc [ERROR] Aborting\nd [Note] end\n"
+    assert last_words(said) == "b [ERROR] InnoDB: page 3 is corrupt"
+    assert (last_words("x\n FATAL: y \n z"), last_words("x\n\n"), last_words("")) == ("FATAL: y", "x", "no answer")
 
 
 def test_page_checksums_are_a_setting_of_a_plan_that_is_on_or_off():

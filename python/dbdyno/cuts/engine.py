@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ LOAD_S = 4.0
 """Time after which the power is cut if the drawn change has not happened [s]."""
 POLL_S = 0.002
 KILL_S = 10.0
+TELLING = re.compile(r"PANIC|FATAL|ERROR")
 
 
 class CutEngine(Protocol):
@@ -87,5 +89,5 @@ def end_processes(folder: Path) -> None:
 def last_words(text: str) -> str:
     """Return the most informative line of a server's last output."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines if any(word in line for word in ("PANIC", "FATAL", "ERROR", "[ERROR]"))]
+    telling = [line for line in lines if TELLING.search(line) and not line.endswith("[ERROR] Aborting")]
     return (telling or lines or ["no answer"])[-1]

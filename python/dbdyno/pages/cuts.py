@@ -152,8 +152,7 @@ def _faults(model: Analysis) -> Section:
         for entry in _by_cut(model, failed)
     ]
     shown = columns(
-        "cut:count kind:text operation:text file:text offset_bytes:bytes:offset bytes:bytes:length"
-        " at_us:time:time"
+        "cut:count kind:text operation:text file:text offset_bytes:bytes:offset bytes:bytes:length at_us:time:time"
     )
     about = (
         "Each page that a cut lost or tore, each name that it undid, and each fault that the plan asked for; those of"
