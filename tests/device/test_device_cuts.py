@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -90,7 +91,7 @@ def test_a_command_shows_a_page_and_ends_with_1_if_something_is_lost(tmp_path: P
     assert "NOT SURVIVED" in render_html(model).upper()
 
 
-def test_a_killed_campaign_leaves_no_mount_and_no_folder_in_use():
+def test_a_killed_campaign_leaves_no_mount_and_no_folder():
     require_fuse()
     command = python_command("dbdyno", "device", "cut", "sqlite-wal", "--cuts", "1000", "--seed", "1")
     process = subprocess.Popen(
@@ -101,6 +102,7 @@ def test_a_killed_campaign_leaves_no_mount_and_no_folder_in_use():
     os.kill(process.pid, signal.SIGKILL)
     process.wait(timeout=20)
     _wait(lambda: ours not in Path("/proc/self/mountinfo").read_text())
+    _wait(lambda: not list(Path(tempfile.gettempdir()).glob(f"{ours}*")))
 
 
 def _wait(condition: object, seconds: float = 20) -> None:

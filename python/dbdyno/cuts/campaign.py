@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dbdyno import _core
 from dbdyno.base.device_types import CutReport, DeviceSpec, FaultRow
 from dbdyno.bench.guardian import Guardian
+from dbdyno.bench.undo import FolderUndo
 from dbdyno.cuts.engine import BrokenEngineError, CutEngine
 from dbdyno.cuts.ledger import Content, Judgement, Ledger, judge, oldest_ms
 from dbdyno.cuts.model import CutFault, CutRow
@@ -253,10 +254,12 @@ def run_database(
     """
     check_machine()
     with tempfile.TemporaryDirectory(prefix=f"dbdyno-cuts-{os.getpid()}-") as work, Guardian() as guardian:
+        removal = guardian.push(FolderUndo("folder of power cuts", work))
         campaign = Campaign(plan, seed, _engine(plan, Path(work), guardian), guardian)
         with around(campaign):
             for row in campaign.run_database(first, last):
                 progress(row)
+        guardian.discard(removal)
         return CampaignEvidence(campaign.rows, campaign.faults, campaign.version)
 
 
