@@ -1,4 +1,4 @@
-"""`dbdyno model calibrate`: fit a machine to an arm of a run, or a device to measured latencies."""
+"""`dbdyno model calibrate`: fit a machine to an arm of a run or to this host, or a device to measured latencies."""
 
 from __future__ import annotations
 
@@ -8,17 +8,32 @@ from typing import TYPE_CHECKING
 import click
 
 from dbdyno.base.errors import ModelError
+from dbdyno.base.limits import Count
 from dbdyno.cli.output import folder_option
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.probe.redo import time
 
 if TYPE_CHECKING:
     from dbdyno.cli.stats.source import Source
 
+HOST_NS, SCALE = 20 * 10**9, 10
 UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 
 
 @click.command("calibrate")
-@click.argument("operand", metavar="RUN|FILE")
+@click.argument("operand", metavar="[RUN|FILE]", required=False)
+@click.option("--host", is_flag=True, help="Make a machine of this host, which needs no database yet.")
+@click.option(
+    "--folder",
+    "place",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="With --host: folder on the disk that will hold the database's log.",
+)
+@click.option(
+    "--for", "length_ns", type=time, metavar="TIME", help="With --host: length of the probes.  [default: 20s]"
+)
+@click.option("--scale", type=Count(), metavar="N", help="With --host: scale of TPC-B, its script.  [default: 10]")
 @click.option("--event", help="Of a run: the waits for this event, such as 'WALSync'.")
 @click.option("--calls", "kind", metavar="KIND", help="Of a run: the calls of this kind.")
 @click.option("--arm", metavar="NAME", help="Of a run: only this arm; required if there are several.")
@@ -29,7 +44,11 @@ UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 @page_options
 @folder_option
 def command(
-    operand: str,
+    operand: str | None,
+    host: bool,
+    place: Path | None,
+    length_ns: int | None,
+    scale: int | None,
     event: str | None,
     kind: str | None,
     arm: str | None,
@@ -41,11 +60,14 @@ def command(
     output: Path | None,
     folder: Path,
 ) -> None:
-    """Fit a whole machine to an arm of a RUN, or a device to its latencies or to those of a FILE.
+    """Fit a whole machine to an arm of a RUN or to this host, or a device to latencies of a RUN or FILE.
 
     A run on PostgreSQL with --arm alone gives a machine: device, CPU of statements, client and kernel,
     delays, commits. It needs waits that were timed or read (`waits = "exact"` under [watch] of the
     plan). With --event or --calls, or of a column of a CSV or Parquet file, only a device is fitted.
+
+    With --host the machine is made without a database: syncs of a log in --folder, wake-ups and round trips
+    are measured here, and the CPU of statements is a default scaled by a CPU probe.
 
     Latencies are taken in the order of the rows, which should be the order measured. Of a run only what
     counts is taken: no warm-up, one arm, and no waits that were sampled. -o FILE.toml writes the machine
@@ -53,12 +75,22 @@ def command(
 
     \b
     dbdyno model calibrate last --arm s1 -o mine.toml
+    dbdyno model calibrate --host --folder /var/lib -o mine.toml
     dbdyno model calibrate last --calls commit --arm base
     dbdyno model calibrate latencies.csv --column write_us -o device.toml
     """
     from dbdyno.cli.stats import source as stats_source
     from dbdyno.model.calibrate import calibration
 
+    if host:
+        given = {"RUN or FILE": operand, "--event": event, "--calls": kind, "--arm": arm, "--column": column}
+        _refuse_beside_host({**given, "--where": where, "--unit": unit})
+        show_page(_host(place, length_ns, scale), form, output)
+        return
+    if operand is None:
+        raise click.UsageError("name a RUN or a FILE, or add --host for a machine without a database")
+    if names := [word for word, one in (("--folder", place), ("--for", length_ns), ("--scale", scale)) if one]:
+        raise click.UsageError(f"{names[0]} is for --host")
     if event and kind:
         raise ModelError("--event and --calls exclude each other", next_step="give --event or --calls, not both")
     if not (event or kind) and stats_source.is_run(operand, folder):
@@ -86,6 +118,26 @@ def command(
     values = stats_source.take(source, [column], where=where).numbers[0] * UNITS[unit or ending]
     title = f"{column} of {operand}" + (f" where {where}" if where else "")
     show_page(calibration(values, name=name, title=title), form, output)
+
+
+def _refuse_beside_host(given: dict[str, str | None]) -> None:
+    """Raise `click.UsageError` for what belongs to a run or a file."""
+    if names := [name for name, value in given.items() if value is not None]:
+        raise click.UsageError(f"--host measures this host: leave {names[0]} out")
+
+
+def _host(place: Path | None, length_ns: int | None, scale: int | None) -> dict[str, object]:
+    """Return the page about the machine of this host."""
+    from dbdyno.bench.host.speed import measure_host
+    from dbdyno.cli.model.progress import progress
+    from dbdyno.study.prediction.host import calibrate_host
+    from dbdyno.study.prediction.page import host_page_of
+
+    if place is None:
+        raise click.UsageError("--host needs --folder DIR, on the disk that will hold the database's log")
+    with progress() as tell:
+        speed = measure_host(place, length_ns or HOST_NS, tell)
+    return host_page_of(calibrate_host(speed, scale=scale or SCALE), speed)
 
 
 def _machine(operand: str, folder: Path, arm: str | None) -> dict[str, object]:

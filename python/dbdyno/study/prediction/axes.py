@@ -4,6 +4,7 @@ device=gp3,io2        devices that come with dbdyno; `measured` is the calibrate
 sessions=1..256       1, 2, 4 ... 256
 cores=2..64
 commit_delay_us=0,200
+wal_sync_method=fdatasync,fsync     of a machine that knows several
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from itertools import product
 from dbdyno.base.errors import ModelError
 from dbdyno.model.machine import Machine
 from dbdyno.model.swap import with_device
+from dbdyno.study.prediction.sync_methods import SETTING, settings_of
 
 DEVICE, SESSIONS, CORES = "device", "sessions", "cores"
 MEASURED = "measured"
@@ -94,9 +96,15 @@ def points_of(machine: Machine, axes: Sequence[Axis], sessions: int) -> list[Poi
         raise ModelError(
             f"{count} combinations are too many", next_step=f"name fewer levels; {POINTS_MOST} combinations at most"
         )
-    paths = {axis.name: _path(machine, axis.name) for axis in axes if axis.name not in (DEVICE, SESSIONS)}
+    names = [axis.name for axis in axes]
+    if DEVICE in names and SETTING in names:
+        raise ModelError(
+            f"{DEVICE} and {SETTING} exclude each other: a device of the catalogue has one time for a sync",
+            next_step="set one of them",
+        )
+    paths = {name: _path(machine, name) for name in names if name not in (DEVICE, SESSIONS, SETTING)}
     return [
-        _point(machine, dict(zip((axis.name for axis in axes), levels, strict=True)), paths, sessions)
+        _point(machine, dict(zip(names, levels, strict=True)), paths, sessions)
         for levels in product(*(axis.levels for axis in axes))
     ]
 
@@ -104,7 +112,11 @@ def points_of(machine: Machine, axes: Sequence[Axis], sessions: int) -> list[Poi
 def _path(machine: Machine, name: str) -> str:
     """Return the full path of a parameter; parameters of the PostgreSQL take precedence."""
     own = f"postgres.{name}"
-    return own if any(row["path"] == own for row in machine.parameters) else machine.path(name, [DEVICE, SESSIONS])
+    return (
+        own
+        if any(row["path"] == own for row in machine.parameters)
+        else machine.path(name, [DEVICE, SESSIONS, SETTING])
+    )
 
 
 def _point(machine: Machine, levels: dict[str, str], paths: Mapping[str, str], sessions: int) -> Point:
@@ -113,6 +125,8 @@ def _point(machine: Machine, levels: dict[str, str], paths: Mapping[str, str], s
     if device != MEASURED:
         text = with_device(text, device)
     settings = {paths[name]: value for name, value in levels.items() if name in paths}
+    if SETTING in levels:
+        settings |= settings_of(machine, levels[SETTING])
     number = levels.get(SESSIONS, str(sessions))
     if not number.isdigit() or not 0 < int(number) <= 65_535:
         raise ModelError("sessions are a whole number from 1 to 65535", where=f"sessions={number}")

@@ -18,8 +18,10 @@ from dbdyno.evidence.run import Run
 from dbdyno.model.machine import Machine
 from dbdyno.model.postgres import Simulated, simulate
 from dbdyno.study.prediction.observed import is_live_postgres
+from dbdyno.study.prediction.reference import CARRIES
 from dbdyno.study.prediction.scripts import Steps, steps_of
 from dbdyno.study.prediction.server import as_parameters
+from dbdyno.study.prediction.sync_methods import SETTING, with_method
 
 if TYPE_CHECKING:
     from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
@@ -141,14 +143,17 @@ def predict(
         about = run.manifest.arms[number]
         steps = steps_of(plan, arm)
         scripts, notes = scripts_for(given, steps)
-        settings, left = as_parameters({name: str(value) for name, value in about["changes"].items()})
+        changes = {name: str(value) for name, value in about["changes"].items()}
+        synced, lacks = with_method(given.machine, method) if (method := changes.pop(SETTING, "")) else ({}, [])
+        settings, left = as_parameters(changes)
         outcome = simulate(
             given.machine.toml,
             sessions=measures.arms[number].sessions,
             scripts=scripts,
-            settings={f"postgres.{name}": _word(value) for name, value in {**_threads(measures), **settings}.items()},
+            settings={**as_settings({**_threads(measures), **settings}), **synced},
         )
-        arms.append(_row(measures.arms[number], outcome, waits.get(arm.name, {}), about, [*steps.notes, *notes, *left]))
+        said = [*steps.notes, *notes, *left, *lacks]
+        arms.append(_row(measures.arms[number], outcome, waits.get(arm.name, {}), about, said))
         arms[-1]["calibrated"] = f"calibrated from {arm.name} of {run.id}" == given.machine.title
     return {
         "schema": SCHEMA,
@@ -168,8 +173,9 @@ def _threads(measures: Measures) -> dict[str, int]:
     return {"client_threads": int(blocks[0].report["threads"])} if blocks else {}
 
 
-def _word(value: bool | int | float) -> str:
-    return str(value).lower()
+def as_settings(parameters: Mapping[str, bool | int | float]) -> dict[str, str]:
+    """Return parameters of the PostgreSQL as settings of the model."""
+    return {f"postgres.{name}": str(value).lower() for name, value in parameters.items()}
 
 
 def scripts_for(given: Calibrated, steps: Steps) -> tuple[list[PostgresScript], list[str]]:
@@ -325,12 +331,22 @@ def sentences(arms: Sequence[Predicted], given: Calibrated) -> list[str]:
                 f" the worst is {worst}, {known[worst]:+.1%}."
             )
     most = max((arm["sessions"] for arm in others), default=0)
+    if not given.sessions:
+        said.append(of_a_host())
     if given.sessions and most > given.sessions:
         said.append(
             f"Calibrated at {given.sessions} session(s): {most} are {most / given.sessions:.3g} times that,"
             " and what only many sessions meet (caches, latches) was not there to be measured."
         )
     return said
+
+
+def of_a_host() -> str:
+    """Return a sentence about what a machine that was made without a database assumes."""
+    return (
+        "The machine was made of a host without a database: the CPU of statements and client is a default, scaled"
+        f" to its processor and taken to be right within a factor of {CARRIES:g}."
+    )
 
 
 def _error(arm: Predicted, metric: str) -> float:

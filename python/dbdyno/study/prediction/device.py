@@ -62,7 +62,7 @@ def device_of(seen: Observed, flush_us: float) -> LogDevice:
         Parameter(f"devices.{NAME} p{row['p'] * 100:g}", row["us"], MEASURED, how, row["low"], row["high"], "us")
         for row in report["quantiles"]
     ]
-    return LogDevice(_section(regimes, how), [*rows, added], report, _notes(seen, report), inside_us)
+    return LogDevice(section(NAME, regimes, how), [*rows, added], report, _notes(seen, report), inside_us)
 
 
 def _notes(seen: Observed, report: JsonObject) -> list[str]:
@@ -77,8 +77,9 @@ def _notes(seen: Observed, report: JsonObject) -> list[str]:
     return notes
 
 
-def _section(regimes: str, how: str) -> str:
-    return f'# {how}\n[devices.{NAME}]\nkind = "empirical"\ncapacity_gb = 100.0\nservers = 1\n{regimes}'
+def section(name: str, regimes: str, how: str) -> str:
+    """Return the section of an empirical device in a machine file."""
+    return f'# {how}\n[devices.{name}]\nkind = "empirical"\ncapacity_gb = 100.0\nservers = 1\n{regimes}'
 
 
 def _of_canaries(seen: Observed) -> LogDevice:
@@ -96,7 +97,7 @@ def _of_canaries(seen: Observed) -> LogDevice:
     regimes = f"regimes = [{{ read = {times}, write = {times} }}]\n"
     row = Parameter(f"devices.{NAME} p50", us, MEASURED if found else DEFAULT, how, unit="us")
     note = "Device: it is not determined by this arm, and neither is anything that waits for it."
-    return LogDevice(_section(regimes, how), [row], {}, [note])
+    return LogDevice(section(NAME, regimes, how), [row], {}, [note])
 
 
 def _per_kb(seen: Observed) -> Parameter:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from dbdyno.base.json_types import JsonObject
+from dbdyno.bench.host.speed import HostSpeed
 from dbdyno.study.prediction.fit import Machine
 from dbdyno.study.prediction.observed import Observed
 from dbdyno.study.prediction.parameter import Parameter
@@ -18,18 +19,25 @@ _STRUCTURES = ("statements", "scripts")
 
 def page_of(machine: Machine, seen: Observed) -> dict[str, object]:
     """Return the page about a machine that was calibrated from an arm."""
+    return {**_page(machine, _said(machine, seen)), "run": seen.run.id, "arm": seen.arm.name}
+
+
+def host_page_of(machine: Machine, speed: HostSpeed) -> dict[str, object]:
+    """Return the page about a machine that was calibrated from a host without a database."""
+    return {**_page(machine, _said_of_host(machine, speed)), "run": None, "arm": None}
+
+
+def _page(machine: Machine, sentences: list[str]) -> dict[str, object]:
     own = [*machine.parameters, *machine.device.parameters, *machine.scheduler]
     return {
         "schema": SCHEMA,
         "kind": "model",
         "page": "calibrated",
         "title": f"A machine {machine.title}",
-        "run": seen.run.id,
-        "arm": seen.arm.name,
         "parameters": [_row(parameter) for parameter in own if parameter.key not in _STRUCTURES],
         "statements": machine.statements,
         "undetermined": machine.undetermined,
-        "sentences": [*_said(machine, seen), *machine.notes],
+        "sentences": [*sentences, *machine.notes],
         "toml": machine.toml(),
     }
 
@@ -50,6 +58,15 @@ def _said(machine: Machine, seen: Observed) -> list[str]:
     if machine.undetermined:
         said.append(f"Not determined by this arm: {', '.join(machine.undetermined)}.")
     return said
+
+
+def _said_of_host(machine: Machine, speed: HostSpeed) -> list[str]:
+    syncs = {method: len(own.elapsed_us) for method, own in speed.syncs.items()}
+    return [
+        f"From this host alone: {sum(syncs.values())} writes of a log in {speed.folder} ({', '.join(syncs)}),"
+        f" {len(speed.delays_us)} round trips to another process, {len(speed.work_us)} rounds of CPU probes.",
+        f"Not determined without a database: {'; '.join(machine.undetermined)}.",
+    ]
 
 
 def _row(parameter: Parameter) -> JsonObject:

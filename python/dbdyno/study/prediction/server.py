@@ -31,7 +31,11 @@ def server_settings(seen: Observed) -> tuple[list[Parameter], list[Parameter], l
     given = {**known, **{name: str(value) for name, value in about["changes"].items()}}
     own, notes = as_parameters(given)
     found += [Parameter(key, value, MEASURED, "the server's setting") for key, value in own.items()]
-    return found, _scheduler(cores or 2), [note for note in notes if note.partition(" ")[0] in about["changes"]]
+    return (
+        found,
+        scheduler_parameters(cores or 2),
+        [note for note in notes if note.partition(" ")[0] in about["changes"]],
+    )
 
 
 def as_parameters(settings: Mapping[str, str]) -> tuple[dict[str, bool | int | float], list[str]]:
@@ -57,7 +61,7 @@ def _number(text: str, units: Mapping[str, float]) -> float:
     return float(match[1]) * units.get(match[2], 1.0) if match else 0.0
 
 
-def _scheduler(cores: int) -> list[Parameter]:
+def scheduler_parameters(cores: int) -> list[Parameter]:
     """Return the scheduler's parameters by the kernel's rule for this number of processors."""
     factor = 1 + int(math.log2(min(cores, 8)))
     how = f"Linux: 1 + log2 of {min(cores, 8)} processors"

@@ -15,7 +15,7 @@ from typing import Any
 from dbdyno.base.json_types import JsonObject
 from dbdyno.model.postgres import Simulated, simulate
 from dbdyno.study.prediction.axes import CORES, DEVICE, SESSIONS, Axis, Point, points_of
-from dbdyno.study.prediction.compare import Calibrated
+from dbdyno.study.prediction.compare import Calibrated, of_a_host
 
 SCHEMA = 1
 DRAWS = 6
@@ -209,7 +209,7 @@ def _binds(one: Found) -> str:
 
 def beyond(given: Calibrated, axes: Sequence[Axis]) -> list[str]:
     """Return how far each axis extends beyond the calibrated range."""
-    said = []
+    said = [] if given.sessions else [f"{of_a_host()} The band has that in it."]
     cores = given.machine.number("postgres.cores")
     for axis in axes:
         numbers = [float(level) for level in axis.levels if _is_number(level)]

@@ -1,0 +1,50 @@
+"""Time that a process waited for a core although it could have run, as Linux counts it.
+
+    queue = QueueTime(pid)
+    before = queue.ns()
+
+A probe subtracts it: a model of a machine has a queue of its own in front of its cores. Starting an idle core counts,
+too; `beyond_usual` leaves that in.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+USUAL = 0.1
+"""Quantile of waits that stands for the start of an idle core."""
+
+
+class QueueTime:
+    """Counter of a process, or of the current thread; always 0 where the system does not count."""
+
+    def __init__(self, pid: int | None = None, proc: Path = Path("/proc")) -> None:
+        path = proc / str(pid) / "schedstat" if pid else proc / f"self/task/{threading.get_native_id()}/schedstat"
+        try:
+            self._file: int | None = os.open(path, os.O_RDONLY)
+        except OSError:
+            self._file = None
+
+    def ns(self) -> int:
+        """Return the time so far [ns]."""
+        if self._file is None:
+            return 0
+        fields = os.pread(self._file, 100, 0).split()
+        return int(fields[1]) if len(fields) > 1 else 0
+
+    def close(self) -> None:
+        """Close the counter."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def beyond_usual(waits_us: Sequence[float]) -> list[float]:
+    """Return each wait without the usual one, at least 0."""
+    if not waits_us:
+        return []
+    usual = sorted(waits_us)[int(USUAL * (len(waits_us) - 1))]
+    return [max(wait - usual, 0.0) for wait in waits_us]

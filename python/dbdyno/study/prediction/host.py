@@ -1,0 +1,135 @@
+"""A whole machine from a host without a database: device, wake-ups and delays measured, costs of statements assumed.
+
+The CPU of TPC-B's statements is that of PostgreSQL 15 on one processor (`reference.py`), scaled: user time by the work
+on a small database in memory, time in the kernel by messages through a socket. How far such factors carry is an
+assumption, stated as an interval.
+"""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+from dbdyno.base.json_types import JsonObject
+from dbdyno.bench.host.speed import HostSpeed
+from dbdyno.study.prediction.fit import AS_MUCH, Machine, table
+from dbdyno.study.prediction.host_device import host_device
+from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured
+from dbdyno.study.prediction.reference import CARRIES, REFERENCE
+from dbdyno.study.prediction.scripts import Steps, steps_of
+from dbdyno.study.prediction.server import scheduler_parameters
+
+DELAYS_CARRY = 1.5
+"""Factor by which delays of round trips may be off: machines of runs were fitted to 0.9 to 2.1 times theirs."""
+_DEFAULTS = "the CPU of statements and client (PostgreSQL 15 on one processor, scaled to this one)"
+UNDETERMINED = (
+    _DEFAULTS,
+    "their log",
+    "row locks",
+    "the pause between transactions",
+    "settings of the server",
+    "everything of data that are not in memory",
+)
+
+
+def calibrate_host(speed: HostSpeed, *, scale: int) -> Machine:
+    """Return the machine of a host that was measured, with TPC-B of this scale as its script.
+
+    Raises:
+        ModelError: There were too few syncs.
+    """
+    user, system = scales(speed)
+    steps = _steps(scale)
+    statements = [_statement(text, user, system) for text in steps.statements]
+    parameters = [
+        Parameter("cores", speed.cores, MEASURED, "processors that a process may use here"),
+        _client(system),
+        *_wake(speed),
+        _flush(speed),
+        Parameter("insert_us_per_kb", REFERENCE.insert_us_per_kb * user, DEFAULT, _scaled(user), unit="us/KB"),
+        measured("others", speed.others, "busy cores while the probe slept, rounds"),
+        *_delay(speed),
+        Parameter("cpu_factor", 1.0, DEFAULT, f"assumed interval: {_scaled(user)}", 1 / CARRIES, CARRIES),
+        Parameter("cpu_sigma", 0.0, DEFAULT, "the spread of statements is in their delays"),
+        Parameter("statements", statements, DEFAULT, f"user {_scaled(user)}; kernel {_scaled(system)}"),
+        Parameter("scripts", list(steps.scripts), DEFAULT, f"tpcb-like, scale {scale}, drawn"),
+        Parameter("calibrated_sessions", 0, DEFAULT, "no run"),
+    ]
+    device = host_device(speed)
+    return Machine(
+        f"a host without a database: {speed.cpu or 'unknown processor'}, log in {speed.folder}",
+        parameters,
+        scheduler_parameters(speed.cores),
+        device,
+        statements,
+        [*_said(speed, user, system), *device.notes],
+        list(UNDETERMINED),
+    )
+
+
+def scales(speed: HostSpeed) -> tuple[float, float]:
+    """Return how much longer this host takes than the reference: in user mode, and in the kernel."""
+    work, message = statistics.median(speed.work_us), statistics.median(speed.message_us)
+    return work / REFERENCE.work_us, message / REFERENCE.message_us
+
+
+def _said(speed: HostSpeed, user: float, system: float) -> list[str]:
+    return [
+        f"Against the processor of the defaults (AMD EPYC, virtual) work in user mode takes {user:.3g} times as long"
+        f" here, and messages through the kernel {system:.3g} times.",
+        f"Scaled costs are taken to be right within a factor of {CARRIES:g} either way; a run of a database"
+        " (`dbdyno model calibrate RUN --arm ARM`) replaces this assumption by a measurement.",
+    ]
+
+
+def _scaled(factor: float) -> str:
+    return f"PostgreSQL 15 on an AMD EPYC, times {factor:.3g}"
+
+
+def _steps(scale: int) -> Steps:
+    from dbdyno.study.plan.file import parse_plan
+
+    text = f'title = "host"\n[workload]\nbuiltin = "tpcb-like"\nscale = {scale}\n[[arm]]\nname = "one"\n'
+    plan = parse_plan(text, Path("host.toml"))
+    return steps_of(plan, plan.arms[0])
+
+
+def _statement(text: str, user: float, system: float) -> JsonObject:
+    user_us, system_us = REFERENCE.of(text)
+    changes = text.lower().startswith(("update", "insert", "delete"))
+    return {
+        "text": text,
+        "user_us": user_us * user,
+        "system_us": system_us * system,
+        "wal_bytes": REFERENCE.wal_bytes if changes else 0.0,
+    }
+
+
+def _client(system: float) -> Parameter:
+    us = REFERENCE.client_us * system
+    return Parameter("client_us", us, DEFAULT, f"dbdyno's load: {_scaled(system)}", us / CARRIES, us * CARRIES, "us")
+
+
+def _wake(speed: HostSpeed) -> list[Parameter]:
+    if not speed.wake_us:
+        return []
+    wake = measured("wake_us", speed.wake_us, "CPU time to start an idle core, rounds", "us")
+    return [wake, Parameter("cold_us", wake.value, DEFAULT, AS_MUCH, wake.low, wake.high, "us")]
+
+
+def _flush(speed: HostSpeed) -> Parameter:
+    cpu_us = speed.syncs["fdatasync"].cpu_us
+    return measured("flush_us", cpu_us, f"CPU of {len(cpu_us)} writes with fdatasync", "us")
+
+
+def _delay(speed: HostSpeed) -> list[Parameter]:
+    import numpy as np
+
+    if not speed.delays_us:
+        how = "one core: nothing has to be started"
+        return [Parameter("delay", {"kind": "constant", "us": 1.0}, DEFAULT, how)]
+    how = f"{len(speed.delays_us)} round trips to a process on another core, against one on the same core"
+    return [
+        Parameter("delay", table(np.asarray(speed.delays_us, dtype=np.float64)), MEASURED, how),
+        Parameter("delay_factor", 1.0, DEFAULT, "assumed interval", 1 / DELAYS_CARRY, DELAYS_CARRY),
+    ]

@@ -1,0 +1,60 @@
+"""CPU costs of TPC-B's statements where they were measured, beside what the probes of a host said there.
+
+PostgreSQL 15 on an AMD EPYC (virtual machine, two cores), one session; medians of calibrated runs. The
+probes are those of `bench/host/speed.py`, measured on the same machine while nothing else ran.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CARRIES = 1.5
+"""Factor by which costs may be off, up and down, after they were scaled to another processor: an assumption."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Costs on a machine, in us of CPU.
+
+    Attributes:
+        work_us: What a look-up and a change in memory took there.
+        message_us: What a message through a socket took there.
+        client_us: CPU of the client for a round trip.
+        insert_us_per_kb: CPU for each KB of log, of statements that say how much they write.
+        wal_bytes: Log of a statement that writes one row.
+        statements: User and system time of a statement, by words in its text; the first that are in it count.
+        other: User and system time of any other statement.
+    """
+
+    work_us: float
+    message_us: float
+    client_us: float
+    insert_us_per_kb: float
+    wal_bytes: float
+    statements: tuple[tuple[str, float, float], ...]
+    other: tuple[float, float]
+
+    def of(self, text: str) -> tuple[float, float]:
+        """Return user and system time of a statement."""
+        words = text.lower()
+        return next(((user, system) for part, user, system in self.statements if part in words), self.other)
+
+
+REFERENCE = Costs(
+    work_us=4.9,
+    message_us=2.3,
+    client_us=8.7,
+    insert_us_per_kb=1.8,
+    wal_bytes=111.0,
+    statements=(
+        ("update dbdyno.accounts", 9.3, 21.2),
+        ("update dbdyno.tellers", 9.4, 20.0),
+        ("update dbdyno.branches", 7.5, 16.5),
+        ("insert into", 6.0, 14.9),
+        ("select", 5.4, 14.6),
+        ("begin", 5.8, 13.4),
+        ("end", 5.9, 13.4),
+        ("commit", 5.9, 13.4),
+    ),
+    other=(8.0, 17.0),
+)

@@ -1,0 +1,52 @@
+"""`wal_sync_method` of a server as a device of the machine: each method was timed on the host, as a device of its own.
+
+A machine of a run has the log's device as the run used it, by one method. What another would take cannot be said from
+that: whether a file system writes its journal, and whether a device flushes its cache, differs by method.
+"""
+
+from __future__ import annotations
+
+from dbdyno.base.errors import ModelError
+from dbdyno.model.machine import Machine
+
+SETTING = "wal_sync_method"
+USUAL = "fdatasync"
+"""Default of PostgreSQL on Linux, whose device is `log`."""
+STORAGE = "storage.redo"
+_LOG = "log"
+
+
+def device_name(method: str) -> str:
+    """Return the name of a method's device in a machine."""
+    return _LOG if method == USUAL else f"{_LOG}_{method}"
+
+
+def methods_of(machine: Machine) -> list[str]:
+    """Return the methods that a machine has devices for; none if it knows one device alone."""
+    names = [part["name"] for part in machine.parts]
+    others = [name.removeprefix(f"{_LOG}_") for name in names if name.startswith(f"{_LOG}_")]
+    return [USUAL, *others] if others else []
+
+
+def with_method(machine: Machine, method: str) -> tuple[dict[str, str], list[str]]:
+    """Return the settings of the model with which a machine syncs by a method, and a sentence if it lacks it."""
+    known = methods_of(machine)
+    if method in known:
+        return {STORAGE: device_name(method)}, []
+    has = f"has {', '.join(known)}" if known else "has the device as its run used it"
+    return {}, [
+        f"{SETTING} = {method} is not in this machine, which {has}: what it changes is not predicted."
+        " `dbdyno model calibrate --host` times each method that it can."
+    ]
+
+
+def settings_of(machine: Machine, method: str) -> dict[str, str]:
+    """Return the settings of the model with which a machine syncs by a method.
+
+    Raises:
+        ModelError: The machine has no such method.
+    """
+    settings, lacks = with_method(machine, method)
+    if lacks:
+        raise ModelError(lacks[0].rstrip("."), where=f"--set {SETTING}={method}")
+    return settings
