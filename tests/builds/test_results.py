@@ -82,20 +82,20 @@ def test_what_is_there_already_stays_as_it_is(here: Path) -> None:
 
 
 def test_machines_are_told_apart(here: Path) -> None:
-    dbdyno("results", "push", "kept", *names(here)[:4], "--machine", "old-box", cwd=here)
-    dbdyno("results", "push", "kept", *names(here)[4:], "--machine", "new-box", cwd=here)
+    dbdyno("results", "push", "kept", *names(here)[:4], "--ran-on", "old-box", cwd=here)
+    dbdyno("results", "push", "kept", *names(here)[4:], "--ran-on", "new-box", cwd=here)
     model = json.loads(dbdyno("trend", "p.toml", "--results", "kept", "--json", cwd=here).stdout)
     assert len(model["runs"]) == 8
     assert "4 of 12 results are of 1 other machine(s) than new-box" in [one["text"] for one in model["warnings"]]
-    other = dbdyno("trend", "p.toml", "--results", "kept", "--machine", "old-box", "--json", cwd=here)
+    other = dbdyno("trend", "p.toml", "--results", "kept", "--ran-on", "old-box", "--json", cwd=here)
     assert len(json.loads(other.stdout)["runs"]) == 4
-    listed = json.loads(dbdyno("results", "log", "kept", "--machine", "old-box", "--json", cwd=here).stdout)
+    listed = json.loads(dbdyno("results", "log", "kept", "--ran-on", "old-box", "--json", cwd=here).stdout)
     assert [row["run"] for row in listed] == names(here)[:4]
 
 
 @pytest.mark.parametrize("name", ["../up", "", ".hidden", "a/b", "x" * 41, "ä"])
 def test_a_machine_has_a_plain_name(here: Path, name: str) -> None:
-    refused = dbdyno("results", "push", "kept", "--machine", name, cwd=here)
+    refused = dbdyno("results", "push", "kept", "--ran-on", name, cwd=here)
     assert refused.returncode == 2 and "is no name of a machine" in refused.stderr
     assert not (here / "kept").exists()
 

@@ -31,7 +31,7 @@ def make(place: Path) -> None:
         ("run", "plan.toml", "--seed", "7", "--out", "runs", "--share"),
         ("runs", "import", IMPORTED.resolve(), "--out", "imported", "--share"),
         ("trace", "import", "one.trc", "--out", "traced", "--share"),
-        ("results", "push", "results", "last", "--machine", "made-once", "--commit", ""),
+        ("results", "push", "results", "last", "--ran-on", "made-once", "--commit", ""),
     )
     for command in words:
         done = dbdyno(*command, cwd=place)

@@ -28,8 +28,8 @@ One name means one thing in every command. This table is made of the commands th
 | the output format; JSON | `--format`; `--json` |
 | yes to a question; show what would happen | `--yes`; `--dry-run` |
 
-Former names work for one version: `--dsn` (now `--target`), `--since` and `--until` (now `--from` and `--to`), and
-`move SOURCE --to TARGET` (now `move SOURCE TARGET`).
+Former names work for one version: `--dsn` (now `--target`), `--since` and `--until` (now `--from` and `--to`),
+`--machine` of kept results (now `--ran-on`), and `move SOURCE --to TARGET` (now `move SOURCE TARGET`).
 
 | option | commands |
 |---|---|

@@ -38,11 +38,11 @@ def test_an_option_with_a_known_meaning_bears_the_known_name(meaning: str) -> No
 
 
 def test_no_option_has_a_former_name() -> None:
-    times = {"--from", "--to"}
+    meanings = {"--to": "TIME", "--machine": "FILE"}
     for words, option in ALL:
-        assert not set(option.opts) & (FORMER.keys() - times), f"{words} {option.opts}"
-        if "--to" in option.opts:
-            assert option.metavar == "TIME", f"{words}: --to is a time"
+        assert not set(option.opts) & (FORMER.keys() - meanings.keys()), f"{words} {option.opts}"
+        for name, metavar in meanings.items():
+            assert name not in option.opts or option.metavar == metavar, f"{words}: {name} has one meaning"
 
 
 def test_every_option_that_writes_a_file_has_both_names() -> None:
@@ -60,6 +60,8 @@ def test_former_names_work_for_one_version() -> None:
     assert current_names(command, ["--dsn", "a", "--since=1d", "--until", "2d", "--", "--dsn"]) == [
         *("--target", "a", "--from=1d", "--to", "2d", "--", "--dsn")
     ]
+    results = click.Command("x", params=[click.Option(["--ran-on"])])
+    assert current_names(results, ["--machine", "old-box"]) == ["--ran-on", "old-box"]
     assert "names no server" in dbdyno("trace", "proxy", "--to", "db:x").stderr
     assert "does not exist" in dbdyno("move", "nowhere/", "--to", "postgresql://me@127.0.0.1:1/db").stderr
 

@@ -24,6 +24,7 @@ MARK = "# advice: "
 _MIX = "built-in "
 SCALE_BYTES = 16 * MIB
 _LONGEST = 400
+SESSIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class Experiment:
     """The tested advice.
 
     `engine` is the system identifier of the server that was advised, "" if not known. With `gains`, the proposed value
-    is expected to be faster, otherwise only not slower.
+    is expected to be faster, otherwise only not slower. `predicted` is the change of throughput with the ends of its
+    band, by a calibrated machine and for this load; None without one.
     """
 
     rule: str
@@ -42,6 +44,7 @@ class Experiment:
     engine: str
     load: str
     gains: bool = True
+    predicted: tuple[float, float, float] | None = None
 
     @property
     def arms(self) -> list[dict[str, str]]:
@@ -63,6 +66,11 @@ class Load:
 
     name: str
     script: str | None = None
+
+
+def load_name(load: Load) -> str:
+    """Return the name of a load as an experiment has it."""
+    return f"your {load.name}" if load.script is not None else _MIX + load.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +98,8 @@ _WAYS = {
         'blocks = 8\nwarmup_blocks = 1\nturn = "5min"',
     ),
     "track_io_timing": _Way("select-only", f"{_SESSION} Only a superuser may."),
+    "synchronous_commit": _Way("tpcb-like", _SESSION),
+    "commit_delay": _Way("tpcb-like", f"{_SESSION} Only a superuser may."),
 }
 _PLANNER = _Way(
     "oltp-read-only", f"{_SESSION} Only statements whose plan changes can show a difference, and a mix may have none."
@@ -122,13 +132,14 @@ def plan_text(model: Mapping[str, Any], finding: Mapping[str, Any], load: Load |
         found=test["found"],
         proposed=test["proposed"],
         engine=facts.get("identity") or "",
-        load=f"your {ran.name}" if ran.script is not None else _MIX + ran.name,
+        load=load_name(ran),
         gains=test["gains"],
+        predicted=_predicted(finding, load_name(ran)),
     )
     comments = _comments(finding, facts, experiment, way, load)
     body = "".join(f"# {line(one, _LONGEST)}\n" if one else "#\n" for one in comments) + "\n"
-    body += _body(experiment, ran, way)
-    about = asdict(experiment)
+    body += _body(experiment, ran, way, _sessions(finding))
+    about = {name: value for name, value in asdict(experiment).items() if value is not None}
     head = json.dumps({**about, "seal": seal({"advice": about, "text": body})})
     return f"{MARK}{_escaped(head)}\n{body}"
 
@@ -149,10 +160,13 @@ def read(text: str, where: str) -> tuple[Experiment, bool]:
         raise lacks
     try:
         given = json.loads(first.removeprefix(MARK))
-        about = {one.name: given[one.name] for one in fields(Experiment)}
-    except (ValueError, KeyError, TypeError) as error:
+        about = {one.name: given[one.name] for one in fields(Experiment) if one.name != "predicted"}
+        if (band := given.get("predicted")) is not None:
+            value, low, high = band
+            about["predicted"] = (float(value), float(low), float(high))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise lacks from error
-    words = [value for name, value in about.items() if name != "gains"]
+    words = [value for name, value in about.items() if name not in ("gains", "predicted")]
     if not all(isinstance(value, str) for value in words) or not isinstance(about["gains"], bool):
         raise lacks
     own = is_own({"advice": about, "text": body}, given.get("seal"))
@@ -188,7 +202,20 @@ def _comments(
     ]
 
 
-def _body(experiment: Experiment, load: Load, way: _Way) -> str:
+def _predicted(finding: Mapping[str, Any], load: str) -> tuple[float, float, float] | None:
+    """Return what a machine predicts for exactly this load, or None."""
+    found = finding.get("predicted") or {}
+    if found.get("load") != load:
+        return None
+    return found["throughput"], found["low"], found["high"]
+
+
+def _sessions(finding: Mapping[str, Any]) -> int:
+    """Return the number of sessions: those for which an effect was predicted, else four."""
+    return (finding.get("predicted") or {}).get("sessions") or SESSIONS
+
+
+def _body(experiment: Experiment, load: Load, way: _Way, sessions: int) -> str:
     title = f"{experiment.setting} {experiment.found} against {experiment.proposed}"
     question = (
         f"Is {experiment.setting} = {experiment.proposed} faster than {experiment.found}?"
@@ -204,7 +231,7 @@ def _body(experiment: Experiment, load: Load, way: _Way) -> str:
         parts.append("[target]\n# alter_system = true")
     parts += [
         f"[workload]\n{work}",
-        "[load]\nsessions = 4",
+        f"[load]\nsessions = {sessions}",
         f"[schedule]\n{way.schedule}",
         "[verdict]\nthreshold = 0.02  # the smallest difference that matters to you",
     ]
@@ -241,4 +268,4 @@ def _figure(value: Any, unit: str) -> str:
         return size(value)
     if unit == "ns":
         return span(value / 1e9)
-    return share(value) if unit == "share" else f"{value:,}"
+    return share(value) if unit in ("share", "ratio") else f"{value:,}"

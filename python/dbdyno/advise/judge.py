@@ -16,6 +16,7 @@ from typing import Any
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.host.parts import Device, Kernel, Mount
 from dbdyno.advise.kinds import MACHINE, PLACES, Server
+from dbdyno.advise.predicted import PredictedEffect
 from dbdyno.advise.proofs import PROVED, REFUTED, Proof, latest
 from dbdyno.advise.recordings import RECORDED
 from dbdyno.advise.rule import LEVELS, Advice, Rule, Unjudged
@@ -214,6 +215,15 @@ def _test(rule: Rule, one: Advice, facts: Facts) -> dict[str, object] | None:
     }
 
 
+def _predicted(rule: Rule, one: Advice, facts: Facts) -> dict[str, object] | None:
+    """Return the predicted effect, or that the setting is not in the model; None without a machine."""
+    if PredictedEffect not in facts.rows:
+        return None
+    if one.predicted is not None:
+        return one.predicted.row()
+    return {"words": f"{rule.setting} is not in the model: no effect is predicted"} if rule.setting else None
+
+
 def _proved(proof: Proof | None, proposed: str) -> dict[str, object] | None:
     if proof is None:
         return None
@@ -223,6 +233,7 @@ def _proved(proof: Proof | None, proposed: str) -> dict[str, object] | None:
         "counts": proof.counts,
         "words": proof.of(proposed),
         "details": proof.details,
+        "beside_model": proof.beside_model,
     }
 
 
@@ -242,6 +253,7 @@ def _finding(number: int, rule: Rule, one: Advice, proof: Proof | None, facts: F
         "refuted_by": rule.refuted,
         "evidence": [{"what": e.what, "value": e.value, "unit": e.unit, "place": e.place} for e in one.evidence],
         "test": _test(rule, one, facts),
+        "predicted": _predicted(rule, one, facts),
         "proof": _proved(proof, one.proposed),
         "refuted": _refuted(proof, one.proposed),
     }

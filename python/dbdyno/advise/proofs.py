@@ -22,6 +22,7 @@ from dbdyno.base.files import state_folder
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.manifest import Manifest, Section
 
+_BANDS = ("predicted", "measured")
 PROVED, REFUTED, CANNOT_TELL = "proved", "refuted", "cannot tell"
 
 
@@ -30,7 +31,8 @@ class Proof:
     """A result of an experiment.
 
     `engine` is the server that was advised, `ran_on` the one that the experiment ran on, both as system identifiers (""
-    if not known); `gates` are the failed ones.
+    if not known); `gates` are the failed ones. `predicted` and `measured` are the change of throughput with the ends of
+    its interval, by a calibrated machine and by the run.
     """
 
     rule: str
@@ -47,6 +49,8 @@ class Proof:
     target: str
     load: str
     at: str
+    predicted: tuple[float, float, float] | None = None
+    measured: tuple[float, float, float] | None = None
 
     @property
     def counts(self) -> bool:
@@ -68,7 +72,17 @@ class Proof:
     def details(self) -> str:
         """Return the load, the measured result and the failed gates."""
         gates = f"; gates failed: {', '.join(self.gates)}" if self.gates else ""
-        return f"{self.load}: {self.headline}{gates}"
+        beside = f"; {self.beside_model}" if self.beside_model else ""
+        return f"{self.load}: {self.headline}{gates}{beside}"
+
+    @property
+    def beside_model(self) -> str:
+        """Return what a machine predicted beside what was measured; "" if one of the two is not known."""
+        if self.predicted is None or self.measured is None:
+            return ""
+        (_, low, high), (_, least, most) = self.predicted, self.measured
+        meets = "they agree" if low <= most and least <= high else "they disagree"
+        return f"the model predicted {_change(self.predicted)} throughput, measured {_change(self.measured)}: {meets}"
 
 
 def verdict_of(decision: str, gains: bool, blind: bool = False) -> str:
@@ -80,6 +94,19 @@ def verdict_of(decision: str, gains: bool, blind: bool = False) -> str:
     if decision not in ("faster", "slower", "same") or (blind and decision == "same"):
         return CANNOT_TELL
     return PROVED if decision == "faster" or (decision == "same" and not gains) else REFUTED
+
+
+def _change(band: tuple[float, float, float]) -> str:
+    value, low, high = (f"{one:+.1%}".replace("%", " %") for one in band)
+    return f"{value} ({low} to {high})"
+
+
+def _measured(analysis: Mapping[str, Any]) -> tuple[float, float, float] | None:
+    """Return the measured change of throughput from the value found to the one proposed, with its interval."""
+    for row in analysis.get("metrics", ()):
+        if row.get("metric") == "throughput" and row.get("arm") == 1 and row.get("ratio"):
+            return row["ratio"] - 1, row["low"] - 1, row["high"] - 1
+    return None
 
 
 def proof_of(experiment: Experiment, analysis: Mapping[str, Any], manifest: Manifest, run: str) -> Proof:
@@ -99,6 +126,8 @@ def proof_of(experiment: Experiment, analysis: Mapping[str, Any], manifest: Mani
         run=run,
         target=f"embedded {facts.get('server_version') or ''}".strip() if facts.get("owned") else str(target),
         load=experiment.load,
+        predicted=experiment.predicted,
+        measured=_measured(analysis),
         at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
@@ -142,10 +171,19 @@ def latest(proofs: Iterable[Proof], engine: str, rule: str, subject: str, propos
     return max(about, key=lambda one: (one.counts, one.proposed == proposed, one.at), default=None)
 
 
+def _band(given: Any) -> tuple[float, float, float] | None:
+    if given is None:
+        return None
+    value, low, high = given
+    return float(value), float(low), float(high)
+
+
 def _read(path: Path) -> Proof | None:
     with contextlib.suppress(Error, OSError, KeyError, TypeError, ValueError):
         given = read_json(path)
-        found = {one.name: given[one.name] for one in fields(Proof)}
+        found = {one.name: given[one.name] for one in fields(Proof) if one.name not in _BANDS}
         gates = tuple(str(one) for one in found.pop("gates"))
-        return Proof(**{name: str(value) for name, value in found.items()}, gates=gates)
+        # Results of earlier versions have no bands.
+        bands = {name: _band(given.get(name)) for name in _BANDS}
+        return Proof(**{name: str(value) for name, value in found.items()}, gates=gates, **bands)
     return None

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from dbdyno.advise.facts import Facts
+
+if TYPE_CHECKING:
+    from dbdyno.advise.predicted import PredictedEffect
 
 Level = Literal["critical", "warning", "hint"]
 LEVELS: tuple[Level, ...] = ("critical", "warning", "hint")
@@ -36,7 +39,7 @@ class Advice:
     was not timed. `expected` is the effect in words with the reasons: whether `stake` bounds the saving, or belongs to
     work that is not timed. `fix` has statements or settings for a person to run. `subject` is the table, index,
     statement or setting concerned. `proposed` is the value for the rule's `setting`, as the server takes it, or "" if
-    the fix is something else.
+    the fix is something else. `predicted` is the effect by a calibrated machine, if the advice is from one.
     """
 
     sentence: str
@@ -49,6 +52,7 @@ class Advice:
     risk: str = ""
     source: str = ""
     proposed: str = ""
+    predicted: PredictedEffect | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dbdyno.advise.engines.postgres.snapshots import read
 from dbdyno.advise.facts import Facts, Lack
 from dbdyno.advise.judge import judge, rules
 from dbdyno.advise.placement import FastDevice
+from dbdyno.advise.predicted import without_machine
 from dbdyno.advise.proofs import kept
 from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.store.folder import Store
@@ -22,7 +23,7 @@ def advice_on(store: Store, period: str, target: str) -> JsonObject:
         SnapshotError: The period cannot be read.
         AdviceError: There are no rules for the engine.
     """
-    return judge(without_device(read(store, period, target)), rules(), kept())
+    return judge(without_machine(without_device(read(store, period, target))), rules(), kept())
 
 
 def without_device(facts: Facts) -> Facts:

@@ -63,6 +63,7 @@ FORMER = {
     "--to": ("--target", "--directory"),
     "--since": ("--from",),
     "--until": ("--to",),
+    "--machine": ("--ran-on",),
 }
 """Former names of options, and the names that replaced them; kept for one version."""
 

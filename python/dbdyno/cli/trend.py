@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 @click.option(
     "--results", metavar="PLACE", help="Follow the results kept in this folder or branch:NAME instead of runs."
 )
-@click.option("--machine", metavar="NAME", help="With --results: those of this machine (default: the last one's).")
+@click.option(
+    "--ran-on", "machine", metavar="NAME", help="With --results: those of this machine (default: the last one's)."
+)
 @page_options
 def command(
     plan: str,
@@ -89,5 +91,5 @@ def _kept(
     if len(own) < len(mine):
         others = len({run.machine for run in mine} - {one})
         text = f"{len(mine) - len(own)} of {len(mine)} results are of {others} other machine(s) than {one}"
-        model["warnings"].append({"code": "machine", "text": text, "next": "--machine NAME follows those of another"})
+        model["warnings"].append({"code": "machine", "text": text, "next": "--ran-on NAME follows those of another"})
     return model

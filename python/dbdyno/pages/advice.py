@@ -158,6 +158,7 @@ def _finding(one: dict[str, object]) -> Section:
         for each in reading.entries(one, "evidence")
     ]
     level = str(one.get("level"))
+    predicted = reading.dig(one, "predicted") or {}
     told = (
         ("expected", "expected"),
         ("risk", "risk"),
@@ -171,6 +172,7 @@ def _finding(one: dict[str, object]) -> Section:
         sentences=(
             fmt.line(one.get("sentence") or ""),
             *(f"{label}: {fmt.line(one[key])}" for label, key in told if one.get(key)),
+            *_by_the_model(predicted, str(one.get("expected") or "")),
             *((f"to test: {_tested(one)}",) if _tested(one) else ()),
         ),
         tables=(
@@ -180,6 +182,13 @@ def _finding(one: dict[str, object]) -> Section:
         word=level,
         tone=_TONES.get(level, ""),
     )
+
+
+def _by_the_model(predicted: dict[str, object], said: str) -> Iterator[str]:
+    """Yield what a calibrated machine says of a finding, where that has not been said."""
+    words = fmt.line(predicted.get("words") or "")
+    if words and words != fmt.line(said):
+        yield words
 
 
 def _not_judged(model: Analysis) -> Section:

@@ -25,7 +25,7 @@ def this_machine(name: str | None = None) -> dict[str, object]:
     elif not is_name(name):
         raise PlanError(
             f"{name!r} is no name of a machine",
-            where="--machine",
+            where="--ran-on",
             next_step="give 1 to 40 letters, digits and -_. alone",
         )
     return {"name": name, **facts}

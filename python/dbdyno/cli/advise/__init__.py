@@ -16,6 +16,7 @@ from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.snap.options import store_option
 
 if TYPE_CHECKING:
+    from dbdyno.advise.experiments import Load
     from dbdyno.advise.facts import Facts
     from dbdyno.advise.rule import Rule
 
@@ -51,6 +52,19 @@ _SCHEMES = ("postgresql://", "postgres://")
 )
 @click.option("--force", is_flag=True, help="Overwrite plans in DIR.")
 @click.option(
+    "--machine",
+    "-m",
+    "machine",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Of a PostgreSQL: predict effects by this machine, which `dbdyno model calibrate` wrote.",
+)
+@click.option(
+    "--sessions",
+    type=click.IntRange(1, 65_535),
+    help="With --machine: number of active sessions (default: the mean of what was read).",
+)
+@click.option(
     "--prove",
     "advice",
     metavar="PLAN.toml|RULE|NUMBER",
@@ -74,6 +88,8 @@ def command(
     plans: Path | None,
     workload: str | None,
     force: bool,
+    machine: Path | None,
+    sessions: int | None,
     advice: str | None,
     target: str | None,
     yes: bool,
@@ -98,6 +114,7 @@ def command(
     dbdyno advise snap:1..12 --fast-gb 100
     dbdyno advise postgresql://me@db1/app --fail-on critical
     dbdyno advise postgresql://me@db1/app --plan plans --workload report.sql
+    dbdyno advise postgresql://me@db1/app --machine mine.toml --sessions 16
     dbdyno advise --prove plans/advise-01-work_mem.toml --target postgresql://me@copy/app
     dbdyno advise rules
     """
@@ -116,6 +133,7 @@ def command(
     if on is None:
         raise click.UsageError("name what to judge: a server, snapshots, a run")
     facts = _with_device(_facts(on, folder, store, None if advice else target), on, fast_gb)
+    facts = _with_machine(facts, machine, sessions, load)
     model = _judged(facts, asked, on if only else "")
     if advice is not None and target is not None:
         prove(plan_of(model, advice, load), f"advice {advice}", target, folder, yes, form, output)
@@ -149,6 +167,17 @@ def _with_device(facts: Facts, on: str, fast_gb: float | None) -> Facts:
             next_step="dbdyno advise snap:1..12 --fast-gb 100",
         )
     return replace(facts, rows={**facts.rows, FastDevice: [FastDevice(round(fast_gb * 1024**3))]})
+
+
+def _with_machine(facts: Facts, machine: Path | None, sessions: int | None, load: Load | None) -> Facts:
+    """Return the evidence with what a calibrated machine predicts, or with the reason why nothing is predicted."""
+    from dbdyno.advise.predicted import with_machine, without_machine
+
+    if machine is not None:
+        return with_machine(facts, machine, sessions, load)
+    if sessions is not None:
+        raise click.UsageError("--sessions is for --machine")
+    return without_machine(facts)
 
 
 def _refuse(on: str | None, advice: str | None, target: str | None, plans: Path | None) -> None:

@@ -102,6 +102,8 @@ def prove(text: str, where: str, target: str, out: Path, yes: bool, form: str | 
     click.echo(f"advice {proof.rule}, {proof.setting} {proof.found} against {proof.proposed}: {proof.words}", err=True)
     if proof.gates:
         click.echo(f"gates failed: {', '.join(proof.gates)}", err=True)
+    if proof.beside_model:
+        click.echo(proof.beside_model, err=True)
     if not proof.counts:
         click.echo(_elsewhere(experiment), err=True)
     end_with_verdict(analysis, "run")

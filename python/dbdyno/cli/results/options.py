@@ -15,7 +15,7 @@ remote_option = click.option(
     metavar="NAME",
     help="With a branch: the remote to fetch from first, such as origin; push also pushes to it.",
 )
-machine_option = click.option("--machine", metavar="NAME", help="Only results of this machine.")
+machine_option = click.option("--ran-on", "machine", metavar="NAME", help="Only results of this machine.")
 
 
 def report_refused(refused: Sequence[EvidenceError]) -> None:

@@ -16,7 +16,8 @@ from dbdyno.cli.results.options import remote_option
 @folder_option
 @remote_option
 @click.option(
-    "--machine",
+    "--ran-on",
+    "machine",
     metavar="NAME",
     help="Name of the machine that ran them (default: derived from this machine's hardware).",
 )

@@ -78,7 +78,7 @@ def whatif(
         on_progress(f"{number + 1} of {len(points)}")
         outcome = _run(point, {})
         dice = random.Random(seed)
-        drawn = [_run(point, drawn_settings(varied, point, dice)) for _ in range(DRAWS)] if varied else []
+        drawn = [_run(point, drawn_settings(varied, point.settings, dice)) for _ in range(DRAWS)] if varied else []
         found.append(Found(point, outcome, drawn))
     return {
         "schema": SCHEMA,
@@ -111,13 +111,13 @@ def intervals(given: Calibrated) -> dict[str, tuple[float, float, float]]:
 
 
 def drawn_settings(
-    varied: Mapping[str, tuple[float, float, float]], point: Point, dice: random.Random
+    varied: Mapping[str, tuple[float, float, float]], kept: Mapping[str, str], dice: random.Random
 ) -> dict[str, str]:
-    """Return values drawn from the intervals; values set by the point itself are kept."""
+    """Return values drawn from the intervals; settings that are kept are left out."""
     settings = {}
     for path, (value, low, high) in varied.items():
         drawn = dice.gauss(value, (high - low) / 2 / _Z)
-        if path not in point.settings:
+        if path not in kept:
             settings[path] = repr(max(drawn, value / 20, 0.0))
     return settings
 

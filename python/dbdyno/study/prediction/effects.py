@@ -1,0 +1,108 @@
+"""What one change does to a calibrated machine: the ratio of throughput and p99, with a band.
+
+Before and after are simulated with the same dice and the same parameters, several times with parameters drawn from
+their intervals: what is not known of a machine mostly cancels in a ratio, and what does not is the band.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dbdyno.base.postgres_types import PostgresScript
+from dbdyno.model.postgres import Simulated, simulate
+from dbdyno.study.prediction.compare import Calibrated
+from dbdyno.study.prediction.whatif import binding, drawn_settings, intervals
+
+DRAWS = 5
+TRANSACTIONS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A ratio less 1, and the lowest and highest of the machines that were drawn."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def words(self) -> str:
+        """Return it in words: `+35 % (+28 to +41 %)`."""
+        value, low, high = (f"{round(one * 100) + 0:+} %" for one in (self.value, self.low, self.high))
+        return f"{value} ({low} to {high})"
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Effect of a change.
+
+    Attributes:
+        throughput: Its effect on the throughput.
+        p99: Its effect on the 99th percentile of the transactions' times.
+        binds: What limits the throughput before.
+        then_binds: What does after.
+    """
+
+    throughput: Band
+    p99: Band
+    binds: str
+    then_binds: str
+
+
+@dataclass(frozen=True)
+class State:
+    """A machine (TOML) with settings of the model, under a number of sessions."""
+
+    machine: str
+    sessions: int
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+class Effects:
+    """Effects of changes of one state; what was simulated of the state is kept."""
+
+    def __init__(
+        self, given: Calibrated, state: State, scripts: Sequence[PostgresScript] = (), *, seed: int = 1
+    ) -> None:
+        self.state = state
+        self._scripts = scripts
+        self._draws = self._drawn(given, seed)
+        self._before = [self._run(state, draw) for draw in self._draws]
+
+    @property
+    def now(self) -> Simulated:
+        """Return what the state does."""
+        return self._before[0]
+
+    def of(self, after: State) -> Effect:
+        """Return the effect of going from the state to another one."""
+        found = [self._run(after, draw) for draw in self._draws]
+        pairs = list(zip(self._before, found, strict=True))
+        return Effect(
+            _band([new.throughput_per_s / old.throughput_per_s for old, new in pairs]),
+            _band([new.quantile_ns(0.99) / old.quantile_ns(0.99) for old, new in pairs]),
+            binding(self.now),
+            binding(found[0]),
+        )
+
+    def _run(self, state: State, draw: Mapping[str, str]) -> Simulated:
+        return simulate(
+            state.machine,
+            sessions=state.sessions,
+            scripts=self._scripts,
+            settings={**draw, **state.settings},
+            replications=1,
+            transactions=TRANSACTIONS,
+        )
+
+    @staticmethod
+    def _drawn(given: Calibrated, seed: int) -> list[dict[str, str]]:
+        """Return the parameters of the machine as it is, and of those that are drawn."""
+        varied, dice = intervals(given), random.Random(seed)
+        return [{}, *(drawn_settings(varied, {}, dice) for _ in range(DRAWS if varied else 0))]
+
+
+def _band(ratios: Sequence[float]) -> Band:
+    return Band(ratios[0] - 1, min(ratios) - 1, max(ratios) - 1)
