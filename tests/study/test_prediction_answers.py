@@ -8,6 +8,7 @@ import math
 import random
 from pathlib import Path
 
+import duckdb
 import pytest
 from click.testing import CliRunner, Result
 from live_made import Truth, live_run
@@ -15,9 +16,11 @@ from live_made import Truth, live_run
 from calibrated import CALIBRATED
 from dbdyno.cli.main import cli
 from dbdyno.evidence.query import connect
+from dbdyno.evidence.run import Block
 from dbdyno.pages.run_modelled import laws
+from dbdyno.study.analysis.measured import operational
 from dbdyno.study.analysis.measured.measures import measure
-from dbdyno.study.analysis.measured.operational import of_run
+from dbdyno.study.analysis.measured.operational import _commits, _disk, of_run
 from dbdyno.study.prediction.analytic import Demands, alone, chain, closed, mva
 from dbdyno.study.prediction.sensitivity import effects, walks
 
@@ -142,6 +145,67 @@ def test_operational_laws_of_a_run(tmp_path: Path):
     model = {"laws": found, "arms": [{"index": at, "name": name} for at, name in enumerate(("one", "eight", "off"))]}
     (section,) = laws(model)
     assert [row.cells["law"] for row in section.tables[0].rows] == ["Little"] * 3
+
+
+Row = tuple[str, str, str, int, float]
+
+
+def counted(metrics: list[Row], calls: list[str]) -> duckdb.DuckDBPyConnection:
+    """Evidence of a block of 30 s: source, object and metric with a value at its begin and its end; kinds of calls."""
+    connection = duckdb.connect()
+    connection.execute(
+        "create table metrics (arm varchar, block uinteger, source varchar, object varchar, metric varchar,"
+        " at_ns bigint, value double)"
+    )
+    for source, name, metric, at_s, value in metrics:
+        row = [source, name, metric, at_s * 10**9, value]
+        connection.execute("insert into metrics values ('', 0, ?, ?, ?, ?, ?)", row)
+    connection.execute("create table calls (block uinteger, kind varchar, error varchar)")
+    for kind in set(calls):
+        connection.execute("insert into calls select 0, ?, null from range(?)", [kind, calls.count(kind)])
+    return connection
+
+
+def disk(weighted_s: float) -> list[Row]:
+    ends = {"busy_time": 9e9, "weighted_time": weighted_s * 1e9, "write_time": 10e9, "flush_time": 5e9, "writes": 1e4}
+    return [("/proc/diskstats", "vda", name, at, value * at / 30) for name, value in ends.items() for at in (0, 30)]
+
+
+def test_the_disk_keeps_little_s_law_if_its_counters_agree():
+    good, bad = (_disk(counted(disk(weighted_s), []), [[0]]) for weighted_s in (15.0, 30.0))
+    assert good is not None and bad is not None
+    assert good["holds"] and good["left"] == pytest.approx(0.5) == good["right"]
+    assert "vda was busy 30% of the time: 333 requests a second of 1.5 ms are 0.5 at once" in good["sentence"]
+    assert not bad["holds"]
+    assert _disk(counted([], []), [[0]]) is None
+
+
+@pytest.mark.parametrize(
+    ("calls", "by_server", "seen", "holds"),
+    [
+        (["commit", "transaction"] * 100, 101.0, 100.0, True),
+        (["commit", "transaction"] * 100, 150.0, 100.0, False),
+        (["transaction"] * 100, 100.0, 100.0, True),
+        (["exec", "exec", "transaction"] * 100, 200.0, 200.0, True),
+    ],
+)
+def test_commits_that_clients_saw_are_those_that_the_server_counted(
+    calls: list[str], by_server: float, seen: float, holds: bool
+):
+    metrics: list[Row] = [("pg_stat_database", "app", "xact_commit", at, by_server * at / 30) for at in (0, 30)]
+    block = Block(0, "measure", 0, 1, len(calls), [], report={"wall_ns": 30 * 10**9})
+    found = _commits(counted(metrics, calls), [[0]], [block])
+    assert found is not None and (found["left"], found["right"]) == (seen, by_server)
+    assert found["holds"] == holds
+    assert len(operational.warnings([found])) == (0 if holds else 1)
+
+
+def test_late_counters_are_not_compared_after_a_short_run_nor_mixed_scripts():
+    metrics: list[Row] = [("pg_stat_database", "app", "xact_commit", at, 100.0 * at) for at in (0, 5)]
+    short = Block(0, "measure", 0, 1, 1, [], report={"wall_ns": 5 * 10**9})
+    assert _commits(counted(metrics, ["commit", "transaction"]), [[0]], [short]) is None
+    long = Block(0, "measure", 0, 1, 1, [], report={"wall_ns": 50 * 10**9})
+    assert _commits(counted(metrics, ["commit", "transaction", "transaction"]), [[0]], [long]) is None
 
 
 def test_a_law_that_is_broken_is_marked():

@@ -87,7 +87,7 @@ def model_of(run: Run) -> tuple[Model, list[str]]:
 def _model(run: Run, measures: Measures, connection: Any) -> Model:
     from dbdyno.study.analysis.checks import gates
     from dbdyno.study.analysis.measured import failures as failed_calls
-    from dbdyno.study.analysis.measured import resources, volumes
+    from dbdyno.study.analysis.measured import operational, resources, volumes
     from dbdyno.study.analysis.why import run as why
 
     kind, judge = run.manifest.kind, run.manifest.plan["judge"]
@@ -115,6 +115,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> Model:
     gates.conclude(model, without)
     model["gates"], model["warnings"] = gates.rows(found, judge), gates.conditions(run, measures, in_virtual_time(run))
     model["warnings"] += volumes.warnings(model.get("volumes", []))
+    model["warnings"] += operational.warnings(model["laws"])
     model["warnings"] += failed_calls.differing(measures, failures, judge["threshold"])
     return model
 

@@ -142,7 +142,12 @@ class Law:
 
     arm: int | None = key("null where it is of the whole run")
     law: str | None = key("`Little`, `utilisation` or `forced flow`")
-    left: float | None = key("sessions in a transaction; CPU of server and load as a share; syncs that were timed")
-    right: float | None = key("sessions; share of the processors in use; syncs that the server counted")
+    left: float | None = key(
+        "sessions in a transaction, requests at a disk; CPU of server and load as a share; syncs and commits that"
+        " clients saw"
+    )
+    right: float | None = key(
+        "sessions, requests that the disk counted; share of the processors in use; what the server counted"
+    )
     holds: bool | None = key()
     sentence: str | None = key()

@@ -2,7 +2,8 @@
 
     Little         sessions in a transaction = throughput x its time, at most the arm's sessions
     utilisation    CPU of servers and load = their share of the host's busy processors, at most all of it
-    forced flow    syncs of the log that were timed = those that the server counted
+    forced flow    syncs of the log that were timed, and commits that clients saw = those that the server counted
+    Little         requests at the busiest disk = their rate x their time
 
 What does not hold is a fault of the measurement, or something that it did not see. The first is known for each arm in a
 closed loop, the others for the whole run: a host is not busy by arms. (Denning and Buzen 1978.)
@@ -14,6 +15,7 @@ from typing import Any
 
 from dbdyno.evidence.run import Block, Run
 from dbdyno.study.analysis.contract.parts import LawRow
+from dbdyno.study.analysis.contract.rows import Caution
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 
 TOLERANCE = 0.02
@@ -23,6 +25,12 @@ IDLE = 0.10
 """Share of time between transactions above which the client is reported as part of the measurement."""
 OTHERS = 0.05
 """Share of the processors used by others above which it is reported."""
+
+LAG_NS = 1_000_000_000
+"""Time by which counters of PostgreSQL's sessions may be late at either end."""
+LONG_NS = 20 * LAG_NS
+"""Measured time from which on such counters are compared."""
+DISK_TOLERANCE = 0.10
 
 _HOST = """
 with spans as (
@@ -40,6 +48,27 @@ select (select count(*) from waits where event = 'WALSync' and fidelity = 'exact
      group by arm, block, object having count(*) > 1))
 """
 
+_COMMITS = """
+select count(*) filter (kind = 'commit'), count(*) filter (kind = 'exec'), count(*) filter (kind = 'transaction'),
+  count(*) filter (kind = 'rollback')
+from calls where error is null and list_contains($1::uinteger[], block)
+"""
+_COUNTED_COMMITS = """
+select sum(value) from (select max(value) - min(value) as value from metrics
+  where source = 'pg_stat_database' and metric = 'xact_commit' and list_contains($1::uinteger[], block)
+  group by arm, block, object having count(*) > 1)
+"""
+_DISKS = """
+with spans as (
+  select block, object, metric, max(value) - min(value) as value, max(at_ns) - min(at_ns) as wall_ns from metrics
+  where source = '/proc/diskstats' and list_contains($1::uinteger[], block) group by all having count(*) > 1
+)
+select object, sum(value) filter (metric = 'busy_time'), sum(value) filter (metric = 'weighted_time'),
+  sum(value) filter (metric in ('read_time', 'write_time', 'flush_time')),
+  sum(value) filter (metric in ('reads', 'writes', 'flushes')), sum(wall_ns) filter (metric = 'busy_time')
+from spans group by object order by 2 desc nulls last, length(object) limit 1
+"""
+
 
 def of_run(connection: Any, run: Run, measures: Measures) -> list[LawRow]:
     """Return the laws of a run, each with both sides; `arm` is None if a law applies to the whole run."""
@@ -55,6 +84,7 @@ def of_run(connection: Any, run: Run, measures: Measures) -> list[LawRow]:
     busy, whole = connection.execute(_HOST, listed).fetchone() or (None, None)
     if busy and whole and (row := _utilisation(blocks, float(busy), float(whole))) is not None:
         found.append(row)
+    found += [row for row in (_disk(connection, listed), _commits(connection, listed, blocks)) if row is not None]
     if has_table(connection, "waits"):
         timed, counted = connection.execute(_SYNCS, listed).fetchone() or (0, None)
         if timed and counted:
@@ -96,7 +126,11 @@ def _utilisation(blocks: list[Block], busy: float, whole: float) -> LawRow | Non
     # The counters span a little more than the load; both are shares of the processors' time.
     used = own_ns / whole
     others = share - used
-    says = f"{share:.0%} of the processors' time was in use, {used:.0%} by the sessions' server processes and the load"
+    load = sum(block.report.get("cpu_ns", 0) for block in blocks) / whole
+    says = (
+        f"{share:.0%} of the processors' time was in use, {used - load:.0%} by the sessions' server processes and"
+        f" {load:.0%} by the load"
+    )
     if others > OTHERS:
         says += f"; {others:.0%} by others (the server's other processes, other programs, the kernel)"
     return {
@@ -107,6 +141,67 @@ def _utilisation(blocks: list[Block], busy: float, whole: float) -> LawRow | Non
         "holds": used <= share * (1 + TOLERANCE) + TOLERANCE,
         "sentence": f"{says}.",
     }
+
+
+def _disk(connection: Any, listed: list[list[int]]) -> LawRow | None:
+    """Return Little's law at the disk that was busiest; None if none was busy."""
+    row = connection.execute(_DISKS, listed).fetchone()
+    if row is None or not all(row):
+        return None
+    name, busy, queued, spent, requests, wall = row
+    inside, present = spent / wall, queued / wall
+    says = (
+        f"{name} was busy {busy / wall:.0%} of the time: {requests / wall * 1e9:,.0f} requests a second of"
+        f" {spent / requests / 1e6:.3g} ms are {inside:.3g} at once"
+    )
+    return {
+        "arm": None,
+        "law": "Little",
+        "left": inside,
+        "right": present,
+        "holds": abs(inside - present) <= DISK_TOLERANCE * max(inside, present) and busy <= wall * (1 + TOLERANCE),
+        "sentence": f"{says}.",
+    }
+
+
+def _commits(connection: Any, listed: list[list[int]], blocks: list[Block]) -> LawRow | None:
+    """Return the forced flow law of commits: those that clients saw beside those that the server counted.
+
+    None where scripts with and without transactions of their own are mixed, or the run is too short for counters that
+    are late.
+    """
+    wall_ns = sum(block.report.get("wall_ns") or 0 for block in blocks)
+    row = connection.execute(_COUNTED_COMMITS, listed).fetchone()
+    counted = row[0] if row else None
+    if not counted or wall_ns < LONG_NS:
+        return None
+    commits, statements, transactions, rollbacks = connection.execute(_COMMITS, listed).fetchone()
+    if rollbacks or 0 < commits < transactions:
+        return None
+    seen = float(commits or statements or transactions)
+    off = seen / counted - 1
+    says = f"Clients saw {seen:,.0f} commits, the server counted {counted:,.0f} in their database"
+    return {
+        "arm": None,
+        "law": "forced flow",
+        "left": seen,
+        "right": float(counted),
+        "holds": abs(off) <= max(FLOW_TOLERANCE, 2 * LAG_NS / wall_ns),
+        "sentence": f"{says} ({off:+.1%}).",
+    }
+
+
+def warnings(rows: list[LawRow]) -> list[Caution]:
+    """Return a warning for each law that does not hold."""
+    return [
+        {
+            "code": "law",
+            "text": f"{row['law']} does not hold, so something was not seen: {row['sentence']}",
+            "next": "look for other clients of this database and other programs on this host, and run again",
+        }
+        for row in rows
+        if not row["holds"]
+    ]
 
 
 def _flow(timed: float, counted: float) -> LawRow:
