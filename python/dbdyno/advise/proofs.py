@@ -19,10 +19,12 @@ from typing import Any
 from dbdyno.advise.experiments import Experiment
 from dbdyno.base.errors import AdviceError, Error
 from dbdyno.base.files import state_folder
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.manifest import Manifest, Section
 
 _BANDS = ("predicted", "measured")
+_TYPED = ("gates", *_BANDS)
 PROVED, REFUTED, CANNOT_TELL = "proved", "refuted", "cannot tell"
 
 
@@ -181,9 +183,8 @@ def _band(given: Any) -> tuple[float, float, float] | None:
 def _read(path: Path) -> Proof | None:
     with contextlib.suppress(Error, OSError, KeyError, TypeError, ValueError):
         given = read_json(path)
-        found = {one.name: given[one.name] for one in fields(Proof) if one.name not in _BANDS}
-        gates = tuple(str(one) for one in found.pop("gates"))
+        found: JsonObject = {one.name: str(given[one.name]) for one in fields(Proof) if one.name not in _TYPED}
+        found["gates"] = tuple(str(one) for one in given["gates"])
         # Results of earlier versions have no bands.
-        bands = {name: _band(given.get(name)) for name in _BANDS}
-        return Proof(**{name: str(value) for name, value in found.items()}, gates=gates, **bands)
+        return Proof(**found, **{name: _band(given.get(name)) for name in _BANDS})
     return None
