@@ -94,7 +94,7 @@ def test_both_answers_are_on_one_page_and_agree_where_they_should(file: Path):
     rows = {row["sessions"]: row for row in shown["rows"]}
     assert abs(rows[1]["difference"]) < 0.01
     assert all(abs(row["difference"]) < 0.2 for row in rows.values())
-    assert all(row["simulated"] <= row["bound"] * 1.01 or row["sessions"] > 1 for row in rows.values())
+    assert all(row["simulated"] <= row["bound"] * 1.01 for row in rows.values())
     assert all(row["why"] for row in rows.values())
     for law in shown["laws"]:
         tolerance = 0.03 if law["law"] != "Little" else 0.02

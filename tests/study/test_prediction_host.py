@@ -20,6 +20,7 @@ from dbdyno.bench.host.syncs import FLAGS, LogFile
 from dbdyno.cli.main import cli
 from dbdyno.evidence import find_run
 from dbdyno.model.machine import parsed
+from dbdyno.pages.model import page as model_page
 from dbdyno.study.analysis.measured.measures import measure
 from dbdyno.study.prediction.axes import axes_of, points_of
 from dbdyno.study.prediction.compare import Calibrated, predict
@@ -93,6 +94,22 @@ def test_the_file_is_a_machine_that_every_command_takes(file: Path):
     one = shown["points"][0]
     # What is not known of the CPU of statements is in the band.
     assert one["high"] / one["low"] > 1.1
+
+
+def test_levels_of_cores_and_devices_are_beside_their_busy_shares(file: Path):
+    arguments = ("whatif", str(file), "--set", "cores=2,4", "--set", "device=gp3", "--format", "json")
+    page = model_page(json.loads(model(*arguments).output))
+    rows = next(section for section in page.sections if section.title == "Combinations").tables[0].rows
+    assert [(row.cells["cores"], row.cells["device"]) for row in rows] == [("2", "gp3"), ("4", "gp3")]
+    assert all(0 < row.cells["cores_busy"] < 1 for row in rows)
+
+
+def test_a_what_if_is_a_picture_with_the_model_s_own_words(file: Path, tmp_path: Path):
+    picture = tmp_path / "whatif.svg"
+    done = model("whatif", str(file), "--set", "sessions=1,2", "-o", str(picture))
+    assert done.exit_code == 0, done.exception
+    text = picture.read_text()
+    assert "by the model" in text and "blocks" not in text
 
 
 def test_a_what_if_sets_the_sync_method(file: Path):

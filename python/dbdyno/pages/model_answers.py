@@ -101,13 +101,14 @@ def what_if(model: Analysis) -> Page:
     axes, points = reading.strings(model, "axes"), reading.entries(model, "points")
     priced = bool(model.get("priced"))
     spec = " ".join(f"{fmt.line(name).replace(' ', '_')}:words" for name in axes)
-    spec += " throughput:per_s band:words p50:ns p99:ns p99_band:words cores:ratio device:ratio binds:text"
+    spec += " throughput:per_s band:words p50:ns p99:ns p99_band:words:p99,_band"
+    spec += " cores_busy:ratio device_busy:ratio binds:text"
     shown = columns(spec + (" per_money:number:transactions_for_1" if priced else ""))
     rows = [_point(point, axes, priced) for point in points]
     return Page(
         _head(model, "What if", "whatif"),
         (
-            Section("figures", "Curves", figures=figures(model, "sweep"), where="page"),
+            Section("figures", "Curves", figures=figures(model, "whatif"), where="page"),
             Section(
                 "points",
                 "Combinations",
@@ -131,8 +132,8 @@ def _point(point: Mapping[str, Any], axes: list[str], priced: bool) -> TableRow:
         "p50": fmt.number(point.get("p50")),
         "p99": fmt.number(point.get("p99")),
         "p99_band": band("p99_low", "p99_high", fmt.duration),
-        "cores": fmt.number(point.get("cores_busy")),
-        "device": fmt.number(point.get("device_busy")),
+        "cores_busy": fmt.number(point.get("cores_busy")),
+        "device_busy": fmt.number(point.get("device_busy")),
         "binds": fmt.line(point.get("binds") or ""),
         **({"per_money": fmt.number(point.get("per_money"))} if priced else {}),
     }

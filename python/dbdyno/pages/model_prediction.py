@@ -36,7 +36,7 @@ def calibrated(model: Analysis) -> Page:
             Section(
                 "parameters",
                 "Parameters",
-                "Measured in the run, fitted to its median, or a default that the run says nothing about.",
+                "Measured, fitted to the median of a run, or a default about which nothing was measured.",
                 tables=(table("", shown, rows),),
             ),
             Section("statements", "Statements", tables=(table("", statements, costs),)),

@@ -135,7 +135,7 @@ def _rule(
         condition=condition,
         expects="throughput and p99 as a calibrated machine predicts them, with a band",
         risk=risk,
-        source="dbdyno model calibrate: a machine measured here; what it leaves out is in docs/how-to/predict.md (2026)",
+        source="dbdyno model calibrate, a machine measured here; docs/how-to/predict.md says what it leaves out (2026)",
         refuted="both values under the same load do not differ as predicted: --prove compares",
         judge=judge,
         setting=setting,

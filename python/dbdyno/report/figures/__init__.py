@@ -51,6 +51,7 @@ from dbdyno.report.figures import (
     wait_longest,
     wait_series,
     waits,
+    whatif,
 )
 from dbdyno.report.figures.base import Figure
 from dbdyno.report.figures.theme import NARROW, WIDE, Look, fitted
@@ -101,7 +102,7 @@ SNAPSHOT = (snapshot_series.FIGURE, session_history.FIGURE)
 OWN: dict[str, tuple[Figure, ...]] = {
     "trace": TRACE,
     "snapshot": SNAPSHOT,
-    "model": (claim_map.FIGURE,),
+    "model": (claim_map.FIGURE, whatif.FIGURE),
     "cells": (),
     "trend": (trend.FIGURE,),
     "flow": (flow.FIGURE,),

@@ -41,6 +41,11 @@ class _Panel(NamedTuple):
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """Return the chart, or None without `figures.sweep`."""
+    return chart_of(analysis, FIGURE, look)
+
+
+def chart_of(analysis: Analysis, figure: base.Figure, look: theme.Look) -> Any | None:
+    """Return the chart under the title of a figure, or None without `figures.sweep`."""
     sweep = reading.dig(analysis, "figures", "sweep") or {}
     points = _points(sweep)
     if not points:
@@ -59,7 +64,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         if panel is not None
     ]
     chart = panels[0] if len(panels) == 1 else views.vconcat(*panels, spacing=24)
-    return theme.finish(chart, FIGURE.title, FIGURE.how_to_read, look)
+    return theme.finish(chart, figure.title, figure.how_to_read, look)
 
 
 def _points(sweep: Mapping[str, object]) -> list[_Point]:

@@ -23,6 +23,8 @@ ROUNDS = 60
 CHAIN_MOST = 256
 """Largest number of sessions for which the chain is computed."""
 CLOSE = 0.05
+BUSY = 0.7
+"""Share of the cores from which on they are what a difference comes from."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Demands:
         cores: Number of cores.
         locks: True if its script locks rows that sessions share.
         spread: Squared coefficient of variation of a flush.
+        others: Cores that other programs want.
+        starts: Part of `cpu` that starts idle cores, which nobody needs while all are busy.
     """
 
     cpu: float
@@ -44,6 +48,13 @@ class Demands:
     cores: int
     locks: bool
     spread: float
+    others: float = 0.0
+    starts: float = 0.0
+
+    def bound(self, sessions: int) -> float:
+        """Return the throughput that no scheduling exceeds [1/us]: neither delays nor starts of cores are counted."""
+        least = self.cpu - self.starts
+        return min(sessions / (least + self.flush), self.cores / least)
 
 
 def mva(cpu: float, cores: int, delay: float, sessions: int) -> tuple[float, float]:
@@ -125,7 +136,15 @@ def demands_of(given: Calibrated, one: Simulated) -> Demands:
         cores=int(values.get("cores") or 1),
         locks=any(step.get("lock") for step in steps),
         spread=0.0,
+        others=float(values.get("others") or 0.0),
+        starts=float(values.get("wake_us") or 0.0) * _round_trips(values.get("scripts") or []),
     )
+
+
+def _round_trips(scripts: Sequence[JsonObject]) -> float:
+    """Return the mean number of round trips of a transaction."""
+    weights = sum(script["weight"] for script in scripts)
+    return sum(script["weight"] * len(script["steps"]) for script in scripts) / weights if weights else 0.0
 
 
 def analyse(given: Calibrated, levels: Sequence[int]) -> JsonObject:
@@ -151,11 +170,10 @@ def analyse(given: Calibrated, levels: Sequence[int]) -> JsonObject:
 def _row(demands: Demands, sessions: int, outcome: Simulated) -> JsonObject:
     answered = not demands.flush or sessions <= CHAIN_MOST
     rate = closed(demands, sessions)[0] * 1e6 if answered else math.nan
-    bound = min(sessions / (demands.cpu + demands.delay + demands.flush), demands.cores / demands.cpu) * 1e6
     commit_us = alone(demands, outcome.throughput_per_s / 1e6) if demands.flush else math.nan
     return {
         "sessions": sessions,
-        "bound": bound,
+        "bound": demands.bound(sessions) * 1e6,
         "analytic": rate,
         "simulated": outcome.throughput_per_s,
         "difference": rate / outcome.throughput_per_s - 1,
@@ -173,14 +191,21 @@ def _why(demands: Demands, sessions: int, rate: float, outcome: Simulated) -> st
     off = rate / outcome.throughput_per_s - 1
     if abs(off) <= CLOSE:
         return "they agree"
+    if off < 0 and sessions > 1 and demands.delay:
+        return "who is woken on a busy core needs no start; the network takes the whole delay at every round trip"
     waits = {name: ns for (_, name), ns in outcome.waits_ns.items()}
     if demands.locks and waits.get("transactionid", 0.0) > 0.02 * outcome.mean_ns:
         return "locks of rows, which no product-form network has"
-    if demands.flush and outcome.cores > 0.7:
+    return _of_cores(demands, outcome)
+
+
+def _of_cores(demands: Demands, outcome: Simulated) -> str:
+    """Return what busy cores, or times that are not exponential, do to the analytic answer."""
+    if outcome.cores <= BUSY:
+        return "pauses and flushes are not exponential, as the network takes them"
+    if demands.flush:
         return "a process must be on a core to end a flush: busy cores make flushes longer, which the chain leaves out"
-    if outcome.cores > 0.7:
-        return "the scheduler's slices and the client's threads; the network takes exponential bursts in order"
-    return "pauses and flushes are not exponential, as the network takes them"
+    return "the scheduler's slices and the client's threads; the network takes exponential bursts in order"
 
 
 def _laws(demands: Demands, sessions: int, outcome: Simulated) -> list[JsonObject]:
@@ -188,7 +213,12 @@ def _laws(demands: Demands, sessions: int, outcome: Simulated) -> list[JsonObjec
     rate = outcome.throughput_per_s
     cpu = (outcome.server_cpu_ns + outcome.client_cpu_ns) / 1e9
     found = [
-        ("utilisation", "busy cores = throughput x CPU / cores", outcome.cores, rate * cpu / demands.cores),
+        (
+            "utilisation",
+            "busy cores = (throughput x CPU + other programs) / cores",
+            outcome.cores,
+            min((rate * cpu + demands.others) / demands.cores, 1.0),
+        ),
         ("Little", "sessions >= throughput x time of a transaction", float(sessions), rate * outcome.mean_ns / 1e9),
     ]
     if outcome.commits_per_flush and outcome.device_ns:

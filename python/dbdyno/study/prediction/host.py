@@ -57,7 +57,7 @@ def calibrate_host(speed: HostSpeed, *, scale: int) -> Machine:
     ]
     device = host_device(speed)
     return Machine(
-        f"a host without a database: {speed.cpu or 'unknown processor'}, log in {speed.folder}",
+        f"made of a host without a database: {speed.cpu or 'unknown processor'}, log in {speed.folder}",
         parameters,
         scheduler_parameters(speed.cores),
         device,

@@ -51,10 +51,7 @@ def _said(machine: Machine, seen: Observed) -> list[str]:
     others = next((own for own in machine.parameters if own.key == "others"), None)
     cores = next(own.value for own in machine.parameters if own.key == "cores")
     if others is not None and others.value > _OTHERS * cores:
-        said.append(
-            f"Other programs used {others.value:.2g} of {cores} cores while this was measured: they are part of the"
-            " machine, and what it says holds beside such neighbours."
-        )
+        said.append(_neighbours(others.value, cores))
     if machine.undetermined:
         said.append(f"Not determined by this arm: {', '.join(machine.undetermined)}.")
     return said
@@ -62,11 +59,21 @@ def _said(machine: Machine, seen: Observed) -> list[str]:
 
 def _said_of_host(machine: Machine, speed: HostSpeed) -> list[str]:
     syncs = {method: len(own.elapsed_us) for method, own in speed.syncs.items()}
+    others = sum(speed.others) / len(speed.others) if speed.others else 0.0
+    beside = [f"{_neighbours(others, speed.cores)} Measure on an idle host."] if others > _OTHERS * speed.cores else []
     return [
         f"From this host alone: {sum(syncs.values())} writes of a log in {speed.folder} ({', '.join(syncs)}),"
         f" {len(speed.delays_us)} round trips to another process, {len(speed.work_us)} rounds of CPU probes.",
         f"Not determined without a database: {'; '.join(machine.undetermined)}.",
+        *beside,
     ]
+
+
+def _neighbours(others: float, cores: int) -> str:
+    return (
+        f"Other programs used {others:.2g} of {cores} cores while this was measured: they are part of the"
+        " machine, and what it says holds beside such neighbours."
+    )
 
 
 def _row(parameter: Parameter) -> JsonObject:

@@ -1,0 +1,23 @@
+"""Figure of a what-if: throughput and mean time by the model, over a growing number; one curve per setting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.pages.reading import Analysis
+from dbdyno.report.figures import base, sweep, theme
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
+    """Return the chart, or None for a page that is no what-if."""
+    return sweep.chart_of(analysis, FIGURE, look) if analysis.get("page") == "whatif" else None
+
+
+FIGURE = base.Figure(
+    name="whatif",
+    title="What a change brings, by the model",
+    how_to_read="A curve per setting; the line at a dot is the band that the uncertainty of the fit leaves. Where a "
+    "curve is flat, something is full. Numbers stand on logarithmic scales: twice as much is everywhere the same "
+    "distance.",
+    draw=draw,
+)
