@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "snapshot": {"evidence", "bench"},
     "cells": {"evidence"},
     "judge": {"evidence", "stats", "snapshot", "cells"},
-    "advise": {"evidence", "stats", "bench", "trace", "snapshot", "cells", "model", "judge"},
+    "advise": {"evidence", "stats", "bench", "trace", "snapshot", "cells", "model", "judge", "study"},
     "study": {"evidence", "stats", "bench", "trace", "model", "cells", "hosts"},
     "rehearse": {"evidence", "stats", "bench", "snapshot", "move", "trace"},
     "imports": {"evidence"},
