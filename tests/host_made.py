@@ -10,7 +10,7 @@ from dbdyno.bench.host.syncs import Syncs
 from dbdyno.study.prediction.reference import REFERENCE
 
 DEVICE_US = {"fdatasync": 400.0, "open_datasync": 300.0, "fsync": 900.0, "open_sync": 800.0}
-PER_KB_US, CPU_US, DELAY_US = 4.0, 50.0, 30.0
+PER_KB_US, CPU_US, CPU_PER_KB_US, DELAY_US = 4.0, 50.0, 0.5, 30.0
 
 
 def flushes(us: float, dice: random.Random, count: int = 400) -> Syncs:
@@ -21,9 +21,10 @@ def flushes(us: float, dice: random.Random, count: int = 400) -> Syncs:
         queue = 5.0 if dice.random() > 0.1 else 4_000.0
         made.started_ns.append(10**15 + number * 10**7)
         made.kb.append(kb)
-        made.cpu_us.append(CPU_US)
+        cpu_us = CPU_US + CPU_PER_KB_US * kb
+        made.cpu_us.append(cpu_us)
         made.queue_us.append(queue)
-        made.elapsed_us.append(us * dice.lognormvariate(0, 0.02) + PER_KB_US * kb + CPU_US + queue - 5.0)
+        made.elapsed_us.append(us * dice.lognormvariate(0, 0.02) + PER_KB_US * kb + cpu_us + queue - 5.0)
     return made
 
 

@@ -28,7 +28,7 @@ from dbdyno.study.prediction.fit import Machine
 from dbdyno.study.prediction.host import calibrate_host
 from dbdyno.study.prediction.reference import CARRIES, REFERENCE
 from dbdyno.study.prediction.sync_methods import methods_of, with_method
-from host_made import CPU_US, DELAY_US, DEVICE_US, PER_KB_US, flushes, host
+from host_made import CPU_PER_KB_US, CPU_US, DELAY_US, DEVICE_US, PER_KB_US, flushes, host
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,7 @@ def test_what_was_measured_is_in_the_machine(machine: Machine):
     by = {own.key: own for own in machine.parameters}
     assert by["cores"].value == 4
     assert by["flush_us"].value == pytest.approx(CPU_US)
+    assert by["flush_us_per_kb"].value == pytest.approx(CPU_PER_KB_US)
     assert by["wake_us"].value == by["cold_us"].value == pytest.approx(8.0)
     assert by["others"].value == pytest.approx(0.1)
     at = dict(zip(by["delay"].value["probability"], by["delay"].value["us"], strict=True))

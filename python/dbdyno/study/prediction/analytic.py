@@ -127,8 +127,10 @@ def demands_of(given: Calibrated, one: Simulated) -> Demands:
     cycle = 1e6 / one.throughput_per_s
     flush = 0.0
     if one.commits_per_flush:
-        flush = one.device_ns / 1e3 + float(values.get("flush_us") or 0.0)
-        cpu -= float(values.get("flush_us") or 0.0)
+        page_kb = float(values.get("page_bytes") or 0.0) / 1024.0
+        own = float(values.get("flush_us") or 0.0) + page_kb * float(values.get("flush_us_per_kb") or 0.0)
+        flush = one.device_ns / 1e3 + own
+        cpu -= own
     return Demands(
         cpu=cpu,
         delay=max(cycle - cpu - flush, 0.0),

@@ -18,6 +18,8 @@ from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, meas
 from dbdyno.study.prediction.reference import CARRIES, REFERENCE
 from dbdyno.study.prediction.scripts import Steps, steps_of
 from dbdyno.study.prediction.server import scheduler_parameters
+from dbdyno.study.prediction.slopes import slope
+from dbdyno.study.prediction.sync_methods import USUAL
 
 DELAYS_CARRY = 1.5
 """Factor by which delays of round trips may be off: machines of runs were fitted to 0.9 to 2.1 times theirs."""
@@ -45,7 +47,7 @@ def calibrate_host(speed: HostSpeed, *, scale: int) -> Machine:
         Parameter("cores", speed.cores, MEASURED, "processors that a process may use here"),
         _client(system),
         *_wake(speed),
-        _flush(speed),
+        *_flush(speed),
         Parameter("insert_us_per_kb", REFERENCE.insert_us_per_kb * user, DEFAULT, _scaled(user), unit="us/KB"),
         measured("others", speed.others, "busy cores while the probe slept, rounds"),
         *_delay(speed),
@@ -117,9 +119,21 @@ def _wake(speed: HostSpeed) -> list[Parameter]:
     return [wake, Parameter("cold_us", wake.value, DEFAULT, AS_MUCH, wake.low, wake.high, "us")]
 
 
-def _flush(speed: HostSpeed) -> Parameter:
-    cpu_us = speed.syncs["fdatasync"].cpu_us
-    return measured("flush_us", cpu_us, f"CPU of {len(cpu_us)} writes with fdatasync", "us")
+def _flush(speed: HostSpeed) -> list[Parameter]:
+    """Return the CPU time of a flush, and what each KB adds to it."""
+    import numpy as np
+
+    own = speed.syncs[USUAL]
+    kb, cpu_us = np.asarray(own.kb), np.asarray(own.cpu_us)
+    how = f"CPU of {len(cpu_us)} writes with {USUAL}"
+    found = slope(kb, cpu_us)
+    if found is None:
+        return [measured("flush_us", own.cpu_us, how, "us")]
+    each, low, high = found
+    return [
+        measured("flush_us", cpu_us - each * kb, f"{how}, without that of each KB", "us"),
+        Parameter("flush_us_per_kb", each, MEASURED, f"{how}: slope over their size", low, high, "us/KB"),
+    ]
 
 
 def _delay(speed: HostSpeed) -> list[Parameter]:
