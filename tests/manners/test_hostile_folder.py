@@ -29,6 +29,7 @@ STARTERS = {
     "bench/postgres/binaries.py",
     "bench/clients/process.py",
     "bench/guardian.py",
+    "bench/host/speed.py",
     "cuts/processes.py",
     "device/mounts.py",
     "device/server.py",
@@ -114,6 +115,13 @@ def test_a_run_of_commands_starts_no_program_of_the_folder_it_is_started_in(host
     (hostile.folder / "plan.toml").write_text(own)
     done = dbdyno(hostile, "run", "plan.toml")
     assert done.returncode in (0, 1), done.stderr
+    assert hostile.taken == []
+
+
+def test_probes_of_a_host_run_nothing_of_the_folder_they_are_started_in(hostile: HostileFolder) -> None:
+    done = dbdyno(hostile, "model", "calibrate", "--host", "--folder", ".", "--for", "2s", "-o", "host.toml")
+    # A folder in memory is refused.
+    assert done.returncode == 0 or "is in memory" in done.stderr, done.stderr
     assert hostile.taken == []
 
 

@@ -114,8 +114,9 @@ def with_machine(facts: Facts, path: Path, sessions: int | None, load: Load | No
 
 def _active(facts: Facts) -> int:
     """Return the mean number of active sessions, at least 1."""
-    known = [one for one in facts.rows.get(Database, ()) if one.active_ms is not None and one.span_s]
-    return max(1, math.ceil(sum(one.active_ms / 1e3 / one.span_s for one in known)))
+    known: list[Database] = list(facts.rows.get(Database, ()))
+    active = sum((one.active_ms or 0.0) / 1e3 / one.span_s for one in known if one.span_s)
+    return max(1, math.ceil(active))
 
 
 def _scripts(given: Calibrated, load: Load | None) -> tuple[list[PostgresScript], str, tuple[str, ...]]:

@@ -186,5 +186,6 @@ def _read(path: Path) -> Proof | None:
         found: JsonObject = {one.name: str(given[one.name]) for one in fields(Proof) if one.name not in _TYPED}
         found["gates"] = tuple(str(one) for one in given["gates"])
         # Results of earlier versions have no bands.
-        return Proof(**found, **{name: _band(given.get(name)) for name in _BANDS})
+        found |= {name: _band(given.get(name)) for name in _BANDS}
+        return Proof(**found)
     return None

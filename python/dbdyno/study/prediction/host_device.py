@@ -25,7 +25,10 @@ def host_device(speed: HostSpeed) -> LogDevice:
             where=str(speed.folder),
             next_step=f"give it more time, --for 60s: {LEAST} or more are needed",
         )
-    texts, rows, notes, report = [], [], [], {}
+    texts: list[str] = []
+    rows: list[Parameter] = []
+    notes: list[str] = []
+    report: JsonObject = {}
     for method, own in speed.syncs.items():
         if len(own.elapsed_us) < LEAST:
             notes.append(f"Device: {len(own.elapsed_us)} syncs by {method} are too few; it is not in the machine.")
