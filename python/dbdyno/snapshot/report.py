@@ -154,7 +154,7 @@ def _cost(interval: Interval) -> Part:
     ]
     rows.sort(key=lambda row: -row["time"])
     cost = last.manifest["cost"]
-    looks = sum(int(one.manifest["cost"].get("looks") or 0) for one in interval.chain[1:])
+    looks = interval.looks
     notes = [
         f"snapshot {last.number} took {cost.get('collect_s', 0):.2f} s,"
         f" {cost.get('collect_cpu_s', 0):.2f} s of processor time here"

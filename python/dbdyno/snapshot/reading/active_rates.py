@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.rates import HOUR_US
-from dbdyno.snapshot.sessions.history import EVENT_ENGINES, STATEMENT_TYPES, active_rows
+from dbdyno.snapshot.sessions.active import EVENT_ENGINES, STATEMENT_TYPES, active_rows
 from dbdyno.snapshot.sessions.samples import activity
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def active_rates(one: Interval, *, hourly: bool = False) -> ActiveRates | None:
 
 def _slots(one: Interval, *, hourly: bool) -> tuple[dict[int, int], list[int]]:
     """Return the time slot of each sub-interval by its number, and the number of looks in each slot with any."""
-    counts = {end.number: int(end.manifest["cost"].get("looks") or 0) for end in one.chain[1:]}
+    counts = {end.number: end.looks for end in one.chain[1:]}
     looked = [part for part in one.sums.parts() if counts.get(part["number"])]
     slots: dict[int, int] = {}
     looks: list[int] = []

@@ -64,10 +64,10 @@ def verdict(chain: Sequence[Snapshot]) -> Verdict | None:
 
 
 def _steady_ns(first: Snapshot, last: Snapshot) -> int | None:
-    old, new = first.facts.get("clock"), last.facts.get("clock")
-    if not old or not new or old.get("boot") != new.get("boot"):
+    old, new = first.steady_clock, last.steady_clock
+    if old is None or new is None or old[0] != new[0]:
         return None
-    return int(new["since_boot_ns"]) - int(old["since_boot_ns"])
+    return new[1] - old[1]
 
 
 def _span(ns: int) -> str:

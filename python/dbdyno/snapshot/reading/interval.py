@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from dbdyno.snapshot.reading.sums.chain import Chain
+    from dbdyno.snapshot.reading.sums.chunk import Chunk
 
 
 class Interval(Ends, Closing):
@@ -117,10 +118,15 @@ class Interval(Ends, Closing):
         return self._sums
 
     @cached_property
+    def looks(self) -> int:
+        """Return how often the sessions were looked at between the two ends."""
+        return sum(one.looks for one in self.chain[1:])
+
+    @cached_property
     def own_sessions(self) -> list[int]:
         """Return the sessions that took these snapshots, by the server's numbers."""
-        found = {one.facts.get("session") for one in self.chain}
-        return sorted(one for one in found if isinstance(one, int))
+        found = {one.own_session for one in self.chain}
+        return sorted(one for one in found if one is not None)
 
     def table(self, view: str) -> str:
         """Return the name of the table with a view's difference, which is created on first use.
@@ -150,15 +156,17 @@ class Interval(Ends, Closing):
 
         return [column for column in self.after.columns(view) if column.kind in SUBTRACTED]
 
-    def samples(self, view: str, columns: Sequence[Column]) -> tuple[str, int]:
-        """Return an SQL relation with the rows sampled between the two ends, and the number of looks."""
+    def samples(self, view: str, columns: Sequence[Column], chunks: list[Chunk] | None = None) -> tuple[str, int]:
+        """Return an SQL relation with the rows sampled between the two ends, and the number of looks.
+
+        `chunks` are the hours to read, if the clock did not step; None reads all.
+        """
         inside = self.chain[1:]
-        looks = sum(int(one.manifest["cost"].get("looks") or 0) for one in inside)
         kept = len(inside) > 1
-        seen = self.sums.samples(view, exact=self.inside == "true") if kept else rows_of(inside, view)
+        seen = self.sums.samples(view, exact=self.inside == "true", chunks=chunks) if kept else rows_of(inside, view)
         if not seen:
-            return union_columns(columns), looks
-        return f"(from {union_columns(columns)} union all by name from {seen})", looks
+            return union_columns(columns), self.looks
+        return f"(from {union_columns(columns)} union all by name from {seen})", self.looks
 
     def close(self) -> None:
         """Free the tables."""

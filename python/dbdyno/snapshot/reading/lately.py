@@ -24,8 +24,9 @@ class Lately:
 
 def within(snapshots: list[Snapshot], low_us: int, high_us: int) -> list[Snapshot]:
     """Return the snapshots around a time span: the last one not after `low_us` to the first not before `high_us`."""
-    first = max((at for at, one in enumerate(snapshots) if one.at_ns // 1000 <= low_us), default=0)
-    last = next((at for at, one in enumerate(snapshots) if one.at_ns // 1000 >= high_us), len(snapshots) - 1)
+    low_ns, high_ns, newest = low_us * 1000 + 999, high_us * 1000, len(snapshots) - 1
+    first = next((at for at in range(newest, -1, -1) if snapshots[at].at_ns <= low_ns), 0)
+    last = next((at for at, one in enumerate(snapshots) if one.at_ns >= high_ns), newest)
     chain = snapshots[first : max(last, first + 1) + 1]
     return chain if len(chain) < 2 else [_opened(chain[0]), *chain[1:-1], _opened(chain[-1])]
 

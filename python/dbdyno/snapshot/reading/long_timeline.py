@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain as joined
 from itertools import groupby
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.reading.interval import Interval
@@ -41,9 +42,23 @@ DRAWN = 34
 
 
 def happenings(one: Interval) -> list[Row]:
-    """Return the events of an interval by time, as rows in the form of `timeline.events`."""
+    """Return the events of an interval by time, as rows in the form of `timeline.events`.
+
+    Those of cached days are cached with them.
+    """
+    cached = [row for day in one.sums.days for row in (day.model or {})["events"]]
     found = joined(_of_verdicts(one), _of_objects(one), _of_settings(one), _of_checkpoints(one), _of_vacuums(one))
-    return sorted(found, key=lambda row: (row["at_us"], row["kind"], row["what"]))
+    ordered = sorted([*cached, *found], key=lambda row: (row["at_us"], row["kind"], row["what"]))
+    return list(_once(ordered) if cached else ordered)
+
+
+def _once(found: Sequence[Row]) -> Iterator[Row]:
+    """Yield the events without the second mention of a start or reset, which several sub-intervals may report."""
+    seen = set()
+    for row in found:
+        if row["kind"] not in _KINDS.values() or row["what"] not in seen:
+            seen.add(row["what"])
+            yield row
 
 
 def drawable(found: Sequence[Row]) -> list[Row]:
@@ -70,9 +85,14 @@ def _together(group: list[Row]) -> Row:
     return {**group[-1], "what": "; ".join(words[:2]) + more, "after_us": None if known else min(begun)}
 
 
+def _parts(one: Interval) -> Iterator[JsonObject]:
+    """Yield the sub-intervals outside of cached days."""
+    return (part for chunk in one.sums.hours for part in one.sums.parts_of(chunk))
+
+
 def _of_verdicts(one: Interval) -> Iterator[Row]:
     seen = set()
-    for part in one.sums.parts():
+    for part in _parts(one):
         for _, _, word, why, at_us, *_ in part["verdicts"]:
             if word in _KINDS and why not in seen:
                 seen.add(why)
@@ -88,9 +108,9 @@ def _of_verdicts(one: Interval) -> Iterator[Row]:
 
 def _of_objects(one: Interval) -> Iterator[Row]:
     """Yield an event for each created or dropped table, index and function, at most `MOST` of a kind."""
-    parts = {part["number"]: part for part in one.sums.parts()}
+    parts = {part["number"]: part for part in _parts(one)}
     for kind, view, names in OBJECTS:
-        source, columns = one.sums.relation(view, folded=False)
+        source, columns = one.sums.relation(view, folded=False, chunks=one.sums.hours)
         known = {c.name for c in columns}
         if not source or not set(names) <= known:
             continue
@@ -107,7 +127,7 @@ def _of_objects(one: Interval) -> Iterator[Row]:
 
 
 def _of_settings(one: Interval) -> Iterator[Row]:
-    for part in one.sums.parts():
+    for part in _parts(one):
         for name, old, new in part["settings"]:
             yield _within(part, "setting", setting(name, old, new))
 
@@ -133,12 +153,12 @@ def _counted(one: Interval, view: str, counters: list[str], more: str) -> Iterat
 
     Yields nothing if the view lacks one of the counters.
     """
-    source, columns = one.sums.relation(view, folded=False)
+    source, columns = one.sums.relation(view, folded=False, chunks=one.sums.hours)
     if not source or not set(counters) <= {c.name for c in columns}:
         return
     shown = ", ".join(["part", *map(quoted, counters), *([more] if more else [])])
     grew = " or ".join(f"{quoted(name)} > 0" for name in counters)
-    parts = {part["number"]: part for part in one.sums.parts()}
+    parts = {part["number"]: part for part in _parts(one)}
     for row in one.query(f"select {shown} from {source} where {grew} order by part desc limit {COUNTED_MOST}"):
         if row["part"] in parts:
             yield parts[row["part"]], row

@@ -18,7 +18,8 @@ from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.fenced_answer import FencedAnswer
 from dbdyno.evidence.query_limits import lock
 from dbdyno.snapshot.reading.difference import quoted
-from dbdyno.snapshot.sessions.history import STATEMENT_TYPES, History
+from dbdyno.snapshot.sessions.active import STATEMENT_TYPES
+from dbdyno.snapshot.sessions.history import History
 from dbdyno.snapshot.sessions.samples import activity
 
 if TYPE_CHECKING:
@@ -111,9 +112,9 @@ def _snapshots(interval: Interval) -> None:
 
 
 def _sessions(interval: Interval) -> None:
-    History(interval)
+    samples = History(interval).samples()
     interval.connection.execute(
-        f"create or replace temp view {SESSIONS} as select make_timestamp(at_us) as time, * from session_history"
+        f"create or replace temp view {SESSIONS} as select make_timestamp(at_us) as time, * from {samples}"
     )
 
 

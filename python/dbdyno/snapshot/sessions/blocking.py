@@ -246,7 +246,7 @@ def tables_of(interval: Interval, roots: Sequence[Node], top: int) -> list[Table
     from dbdyno.snapshot.sessions.history import texts
 
     known = texts(interval)
-    looked = sum(int(one.manifest["cost"].get("looks") or 0) for one in interval.chain[1:])
+    looked = interval.looks
     second_ns = min(max(interval.seconds / looked, 1.0), 60.0) * 1e9 if looked else 1e9
     ranked = [_root(node, known, second_ns) for node in roots]
     trees: list[Row] = []

@@ -8,6 +8,9 @@ A session is active if it is a client's session (or a parallel worker) that runs
 not active. Average active sessions are the sessions seen divided by the looks taken. The number of looks is known per
 snapshot, not per time bucket: a bucket gets its share of them by time, so buckets shorter than a few looks are never
 made.
+
+Of cached days (`reading/sums/day.py`) the sums are read, and samples only of the hours outside of them. Both give the
+same figures.
 """
 
 from __future__ import annotations
@@ -22,11 +25,26 @@ from dbdyno.evidence.events import CLASSES, ON_CPU, wait_class
 from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.reading.clock import elapsed_ns
 from dbdyno.snapshot.reading.statement_names import statements_naming
+from dbdyno.snapshot.reading.sums.day import MINUTES, SESSIONS, TRANSACTIONS
+from dbdyno.snapshot.sessions.active import (
+    ACTIVE,
+    BEGUN_US,
+    EVENT_ENGINES,
+    MINUTE_US,
+    STATEMENT_TYPES,
+    active_rows,
+    idle_rows,
+    longest_transactions,
+    not_own_sessions,
+    transaction_rows,
+)
 from dbdyno.snapshot.sessions.samples import activity
 from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
+    from dbdyno.snapshot.reading.sums.chunk import Chunk
+    from dbdyno.snapshot.reading.sums.day import Day
 
 DIMENSIONS = {
     "statement": "statement::varchar",
@@ -42,18 +60,16 @@ DIMENSIONS = {
 
 TABLE = "table"
 """Name of the filter for sessions whose statement names a table; there is no such column."""
-LONG_US, BEGUN_US = 1_000_000, 2_000_000
-"""Minimum duration of a listed transaction, and resolution of its begin, both in microseconds."""
+LONG_US = 1_000_000
+"""Minimum duration of a listed transaction in microseconds."""
 BUCKETS_MOST = 180
 LOOKS_LEAST = 4
 """Minimum number of looks in a time bucket."""
 WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
 
-EVENT_ENGINES: dict[str, object] = {"postgres": "postgresql", "mariadb": "mariadb", "oracle": "oracle"}
-STATEMENT_TYPES = {"postgres": "BIGINT", "mariadb": "VARCHAR", "oracle": "VARCHAR"}
 _TEXTS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
-_CLIENT = "kind in ('client', 'client backend', 'parallel worker')"
-_ACTIVE = "state in ('active', 'fastpath function call')"
+_SUMMED = "session, datname, usename, application, client, statement, event_type, event"
+"""The columns that cached days have of active sessions, beside how often they were seen."""
 _NONE = {
     "statement": "none",
     "user": "none",
@@ -76,11 +92,15 @@ class History:
     def __init__(self, interval: Interval, where: Mapping[str, str] | None = None) -> None:
         self.interval = interval
         self.engine = interval.before.engine
-        source, self.looks = interval.samples("activity", activity(STATEMENT_TYPES[self.engine]))
+        self._columns = activity(STATEMENT_TYPES[self.engine])
+        self.looks = interval.looks
+        self._days = _days(interval)
+        summed = {chunk.home for day in self._days for chunk in day.chunks}
+        self._hours = [one for one in interval.sums.chunks if one.home not in summed] if self._days else None
         self.where = dict(where or {})
         self._known: dict[str, list[Row]] = {}
         self.text_of = texts(interval)
-        self._classify(source)
+        self._classify()
 
     def by(self, dimension: str, top: int | None = None) -> list[Row]:
         """Return the average active sessions of each value of a dimension, the largest first.
@@ -104,8 +124,9 @@ class History:
             return self._known[dimension]
         rows = self.interval.query(
             f"""with each as (
-              select coalesce({column}, '{none}') as name, class, count(*) as seen from session_history group by 1, 2)
-            select name, sum(seen) / {self.looks} as aas, sum(seen) as seen,
+              select coalesce({column}, '{none}') as name, class, sum(seen)::bigint as seen
+              from session_seen group by 1, 2)
+            select name, sum(seen) / {self.looks} as aas, sum(seen)::bigint as seen,
               sum(seen) / nullif(sum(sum(seen)) over (), 0) as share,
               list({{'class': class, 'seen': seen}} order by seen desc, class) as classes
             from each group by name order by aas desc, name"""
@@ -147,8 +168,8 @@ class History:
         known = [one >= enough for one in looks]
         values: dict[str, list[float | None]] = {}
         for row in self.interval.query(
-            f"""select class, at_us // {width} - {first} as bucket, count(*) as seen
-            from session_history where at_us // {width} - {first} between 0 and {len(looks) - 1} group by all"""
+            f"""select class, at_us // {width} - {first} as bucket, sum(seen)::bigint as seen
+            from {self._by_time(width)} where at_us // {width} - {first} between 0 and {len(looks) - 1} group by all"""
         ):
             of = values.setdefault(row["class"], [0.0 if one else None for one in known])
             if known[row["bucket"]]:
@@ -167,10 +188,9 @@ class History:
         """Return the average number of sessions idle in a transaction, or None if there were no looks."""
         if not self.looks:
             return None
-        source, _ = self.interval.samples("activity", activity(STATEMENT_TYPES[self.engine]))
-        sql = f"""select count(*) as n from {source} where {_CLIENT} and state like 'idle in transaction%'
-          and {not_ours(self.interval)}"""
-        return float(self.interval.query(sql)[0]["n"]) / self.looks
+        source, _ = self.interval.samples("activity", self._columns, self._hours)
+        seen = self.interval.query(f"select count(*) as n from {source} where {idle_rows(self.interval)}")[0]["n"]
+        return float(seen + sum(int((day.model or {})["idle"]) for day in self._days)) / self.looks
 
     def transactions(self, top: int, least_us: int = LONG_US) -> list[Row]:
         """Return the longest open transactions seen in the selected sessions, one row each.
@@ -180,24 +200,18 @@ class History:
         """
         if not self.looks:
             return []
-        source, _ = self.interval.samples("activity", activity(STATEMENT_TYPES[self.engine]))
         last = ", ".join(
             f"arg_max({name}, at_us) as {name}" for name in ("usename", "datname", "application", "client")
         )
         # Grouped by begin, rounded to two seconds: those divided by the rounding are joined below.
+        seen = self._longest(2 * top, least_us)
         rows = self.interval.query(
-            f"""with seen as not materialized (
-              select *, (at_us - transaction_us) // {BEGUN_US} as begun from {source}
-              where kind = 'client backend' and transaction_us >= {int(least_us)} and {self.interval.inside}
-                and application is distinct from 'dbdyno snap' {self._kept(("class", "event"))}),
-            longest as (
-              select session, begun, max(transaction_us) as longest from seen group by session, begun
-              order by longest desc limit {2 * int(top)})
-            select session::varchar as session, begun, {last}, max(transaction_us) * 1000 as "open", max(at_us) as seen,
-              max(statement_us) filter (where {_ACTIVE}) * 1000 as ran,
+            f"""select session::varchar as session, begun, {last}, max(transaction_us) * 1000 as "open",
+              max(at_us) as seen, max(statement_us) filter (where {ACTIVE}) * 1000 as ran,
               max(state_us) filter (where state like 'idle in transaction%') * 1000 as idled,
               arg_max(state, at_us) as state, arg_max(statement, at_us)::varchar as statement
-            from seen semi join longest using (session, begun) group by session, begun order by "open" desc, session"""
+            from ({seen}) semi join longest_transactions using (session, begun)
+            group by session, begun order by "open" desc, session"""
         )
         found: dict[tuple[str, int], Row] = {}
         for row in rows:
@@ -205,6 +219,40 @@ class History:
             if not any((at[0], at[1] + step) in found for step in (-1, 1)):
                 found[at] = row | {"text": self.text_of.get(row["statement"] or "")}
         return list(found.values())[:top]
+
+    def _longest(self, most: int, least_us: int) -> str:
+        """Create the table `longest_transactions`, and return the query of the rows that may be of them."""
+        interval, kept = self.interval, self._kept(("class", "event"))
+        days = [] if kept else self._days
+        source, _ = interval.samples("activity", self._columns, self._hours if days else None)
+        sql = longest_transactions(interval, source, least_us, most, kept)
+        if days:
+            files = ", ".join(literal(str(day.file(TRANSACTIONS))) for day in days)
+            sql = f"""select session, begun, max(longest) as longest from
+                (from ({sql}) union all by name from read_parquet([{files}]) where longest >= {int(least_us)})
+                group by all order by longest desc, session, begun limit {int(most)}"""
+        interval.connection.execute(f"create or replace temp table longest_transactions as {sql}")
+        if days:
+            source, _ = interval.samples("activity", self._columns, self._hours_of_longest())
+        return transaction_rows(interval, source, least_us, kept)
+
+    def _hours_of_longest(self) -> list[Chunk]:
+        """Return the hours in which the transactions of `longest_transactions` were open."""
+        spans = [
+            (row["begun"] * BEGUN_US, (row["begun"] + 1) * BEGUN_US + row["longest"])
+            for row in self.interval.query("from longest_transactions")
+        ]
+        return [
+            one
+            for one in self.interval.sums.chunks
+            if any(low <= one.chain[-1].at_ns // 1000 and high > one.chain[0].at_ns // 1000 for low, high in spans)
+        ]
+
+    def _by_time(self, width_us: int) -> str:
+        """Return an SQL relation with how often each wait class was seen by time, for buckets of a width."""
+        if self._days and not self.where and width_us % MINUTE_US == 0:
+            return "session_minutes"
+        return f"(select at_us, class, 1 as seen from {self.samples()})"
 
     def _kept(self, without: Sequence[str] = ()) -> str:
         """Return the SQL conditions for the values in `where`."""
@@ -219,32 +267,58 @@ class History:
         naming = ", ".join(map(literal, statements_naming(self.text_of, value)))
         return f"statement::varchar in ({naming})" if naming else "false"
 
-    def _classify(self, source: str) -> None:
-        """Create the view `session_history`: the active rows, each with its wait class.
+    def samples(self) -> str:
+        """Create the view `session_history` with the samples of active sessions, and return its name."""
+        self._view("session_history", self._sampled(), self._kept())
+        return "session_history"
 
-        The rows are not copied, because a day has millions of them.
+    def _sampled(self) -> str:
+        source, _ = self.interval.samples("activity", self._columns)
+        return f"(from {source} where {active_rows(self.interval)})"
+
+    def _classify(self) -> None:
+        """Create the views of active sessions, each row with its wait class.
+
+        They are `session_seen` with a row per sample or sum, and for cached days `session_minutes`. Rows are not
+        copied, because a day has millions of them.
         """
-        connection = self.interval.connection
-        engine = EVENT_ENGINES[self.engine]
-        rows = active_rows(self.interval)
-        seen = connection.execute(f"select distinct event_type, event from {source} where {rows}").fetchall()
+        connection, engine = self.interval.connection, EVENT_ENGINES[self.engine]
         connection.execute("create or replace temp table session_classes (type varchar, named varchar, class varchar)")
+        if not self._days:
+            events = self._sampled()
+            connection.execute(f"create or replace temp view session_seen as select *, 1 as seen from {self.samples()}")
+        else:
+            events = self._summed("at_us, event_type, event", MINUTES, "true")
+            self._view("session_minutes", events)
+            self._view("session_seen", self._summed(_SUMMED, SESSIONS, not_own_sessions(self.interval)), self._kept())
+        seen = connection.execute(f"select distinct event_type, event from {events}").fetchall()
         if seen:
             connection.executemany(
                 "insert into session_classes values (?, ?, ?)",
                 [(kind, event, wait_class(engine, kind, event)) for kind, event in seen],
             )
-        connection.execute(
-            f"""create or replace temp view session_history as select * from (
+
+    def _summed(self, columns: str, name: str, condition: str) -> str:
+        """Return an SQL relation with the rows of a file of the cached days, and the samples outside of them."""
+        source, _ = self.interval.samples("activity", self._columns, self._hours)
+        files = ", ".join(literal(str(day.file(name))) for day in self._days)
+        return f"""(select {columns}, seen from read_parquet([{files}]) where {condition}
+          union all by name select {columns}, 1 as seen from {source} where {active_rows(self.interval)})"""
+
+    def _view(self, name: str, rows: str, kept: str = "") -> None:
+        """Create a view of rows with their wait class, those that are kept."""
+        self.interval.connection.execute(
+            f"""create or replace temp view {name} as select * from (
               select s.* replace (coalesce(s.event, '{ON_CPU}') as event), c.class
-              from (from {source} where {rows}) s join session_classes c
+              from {rows} s join session_classes c
                 on s.event_type is not distinct from c.type and s.event is not distinct from c.named)
-            where true{self._kept()}"""
+            where true{kept}"""
         )
 
     def _sessions(self, column: str, none: str) -> dict[str, int]:
         sql = (
-            f"select coalesce({column}, '{none}') as name, count(distinct session) as n from session_history group by 1"
+            f"select name, count(*) as n from (select distinct coalesce({column}, '{none}') as name, session"
+            " from session_seen) group by 1"
         )
         return {row["name"]: row["n"] for row in self.interval.query(sql)}
 
@@ -255,7 +329,7 @@ class History:
         for before, after in pairwise(chain):
             high = after.at_ns // 1000
             low = high - max(elapsed_ns(before, after) // 1000, 1)
-            found.append((low, high, int(after.manifest["cost"].get("looks") or 0)))
+            found.append((low, high, after.looks))
         return found
 
     def _width(self, seconds: float) -> int:
@@ -263,15 +337,15 @@ class History:
         return int(next((one for one in WIDTHS_S if one >= least), WIDTHS_S[-1]) * 1_000_000)
 
 
-def active_rows(interval: Interval) -> str:
-    """Return the SQL condition for rows of active sessions within the interval, without dbdyno's own."""
-    return f"{_CLIENT} and {_ACTIVE} and {not_ours(interval)}"
+def _days(interval: Interval) -> list[Day]:
+    """Return the days whose sums replace the samples; those that are not cached yet are made."""
+    from dbdyno.snapshot.reading.days import keep_days
 
-
-def not_ours(interval: Interval) -> str:
-    """Return the SQL condition for rows of sessions within the interval, without dbdyno's own."""
-    own = ", ".join(map(str, interval.own_sessions)) or "-1"
-    return f"{interval.inside} and session not in ({own}) and application is distinct from 'dbdyno snap'"
+    if len(interval.chain) <= 2 or interval.inside == "true":
+        return []
+    for _ in keep_days(interval.sums):
+        pass
+    return [day for day in interval.sums.days if day.is_sampled]
 
 
 def texts(interval: Interval) -> dict[str, str]:

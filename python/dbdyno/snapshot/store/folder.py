@@ -86,8 +86,23 @@ class Snapshot:
     @property
     def facts(self) -> JsonObject:
         """Return facts that the engine reported about itself."""
-        facts: JsonObject = self.manifest["facts"]
-        return facts
+        return self.manifest["facts"]
+
+    @property
+    def looks(self) -> int:
+        """Return how often the sessions were looked at since the previous snapshot."""
+        return int(self.manifest["cost"].get("looks") or 0)
+
+    @property
+    def own_session(self) -> int | None:
+        """Return the session that took it, by the server's number, or None if that is not known."""
+        return found if isinstance(found := self.facts.get("session"), int) else None
+
+    @property
+    def steady_clock(self) -> tuple[str, int] | None:
+        """Return the start of the machine that took it and the nanoseconds since then, or None if not known."""
+        found = self.facts.get("clock")
+        return (str(found.get("boot")), int(found["since_boot_ns"])) if found else None
 
     @property
     def views(self) -> dict[str, ViewRecord]:

@@ -1,10 +1,11 @@
-"""Upkeep of a store while snapshots are taken, so that nobody waits for it later: packs, and sums of hours."""
+"""Upkeep of a store while snapshots are taken, so that nobody waits for it later: packs, and sums of hours and days."""
 
 from __future__ import annotations
 
 import contextlib
 
 from dbdyno.base.errors import Error
+from dbdyno.snapshot.reading.days import keep_days
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.sums.chain import Chain
 from dbdyno.snapshot.reading.sums.index import light
@@ -12,12 +13,13 @@ from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.store.pack import GROUP, pack_full
 
 HOUR_NS = 3600 * 10**9
+DAY_NS = 24 * HOUR_NS
 HOURS_MOST = 3
 """Largest number of missing hourly sums computed at once, so that taking snapshots soon continues."""
 
 
 def tidy_when_due(store: Store, made: Snapshot) -> None:
-    """Pack once per `GROUP` numbers, and cache the sums of an hour when the next one has begun.
+    """Pack once per `GROUP` numbers, and cache the sums of an hour or a day when the next one has begun.
 
     Raises:
         SnapshotError: A pack cannot be made; the snapshot itself is safe.
@@ -30,6 +32,8 @@ def tidy_when_due(store: Store, made: Snapshot) -> None:
     if before.at_ns // HOUR_NS != made.at_ns // HOUR_NS:
         with contextlib.suppress(Error, OSError):  # the first report computes what is missing
             keep_sums(store, made)
+            if before.at_ns // DAY_NS != made.at_ns // DAY_NS:
+                keep_day(store, before, made)
 
 
 def keep_sums(store: Store, last: Snapshot) -> int:
@@ -49,3 +53,15 @@ def keep_sums(store: Store, last: Snapshot) -> int:
     finally:
         sums.close()
     return made
+
+
+def keep_day(store: Store, before: Snapshot, last: Snapshot) -> int:
+    """Cache the sums of the day that ended with the snapshot before the last one, and return the number of days."""
+    own = Store(store.folder)
+    known = light(own, last.target, 0, last.number)
+    earlier = [one for one in known if one.at_ns // DAY_NS < before.at_ns // DAY_NS]
+    sums = Chain(own, [(earlier or known)[-1 if earlier else 0], known[-1]], Interval)
+    try:
+        return sum(1 for _ in keep_days(sums))
+    finally:
+        sums.close()

@@ -94,7 +94,7 @@ def _of_part(source: Interval | Batch, sums: _Sums, pair: Ends, part: int) -> li
             found.append((metric, None if value is None else float(value) / pair.seconds))
         found.append((Metric("hitrate", "hit rate", "ratio", True), row["hitrate"] if row["whole"] else None))
     found += _log(pair) + _statements(sums, pair, part)
-    looks = int(pair.after.manifest["cost"].get("looks") or 0)
+    looks = pair.after.looks
     if not looks:
         return found
     active, waiting = sums.seen.get(part, (0, 0))

@@ -63,7 +63,7 @@ def own_of(chain: Sequence[Snapshot]) -> dict[str, int]:
                 total[name] = total.get(name, 0) + int(number)
         if index:
             name = str(one.facts.get("database"))
-            total[name] = total.get(name, 0) + int(one.manifest["cost"].get("looks") or 0)
+            total[name] = total.get(name, 0) + one.looks
     return total
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from dbdyno.evidence.events import ON_CPU, wait_class
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
-from dbdyno.snapshot.sessions.history import WITHOUT, not_ours
+from dbdyno.snapshot.sessions.active import not_ours
+from dbdyno.snapshot.sessions.history import WITHOUT
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval

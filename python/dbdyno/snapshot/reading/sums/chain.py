@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.view import LOSSES, WORDS, Column, Verdict
 from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.reading.sums.chunk import Chunk, folder_of
+from dbdyno.snapshot.reading.sums.day import Day
 from dbdyno.snapshot.reading.sums.index import Light, light, sampled_rows
 from dbdyno.snapshot.reading.sums.total import OWN, fold_folded, fold_parts, total_sql
 from dbdyno.snapshot.store.folder import Snapshot, Store, rows_at
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.reading.ends import Ends
 
 HOUR_NS = 3600 * 10**9
+DATE = len("20261121")
+"""Length of the date in the name of an hour's folder."""
 
 
 class Chain:
@@ -39,6 +43,7 @@ class Chain:
         self.target = chain[0].target
         self.first, self.last = chain[0].number, chain[-1].number
         self._folder, self._aside = _writable(folder_of(store, self.target))
+        self._beside: tuple[Light | None, Light | None] = None, None
 
     @property
     def kept(self) -> bool:
@@ -54,12 +59,13 @@ class Chain:
     def chunks(self) -> list[Chunk]:
         """Return the hours that the interval touches, each with all of the store's snapshots in it."""
         every = light(self.store, self.target, 0, 1 << 62)
-        inside = [at for at, one in enumerate(every) if self.first < one.number <= self.last]
-        low, high = inside[0], inside[-1]
+        numbers = [one.number for one in every]
+        low, high = bisect_right(numbers, self.first), bisect_right(numbers, self.last) - 1
         while low > 1 and _hour(every[low - 1]) == _hour(every[low]):
             low -= 1
         while high + 1 < len(every) and _hour(every[high + 1]) == _hour(every[high]):
             high += 1
+        self._beside = every[low - 1] if low > 1 else None, every[high + 1] if high + 1 < len(every) else None
         found: dict[Path, int] = {}
         made = []
         for hour, group in groupby(range(low, high + 1), key=lambda at: _hour(every[at])):
@@ -71,6 +77,43 @@ class Chain:
                 home = self._folder / f"{name}-{found[home]}"
             made.append(Chunk(home, [every[members[0] - 1], *(every[at] for at in members)], self._alone))
         return made
+
+    @cached_property
+    def whole_days(self) -> list[Day]:
+        """Return the days that the interval covers and that will not grow, cached or not."""
+        found: dict[str, list[Chunk]] = {}
+        for chunk in self.chunks if self.kept else ():
+            found.setdefault(chunk.home.name[:DATE], []).append(chunk)
+        before, after = (None if one is None else _date(one) for one in self._beside)
+        newest = after or max(found, default="")
+        whole = (
+            (date, hours)
+            for date, hours in found.items()
+            if date != before and date < newest and all(map(self._covers, hours))
+        )
+        # A date whose hours occur twice, as the clock went back, is no day.
+        return [Day(self._folder / date, hours) for date, hours in whole if _in_order(hours)]
+
+    @cached_property
+    def days(self) -> list[Day]:
+        """Return the cached days that the interval covers."""
+        return [one for one in self.whole_days if one.model is not None]
+
+    @cached_property
+    def pieces(self) -> list[Day | Chunk]:
+        """Return the cached days and the hours outside of them, in order."""
+        day_of = {chunk.home: day for day in self.days for chunk in day.chunks}
+        return list(dict.fromkeys(day_of.get(chunk.home, chunk) for chunk in self.chunks))
+
+    def forget_days(self) -> None:
+        """Look for cached days again, after some were made."""
+        for name in ("whole_days", "days", "pieces", "count"):
+            self.__dict__.pop(name, None)
+
+    @property
+    def hours(self) -> list[Chunk]:
+        """Return the hours outside of cached days."""
+        return [one for one in self.pieces if isinstance(one, Chunk)]
 
     def parts(self) -> Iterator[JsonObject]:
         """Yield what is known of each sub-interval, in order."""
@@ -84,19 +127,34 @@ class Chain:
     @cached_property
     def count(self) -> int:
         """Return the number of sub-intervals."""
-        return sum(1 for _ in self.parts())
+        return sum(self._counted(one) for one in self.pieces)
+
+    def _counted(self, piece: Day | Chunk) -> int:
+        if isinstance(piece, Day):
+            return int((piece.model or {})["parts"])
+        return sum(1 for _ in self.parts_of(piece))
 
     def verdicts(self) -> dict[tuple[str, str | None], Verdict]:
         """Return the gravest verdict of each scope, with how much of the time is not affected."""
         whole = 0
         seen: dict[tuple[str, str | None], list[tuple[Verdict, int, bool]]] = {}
-        for part in self.parts():
-            whole += part["elapsed_ns"]
+        for elapsed_ns, verdicts in self._judged():
+            whole += elapsed_ns
             # For a bounded table that was reset there is a seventh value: how much of the time is lost.
-            for scope, value, word, why, at_us, judges, *lost in part["verdicts"]:
+            for part_ns, (scope, value, word, why, at_us, judges, *lost) in verdicts:
                 verdict = Verdict(word, why, at_us)
-                seen.setdefault((scope, value), []).append((verdict, lost[0] if lost else part["elapsed_ns"], judges))
+                seen.setdefault((scope, value), []).append((verdict, lost[0] if lost else part_ns, judges))
         return {key: _gravest(found, whole) for key, found in seen.items()}
+
+    def _judged(self) -> Iterator[tuple[int, list[tuple[int, Sequence[Any]]]]]:
+        """Yield the duration of each day and sub-interval, and their verdicts with the duration that each is about."""
+        for piece in self.pieces:
+            if isinstance(piece, Day):
+                model = piece.model or {}
+                yield model["elapsed_ns"], [(ns, one) for ns, verdicts in model["verdicts"] for one in verdicts]
+                continue
+            for part in self.parts_of(piece):
+                yield part["elapsed_ns"], [(part["elapsed_ns"], one) for one in part["verdicts"]]
 
     def unread(self, view: str) -> bool:
         """Return True if a view's only problem is that some snapshots have no readable rows of it."""
@@ -108,18 +166,22 @@ class Chain:
         ]
         return all(word == "partial" and why.startswith(f"{view} could not be read") for word, why in against)
 
-    def relation(self, view: str, *, folded: bool) -> tuple[str, list[Column]]:
-        """Return an SQL relation with a view's rows, folded by key or one per sub-interval, and its columns."""
-        whole = [chunk for chunk in self.chunks if self._covers(chunk)] if folded else []
+    def relation(self, view: str, *, folded: bool, chunks: list[Chunk] | None = None) -> tuple[str, list[Column]]:
+        """Return an SQL relation with a view's rows, folded by key or one per sub-interval, and its columns.
+
+        `chunks` are the hours to read; None reads all.
+        """
+        chunks = self.chunks if chunks is None else chunks
+        whole = [chunk for chunk in chunks if self._covers(chunk)] if folded else []
         pieces: list[str] = []
         columns: dict[str, Column] = {}
-        for chunk in self.chunks:
+        for chunk in chunks:
             known = chunk.columns(view)
             columns |= {c.name: c for c in known}
             if known and chunk not in whole:
                 rows = f"(from read_parquet({literal(str(chunk.file(view)))}){self._where(chunk)})"
                 pieces.append(f"({fold_parts(rows, known)})" if folded else rows)
-        pieces = [*_alike(view, whole), *pieces] if folded else _alike(view, self.chunks, self._limits())
+        pieces = [*_alike(view, whole), *pieces] if folded else _alike(view, chunks, self._limits())
         if not pieces:
             return "", []
         return f"({' union all by name '.join(pieces)})", list(columns.values())
@@ -147,15 +209,19 @@ class Chain:
         folded = fold_folded(source, columns)
         return total_sql(ends.sides(view), *ends.ends(view), folded, columns, max(self.count, 1))
 
-    def samples(self, view: str, *, exact: bool) -> str:
+    def samples(self, view: str, *, exact: bool, chunks: list[Chunk] | None = None) -> str:
         """Return an SQL relation with the samples of a view; empty if there are none.
 
-        Unless `exact`, it consists of complete hours, so the first and the last hold more than the interval.
+        Unless `exact`, it consists of complete hours, so the first and the last hold more than the interval; `chunks`
+        are the hours to read, None reads all.
         """
         if exact:
             inside = light(self.store, self.target, self.first + 1, self.last)
             return sampled_rows(inside, view)
-        return rows_at((str(chunk.file(view)), 0) for chunk in self.chunks if view in chunk.model["samples"])
+        read = self.chunks if chunks is None else chunks
+        nothing = {chunk.home for day in self.days for chunk in day.without(view)}
+        known = (chunk for chunk in read if chunk.home not in nothing)
+        return rows_at((str(chunk.file(view)), 0) for chunk in known if view in chunk.model["samples"])
 
     def close(self) -> None:
         """Delete the sums that could not be cached in the store."""
@@ -210,6 +276,17 @@ def _short(value: float) -> str:
 
 def _hour(one: Light) -> int:
     return one.at_ns // HOUR_NS
+
+
+def _date(one: Light) -> str:
+    return datetime.fromtimestamp(one.at_ns / 1e9, UTC).strftime("%Y%m%d")
+
+
+def _in_order(hours: Sequence[Chunk]) -> bool:
+    """Return True if neighbouring hours follow each other without a gap or a step back."""
+    names = [chunk.home.name for chunk in hours]
+    joined = all(one.parts[-1] == other.chain[0].number for one, other in pairwise(hours))
+    return joined and names == sorted(names) and all("-" not in name for name in names)
 
 
 def _writable(folder: Path) -> tuple[Path, Path | None]:

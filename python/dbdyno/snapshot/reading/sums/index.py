@@ -12,10 +12,11 @@ import hashlib
 import json
 import os
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
-from weakref import WeakKeyDictionary
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from dbdyno.base.errors import Error, EvidenceError
 from dbdyno.base.files import make_inner_folder, written_by_name
@@ -44,7 +45,13 @@ _COLUMNS = {
     "cost": "VARCHAR",
     "sampled": "VARCHAR",
 }
-
+_DERIVED = (
+    "coalesce(try_cast(cost->>'looks' as bigint), 0)",
+    "try_cast(facts->>'session' as bigint)",
+    "facts->'clock'->>'boot'",
+    "try_cast(facts->'clock'->>'since_boot_ns' as bigint)",
+)
+"""What is needed of each snapshot of a long interval, so that its JSON is not parsed one by one."""
 
 _SUM = f"hash({', '.join(_COLUMNS)})"
 """Checksum of a row; a row with a wrong checksum is read again from its manifest."""
@@ -53,8 +60,6 @@ AT_ONCE = 2048
 GOOD_S = 20.0
 LANDING_S = 60.0
 """Age of a snapshot's folder without a manifest up to which the snapshot may still land."""
-_LATELY: WeakKeyDictionary[Store, tuple[list[int], float, list[tuple[Any, ...]]]] = WeakKeyDictionary()
-"""The index of a store as of a moment ago, because a report needs it several times."""
 
 
 class Light(Snapshot):
@@ -62,20 +67,20 @@ class Light(Snapshot):
 
     __slots__ = ("_holder", "_row")
     _row: tuple[Any, ...]
-    _holder: Store
+    _holder: ReferenceType[Store]
 
     def __init__(self, row: tuple[Any, ...], holder: Store) -> None:
         object.__setattr__(self, "store", holder.folder)
         object.__setattr__(self, "_row", row)
-        object.__setattr__(self, "_holder", holder)
+        object.__setattr__(self, "_holder", ref(holder))  # weak, because the store's index holds this snapshot
 
     @property
     def manifest(self) -> SnapshotManifest:
         """Return what the index knows of it; other keys are read from the file."""
-        number, _, _, target, engine, at_ns, note, digest, facts, cost, sampled = self._row
+        number, _, _, target, engine, at_ns, note, digest, facts, cost, sampled, *_ = self._row
         known = {"number": number, "target": target, "engine": engine, "at_ns": at_ns, "note": note, "digest": digest}
         texts = {"facts": facts, "cost": cost, "sampled": sampled}
-        return cast("SnapshotManifest", _Lazy(known, texts, self._holder))
+        return cast("SnapshotManifest", _Lazy(known, texts, self._holder() or Store(self.store)))
 
     @property
     def number(self) -> int:
@@ -86,6 +91,23 @@ class Light(Snapshot):
     def at_ns(self) -> int:
         """Return when the counters were read, in nanoseconds since 1970 by the server's clock."""
         return int(self._row[5])
+
+    @property
+    def looks(self) -> int:
+        """Return how often the sessions were looked at since the previous snapshot."""
+        return int(self._row[11])
+
+    @property
+    def own_session(self) -> int | None:
+        """Return the session that took it, by the server's number, or None if that is not known."""
+        found: int | None = self._row[12]
+        return found
+
+    @property
+    def steady_clock(self) -> tuple[str, int] | None:
+        """Return the start of the machine that took it and the nanoseconds since then, or None if not known."""
+        boot, since_boot_ns = self._row[13:15]
+        return None if since_boot_ns is None else (str(boot), int(since_boot_ns))
 
     @property
     def digest(self) -> str:
@@ -114,6 +136,32 @@ class _Lazy(dict[str, Any]):
         return kept[key]
 
 
+class _Index:
+    """The index of a store as of a moment ago, because a report needs it several times.
+
+    Attributes:
+        state: When folders of the store were changed.
+        read_s: When it was read, by a clock that does not step.
+        rows: Its rows by number.
+    """
+
+    def __init__(self, state: list[int], rows: list[tuple[Any, ...]]) -> None:
+        self.state = state
+        self.read_s = time.monotonic()
+        self.rows = rows
+        self._lights: dict[str, tuple[list[int], list[Light]]] = {}
+
+    def of(self, store: Store, target: str) -> tuple[list[int], list[Light]]:
+        """Return the numbers of a target's snapshots, and the snapshots, both by number."""
+        if target not in self._lights:
+            found = [Light(row, store) for row in self.rows if row[3] == target]
+            self._lights[target] = [one.number for one in found], found
+        return self._lights[target]
+
+
+_LATELY: WeakKeyDictionary[Store, _Index] = WeakKeyDictionary()
+
+
 def sampled_rows(chain: Sequence[Light], view: str) -> str:
     """Return an SQL relation with what was sampled before these snapshots; empty if nothing can be read."""
     there = [(one, str(one.store / place[0]), place[1]) for one in chain if (place := one.sampled.get(view))]
@@ -137,27 +185,31 @@ def between(store: Store, first: Snapshot, last: Snapshot) -> list[Snapshot]:
 
 def targets(store: Store) -> list[str]:
     """Return the names of all targets of a store; unreadable snapshots are noted in `Store.damaged`."""
-    return sorted({row[3] for row in _lately(store, 0, 1 << 62)})
+    return sorted({row[3] for row in _lately(store, 0, 1 << 62).rows})
 
 
 def light(store: Store, target: str, low: int, high: int) -> list[Light]:
     """Return the snapshots of a target with numbers from `low` to `high`, by number."""
-    rows = _lately(store, low, high)
-    return [Light(row, store) for row in rows if row[3] == target and low <= row[0] <= high]
+    numbers, found = _lately(store, low, high).of(store, target)
+    return found[bisect_left(numbers, low) : bisect_right(numbers, high)]
 
 
-def _lately(store: Store, low: int, high: int) -> list[tuple[Any, ...]]:
-    """Return the rows of `_current`, cached until snapshots or packs are added or deleted, or for `GOOD_S` seconds."""
+def _lately(store: Store, low: int, high: int) -> _Index:
+    """Return the index of `_current`, cached until snapshots or packs are added or deleted, or for `GOOD_S` seconds."""
     state = [path.stat().st_mtime_ns for path in (store.folder, store.folder / PACKS) if path.is_dir()]
     kept = _LATELY.get(store)
-    if kept is None or kept[0] != state or time.monotonic() - kept[1] > GOOD_S:
+    if kept is None or kept.state != state or time.monotonic() - kept.read_s > GOOD_S:
         lands = _is_landing(store.folder)
-        rows = _current(store, low, high)
+        rows = _current(store, low, high, {row[0]: row for row in kept.rows} if kept else None)
         state = [path.stat().st_mtime_ns for path in (store.folder, store.folder / PACKS) if path.is_dir()]
-        kept = (state, time.monotonic(), rows)
-        if not lands and not _is_landing(store.folder):
+        if kept is None or kept.rows != rows:
+            kept = _Index(state, rows)
+        kept.state, kept.read_s = state, time.monotonic()
+        if lands or _is_landing(store.folder):
+            _LATELY.pop(store, None)
+        else:
             _LATELY[store] = kept
-    return kept[2]
+    return kept
 
 
 def _is_landing(folder: Path) -> bool:
@@ -171,13 +223,17 @@ def _is_landing(folder: Path) -> bool:
         return False
 
 
-def _current(store: Store, low: int, high: int) -> list[tuple[Any, ...]]:
+def _current(
+    store: Store, low: int, high: int, known: dict[int, tuple[Any, ...]] | None = None
+) -> list[tuple[Any, ...]]:
     """Return the rows of the index by number, updated to the store's content.
 
-    Unreadable snapshots with numbers from `low` to `high` are noted in `Store.damaged`.
+    `known` are rows read earlier; None reads the file. Unreadable snapshots with numbers from `low` to `high` are noted
+    in `Store.damaged`.
     """
     path = store.folder / FOLDER / "index.parquet"
-    known = _kept(path)
+    if known is None:
+        known = _kept(path)
     rows: dict[int, tuple[Any, ...]] = {}
     fresh = 0
     for number, size, changed_ns in _manifests(store.folder):
@@ -195,11 +251,13 @@ def _current(store: Store, low: int, high: int) -> list[tuple[Any, ...]]:
 def _manifests(folder: Path) -> Iterator[tuple[int, int, int]]:
     with os.scandir(folder) as entries:
         names = [entry.name for entry in entries if entry.name.isdigit()]
-    for name in names:
-        path = folder / name / "manifest.json"
-        with contextlib.suppress(OSError):
-            found = path.stat()
-            yield int(name), found.st_size, found.st_mtime_ns
+    place = str(folder)
+    for name in names:  # without `Path`, which takes most of the time for tens of thousands
+        try:
+            found = os.stat(f"{place}/{name}/manifest.json")  # noqa: PTH116
+        except OSError:
+            continue
+        yield int(name), found.st_size, found.st_mtime_ns
 
 
 def _read(store: Store, number: int, size: int, changed_ns: int, *, noted: bool) -> tuple[Any, ...] | None:
@@ -217,7 +275,8 @@ def _read(store: Store, number: int, size: int, changed_ns: int, *, noted: bool)
     kept = {name: cost[name] for name in ("looks", "sessions_by", "own_transactions") if name in cost}
     sampled = {name: [one.views[name]["file"], place[1]] for name in _SAMPLED if (place := one.place(name))}
     texts = [json.dumps(value, sort_keys=True) for value in (facts, kept, sampled)]
-    return (number, size, changed_ns, one.target, one.engine, one.at_ns, one.note, _digest(one), *texts)
+    derived = (one.looks, one.own_session, *(one.steady_clock or (None, None)))
+    return (number, size, changed_ns, one.target, one.engine, one.at_ns, one.note, _digest(one), *texts, *derived)
 
 
 def _digest(one: Snapshot) -> str:
@@ -235,7 +294,8 @@ def _kept(path: Path) -> dict[int, tuple[Any, ...]]:
     try:
         with for_files() as connection:
             cursor = connection.execute(
-                f"select {', '.join(_COLUMNS)} from read_parquet(?) where version = {VERSION} and sum = {_SUM}",
+                f"select {', '.join((*_COLUMNS, *_DERIVED))} from read_parquet(?)"
+                f" where version = {VERSION} and sum = {_SUM}",
                 [str(path)],
             )
             same: dict[str, str] = {}  # equal texts of many rows are held once
@@ -253,7 +313,7 @@ def _keep(path: Path, rows: list[tuple[Any, ...]]) -> None:
     """Write the index under a temporary name and rename it; if that fails, nothing is cached."""
     import duckdb
 
-    values = [list(v) for v in zip(*rows, strict=True)] or [[] for _ in _COLUMNS]
+    values = [list(v) for v in zip(*(row[: len(_COLUMNS)] for row in rows), strict=True)] or [[] for _ in _COLUMNS]
     shown = ", ".join(f"unnest(${at}::{kind}[]) as {name}" for at, (name, kind) in enumerate(_COLUMNS.items(), 1))
     with contextlib.suppress(OSError, duckdb.Error), for_files() as connection:
         make_inner_folder(path.parent, exist_ok=True)

@@ -1,0 +1,120 @@
+"""Makes the days of a store: sums over complete days, which intervals of more than a day read instead of the samples.
+
+keep_days(interval.sums)       # those that are not cached yet
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from dbdyno.base.files import make_inner_folder, narrow
+from dbdyno.base.json_types import JsonObject
+from dbdyno.evidence.files import write_json
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.long_timeline import happenings
+from dbdyno.snapshot.reading.sums.chain import Chain
+from dbdyno.snapshot.reading.sums.chunk import Chunk
+from dbdyno.snapshot.reading.sums.day import MINUTES, NAME, SESSIONS, TRANSACTIONS, Day
+from dbdyno.snapshot.sessions.active import (
+    MINUTE_US,
+    STATEMENT_TYPES,
+    active_rows,
+    idle_rows,
+    longest_transactions,
+)
+from dbdyno.snapshot.sessions.samples import activity
+from dbdyno.snapshot.store.folder import Store
+from dbdyno.snapshot.store.parquet import file_sum, literal
+
+TRANSACTIONS_KEPT = 40
+"""Number of a day's longest transactions that are cached, twice as many as are ever listed."""
+RARE = ("blocked",)
+"""Sampled views that have no row in most hours."""
+KEYS = "session, datname, usename, application, client, statement, event_type, event"
+"""What distinguishes rows of active sessions, besides their time."""
+
+
+def keep_days(sums: Chain, most: int | None = None) -> Iterator[Day]:
+    """Make the days within a chain that are not cached yet, at most `most`, the latest first, and yield each.
+
+    A store that cannot be written has none.
+    """
+    lacking = [one for one in reversed(sums.whole_days) if one.model is None]
+    for day in lacking[:most]:
+        make(sums.store, day)
+        yield day
+    if lacking:
+        sums.forget_days()
+
+
+def make(store: Store, day: Day) -> None:
+    """Write the sums of a day."""
+    aside = day.home / f".{day.folder.name}.{os.getpid()}"
+    try:
+        make_inner_folder(day.home, exist_ok=True)
+        shutil.rmtree(aside, ignore_errors=True)
+        make_inner_folder(aside)
+        with Interval(store, store.open(day.first), store.open(day.last)) as interval:
+            model = _model(interval) | _sampled(interval, aside)
+        model["sums"] = {path.name: file_sum(path) for path in sorted(aside.glob("*.parquet"))}
+        write_json(aside / NAME, model)
+        shutil.rmtree(day.folder, ignore_errors=True)  # damaged: a whole one is not made again
+        with contextlib.suppress(OSError):  # another process made it meanwhile
+            aside.rename(day.folder)
+        for path in day.home.iterdir():
+            if path != day.folder and not path.name.startswith("."):
+                shutil.rmtree(path, ignore_errors=True)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _model(interval: Interval) -> JsonObject:
+    parts = list(interval.sums.parts())
+    return {
+        "parts": len(parts),
+        "elapsed_ns": sum(one["elapsed_ns"] for one in parts),
+        "verdicts": [[one["elapsed_ns"], one["verdicts"]] for one in parts if one["verdicts"]],
+        "events": happenings(interval),
+        "rows": {view: [_rows(interval, chunk, view) for chunk in interval.sums.chunks] for view in RARE},
+    }
+
+
+def _rows(interval: Interval, chunk: Chunk, view: str) -> int:
+    """Return the number of rows sampled of a view in an hour."""
+    if view not in chunk.model["samples"]:
+        return 0
+    return int(interval.query(f"select count(*) as n from read_parquet({literal(str(chunk.file(view)))})")[0]["n"])
+
+
+def _sampled(interval: Interval, aside: Path) -> JsonObject:
+    """Write the sums of sampled sessions and return what `day.json` says of them.
+
+    `sampled` is False if rows have times outside of the day, or the clock was set: then only the samples can tell.
+    """
+    nothing: JsonObject = {"sampled": False, "idle": 0}
+    if interval.before.engine not in STATEMENT_TYPES or interval.inside == "true":
+        return nothing
+    source, _ = interval.samples("activity", activity(STATEMENT_TYPES[interval.before.engine]))
+    strays = interval.query(f"select count(*) as n from {source} where not ({interval.inside})")[0]["n"]
+    if strays:
+        return nothing
+    interval.connection.execute(f"create temp table active_ as from {source} where {active_rows(interval)}")
+    _copy(interval, f"select {KEYS}, count(*) as seen from active_ group by all order by all", aside / SESSIONS)
+    minute = f"at_us // {MINUTE_US} * {MINUTE_US} as at_us"
+    _copy(
+        interval,
+        f"select {minute}, event_type, event, count(*) as seen from active_ group by all order by all",
+        aside / MINUTES,
+    )
+    _copy(interval, longest_transactions(interval, source, 0, TRANSACTIONS_KEPT), aside / TRANSACTIONS)
+    idle = interval.query(f"select count(*) as n from {source} where {idle_rows(interval)}")[0]["n"]
+    return {"sampled": True, "idle": int(idle)}
+
+
+def _copy(interval: Interval, query: str, path: Path) -> None:
+    interval.connection.execute(f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)")
+    narrow(path)

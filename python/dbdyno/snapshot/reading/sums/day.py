@@ -1,0 +1,83 @@
+"""A day of complete hours on disk: what a long interval needs of it, so that a month opens 30 days and not 720 hours.
+
+    sums/<target>/<day>/<digest>/
+        day.json              duration, verdicts, events, how often a session was idle in a transaction
+        sessions.parquet      a row per combination of what an active session was and did, with how often it was seen
+        minutes.parquet       how often each wait event was seen in each minute
+        transactions.parquet  the longest open transactions
+
+As for hours, the digest is computed from what the day was made of, a folder is written under a temporary name and
+renamed, and all folders may be deleted. `reading/days.py` makes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from dbdyno.base.errors import EvidenceError
+from dbdyno.base.json_types import JsonObject
+from dbdyno.evidence.files import read_json
+from dbdyno.snapshot.reading.sums.chunk import Chunk
+from dbdyno.snapshot.reading.sums.index import VERSION
+from dbdyno.snapshot.store.integrity import damage
+
+NAME = "day.json"
+DAY_VERSION = 1
+SESSIONS, MINUTES, TRANSACTIONS = "sessions.parquet", "minutes.parquet", "transactions.parquet"
+_KEYS = {"parts": int, "elapsed_ns": int, "verdicts": list, "events": list, "sampled": bool, "idle": int}
+_KEYS |= {"rows": dict, "sums": dict}
+
+
+class Day:
+    """A day with its hours, none of which may grow any more."""
+
+    def __init__(self, home: Path, chunks: Sequence[Chunk]) -> None:
+        self.chunks = chunks
+        said = " ".join([str(VERSION), str(DAY_VERSION), *(one.digest for one in chunks)])
+        self.home = home
+        self.folder = home / hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
+
+    @property
+    def first(self) -> int:
+        """Return the number of the snapshot before the day's first sub-interval."""
+        return self.chunks[0].chain[0].number
+
+    @property
+    def last(self) -> int:
+        """Return the number of the day's last snapshot."""
+        return self.chunks[-1].parts[-1]
+
+    @cached_property
+    def model(self) -> JsonObject | None:
+        """Return the content of `day.json`, or None if the day is not cached, or its files were changed."""
+        path = self.folder / NAME
+        if not path.is_file():
+            return None
+        try:
+            found = read_json(path)
+        except EvidenceError:
+            return None
+        if not isinstance(found, dict) or not all(isinstance(found.get(name), kind) for name, kind in _KEYS.items()):
+            return None
+        known = {SESSIONS, MINUTES, TRANSACTIONS} if found["sampled"] else set()
+        whole = known <= found["sums"].keys() and all(
+            damage(self.folder / name, known) is None for name, known in found["sums"].items()
+        )
+        return found if whole else None
+
+    def without(self, view: str) -> list[Chunk]:
+        """Return the hours in which nothing was sampled of a view, as far as that is cached."""
+        counts = (self.model or {}).get("rows", {}).get(view, ())
+        return [chunk for chunk, count in zip(self.chunks, counts, strict=False) if not count]
+
+    @property
+    def is_sampled(self) -> bool:
+        """Return True if the sums of its sampled sessions are cached and may replace the samples."""
+        return self.model is not None and bool(self.model["sampled"])
+
+    def file(self, name: str) -> Path:
+        """Return the path of one of its files."""
+        return self.folder / name

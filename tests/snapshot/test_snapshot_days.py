@@ -1,0 +1,160 @@
+"""Days are summed up once; a long interval reads the sums, and its figures are exactly those of the samples."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from test_sessions import START_US, look, stored, view
+
+from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.long_timeline import happenings
+from dbdyno.snapshot.reading.sums.chain import Chain
+from dbdyno.snapshot.reading.sums.day import NAME, SESSIONS
+from dbdyno.snapshot.sessions.history import DIMENSIONS, History
+from dbdyno.snapshot.store.folder import Store
+from dbdyno.snapshot.store.upkeep import tidy_when_due
+
+DAY_S = 86_400
+SEED = random.randrange(1 << 32)
+EVENTS = ((None, None), ("Lock", "tuple"), ("IO", "DataFileRead"), ("LWLock", "WALWrite"))
+
+
+def rows_of(dice: random.Random, seconds: int, count: int) -> list[dict[str, Any]]:
+    """Sessions of four days: active or idle in a transaction, some of them open for hours, some of them dbdyno's."""
+    found = []
+    for _ in range(count):
+        kind, event = dice.choice(EVENTS)
+        second = dice.randrange(1, seconds)
+        found.append(
+            look(
+                second,
+                dice.randrange(1, 9),
+                usename=dice.choice(["app", "batch", None]),
+                application=dice.choice(["web", "", None, "dbdyno snap", "o'brien"]),
+                client=dice.choice(["10.0.0.1", "local"]),
+                statement=dice.choice([1, 2, 3, None]),
+                state=dice.choice(["active", "active", "idle in transaction", "idle"]),
+                event_type=kind,
+                event=event,
+                transaction_us=dice.choice([None, 0, 5_000_000, dice.randrange(min(second, 90_000)) * 1_000_000]),
+                statement_us=dice.randrange(10_000_000),
+                state_us=dice.randrange(10_000_000),
+            )
+        )
+    return found
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    dice = random.Random(SEED)
+    seconds = 4 * DAY_S
+    folder = tmp_path_factory.mktemp("days") / "snaps"
+    with stored(folder, rows_of(dice, seconds, 1500), seconds=seconds, parts=32, looks=32 * 90) as interval:
+        return interval.store
+
+
+def figures(interval: Interval, where: dict[str, str]) -> dict[str, Any]:
+    """All that a page of sessions shows."""
+    history = History(interval, where)
+    return {
+        **{by: history.by(by) for by in DIMENSIONS},
+        "time": history.over_time(),
+        "transactions": history.transactions(10),
+        "idle": history.idle_in_transaction(),
+        "verdicts": interval.verdicts,
+        "events": happenings(interval),
+    }
+
+
+WHERE: tuple[dict[str, str], ...] = (
+    {},
+    {"user": "batch"},
+    {"class": "lock", "application": "web"},
+    {"application": "o'brien"},
+    {"statement": "none", "client": "local"},
+)
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_figures_from_sums_of_days_are_those_of_the_samples(store: Store, where: dict[str, str]) -> None:
+    dice = random.Random(SEED + len(where))
+    known = list(store)
+    low = dice.randrange(6)
+    high = dice.randrange(len(known) - 6, len(known))
+    print(f"seed {SEED}, snapshots {known[low].number} to {known[high].number}")
+    with Interval(store, known[low], known[high]) as interval:
+        summed = figures(interval, where)
+        assert len(interval.sums.days) >= 2
+    with (
+        mock.patch.object(Chain, "whole_days", []),
+        Interval(store, known[low], known[high]) as interval,
+    ):
+        assert figures(interval, where) == summed
+
+
+def days_of(store: Store) -> list[Path]:
+    return sorted((store.folder / "sums").glob(f"*/*/*/{NAME}"))
+
+
+def test_a_day_is_made_once_and_again_where_its_files_were_changed(store: Store) -> None:
+    known = list(store)
+    with Interval(store, known[0], known[-1]) as interval:
+        before = figures(interval, {})
+    made = days_of(store)
+    assert len(made) >= 3
+    times = [one.stat().st_mtime_ns for one in made]
+    with Interval(store, known[0], known[-1]) as interval:
+        assert figures(interval, {}) == before
+    assert [one.stat().st_mtime_ns for one in days_of(store)] == times
+    (made[0].parent / SESSIONS).write_bytes(b"PAR1 torn")
+    made[1].write_text("{")
+    shutil.rmtree(made[2].parent)
+    with Interval(store, known[0], known[-1]) as interval:
+        assert figures(interval, {}) == before
+    assert days_of(store) == made
+
+
+def test_the_day_that_still_grows_is_no_day(store: Store) -> None:
+    known = list(store)
+    newest = f"{known[-1].at:%Y%m%d}"
+    with Interval(store, known[0], known[-1]) as interval:
+        History(interval)
+        names = [day.home.name for day in interval.sums.whole_days]
+    assert newest not in names and names == sorted(names)
+    first = f"{known[0].at:%Y%m%d}"
+    with Interval(store, known[2], known[-1]) as interval:
+        assert first not in [day.home.name for day in interval.sums.whole_days], "begins before the interval"
+
+
+def test_a_store_that_is_read_only_is_read_from_its_samples(store: Store, tmp_path: Path) -> None:
+    known = list(store)
+    with (
+        mock.patch("dbdyno.snapshot.reading.sums.chain._writable", lambda _: (tmp_path, tmp_path)),
+        Interval(store, known[0], known[-1]) as interval,
+    ):
+        assert History(interval).by("class") and not interval.sums.days
+
+
+def test_a_watch_makes_the_sums_of_a_day_when_the_next_begins(tmp_path: Path) -> None:
+    store = Store(tmp_path / "snaps")
+    begin = START_US // 10**6 // DAY_S * DAY_S
+    for at in range(14):
+        rows = [look(begin - START_US // 10**6 + at * 4 * 3600 - 60, 1, statement=7)]
+        made = store.add(
+            [view("activity", ACTIVITY, rows)],
+            engine="postgres",
+            target="made:1",
+            at_ns=(begin + at * 4 * 3600) * 10**9,
+            facts={},
+            cost={"looks": 9},
+        )
+        tidy_when_due(store, made)
+    names = [one.parent.parent.name for one in days_of(store)]
+    assert names == [f"{datetime.fromtimestamp(begin + day * DAY_S, UTC):%Y%m%d}" for day in (0, 1)]
