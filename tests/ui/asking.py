@@ -16,6 +16,7 @@ starlette = pytest.importorskip("starlette", reason="starlette is not here; make
 from dbdyno.ui.app import application  # noqa: E402
 from dbdyno.ui.guard import Access  # noqa: E402
 from dbdyno.ui.places import Places  # noqa: E402
+from dbdyno.ui.preparing import Preparer  # noqa: E402
 
 TOKEN = "kf2x"
 HOST = "localhost:8421"
@@ -35,8 +36,8 @@ class Answer:
 class Browser:
     """The application over a folder of runs and one of snapshots."""
 
-    def __init__(self, runs: Path, store: Path, **options: Any) -> None:
-        self.app = application(Places(runs, store), Access(TOKEN), **options)
+    def __init__(self, runs: Path, store: Path, preparer: Preparer | None = None, **options: Any) -> None:
+        self.app = application(Places(runs, store, preparer), Access(TOKEN), **options)
 
     def get(
         self, address: str, *more: tuple[str, str], cookie: str | None = TOKEN, method: str = "GET", zone: str = ""

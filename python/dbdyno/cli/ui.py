@@ -96,6 +96,7 @@ def command(
         raise Error("--format and -o are about one page", next_step="name it: --page '/search?q=orders'")
     from dbdyno.evidence.memory import be_frugal
     from dbdyno.ui.app import application
+    from dbdyno.ui.preparing import Preparer
     from dbdyno.ui.serve import Listening, access_of, bind, check, first_address, serve
 
     where = Listening(host, port, tls_cert, tls_key, proxy)
@@ -104,7 +105,8 @@ def command(
     bound = int(made.getsockname()[1])
     access = access_of(where, bound)
     be_frugal(MEMORY)
-    app = application(Places(folder, store), access, sql=read_only_sql == "on")
+    preparer = Preparer()
+    app = application(Places(folder, store, preparer), access, sql=read_only_sql == "on")
 
     def ready() -> None:
         address = first_address(where, access, bound)
@@ -114,7 +116,10 @@ def command(
 
             webbrowser.open(address)
 
-    serve(app, where, made, ready)
+    try:
+        serve(app, where, made, ready)
+    finally:
+        preparer.end()
 
 
 def _print(places: Places, page: str, form: str | None, output: Path | None, *, sql: bool) -> None:

@@ -15,6 +15,7 @@ from dbdyno.base.errors import Error
 from dbdyno.base.json_types import JsonObject
 from dbdyno.page import Finding, Head, Page, Section
 from dbdyno.ui import drawing, rendering
+from dbdyno.ui.preparing import NotReadyError
 from dbdyno.ui.routes import live
 from dbdyno.ui.view import View, shell_words
 from dbdyno.ui.zones import COOKIE, drawn_in, zone_of
@@ -41,6 +42,8 @@ def answered(route: Callable[[Request], View]) -> Callable[[Request], Response]:
         with drawn_in(zone_of(request)):
             try:
                 return respond(request, route(request))
+            except NotReadyError as error:
+                return respond(request, _waiting(error))
             except Error as error:
                 return _problem_answer(request, error)
 
@@ -135,6 +138,16 @@ def _rows(view: View) -> list[JsonObject]:
 
 def _has_figures(page: Page) -> bool:
     return any(section.figures for section in page.sections)
+
+
+def _waiting(error: NotReadyError) -> View:
+    """Return the page about a stretch whose sums are being made, which is followed by the stretch itself."""
+    said = (f"{error.message}; {error.next_step}.",)
+    head = Head(
+        "Being prepared", "", name="waiting", headline="The sums of this stretch are being made", section="Wait"
+    )
+    section = Section("waiting", "Once for each hour", notes=said)
+    return View(Page(head, (section,)), trail=(("Home", "/"),), follows="sums")
 
 
 def _problem(error: Error) -> View:

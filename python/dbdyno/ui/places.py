@@ -23,6 +23,7 @@ from dbdyno.snapshot.reading.sums.index import light, targets
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.ui.kept import Kept
 from dbdyno.ui.links import Links
+from dbdyno.ui.preparing import Preparer
 
 SAVED, SAVED_MOST = ".json", 64
 LARGEST = 16 << 20
@@ -38,6 +39,16 @@ class Server:
     name: str
     store: Store
     target: str
+    preparer: Preparer | None = None
+
+    def prepare(self, chain: list[Snapshot]) -> None:
+        """Check that the sums between these snapshots are there, so that a page need not wait for them.
+
+        Raises:
+            NotReadyError: They are being made.
+        """
+        if self.preparer is not None:
+            self.preparer.check(self.store, chain)
 
     def snapshots(self) -> list[Snapshot]:
         """Return the snapshots of the server from the index, by number."""
@@ -50,11 +61,13 @@ class Places:
     Args:
         runs: Folder of runs and jobs.
         store: A store of snapshots, or a folder of stores.
+        preparer: Makes missing sums; without it, a page waits for them.
     """
 
-    def __init__(self, runs: Path, store: Path) -> None:
+    def __init__(self, runs: Path, store: Path, preparer: Preparer | None = None) -> None:
         self.runs_folder = runs
         self.store_folder = store
+        self.preparer = preparer
         self._opened: dict[Path, tuple[tuple[int, int], Run]] = {}
         self._stores: dict[Path, Store] = {}
         self._saved: Kept[Mapping[str, Any] | None] = Kept(SAVED_MOST)
@@ -129,7 +142,7 @@ class Places:
     def servers(self) -> list[Server]:
         """Return all servers of all stores by name, except those in refused stores."""
         stores = ((name, one) for name, one in self.stores().items() if self._links.is_free(one.folder))
-        return [Server(name, store, one) for name, store in stores for one in targets(store)]
+        return [Server(name, store, one, self.preparer) for name, store in stores for one in targets(store)]
 
     def refused(self) -> list[EvidenceError]:
         """Return why stores, runs and moves are not shown: the link in each that leads out of it."""

@@ -27,7 +27,7 @@ class View:
         command: The command that gives the same on a terminal.
         trail: The links that lead here, from the first page down.
         widget: Name of a template that is shown above the page, with `extra` as its values.
-        follows: What changes this view: `runs`, `stores` or both; an open page is refreshed then.
+        follows: What changes this view: `runs`, `stores`, `sums`; an open page is refreshed then.
         links: Links to neighbouring views.
         bare: True if the widget shows the head of the page itself.
         later: Address of a part that is read after the page, as it takes longer.

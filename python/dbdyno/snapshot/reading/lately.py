@@ -26,7 +26,7 @@ def within(snapshots: list[Snapshot], low_us: int, high_us: int) -> list[Snapsho
     """Return the snapshots around a time span: the last one not after `low_us` to the first not before `high_us`."""
     low_ns, high_ns, newest = low_us * 1000 + 999, high_us * 1000, len(snapshots) - 1
     first = next((at for at in range(newest, -1, -1) if snapshots[at].at_ns <= low_ns), 0)
-    last = next((at for at, one in enumerate(snapshots) if one.at_ns >= high_ns), newest)
+    last = next((at for at in range(first, newest) if snapshots[at].at_ns >= high_ns), newest)
     chain = snapshots[first : max(last, first + 1) + 1]
     return chain if len(chain) < 2 else [_opened(chain[0]), *chain[1:-1], _opened(chain[-1])]
 

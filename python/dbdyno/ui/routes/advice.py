@@ -45,6 +45,7 @@ def view(request: Request) -> View:
 
 def advice_of(server: Server, stretch: Stretch) -> JsonObject:
     """Return the model of the advice on an interval."""
+    server.prepare(stretch.chain)
     first, last = stretch.numbers
     name = f"{server.store.folder} {server.target} {stretch.numbers}"
     return _MODELS.get(name, len(stretch.chain), lambda: advice_on(server.store, f"{first}..{last}", server.target))

@@ -28,6 +28,7 @@ def view(request: Request) -> View:
     window = stretch_of(snapshots, asked(request, "window") or asked(request, "stretch"))
     chosen = bool(asked(request, "window") and asked(request, "stretch"))
     stretch = stretch_of(snapshots, asked(request, "stretch")) if chosen else window
+    server.prepare(stretch.chain)
     with Interval(server.store, *stretch.ends) as interval:
         part = section(interval, TOP)
     head = Head("Blocking", server_name(server), name="blocking", headline=_headline(part), section="Blocking")

@@ -131,6 +131,7 @@ def _chosen(
             return Subject(value, run=run), {}, Section("problem", "Problem", findings=(Finding(str(error), "bad"),))
     server = places.server(*name.split("/", 1))
     stretch = stretch_of(server.snapshots(), asked(request, "stretch") or DEFAULT)
+    server.prepare(stretch.chain)
     with Interval(server.store, *stretch.ends) as interval:
         return Subject(value, server=server, stretch=stretch), store_tables(interval), None
 

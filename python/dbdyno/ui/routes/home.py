@@ -18,6 +18,7 @@ from dbdyno.ui.kept import Kept
 from dbdyno.ui.places import Places, Server
 from dbdyno.ui.routes.common import NO_RUN, RUN_COLUMNS, listed, places_of, run_row, server_address, server_name
 from dbdyno.ui.routes.run import kept_model
+from dbdyno.ui.stretch import DEFAULT, stretch_of
 from dbdyno.ui.view import View, address
 
 NEWEST = 8
@@ -59,7 +60,7 @@ def view(request: Request) -> View:
     head = Head("Laboratory", _title(places), name="home", chips=tuple(one for one in chips if one), section="Home")
     return View(
         Page(head, shown),
-        follows="runs stores",
+        follows="runs stores sums",
         later="/latest?part=1" if servers else "",
         waiting="Judging the last day of each server…",
     )
@@ -86,6 +87,7 @@ def _server(server: Server) -> Row:
     last = snapshots[-1]
     state = (last.number, len(snapshots))
     try:
+        server.prepare(stretch_of(snapshots, DEFAULT).chain if len(snapshots) > 1 else [])
         found = _LATELY.get(f"{server.store.folder} {server.target}", state, lambda: lately(server.store, snapshots))
         problem = ""
     except Error as error:

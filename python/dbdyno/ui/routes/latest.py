@@ -67,6 +67,7 @@ def _listed(name: str, title: str, shown: Sequence[Column], rows: list[tuple[int
 
 def _events(server: Server, stretch: Stretch) -> list[Event]:
     """Return the events in an interval, without checkpoints and vacuums."""
+    server.prepare(stretch.chain)
 
     def make() -> list[Event]:
         with Interval(server.store, *stretch.ends) as interval:

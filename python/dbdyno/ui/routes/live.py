@@ -15,6 +15,7 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from dbdyno.snapshot.reading.sums.index import FOLDER
 from dbdyno.ui.kept import Kept
 from dbdyno.ui.places import Places
 from dbdyno.ui.routes.common import places_of
@@ -26,7 +27,7 @@ QUIET_S = 15.0
 
 
 async def events(request: Request) -> Response:
-    """Return the stream of `change` events; each names what changed: `runs`, `stores` or both."""
+    """Return the stream of `change` events; each names what changed: `runs`, `stores`, `sums`."""
     return StreamingResponse(
         _changes(request, places_of(request)), media_type="text/event-stream", headers={"cache-control": "no-store"}
     )
@@ -55,7 +56,8 @@ def state(places: Places) -> dict[str, tuple[int, ...]]:
     """Return the state of runs and stores, which changes with every new part of a run and every new snapshot."""
     runs = _times(places.runs_folder, "*", "*/manifest.json", "*/blocks", "*/_dbdyno/chunks")
     stores = [path for store in places.stores().values() for path in (store.folder, *_newest(store.folder))]
-    return {"runs": runs, "stores": _of(stores)}
+    sums = [path for store in places.stores().values() for path in (store.folder / FOLDER).glob("*")]
+    return {"runs": runs, "stores": _of(stores), "sums": _of(sums)}
 
 
 def digest(known: dict[str, tuple[int, ...]]) -> str:

@@ -23,6 +23,8 @@ def view(request: Request) -> View:
     stretch = stretch_of(snapshots, asked(request, "stretch"))
     against = asked(request, "against") or next(iter(BACK))
     other = before(snapshots, stretch, against)
+    for one in (other, stretch):
+        server.prepare(one.chain)
     names = tuple(f"{first}..{last}" for first, last in (other.numbers, stretch.numbers))
     model = _MODELS.get(
         f"{server.store.folder} {server.target} {names}",

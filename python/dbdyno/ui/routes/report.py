@@ -41,6 +41,7 @@ def view(request: Request) -> View:
 def report_of(server: Server, stretch: Stretch) -> JsonObject:
     """Return the model of `snap report` for an interval."""
     first, last = stretch.ends
+    server.prepare(stretch.chain)
 
     def make() -> JsonObject:
         with Interval(server.store, first, last) as interval:

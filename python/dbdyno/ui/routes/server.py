@@ -110,6 +110,7 @@ def filters_of(request: Request) -> Filters:
 def sessions_of(server: Server, stretch: Stretch, by: str, where: Filters) -> JsonObject:
     """Return the model of `snap sessions` for an interval."""
     first, last = stretch.ends
+    server.prepare(stretch.chain)
 
     def make() -> JsonObject:
         with Interval(server.store, first, last) as interval:

@@ -26,6 +26,7 @@ def view(request: Request) -> View:
     """Return the page of the statement in the address."""
     server, name = server_of(request), asked(request, "id")
     stretch = stretch_of(server.snapshots(), asked(request, "stretch"))
+    server.prepare(stretch.chain)
     with Interval(server.store, *stretch.ends) as interval:
         model = statement(interval, name, TOP)
     page = _with_trees_beside(page_of(model))

@@ -59,8 +59,8 @@ class Chain:
     def chunks(self) -> list[Chunk]:
         """Return the hours that the interval touches, each with all of the store's snapshots in it."""
         every = light(self.store, self.target, 0, 1 << 62)
-        numbers = [one.number for one in every]
-        low, high = bisect_right(numbers, self.first), bisect_right(numbers, self.last) - 1
+        low, high = (bisect_right(every, end, key=_number) for end in (self.first, self.last))
+        high -= 1
         while low > 1 and _hour(every[low - 1]) == _hour(every[low]):
             low -= 1
         while high + 1 < len(every) and _hour(every[high + 1]) == _hour(every[high]):
@@ -272,6 +272,10 @@ def covered(good_ns: int, whole_ns: int) -> str:
 
 def _short(value: float) -> str:
     return f"{value:.0f}" if value >= 20 else f"{value:.1f}".removesuffix(".0")
+
+
+def _number(one: Light) -> int:
+    return one.number
 
 
 def _hour(one: Light) -> int:

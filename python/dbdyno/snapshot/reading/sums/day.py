@@ -74,6 +74,11 @@ class Day:
         return [chunk for chunk, count in zip(self.chunks, counts, strict=False) if not count]
 
     @property
+    def is_there(self) -> bool:
+        """Return True if the day is cached, without a look at its files."""
+        return (self.folder / NAME).is_file()
+
+    @property
     def is_sampled(self) -> bool:
         """Return True if the sums of its sampled sessions are cached and may replace the samples."""
         return self.model is not None and bool(self.model["sampled"])
