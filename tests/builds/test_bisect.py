@@ -61,6 +61,8 @@ def test_each_test_is_a_run_and_ended_as_soon_as_it_could_tell(found: Found) -> 
             manifest = json.loads((folder / "runs" / row["run"] / "manifest.json").read_text())
             assert manifest["status"] == "complete"
             assert 6 <= row["blocks"] == manifest["blocks_planned"] < 100
+    last = json.loads((folder / "runs" / model["tests"][-1]["run"] / "manifest.json").read_text())
+    assert last["title"].endswith("and its parent")
 
 
 def test_a_second_search_builds_nothing_and_a_page_says_what_was_found(found: Found) -> None:
@@ -71,6 +73,7 @@ def test_a_second_search_builds_nothing_and_a_page_says_what_was_found(found: Fo
     again = bisect(folder, names[SLOW_FROM - 1], "-o", "b.md", "--clean")
     assert again.returncode == 0 and "building" not in again.stderr.replace(f"building {names[15][:12]}", "")
     assert names[SLOW_FROM][:12] in (folder / "b.md").read_text()
+    assert f"{names[SLOW_FROM][:12]} made it slower" in again.stderr
     assert len(git(folder / "r", "worktree", "list").splitlines()) == 1
 
 

@@ -40,7 +40,7 @@ class Times:
     crashing: frozenset[int] = frozenset()
     dice: random.Random = field(default_factory=lambda: random.Random(20261128))
 
-    def ends(self, good: Path, bad: Path, alpha: float) -> Measured:
+    def compare(self, good: Path, bad: Path, alpha: float, name: str) -> Measured:
         return self._test([good, bad], [-1.0, 1.0], alpha)
 
     def between(self, good: Path, tested: Path, bad: Path, alpha: float, name: str) -> Measured:

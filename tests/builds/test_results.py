@@ -91,6 +91,9 @@ def test_machines_are_told_apart(here: Path) -> None:
     assert len(json.loads(other.stdout)["runs"]) == 4
     listed = json.loads(dbdyno("results", "log", "kept", "--ran-on", "old-box", "--json", cwd=here).stdout)
     assert [row["run"] for row in listed] == names(here)[:4]
+    nobody = dbdyno("trend", "p.toml", "--results", "kept", "--machine", "no-box", cwd=here)
+    assert nobody.returncode == 2 and "kept has no result of this plan on machine no-box" in nobody.stderr
+    assert "`dbdyno results log kept`" in nobody.stderr
 
 
 @pytest.mark.parametrize("name", ["../up", "", ".hidden", "a/b", "x" * 41, "ä"])

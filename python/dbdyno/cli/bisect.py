@@ -112,6 +112,8 @@ def command(
         progress.end()
         click.echo("interrupted: builds are kept, and the next search takes them", err=True)
         raise click.exceptions.Exit(130) from stop
+    if output is not None:
+        click.echo(model["verdict"]["headline"], err=True)
     show_page(model, form, output)
     if len(model["suspects"]) != 1:
         raise click.exceptions.Exit(1)

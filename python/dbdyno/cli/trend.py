@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dbdyno.base.errors import EvidenceError
 from dbdyno.cli.output import folder_option
 from dbdyno.cli.pages import page_options, show_page
 
@@ -87,6 +88,12 @@ def _kept(
     mine = since_time(of_plan(found, plan, folder), since)
     one = machine or (mine[-1].machine if mine else None)
     own = [run for run in mine if run.machine == one]
+    if not own:
+        raise EvidenceError(
+            f"{results} has no result of this plan" + (f" on machine {machine}" if machine and mine else ""),
+            where=plan,
+            next_step=f"`dbdyno results log {results}` lists what is there; `dbdyno results push` keeps a run's",
+        )
     model = trend_of(own, plan, metric, levels=levels)
     if len(own) < len(mine):
         others = len({run.machine for run in mine} - {one})

@@ -75,15 +75,15 @@ def _same_benchmark(one: str, first: Contents, name: str, other: Contents) -> No
         EvidenceError: Program, benchmark, settings or arms differ, or one has operations and the other sums.
     """
     for what, a, b in (
-        ("the program", first.program, other.program),
-        ("the benchmark", first.benchmark, other.benchmark),
-        ("its settings", first.settings, other.settings),
-        ("the arms", first.arms(), other.arms()),
-        ("the kind of numbers", _kind(first), _kind(other)),
+        ("program", first.program, other.program),
+        ("benchmark", first.benchmark, other.benchmark),
+        ("settings", first.settings, other.settings),
+        ("arms", first.arms(), other.arms()),
+        ("kind of numbers", _kind(first), _kind(other)),
     ):
         if a != b:
             raise EvidenceError(
-                f"is no repetition of {one}: {what} differs, {a} there and {b} here",
+                f"is no repetition of {one}, by its {what}: {a} there and {b} here",
                 where=name,
                 next_step="import it by itself, and compare the two runs: dbdyno compare RUN RUN",
             )

@@ -94,9 +94,9 @@ class Laboratory:
     metric: str | None = None
     runs: int = 0
 
-    def ends(self, good: Path, bad: Path, alpha: float) -> Measured:
+    def compare(self, good: Path, bad: Path, alpha: float, name: str) -> Measured:
         """Compare two builds; the mean is the logarithm of how many times better the second one is."""
-        return self._test({GOOD: good, BAD: bad}, alpha, lambda logs: logs[1] - logs[0], "the two ends")
+        return self._test({GOOD: good, BAD: bad}, alpha, lambda logs: logs[1] - logs[0], name)
 
     def between(self, good: Path, tested: Path, bad: Path, alpha: float, name: str) -> Measured:
         """Compare a build with the midpoint between two others; the mean is the logarithm of its distance from it."""

@@ -23,7 +23,7 @@ SLOWER, FASTER = "slower", "faster"
 class Measurer(Protocol):
     """Measurer of builds; `Laboratory` is the real one."""
 
-    def ends(self, good: Path, bad: Path, alpha: float) -> Measured:
+    def compare(self, good: Path, bad: Path, alpha: float, name: str) -> Measured:
         """Compare two builds."""
 
     def between(self, good: Path, tested: Path, bad: Path, alpha: float, name: str) -> Measured:
@@ -57,7 +57,7 @@ class CommitSearch:
         """
         ends = (self._built_end(self.commits[0]), self._built_end(self.commits[-1]))
         state = Bisection(len(self.commits), self.alpha)
-        whole = self.laboratory.ends(ends[0], ends[1], state.share())
+        whole = self.laboratory.compare(ends[0], ends[1], state.share(), "the two ends")
         change = _ratio(whole)
         self._add(self.commits[-1], "good against bad", whole, change)
         if not whole.side:
@@ -108,7 +108,7 @@ class CommitSearch:
         if good is None or bad is None:
             return None
         with contextlib.suppress(TargetError):
-            found = self.laboratory.ends(good, bad, self.alpha)
+            found = self.laboratory.compare(good, bad, self.alpha, f"{self.commits[state.bad].short} and its parent")
             change = _ratio(found)
             self._add(self.commits[state.bad], "against its parent", found, change)
             return change

@@ -49,8 +49,9 @@ def command(files: tuple[Path, ...], out: Path, title: str, blocks: int) -> None
         raise Error("is a run already", where=str(out), next_step="name another folder with --out")
     contents = [(str(file), read_file(file)) for file in files]
     run = write_run(contents, out.absolute(), title=title, blocks=blocks)
+    count = run.measured_blocks()
     kept = "single operations" if contents[0][1].timed else "sums"
-    click.echo(f"{out}: {kept} of {contents[0][1].program} in {run.measured_blocks():,} blocks", err=True)
+    click.echo(f"{out}: {kept} of {contents[0][1].program} in {count:,} block{'' if count == 1 else 's'}", err=True)
     unread = [(name, one.unread) for name, one in contents if one.unread]
     for name, lines in unread:
         first = ", ".join(map(str, lines[:SHOWN])) + (" ..." if len(lines) > SHOWN else "")
