@@ -97,13 +97,14 @@ setup-test: setup $(VENV)/dev $(VENV)/docs programs  ## what only the tests need
 programs:
 	tools/setup-test
 
-wheel: setup  ## dist/: a wheel for this platform (abi3, Python 3.11 and later), the source, the wheel of dbdyno-rig, the bill of materials; tools/check-wheels checks them
+wheel: setup  ## dist/: a wheel for this platform (abi3, Python 3.11 and later), the source, the wheel of dbdyno-rig, the bill of materials, all checked
 	rm -rf dist
 	CARGO=$(CARGO) $(BIN)/python tools/wheel_backend.py >/dev/null
 	$(BIN)/maturin build --release --quiet --interpreter $(abspath $(BIN))/python --out dist
 	$(BIN)/maturin sdist --out dist
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist packages/dbdyno-rig
 	$(BIN)/python tools/sbom dist/dbdyno.cdx.json
+	PYTHON=$(BIN)/python tools/check-wheels
 
 man: setup $(VENV)/dev  ## man pages of all commands in target/man
 	$(BIN)/python tools/man.py target/man
