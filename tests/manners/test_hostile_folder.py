@@ -30,6 +30,7 @@ STARTERS = {
     "bench/clients/process.py",
     "bench/guardian.py",
     "bench/host/speed.py",
+    "cuts/postgres.py",
     "cuts/processes.py",
     "device/mounts.py",
     "device/server.py",
@@ -40,6 +41,7 @@ STARTERS = {
     "move/engines/postgres/snapshot_holder.py",
     "snapshot/sending/alerts.py",
     "ui/drawing.py",
+    "ui/preparing.py",
 }
 """The files that start processes. A new one comes with a command of its own below."""
 

@@ -27,6 +27,7 @@ _KEYS: dict[str, type] = {
     "depth": int,
     "buckets": int,
 }
+_NAMES: dict[type, str] = {str: "a text", list: "a list of texts", int: "a whole number"}
 
 
 def recipes(path: Path = OURS) -> dict[str, dict[str, object]]:
@@ -74,5 +75,4 @@ def _check(path: Path, name: str, recipe: Any) -> None:
         wanted = _KEYS[key]
         texts = isinstance(given, list) and all(isinstance(text, str) for text in given)
         if not isinstance(given, wanted) or isinstance(given, bool) or (wanted is list and not texts):
-            expected = "a list of texts" if wanted is list else "a text" if wanted is str else "a whole number"
-            raise TraceError(f"[{name}]: {key} = {given!r}, expected {expected}", where=str(path))
+            raise TraceError(f"[{name}]: {key} = {given!r}, expected {_NAMES[wanted]}", where=str(path))
