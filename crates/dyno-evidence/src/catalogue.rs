@@ -6,7 +6,7 @@
 //!
 //! A row is found by its whole name, else by the longest pattern (`%` is any text), else by the bare `%` of the
 //! engine's own class; the class is `other` if neither is known. Oracle's event names are unique, so the name is
-//! enough; PostgreSQL and MariaDB use the same name in several of their classes, which are part of the key.
+//! enough; `PostgreSQL` and `MariaDB` use the same name in several of their classes, which are part of the key.
 //!
 //! ```
 //! use dyno_evidence::catalogue::{Class, Engine, class_of};
@@ -105,9 +105,9 @@ impl Class {
 pub enum Engine {
     /// Oracle Database.
     Oracle,
-    /// PostgreSQL.
+    /// `PostgreSQL`.
     PostgreSql,
-    /// MariaDB.
+    /// `MariaDB`.
     MariaDb,
 }
 
@@ -141,8 +141,8 @@ impl Engine {
 
     /// Returns the engine's class and the event's name in the spelling used for comparison.
     ///
-    /// Versions of PostgreSQL differ in case, underscores (`WALSync`, `WalSync`) and the `Lock` at the end of an LWLock's name
-    /// (`WALWriteLock`, `WALWrite`); before 13 an LWLock's type was `LWLockNamed` or `LWLockTranche`.
+    /// Versions of `PostgreSQL` differ in case, underscores (`WALSync`, `WalSync`) and the `Lock` at the end of an
+    /// LWLock's name (`WALWriteLock`, `WALWrite`); before 13 an LWLock's type was `LWLockNamed` or `LWLockTranche`.
     fn folded(self, engine_class: &str, event: &str) -> (String, String) {
         let (mut kind, mut name) = (engine_class.to_lowercase(), event.to_lowercase());
         match self {
@@ -168,7 +168,7 @@ pub struct Event {
     pub event: &'static str,
     /// Class shared by all engines.
     pub class: Class,
-    /// Engine's own class: Oracle's wait class, PostgreSQL's wait event type, the source of MariaDB's wait.
+    /// Engine's own class: Oracle's wait class, `PostgreSQL`'s wait event type, the source of `MariaDB`'s wait.
     pub engine_class: &'static str,
     /// First and last version that has the event, as far as known.
     pub versions: &'static str,

@@ -2,11 +2,11 @@
 //!
 //! ```
 //! use dyno_evidence::normal::normal;
-//! assert_eq!(normal(b"select *\n from t -- all\n where a = 'x''y' and b1 = -1.5e3 and c = $1"), "select * from t where a = ? and b1 = ? and c = $1");
-//! ```
+//! assert_eq!(normal(b"select *\n from t -- all\n where a = 'x''y' and b1 = -1.5e3 and c = $1"), "select * from t where
+//! a = ? and b1 = ? and c = $1"); ```
 //!
-//! Limits: `standard_conforming_strings` is assumed to be on, as it is by default since 9.1, and of MariaDB's `sql_mode`
-//! neither `ANSI_QUOTES` nor `NO_BACKSLASH_ESCAPES`. A text is cut at [`LONGEST`] bytes.
+//! Limits: `standard_conforming_strings` is assumed to be on, as it is by default since 9.1, and of `MariaDB`'s
+//! `sql_mode` neither `ANSI_QUOTES` nor `NO_BACKSLASH_ESCAPES`. A text is cut at [`LONGEST`] bytes.
 
 mod mariadb;
 
@@ -18,10 +18,10 @@ pub const LONGEST: usize = 8192;
 /// Dialect of a text: what opens a literal, a name and a comment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
-    /// PostgreSQL.
+    /// `PostgreSQL`.
     #[default]
     Postgres,
-    /// MariaDB: double quotes open strings, backslashes escape, `#` opens a comment.
+    /// `MariaDB`: double quotes open strings, backslashes escape, `#` opens a comment.
     MariaDb,
 }
 
@@ -40,7 +40,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }
 
-/// Splits a text of PostgreSQL into pieces, in order and without gaps.
+/// Splits a text of `PostgreSQL` into pieces, in order and without gaps.
 pub fn pieces(sql: &[u8]) -> impl Iterator<Item = Piece> {
     pieces_of(sql, Dialect::Postgres)
 }
@@ -61,7 +61,7 @@ pub fn pieces_of(sql: &[u8], dialect: Dialect) -> impl Iterator<Item = Piece> {
 /// Length of a piece, and its kind.
 type Made = (usize, fn(Range<usize>) -> Piece);
 
-/// Returns the piece that a text of PostgreSQL begins with.
+/// Returns the piece that a text of `PostgreSQL` begins with.
 fn piece(rest: &[u8]) -> Made {
     let first = rest[0];
     match first {
@@ -160,7 +160,7 @@ fn drop_sign(out: &mut Vec<u8>) {
     }
 }
 
-/// Returns a text of PostgreSQL without literals and comments, with single spaces.
+/// Returns a text of `PostgreSQL` without literals and comments, with single spaces.
 pub fn normal(sql: &[u8]) -> String {
     normal_of(sql, Dialect::Postgres)
 }

@@ -1,5 +1,5 @@
-//! Properties of the readers of MariaDB's logs: what a server writes comes back, a cut takes nothing but the end, and no
-//! bytes make a reader panic.
+//! Properties of the readers of `MariaDB`'s logs: what a server writes comes back, a cut takes nothing but the end, and
+//! no bytes make a reader panic.
 
 #![allow(clippy::format_push_string)] // short texts, once a test
 

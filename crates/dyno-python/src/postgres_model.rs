@@ -1,4 +1,4 @@
-//! Python interface of the modelled PostgreSQL: one load on a machine, its result in memory.
+//! Python interface of the modelled `PostgreSQL`: one load on a machine, its result in memory.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ impl Spec {
     }
 }
 
-/// Run a load on the PostgreSQL of a machine (`PostgresSpec` of the stub) and return the result.
+/// Run a load on the `PostgreSQL` of a machine (`PostgresSpec` of the stub) and return the result.
 ///
 /// `latencies_ns` of the result are the times of its transactions as little-endian 64-bit numbers.
 ///

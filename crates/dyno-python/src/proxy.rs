@@ -18,7 +18,7 @@ fn failed(py: Python<'_>, error: &ProxyError) -> PyErr {
     raise(py, kind, &error.to_string())
 }
 
-/// Proxy on PostgreSQL's protocol.
+/// Proxy on `PostgreSQL`'s protocol.
 ///
 /// `request` is JSON: listen, host, port, out, for_ns, spin_ns, binds, tls_cert, tls_key, server_tls, server_ca. A
 /// proxy that cannot start raises `TraceError`.
@@ -65,8 +65,8 @@ fn not_replayed(py: Python<'_>, error: &ReplayError) -> PyErr {
     raise(py, kind, &error.to_string())
 }
 
-/// Return a summary of a captured run as JSON: sessions, `at_once`, turns, transactions, `then_ns`, `writes` (round trips
-/// that a read-only session refuses), `lifts` (true if a statement would make a read-only session write).
+/// Return a summary of a captured run as JSON: sessions, `at_once`, turns, transactions, `then_ns`, `writes` (round
+/// trips that a read-only session refuses), `lifts` (true if a statement would make a read-only session write).
 ///
 /// Raises:
 ///     TraceError: The run has no messages.
@@ -84,10 +84,11 @@ type StatementRow<'py> = (String, u32, Vec<String>, u64, u64, u64, u64, Vec<Samp
 
 /// Return the distinct statements of a captured run, the one with the most time first.
 ///
-/// Each is (text without literals, group, settings, calls, failed, total_ns, cut, samples, prepared, unsettled), a sample
-/// (elapsed_ns, text, values, is_binary of each, types, is_simple); `prepared` is the largest number of executions of one
-/// prepared statement with a name, `unsettled` the number of executions under SET LOCAL or `set_config`. `groups` maps
-/// sessions to groups that are kept apart; `is_mariadb` says that the texts are of MariaDB.
+/// Each is (text without literals, group, settings, calls, failed, total_ns, cut, samples, prepared, unsettled), a
+/// sample (elapsed_ns, text, values, is_binary of each, types, is_simple); `prepared` is the largest number of
+/// executions of one prepared statement with a name, `unsettled` the number of executions under SET LOCAL or
+/// `set_config`. `groups` maps sessions to groups that are kept apart; `is_mariadb` says that the texts are of
+/// `MariaDB`.
 ///
 /// Raises:
 ///     TraceError: The run has no messages.
@@ -126,7 +127,8 @@ pub(crate) fn captured_statements(
     Ok(rows.collect())
 }
 
-/// Return the distinct shapes of the statements in a captured run, or in a part of it, as JSON: pairs of shape and count.
+/// Return the distinct shapes of the statements in a captured run, or in a part of it, as JSON: pairs of shape and
+/// count.
 ///
 /// Raises:
 ///     TraceError: The run has no messages, or no transaction in this part.
@@ -145,7 +147,8 @@ pub(crate) fn captured_shapes(
 /// Replay of a captured run.
 ///
 /// `request` is JSON: run, connection (as the load's), speed (0 for no pauses), order, writes, `session_sql`, timed,
-/// from_ns, to_ns, keys (spaces, and the places of keys by shape of a statement). A replay that cannot start raises `TraceError`.
+/// from_ns, to_ns, keys (spaces, and the places of keys by shape of a statement). A replay that cannot start raises
+/// `TraceError`.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct Replay {
     player: Player,
@@ -193,7 +196,7 @@ fn not_imported(py: Python<'_>, error: &LogError) -> PyErr {
     raise(py, kind, &error.to_string())
 }
 
-/// Import of PostgreSQL's server logs as a capture.
+/// Import of `PostgreSQL`'s server logs as a capture.
 ///
 /// `request` is JSON: out, files (each with path, form, prefix, year), details, payloads, pieces, zone, database. A
 /// request that is not valid raises `TraceError`.

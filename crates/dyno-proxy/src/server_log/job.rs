@@ -42,9 +42,9 @@ pub enum Form {
     Json,
     /// Text that was sent through syslog.
     Syslog,
-    /// MariaDB's slow log.
+    /// `MariaDB`'s slow log.
     Slow,
-    /// MariaDB's general log.
+    /// `MariaDB`'s general log.
     General,
 }
 
@@ -80,7 +80,7 @@ pub struct Request {
     pub zone: Vec<Transition>,
     /// Database whose sessions are kept; `None` for all.
     pub database: Option<String>,
-    /// True for statements of MariaDB.
+    /// True for statements of `MariaDB`.
     pub is_mariadb: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Captures made from logs of PostgreSQL and MariaDB: the same tables as `dbdyno trace proxy --binds`, as far as a log
-//! has the data.
+//! Captures made from logs of `PostgreSQL` and `MariaDB`: the same tables as `dbdyno trace proxy --binds`, as far as a
+//! log has the data.
 //!
 //! ```text
 //! files -> input -> csvlog, jsonlog, text, syslog -> entries -> event    (one thread)
@@ -7,8 +7,8 @@
 //!                                       the tables of a trace <- session <- import   (another)
 //! ```
 //!
-//! [`text`] puts entries together, [`event`] reads what they say, [`session`] makes the messages that a client must have
-//! sent, and the proxy's own [`crate::follow::Follower`] writes them.
+//! [`text`] puts entries together, [`event`] reads what they say, [`session`] makes the messages that a client must
+//! have sent, and the proxy's own [`crate::follow::Follower`] writes them.
 //!
 //! Limits: messages in English. A log has no results, so generated keys cannot be mapped by a replay, and numbers of
 //! rows cannot be compared. Pipelines are not visible: every execution is a round trip of its own.

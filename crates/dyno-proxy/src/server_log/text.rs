@@ -210,7 +210,7 @@ impl<'a> Assembler<'a> {
     }
 }
 
-/// Reads a text log as PostgreSQL writes it.
+/// Reads a text log as `PostgreSQL` writes it.
 pub fn read(lines: &mut Lines, head: &Head, reading: &mut Reading, mut on: impl FnMut(Entry, &mut Reading)) {
     let mut assembler = Assembler::new(head);
     let mut is_whole = true;

@@ -44,18 +44,17 @@ struct Open {
 
 /// Returns the parts of a line that begins an entry.
 fn head(line: &[u8]) -> Option<Head<'_>> {
-    let (time, rest) = match line {
-        [b'\t', b'\t', rest @ ..] => (&b""[..], rest),
-        _ => {
-            let (time, rest) = line.split_at_checked(TIME)?;
-            let is_time = time.iter().enumerate().all(|(at, byte)| match at {
-                6 => *byte == b' ',
-                9 | 12 => *byte == b':',
-                7 => *byte == b' ' || byte.is_ascii_digit(),
-                _ => byte.is_ascii_digit(),
-            });
-            (time, rest.strip_prefix(b"\t").filter(|_| is_time)?)
-        }
+    let (time, rest) = if let [b'\t', b'\t', rest @ ..] = line {
+        (&b""[..], rest)
+    } else {
+        let (time, rest) = line.split_at_checked(TIME)?;
+        let is_time = time.iter().enumerate().all(|(at, byte)| match at {
+            6 => *byte == b' ',
+            9 | 12 => *byte == b':',
+            7 => *byte == b' ' || byte.is_ascii_digit(),
+            _ => byte.is_ascii_digit(),
+        });
+        (time, rest.strip_prefix(b"\t").filter(|_| is_time)?)
     };
     let rest = rest.trim_ascii_start();
     let (thread, rest) = rest.split_at(rest.iter().position(|byte| *byte == b' ')?);
@@ -67,7 +66,7 @@ fn head(line: &[u8]) -> Option<Head<'_>> {
     (is_command && is_thread).then(|| Head { time, thread: number(thread), command, argument })
 }
 
-/// Returns the stamp of a time in the form that PostgreSQL's logs have, without a zone.
+/// Returns the stamp of a time in the form that `PostgreSQL`'s logs have, without a zone.
 fn stamp(time: &[u8]) -> Vec<u8> {
     let mut made = b"20".to_vec();
     for (at, byte) in time.iter().enumerate() {
@@ -119,7 +118,8 @@ pub fn read(lines: &mut Lines, reading: &mut Reading, mut on: impl FnMut(Event, 
     }
 }
 
-/// Hands on the event of an entry that has ended; `of_sql` are the sessions whose last statement was PREPARE or EXECUTE.
+/// Hands on the event of an entry that has ended; `of_sql` are the sessions whose last statement was PREPARE or
+/// EXECUTE.
 fn end(open: Option<Open>, of_sql: &mut HashSet<u32>, reading: &mut Reading, on: &mut impl FnMut(Event, &mut Reading)) {
     let Some(Open { at_ns, line, thread, command, argument }) = open else { return };
     if argument.len() > LONGEST {

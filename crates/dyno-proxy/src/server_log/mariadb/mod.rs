@@ -1,4 +1,4 @@
-//! MariaDB's logs of statements: the slow log and the general log, each as a text file.
+//! `MariaDB`'s logs of statements: the slow log and the general log, each as a text file.
 //!
 //! Both have times in whole seconds, and the id of the connection, which is not used again while a server runs. What is
 //! common to them is here: the banner that a server writes when it starts or when its logs are flushed, and events.
@@ -15,7 +15,8 @@ use super::parameters::Parameters;
 /// Value of [`Event::start`] for sessions that their connection's id tells apart.
 pub const START: u64 = 1;
 
-/// Version of the server that wrote a banner: `/usr/sbin/mariadbd, Version: 10.11.6-MariaDB-log (Debian). started with:`.
+/// Version of the server that wrote a banner: `/usr/sbin/mariadbd, Version: 10.11.6-`MariaDB`-log (Debian). started
+/// with:`.
 fn banner(line: &[u8]) -> Option<String> {
     let at = memchr::memmem::find(line, b", Version: ").filter(|_| line.ends_with(b"started with:"))?;
     let version = line[at + 11..].split(|byte| *byte == b' ').next().unwrap_or_default();
