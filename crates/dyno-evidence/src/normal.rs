@@ -2,8 +2,8 @@
 //!
 //! ```
 //! use dyno_evidence::normal::normal;
-//! assert_eq!(normal(b"select *\n from t -- all\n where a = 'x''y' and b1 = -1.5e3 and c = $1"), "select * from t where
-//! a = ? and b1 = ? and c = $1"); ```
+//! assert_eq!(normal(b"select *\n from t -- all\n where a = 'x''y' and b1 = -1.5e3 and c = $1"), "select * from t where a = ? and b1 = ? and c = $1");
+//! ```
 //!
 //! Limits: `standard_conforming_strings` is assumed to be on, as it is by default since 9.1, and of `MariaDB`'s
 //! `sql_mode` neither `ANSI_QUOTES` nor `NO_BACKSLASH_ESCAPES`. A text is cut at [`LONGEST`] bytes.

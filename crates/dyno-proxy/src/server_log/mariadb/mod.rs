@@ -15,8 +15,7 @@ use super::parameters::Parameters;
 /// Value of [`Event::start`] for sessions that their connection's id tells apart.
 pub const START: u64 = 1;
 
-/// Version of the server that wrote a banner: `/usr/sbin/mariadbd, Version: 10.11.6-`MariaDB`-log (Debian). started
-/// with:`.
+/// Version of the server that wrote a banner: `/usr/sbin/mariadbd, Version: 10.11.6-MariaDB-log (Debian). started with:`.
 fn banner(line: &[u8]) -> Option<String> {
     let at = memchr::memmem::find(line, b", Version: ").filter(|_| line.ends_with(b"started with:"))?;
     let version = line[at + 11..].split(|byte| *byte == b' ').next().unwrap_or_default();
