@@ -302,6 +302,23 @@ def test_logged_values_are_preferred_to_made_ones(engine: EmbeddedPostgres) -> N
     assert note.startswith("Parameters: 2 statements have values that were logged, 1 statements have values from")
 
 
+def test_queries_of_system_catalogs_are_no_load(engine: EmbeddedPostgres) -> None:
+    server = Postgres.open(make_conninfo("", **{**engine.conninfo(), "dbname": "shop"}))
+    counted = [
+        ("select c.relname from pg_class c, pg_catalog.pg_namespace n where n.oid = $1", 9, 300, ""),
+        ("select name from customers where id = $1", 9, 600, ""),
+        ("select count(*) from customers, pg_class", 5, 50, ""),
+        ("with own as (select oid from pg_class) select count(*) from own", 5, 50, ""),
+    ]
+    with server.connect() as conn:
+        statements, note = with_made_values(conn, counted)
+        only, _ = with_made_values(conn, counted[:1])
+    assert [one.number for one in statements] == [1, 2]
+    assert [one.text for one in statements] == [counted[1][0], counted[2][0]]
+    assert note.endswith(" 2 statements on system catalogs, with 35.0% of the time, are left out.")
+    assert len(only) == 1, "if there is nothing else they are the load"
+
+
 MASKED = read_masks(["people.email = hash", "app.visits.who = hash"])
 
 

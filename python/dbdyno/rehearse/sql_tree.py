@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+_SCHEMAS = ("pg_catalog", "information_schema")
+_CATALOGS = re.compile(r"\b(pg_|information_schema\b)")
 _PARAMETER, _NUMBERED = re.compile(r"\$(\d+)"), re.compile(r"p\d+")
 
 
@@ -24,6 +26,23 @@ def parsed(text: str) -> Any:
         return sqlglot.parse_one(_PARAMETER.sub(r":p\1", text), dialect="postgres")
     except (SqlglotError, RecursionError, ValueError):
         return None
+
+
+def reads_catalogs_only(text: str) -> bool:
+    """Return True if a statement reads system catalogs and no other table, as tools and drivers do.
+
+    >>> reads_catalogs_only("select c.relname from pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace")
+    True
+    >>> reads_catalogs_only("select count(*) from orders, pg_class")
+    False
+    """
+    from sqlglot import expressions as exp
+
+    if not _CATALOGS.search(text) or not isinstance(tree := parsed(text), exp.Query):
+        return False
+    own = {one.alias for one in tree.find_all(exp.CTE)}
+    tables = [one for one in tree.find_all(exp.Table) if one.db or one.name not in own]
+    return bool(tables) and all(one.db in _SCHEMAS or (not one.db and one.name.startswith("pg_")) for one in tables)
 
 
 def parameters(tree: Any) -> Iterator[Any]:

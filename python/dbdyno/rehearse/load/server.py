@@ -21,6 +21,7 @@ from dbdyno.rehearse.load.parameters import (
     shares,
     value_of,
 )
+from dbdyno.rehearse.sql_tree import reads_catalogs_only
 from dbdyno.rehearse.statement import Load, Origin, Parameters, Statement
 from dbdyno.snapshot.engines.postgres.texts import without_literals
 
@@ -64,6 +65,8 @@ def with_made_values(
 ) -> tuple[list[Statement], str]:
     """Return the statements with values generated from a server's statistics, and a sentence about their origin.
 
+    Statements that read system catalogs only are left out: they come from tools and drivers, not from the load.
+
     Args:
         conn: A session at the server.
         counted: The statements, the one with the most time first.
@@ -71,8 +74,9 @@ def with_made_values(
         logged: Values that auto_explain logged, which are preferred.
     """
     columns = column_statistics(conn)
+    wanted = [row for row in counted if not reads_catalogs_only(row[0])] or counted
     statements, made = [], dict.fromkeys(("captured", "data", "type", "none", "failed"), 0)
-    for at, (text, calls, total_ns, user) in enumerate(counted, 1):
+    for at, (text, calls, total_ns, user) in enumerate(wanted, 1):
         sent = sendable(text)
         left_out = reason_left_out(sent) or ""
         seen = logged.of(text, samples) if logged is not None else ()
@@ -85,7 +89,17 @@ def with_made_values(
         statements.append(
             Statement(at, shown, int(calls), int(total_ns), user=user, samples=tuple(sets or ()), left_out=left_out)
         )
-    return statements, _note(made)
+    return statements, _note(made) + _about_catalogs(counted, wanted)
+
+
+def _about_catalogs(counted: Sequence[Counted], wanted: Sequence[Counted]) -> str:
+    """Return a sentence about statements that were left out because they read system catalogs only."""
+    count = len(counted) - len(wanted)
+    if not count:
+        return ""
+    whole_ns = sum(row[2] for row in counted)
+    share = 1 - sum(row[2] for row in wanted) / whole_ns if whole_ns else 0.0
+    return f" {count:,} statements on system catalogs, with {share:.1%} of the time, are left out."
 
 
 def sendable(text: str) -> str:
