@@ -261,7 +261,7 @@ def test_sessions_that_the_role_may_not_look_at_count(engine: EmbeddedPostgres, 
 
 
 def test_a_target_without_the_tables_says_what_lacks(engine: EmbeddedPostgres, captured: Path, tmp_path: Path) -> None:
-    old, new = database(engine, "old", template="shop"), database(engine, "new", "select 1")
+    old, new = database(engine, "old", template="shop"), database(engine, "new", "create table others (id int)")
     done = dbdyno("rehearse", old, new, "--load", captured, "--for", "3s", "--out", tmp_path / "runs")
     assert "fail" in done.stdout
     assert 'relation "orders" does not exist' in done.stdout.replace("\n", " ")
