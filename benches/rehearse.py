@@ -40,7 +40,8 @@ copy (
 ) to '{file}' (format parquet, compression zstd)
 """
 _DIGEST = (
-    "from dbdyno import _core; from pathlib import Path; print(len(_core.captured_statements(Path({run!r}), {{}}, 5)))"
+    "from dbdyno import _core; from pathlib import Path;"
+    " print(len(_core.captured_statements(Path({run!r}), {{}}, 5, is_mariadb=False)))"
 )
 _PAGE = """
 import json, sys
