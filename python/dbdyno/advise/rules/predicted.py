@@ -19,10 +19,6 @@ _RESTORED = (
 )
 
 
-def _gains(one: PredictedEffect) -> bool:
-    return one.effect.throughput.value >= LEAST and one.effect.throughput.low > 0
-
-
 def _evidence(one: PredictedEffect) -> tuple[Evidence, ...]:
     place = f"model of {one.machine.partition(':')[0]}"
     effect = one.effect
@@ -59,34 +55,36 @@ def _of(facts: Facts, change: str) -> list[PredictedEffect]:
     return [one for one in facts.all(PredictedEffect) if one.change == change]
 
 
+def _gaining(facts: Facts, change: str) -> list[PredictedEffect]:
+    """Return the effects of a change that are worth proposing."""
+    return [one for one in _of(facts, change) if one.effect.throughput.value >= LEAST and one.effect.throughput.low > 0]
+
+
 def _synchronous_commit(facts: Facts) -> Iterator[Advice]:
-    for one in _of(facts, "synchronous_commit"):
-        if _gains(one):
-            yield _advice(
-                one,
-                f"commits that do not wait for the log would bring {share(one.effect.throughput.value)} more"
-                " throughput",
-                "set synchronous_commit = off  -- in transactions whose loss in a crash can be borne",
-                proposed="off",
-            )
+    for one in _gaining(facts, "synchronous_commit"):
+        yield _advice(
+            one,
+            f"commits that do not wait for the log would bring {share(one.effect.throughput.value)} more throughput",
+            "set synchronous_commit = off  -- in transactions whose loss in a crash can be borne",
+            proposed="off",
+        )
 
 
 def _commit_delay(facts: Facts) -> Iterator[Advice]:
-    for one in _of(facts, "commit_delay"):
-        if _gains(one):
-            more = one.proposed != "0"
-            yield _advice(
-                one,
-                f"commit_delay = {one.proposed} would "
-                + ("let more commits share a flush" if more else "end waits that bring nothing")
-                + f": {share(one.effect.throughput.value)} more throughput",
-                f"alter system set commit_delay = {one.proposed}",
-                proposed=one.proposed,
-            )
+    for one in _gaining(facts, "commit_delay"):
+        more = one.proposed != "0"
+        yield _advice(
+            one,
+            f"commit_delay = {one.proposed} would "
+            + ("let more commits share a flush" if more else "end waits that bring nothing")
+            + f": {share(one.effect.throughput.value)} more throughput",
+            f"alter system set commit_delay = {one.proposed}",
+            proposed=one.proposed,
+        )
 
 
 def _log_device(facts: Facts) -> Iterator[Advice]:
-    good = [one for one in _of(facts, "device") if _gains(one)]
+    good = _gaining(facts, "device")
     if good:
         best = max(good, key=lambda one: one.effect.throughput.value)
         yield _advice(
@@ -97,14 +95,13 @@ def _log_device(facts: Facts) -> Iterator[Advice]:
 
 
 def _more_cores(facts: Facts) -> Iterator[Advice]:
-    for one in _of(facts, "cores"):
-        if _gains(one):
-            yield _advice(
-                one,
-                f"{one.proposed} cores instead of {one.found} would bring {share(one.effect.throughput.value)} more"
-                " throughput",
-                f"-- a host with {one.proposed} cores",
-            )
+    for one in _gaining(facts, "cores"):
+        yield _advice(
+            one,
+            f"{one.proposed} cores instead of {one.found} would bring {share(one.effect.throughput.value)} more"
+            " throughput",
+            f"-- a host with {one.proposed} cores",
+        )
 
 
 def _fewer_sessions(facts: Facts) -> Iterator[Advice]:
