@@ -189,7 +189,8 @@ impl Sink for Evidence {
     }
 
     fn wait(&mut self, batch: &Batch, row: &WaitRow) {
-        let (number, values) = self.parameters.take_apart(row.event, batch.bytes_of(row.parameters));
+        let (bytes, len) = batch.bytes_from(row.parameters);
+        let (number, values) = self.parameters.take_apart(row.event, bytes, len);
         self.waits.push(row, self.options.base, values, number, &wait_names!(self));
         if self.waits.len() >= FLUSH_ROWS {
             self.flush_waits(false);

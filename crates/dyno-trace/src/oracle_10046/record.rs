@@ -368,6 +368,11 @@ impl Batch {
         let start = text.start as usize;
         self.bytes.get(start..start + text.len as usize).unwrap_or_default()
     }
+
+    /// Returns the bytes from a piece of text to the end of the batch, and its length.
+    pub fn bytes_from(&self, text: Text) -> (&[u8], usize) {
+        (self.bytes.get(text.start as usize..).unwrap_or_default(), text.len as usize)
+    }
 }
 
 impl Record {

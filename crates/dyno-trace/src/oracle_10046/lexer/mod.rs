@@ -40,7 +40,7 @@ mod texts;
 mod waits;
 
 pub(super) use classes::{is_record_line, record_start};
-pub(super) use numbers::bits;
+pub(super) use numbers::{bits, forward};
 pub(super) use scan::scan;
 pub(super) use state::State;
 
