@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from dbdyno.study.analysis.traces.turns import COMMIT, FROM_CLIENT, HARD, make_turns
 from dbdyno.trace.source import FORMAT as ORACLE
 from dbdyno.trace.source import Traces
 
-HARD, COMMIT = "hard parses", "commits"
 ROUND_TRIP, CPU, UNACCOUNTED = "round trips", "CPU", "unaccounted"
-FROM_CLIENT = "SQL*Net message from client"
 _READ = (
     "c.session, c.call, c.kind, c.statement, c.started_ns, c.elapsed_ns, c.cpu_ns, c.rows, c.misses, c.depth, c.file,"
     " c.line, c.plan_hash, c.user_id, c.self_elapsed_ns, c.self_cpu_ns, c.self_physical_reads,"
@@ -100,9 +99,10 @@ class Account:
 def account(traces: Traces) -> Account:
     """Return the account of one set; `statement_matching.match` must have matched the statements before."""
     _owners(traces)
-    _turns(traces)
     traces.connection.execute("drop table if exists batches")  # which `strata` makes of both
-    parts = _calls(traces) + _inside(traces) + _between(traces)
+    make_turns(traces)
+    inside = _inside(traces)
+    parts = _calls(traces, inside) + inside + _between(traces)
     sessions = traces.rows(
         """
         select count(*) as sessions, coalesce(sum(elapsed_ns), 0)::bigint as elapsed,
@@ -138,71 +138,50 @@ def account(traces: Traces) -> Account:
 
 
 def _owners(traces: Traces) -> None:
-    """Create a table `owned`: each call with the key of its statement and its owner."""
-    traces.connection.execute(
+    """Create a view `owned`: each call with the key of its statement and its owner."""
+    execute = traces.connection.execute
+    execute("create or replace temp table hard as select call from calls where kind = 'parse' and misses > 0")
+    if traces.rows("select exists(select 1 from hard) as found")[0]["found"]:
+        execute(
+            """
+            create or replace temp table hard as
+            with recursive below as (
+              select call from hard
+              union
+              select c.call from (select call, parent from calls where parent is not null) c
+              join below on c.parent = below.call)
+            from below
+            """
+        )
+    execute(
+        f"create or replace temp table named as select statement, key, command, {_IS_COMMIT} as is_commit from matched"  # noqa: S608
+    )
+    execute(
         f"""
-        create or replace temp table owned as
-        with recursive hard as (
-          select call from calls where kind = 'parse' and misses > 0
-          union
-          select c.call from calls c join hard h on c.parent = h.call)
+        create or replace temp view owned as
         select {_READ}, coalesce(m.key, c.statement, '') as key, coalesce(m.is_commit, false) as is_commit, m.command,
                case when h.call is not null then '{HARD}' when m.is_commit then '{COMMIT}'
                  else coalesce(m.key, c.statement, '') end as owner
-        from calls c left join (select *, {_IS_COMMIT} as is_commit from matched) m on m.statement = c.statement
-        left join hard h on h.call = c.call
+        from calls c left join named m on m.statement = c.statement left join hard h on h.call = c.call
         """  # noqa: S608
     )
 
 
-def _turns(traces: Traces) -> None:
-    """Create a table `turns`: the waits between calls with their owner, and whether they are idle.
-
-    A turn of a session is the time between two messages from the client. Its owner is the first statement of the client
-    in it, the end of a transaction if it contains nothing else, or else the owner of the turn before.
-    """
-    traces.connection.execute(
-        f"""
-        create or replace temp table turns as
-        with seen as (
-          select session, line, owner, true as is_call, 0 as ends, null::bigint as wait from owned
-          where depth = 0 and kind <> 'close'
-          union all
-          select session, line, '{COMMIT}', false, 0, null from transactions
-          union all
-          select session, line, null, false, (event = '{FROM_CLIENT}')::int, wait from waits where call is null),
-        numbered as (
-          select *, coalesce(sum(ends) over (partition by session order by line
-            rows between unbounded preceding and 1 preceding), 0) as turn from seen),
-        owners as (
-          select session, turn, coalesce(
-            arg_min(owner, line) filter (is_call and owner not in ('{COMMIT}', '{HARD}')),
-            arg_min(owner, line) filter (is_call and owner = '{HARD}'), arg_min(owner, line)) as owner
-          from numbered group by all),
-        filled as (
-          select session, turn, last_value(owner ignore nulls) over (partition by session order by turn) as owner
-          from owners)
-        select w.session, w.file, w.line, w.event, w.class, w.started_ns, w.elapsed_ns, w.statement,
-               coalesce(f.owner, '') as owner,
-               coalesce(w.think, false) or coalesce(w.class, '') = 'idle' as is_idle
-        from waits w join numbered n on n.wait = w.wait join filled f on (f.session, f.turn) = (n.session, n.turn)
-        """  # noqa: S608
-    )
-
-
-def _calls(traces: Traces) -> list[Part]:
-    """Return CPU and the time that neither CPU nor waits explain, by owner; both keep their sign."""
+def _calls(traces: Traces, inside: list[Part]) -> list[Part]:
+    """Return CPU and the time that neither CPU nor the waits `inside` calls explain, by owner; both keep their sign."""
+    waited: dict[str, int] = {}
+    for part in inside:
+        waited[part.owner] = waited.get(part.owner, 0) + part.time_ns
     rows = traces.rows(
         """
         select owner, sum(coalesce(self_cpu_ns, cpu_ns, 0))::bigint as cpu,
-               sum(coalesce(self_elapsed_ns, elapsed_ns) - coalesce(self_cpu_ns, cpu_ns, 0))::bigint as rest,
-               (select coalesce(sum(w.elapsed_ns), 0)::bigint from waits w join owned i on i.call = w.call
-                where i.owner = o.owner) as waited
-        from owned o group by owner
+               sum(coalesce(self_elapsed_ns, elapsed_ns) - coalesce(self_cpu_ns, cpu_ns, 0))::bigint as rest
+        from owned group by owner
         """
     )
     cpu = [Part(row["owner"], CPU, "CPU", 0, row["cpu"]) for row in rows]
-    return cpu + [Part(row["owner"], UNACCOUNTED, "other", 0, row["rest"] - row["waited"]) for row in rows]
+    other = [(row["owner"], row["rest"] - waited.get(row["owner"], 0)) for row in rows]
+    return cpu + [Part(owner, UNACCOUNTED, "other", 0, time_ns) for owner, time_ns in other]
 
 
 def _inside(traces: Traces) -> list[Part]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from dbdyno.base.json_types import TableRow
-from dbdyno.study.analysis.traces.account import COMMIT
+from dbdyno.study.analysis.traces.turns import COMMIT
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
@@ -101,12 +101,10 @@ def cut(traces: Traces, unit: Unit, *, event: str | None) -> Blocks:
         "create or replace temp table places as select blk, row_number() over (order by blk) - 1 as place from"  # noqa: S608
         f" (select distinct {column}::bigint as blk from calls t join pairs using (file))"
     )
-    lays = (("c", "owned", "t.key"), ("w", "waits", "coalesce(m.key, t.statement, '')"), ("between", "turns", "null"))
-    for name, table, key in lays:
+    for name, table, more in (("c", "owned", ", t.key as skey"), ("w", "waits", ""), ("between", "turns", "")):
         execute(
-            f"create or replace temp view {name} as select t.*, p.place as blk, {key} as skey from {table} t"  # noqa: S608
+            f"create or replace temp view {name} as select t.*, p.place as blk{more} from {table} t"  # noqa: S608
             f" join pairs using (file) join places p on p.blk = {column}::bigint"
-            " left join matched m on m.statement = t.statement"
         )
     execute(
         "create or replace temp view ends as select p.place as blk from transactions t"  # noqa: S608
@@ -117,7 +115,7 @@ def cut(traces: Traces, unit: Unit, *, event: str | None) -> Blocks:
         name = event.replace("'", "''")
         chosen = f"select blk, elapsed_ns, started_ns, line from w where event = '{name}'"  # noqa: S608
     block = _batch("") if unit == "batch" else "blk"
-    execute(f"create or replace temp view population as select * replace ({block} as blk) from ({chosen})")  # noqa: S608
+    execute(f"create or replace temp table population as select {block}::uinteger as blk, elapsed_ns from ({chosen})")  # noqa: S608
     rows = execute(
         f"select p.place, coalesce(sum(t.elapsed_ns), 0) from places p left join"  # noqa: S608
         f" (select t.elapsed_ns, {column}::bigint as blk from sessions t join pairs using (file)) t on t.blk = p.blk"
@@ -222,11 +220,11 @@ def lines_of(traces: Traces, family: str, blocks: Blocks) -> dict[str, Line]:
     """Return the lines of a family by name."""
     is_batch = blocks.unit == "batch"
     block = _batch("name") if is_batch else "blk"
+    quantiles = "null" if family == "statement" else "quantile_cont(time_ns, [0.5, 0.99])"
     rows = traces.rows(
         f"""
         select name, blk, count(*) filter (counts) as n, sum(time_ns)::bigint as time,
-               max(elapsed_ns) as longest, quantile_cont(time_ns, [0.5, 0.99]) as q,
-               count(*) as calls
+               max(elapsed_ns) as longest, {quantiles} as q, count(*) as calls
         from (select * replace ({block} as blk) from ({_LINES[family]})) group by name, blk
         """  # noqa: S608
     )

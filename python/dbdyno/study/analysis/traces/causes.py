@@ -22,9 +22,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from dbdyno.study.analysis.contract.parts import Contribution
-from dbdyno.study.analysis.traces.account import COMMIT, CPU, HARD, ROUND_TRIP, UNACCOUNTED, Account, Part
+from dbdyno.study.analysis.traces.account import CPU, ROUND_TRIP, UNACCOUNTED, Account, Part
 from dbdyno.study.analysis.traces.statement_changes import Basis, Change, basis_of, changes, differ
 from dbdyno.study.analysis.traces.statement_matching import Known
+from dbdyno.study.analysis.traces.turns import COMMIT, HARD
 from dbdyno.trace.holders import WORK, Held
 
 Key = tuple[str, str]

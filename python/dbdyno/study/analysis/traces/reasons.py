@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dbdyno.stats.wording import duration
-from dbdyno.study.analysis.traces.account import COMMIT, CPU, ROUND_TRIP, UNACCOUNTED
+from dbdyno.study.analysis.traces.account import CPU, ROUND_TRIP, UNACCOUNTED
 from dbdyno.study.analysis.traces.causes import READS, Cause, Explained
 from dbdyno.study.analysis.traces.statement_changes import Change, differ
+from dbdyno.study.analysis.traces.turns import COMMIT
 from dbdyno.trace.holders import meanwhile
 
 MOST = 20

@@ -13,8 +13,9 @@ from typing import Literal
 
 from dbdyno.base.json_types import TableRow
 from dbdyno.stats.comparison import ComparisonRow
-from dbdyno.study.analysis.traces.account import COMMIT, HARD, Account, Statement
+from dbdyno.study.analysis.traces.account import Account, Statement
 from dbdyno.study.analysis.traces.statement_matching import Known
+from dbdyno.study.analysis.traces.turns import COMMIT, HARD
 
 Basis = Literal["run", "execution", "transaction"]
 SAME_WORK = 1.02
