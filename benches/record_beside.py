@@ -141,7 +141,7 @@ def main() -> None:
         pgbench(engine, "-i", "-s", "1" if chosen.smoke else "5", "-q")
         thread = threading.Thread(target=looks, args=[engine, chosen.hertz, over, seen, spent])
         out = Path(folder) / "run"
-        with recording(Place(int(engine.pid or 0)), out, RecordingOptions(cost_limit=0)) as it:
+        with recording(Place(int(engine.pid or 0)), out, RecordingOptions(cost_limit=0, mode="sites")) as it:
             thread.start()
             text = pgbench(engine, "-n", "-M", "prepared", "-c", str(chosen.clients), "-T", str(chosen.seconds))
             over.set()

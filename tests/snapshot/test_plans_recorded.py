@@ -27,7 +27,7 @@ def test_a_recording_gives_the_report_latencies_of_every_execution(lab: Lab, tmp
     assert lab.engine.pid is not None
     lab.run("create table t (id int primary key, v int)", "insert into t select g, g from generate_series(1, 500) g")
     first = lab.take()
-    with recording(Place(lab.engine.pid), run, RecordingOptions(cost_limit=0)):
+    with recording(Place(lab.engine.pid), run, RecordingOptions(cost_limit=0, mode="sites")):
         lab.run(*(f"select v from t where id = {at}" for at in range(CALLS)), "select count('secret-4711') from t")
     last = lab.take()
     manifest = json.loads((run / "manifest.json").read_text())
@@ -57,6 +57,11 @@ def test_what_is_no_recording_is_refused_with_the_next_step(lab: Lab, tmp_path: 
     with pytest.raises(SnapshotError, match="is not a recording of a PostgreSQL") as refused:
         of_recordings(lab.store, [other.path], PlanOptions())
     assert "dbdyno trace record" in (refused.value.next_step or "")
+    looks = {"schema": SCHEMA, "kind": "trace", "format": "postgresql waits", "options": {"mode": "read"}}
+    Run(tmp_path / "other", looks).save(status="complete")
+    with pytest.raises(SnapshotError, match="does not tell short executions apart") as refused:
+        of_recordings(lab.store, [tmp_path / "other"], PlanOptions())
+    assert "--exact" in (refused.value.next_step or "")
     both = dbdyno("snap", "plans", "--trace", tmp_path, "--log", tmp_path)
     assert both.returncode == 2
     assert "one of --log, --trace and --from-server" in both.stderr

@@ -260,7 +260,8 @@ def test_only_sessions_of_a_database_are_recorded_where_one_is_named(engine: Emb
 def test_a_recorder_that_is_killed_leaves_no_probe_and_no_error(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     assert changed_code(engine) == 0
     with loaded(engine) as failed:
-        command = [sys.executable, "-m", "dbdyno", "trace", "record", "--pid", str(engine.pid), "--out", "run"]
+        words = ["trace", "record", "--exact", "--pid", str(engine.pid), "--out", "run"]
+        command = [sys.executable, "-m", "dbdyno", *words]
         with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as recorder:
             while changed_code(engine) < 100:
                 assert recorder.poll() is None, recorder.communicate()

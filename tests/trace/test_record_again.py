@@ -37,7 +37,8 @@ def engine() -> Iterator[EmbeddedPostgres]:
 
 def killed(engine: EmbeddedPostgres, folder: Path, dice: random.Random) -> None:
     """A recorder that ends by SIGKILL while its probes are set, or a moment after."""
-    command = [sys.executable, "-m", "dbdyno", "trace", "record", "--pid", str(engine.pid), "--out", "killed"]
+    words = ["trace", "record", "--exact", "--pid", str(engine.pid), "--out", "killed"]
+    command = [sys.executable, "-m", "dbdyno", *words]
     at = dice.randint(1, PLACES)
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as recorder:
         while changed_code(engine) < at:

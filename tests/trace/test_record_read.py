@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -174,6 +175,19 @@ def test_the_command_says_what_it_recorded_and_how_well(engine: EmbeddedPostgres
     assert answer.returncode == 0, answer.stderr
     assert "one look every" in answer.stderr
     assert "waits of" in answer.stdout
+
+
+def test_who_names_no_mode_reads_and_exact_times_every_wait(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    for words, mode in (((), "read"), (("--exact",), "sites"), (("--exact", "--details"), "sites")):
+        run = tmp_path / f"run{len(words)}"
+        answer = dbdyno("trace", "record", "--pid", engine.pid, "--for", "300ms", "--out", run, *words)
+        assert answer.returncode == 0, answer.stderr
+        assert json.loads((run / "manifest.json").read_text())["options"]["mode"] == mode
+    for words, said in ((("--exact", "--mode", "read"), "exclude each other"), (("--details",), "add --exact")):
+        answer = dbdyno("trace", "record", "--pid", engine.pid, "--out", tmp_path / "not", *words)
+        assert answer.returncode == 2
+        assert said in answer.stderr
+    assert not (tmp_path / "not").exists()
 
 
 def test_the_servers_own_user_reads_by_copies_without_a_capability(engine: EmbeddedPostgres) -> None:

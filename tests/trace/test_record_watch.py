@@ -51,7 +51,7 @@ def test_the_servers_own_user_records_without_a_capability_and_all_time_is_accou
     engine: EmbeddedPostgres,
 ) -> None:
     with place_for_server() as folder, session(engine) as connection:
-        with as_server("--pid", engine.pid, "--out", "run", cwd=folder) as recorder:
+        with as_server("--pid", engine.pid, "--exact", "--out", "run", cwd=folder) as recorder:
             for _ in range(20):
                 connection.execute("select pg_sleep(.02)")
             recorder.send_signal(signal.SIGINT)
@@ -270,14 +270,15 @@ def test_watchpoints_are_never_set_beside_probes(engine: EmbeddedPostgres, tmp_p
     assert not (tmp_path / "watch").exists()
 
 
-def test_probes_are_never_set_beside_watchpoints_and_who_names_no_mode_watches_as_well(
+def test_probes_are_never_set_beside_watchpoints_and_who_wants_exact_times_watches_as_well(
     engine: EmbeddedPostgres, tmp_path: Path
 ) -> None:
     require_probes()
     with watched(engine, tmp_path / "watch"):
         with pytest.raises(TraceError, match="never set beside watchpoints"), recorded(engine, tmp_path / "sites"):
             pass
-        with recording(Place(int(engine.pid or 0)), tmp_path / "either", RecordingOptions(cost_limit=0)) as it:
+        wanted = RecordingOptions(cost_limit=0, mode="exact")
+        with recording(Place(int(engine.pid or 0)), tmp_path / "either", wanted) as it:
             assert it.recorder.mode()[0] == "watch"
             assert "never set beside watchpoints" in str(it.instead)
     assert not (tmp_path / "sites").exists()

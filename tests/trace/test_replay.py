@@ -330,3 +330,7 @@ def test_both_sides_of_a_call_are_laid_together(engine: EmbeddedPostgres, tmp_pa
     assert sleeps["client_ns"] == sleeps["server_ns"] + sleeps["between_ns"]
     other = dbdyno("trace", "join", server, wire)
     assert (other.returncode, "is not a run of dbdyno trace proxy" in other.stderr) == (2, True)
+    manifest = json.loads((server / "manifest.json").read_text())
+    (server / "manifest.json").write_text(json.dumps({**manifest, "options": {"mode": "read"}}))
+    looks = dbdyno("trace", "join", wire, server)
+    assert (looks.returncode, "record with dbdyno trace record --exact" in looks.stderr) == (2, True)

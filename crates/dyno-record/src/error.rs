@@ -37,9 +37,9 @@ pub enum RecordError {
     /// The kernel refuses the probes.
     #[error("the kernel refuses to probe the server ({0}): {1}\n  next: {2}")]
     Refused(&'static str, std::io::Error, &'static str),
-    /// Neither probes nor watchpoints are possible.
-    #[error("{0}; watchpoints are refused as well: {1}")]
-    Neither(String, String),
+    /// No technique of the requested order can be used: the reasons, and the next step of the last one.
+    #[error("{0}\n  next: {1}")]
+    NoneOf(String, String),
     /// Watchpoints cannot be set.
     #[error("the server cannot be watched: {0}\n  next: {1}")]
     Unwatched(String, &'static str),
@@ -61,6 +61,19 @@ pub enum RecordError {
 }
 
 impl RecordError {
+    /// Returns true if another technique may work where this one is refused.
+    pub fn is_of_rights(&self) -> bool {
+        matches!(self, Self::Refused(..) | Self::Unprobed(..) | Self::Unwatched(..) | Self::Unread(..))
+    }
+
+    /// Returns the error for techniques that were all refused.
+    pub fn none_of(refused: &[Self]) -> Self {
+        let reasons: Vec<String> = refused.iter().map(Self::said).collect();
+        let last = refused.last().map(ToString::to_string).unwrap_or_default();
+        let next = last.split_once("next: ").map_or(String::new(), |(_, next)| next.to_owned());
+        Self::NoneOf(reasons.join("; "), next)
+    }
+
     /// Returns the first line of the message, without the next step.
     pub fn said(&self) -> String {
         let whole = self.to_string();

@@ -28,13 +28,52 @@ const TEXTLESS: &str = "probes with texts are not allowed here";
 /// Running recording.
 pub struct Job {
     handles: Handles,
-    /// Reason for using watchpoints although `auto` was requested.
+    /// Reason for not using the technique that comes first in the requested order.
     instead: Option<String>,
     mode: Mode,
     thread: Mutex<Option<JoinHandle<Result<Json, RecordError>>>>,
 }
 
 type Work = Box<dyn FnOnce() -> Result<Json, RecordError> + Send>;
+
+/// Returns the requested technique, its work, and the reason for it if another one comes before it.
+///
+/// # Errors
+/// A named technique cannot be used, or none of the requested order can.
+fn chosen(request: Request, handles: &Handles) -> Result<(Mode, Work, Option<String>), RecordError> {
+    let order: &[Mode] = match request.mode {
+        Mode::Auto => &[Mode::Read, Mode::Sites, Mode::Watch],
+        Mode::Exact => &[Mode::Sites, Mode::Watch],
+        ref named => return Ok((*named, started(*named, request, handles)?, None)),
+    };
+    let mut refused: Vec<RecordError> = Vec::new();
+    for mode in order {
+        match started(*mode, request.clone(), handles) {
+            Ok(work) => {
+                let reasons: Vec<String> = refused.iter().map(RecordError::said).collect();
+                return Ok((*mode, work, (!reasons.is_empty()).then(|| reasons.join("; "))));
+            }
+            Err(error) if error.is_of_rights() => refused.push(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(RecordError::none_of(&refused))
+}
+
+/// Starts one technique and returns its work.
+fn started(mode: Mode, request: Request, handles: &Handles) -> Result<Work, RecordError> {
+    Ok(match mode {
+        Mode::Watch => {
+            let running = watch::run::Running::start(request, handles.clone())?;
+            Box::new(move || running.run())
+        }
+        Mode::Read => {
+            let running = reading::run::Running::start(request, handles.clone())?;
+            Box::new(move || running.run())
+        }
+        Mode::Sites | Mode::Exact | Mode::Auto => by_sites(request, handles.clone())?,
+    })
+}
 
 impl Job {
     /// Starts a recording; its probes or watchpoints are set when this returns.
@@ -45,39 +84,7 @@ impl Job {
         let request: Request =
             serde_json::from_str(request).map_err(|error| RecordError::Request(error.to_string()))?;
         let handles = Handles::default();
-        let (mut mode, mut instead) = (request.mode, None);
-        let by_watch = |request: Request| -> Result<Work, RecordError> {
-            let running = watch::run::Running::start(request, handles.clone())?;
-            Ok(Box::new(move || running.run()))
-        };
-        let by_reading = |request: Request| -> Result<Work, RecordError> {
-            let running = reading::run::Running::start(request, handles.clone())?;
-            Ok(Box::new(move || running.run()))
-        };
-        let work = match request.mode {
-            Mode::Watch => by_watch(request)?,
-            Mode::Sites => by_sites(request, handles.clone())?,
-            Mode::Read => by_reading(request)?,
-            Mode::Auto => match by_sites(request.clone(), handles.clone()) {
-                Err(refused @ (RecordError::Refused(..) | RecordError::Unprobed(..))) => {
-                    match by_watch(request.clone()) {
-                        Err(unwatched @ RecordError::Unwatched(..)) => {
-                            let neither = RecordError::Neither(refused.said(), unwatched.to_string());
-                            (mode, instead) = (Mode::Read, Some(neither.said()));
-                            by_reading(request).map_err(|_| neither)?
-                        }
-                        other => {
-                            (mode, instead) = (Mode::Watch, Some(refused.said()));
-                            other.map_err(|error| RecordError::Neither(refused.said(), error.to_string()))?
-                        }
-                    }
-                }
-                other => {
-                    mode = Mode::Sites;
-                    other?
-                }
-            },
-        };
+        let (mode, work, instead) = chosen(request, &handles)?;
         let thread = std::thread::Builder::new()
             .name("dyno-record".to_owned())
             .spawn(work)
@@ -85,12 +92,12 @@ impl Job {
         Ok(Self { handles, instead, mode, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Returns the technique, and the reason for another than probes if `auto` could not use them.
+    /// Returns the technique, and the reason for it if the one that comes first in the order could not be used.
     pub fn mode(&self) -> (&'static str, Option<&str>) {
         let name = match self.mode {
             Mode::Watch => "watch",
             Mode::Read => "read",
-            Mode::Sites | Mode::Auto => "sites",
+            Mode::Sites | Mode::Exact | Mode::Auto => "sites",
         };
         (name, self.instead.as_deref())
     }

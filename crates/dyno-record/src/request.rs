@@ -12,9 +12,11 @@ pub const DRAIN_EVERY: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Probes if they are allowed, otherwise watchpoints, otherwise looks.
+    /// Looks if they are allowed, otherwise probes, otherwise watchpoints: the least cost to the server first.
     #[default]
     Auto,
+    /// Probes if they are allowed, otherwise watchpoints: exact times whatever they cost.
+    Exact,
     /// Probes beside the stores.
     Sites,
     /// Watchpoints on the words in shared memory.

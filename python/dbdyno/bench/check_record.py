@@ -59,7 +59,7 @@ def kernel_allows(pid: int) -> Check:
     found = _exact(pid, (sites, no_sites), (watch, no_watch))
     by_looks = _looks(*read) if read is not None else f"not mode read: {no_read}"
     if not found.ok and read is not None:
-        does = "`dbdyno trace record` reads every wait to the time between two looks"
+        does = "`dbdyno trace record` reads waits to the time between two looks"
         return Check(NAME, True, f"{by_looks}; not timed exactly: {found.found}; for that: {found.next}", does, "")
     return replace(found, found=f"{found.found}; {by_looks}")
 
@@ -81,7 +81,7 @@ def _exact(pid: int, of_sites: tuple[int | None, str], of_watch: tuple[int | Non
             NAME,
             True,
             f"mode sites, {sites / 1e3:.2f} us of CPU a probe{also}",
-            "`dbdyno trace record` times every wait of this server; most statements meet five to ten probes",
+            "`dbdyno trace record --exact` times every wait of this server; most statements meet five to ten probes",
             "",
         )
     if watch is not None:
@@ -90,8 +90,8 @@ def _exact(pid: int, of_sites: tuple[int | None, str], of_watch: tuple[int | Non
             True,
             f"mode watch, {watch / 1e3:.2f} us of CPU a note; not mode sites: {no_sites} ({settings()}); for mode"
             f" sites: {_RIGHTS}",
-            "`dbdyno trace record` times every wait of this server; rows, SQLSTATEs and the first milliseconds of"
-            " sessions are mode sites' alone, which costs a tenth",
+            "`dbdyno trace record --exact` times every wait of this server; rows, SQLSTATEs and the first milliseconds"
+            " of sessions are mode sites' alone, which costs a tenth",
             "",
         )
     return Check(NAME, False, f"{no_sites}; {no_watch} ({settings()})", _WITHOUT, _allowing(pid))

@@ -166,7 +166,8 @@ class ExactWatcher:
         out.mkdir(exist_ok=True)
         request: dict[str, object] = {"pid": postmaster, "out": str(out)}
         # Probes are paid for by all arms alike, so they have no limit; looks have the one that keeps them unnoticed.
-        request |= {"mode": READ, "cost_limit": _SHARE} if self._fidelity == READ else {"cost_limit": 0.0}
+        reads = self._fidelity == READ
+        request |= {"mode": READ, "cost_limit": _SHARE} if reads else {"mode": EXACT, "cost_limit": 0.0}
         self._recorder = _core.Recorder(json.dumps(request))
         self._source = _SOURCES[self._recorder.mode()[0]]
         self._postmaster, self._paid = postmaster, (0, 0)

@@ -1,4 +1,4 @@
-"""`dbdyno trace record`: every wait of a live PostgreSQL, exact."""
+"""`dbdyno trace record`: the waits of a live PostgreSQL, read from its memory or exactly timed."""
 
 from __future__ import annotations
 
@@ -40,8 +40,13 @@ _PID_MOST = 1 << 22
 @click.option(
     "--mode",
     type=click.Choice(["sites", "watch", "read"]),
-    help="sites: probes in the server's code; watch: watchpoints, which the server's own user may set; read: reads of "
-    "its memory, at no cost to it. Default: the first that is allowed.",
+    help="read: reads of the server's memory, at no cost to it; sites: probes in its code; watch: watchpoints, which "
+    "the server's own user may set. Default: the first of these that is allowed.",
+)
+@click.option(
+    "--exact",
+    is_flag=True,
+    help="Time every wait exactly, at a cost to the server: probes, or watchpoints if probes are not allowed.",
 )
 @click.option(
     "--out",
@@ -57,7 +62,9 @@ _PID_MOST = 1 << 22
     "waits are recorded, in the end none. For --mode read, the share of the machine (default: 2, or a processor "
     "if one of four is idle): above it, the memory is read less often.",
 )
-@click.option("--details", is_flag=True, help="Also record when each bind begins (one more event per call).")
+@click.option(
+    "--details", is_flag=True, help="Also record when each bind begins (one more event per call); needs --exact."
+)
 def command(
     dsn: str | None,
     pid: int | None,
@@ -66,21 +73,28 @@ def command(
     user: str | None,
     length: str | None,
     mode: str | None,
+    exact: bool,
     out: Path | None,
     cost_limit: float | None,
     details: bool,
 ) -> None:
-    """Record every wait and call of a PostgreSQL 14 to 18 on this machine, exactly timed.
+    """Record the waits and calls of a PostgreSQL 14 to 18 on this machine.
 
-    The server is neither changed nor restarted: the kernel notes where its code begins and ends a wait. Needs root or
-    CAP_PERFMON and CAP_SYS_PTRACE; `--mode watch` needs the server's own user alone, tells less and costs more.
-    `--mode read` stops nothing: it looks at the server's memory, and knows a wait's length to the time between two
-    looks (`dbdyno doctor` says what is allowed). All commands on traces read the run.
+    The server is neither changed nor restarted. By default dbdyno reads its memory, which stops nothing: each length is
+    known to within the time between two looks. With --exact the kernel notes where the server's code begins and ends
+    a wait, so every wait is there, exactly timed; it costs each backend about 1 us a wait. Reading needs root or the
+    server's own user, probes need root or CAP_PERFMON and CAP_SYS_PTRACE (`dbdyno doctor` lists what is allowed). All
+    commands on traces read the run.
 
     \b
     dbdyno trace record --target postgresql://localhost/app --for 60s --out runs/now
+    dbdyno trace record --target postgresql://localhost/app --for 60s --exact --out runs/exact
     dbdyno trace profile runs/now
     """
+    if exact and mode in ("read", "watch"):
+        raise click.UsageError(f"--exact and --mode {mode} exclude each other; choose one")
+    if details and not exact and mode in (None, "read"):
+        raise click.UsageError("--details has no effect when the memory is read; add --exact")
     from dbdyno.trace.record.process import place_of
     from dbdyno.trace.record.recording import RecordingOptions, recording
     from dbdyno.trace.record.texts import texts_of
@@ -90,7 +104,7 @@ def command(
     out = out or Path("runs") / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-waits"
     place = place_of(dsn, pid, datadir)
     share = None if cost_limit is None else cost_limit / 100
-    wanted = RecordingOptions(database, user, for_ns, share, details, mode)
+    wanted = RecordingOptions(database, user, for_ns, share, details, mode or ("exact" if exact else None))
     texts = partial(texts_of, dsn) if dsn else None
     with recording(place, out, wanted, texts) as it:
         if it.instead:

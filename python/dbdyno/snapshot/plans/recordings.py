@@ -50,7 +50,13 @@ def read_run(
         raise SnapshotError(
             "is not a recording of a PostgreSQL",
             where=str(path),
-            next_step="dbdyno trace record --target DSN --out RUN",
+            next_step="dbdyno trace record --target DSN --exact --out RUN",
+        )
+    if run.manifest.to_json().get("options", {}).get("mode") == "read":
+        raise SnapshotError(
+            "was recorded by reading the server's memory, which does not tell short executions apart",
+            where=str(path),
+            next_step="dbdyno trace record --target DSN --exact --out RUN",
         )
     file = LogFile(path.name, FORM, hashlib.blake2b(manifest, digest_size=12).hexdigest(), bytes=_size(run.path))
     file.lost += [f"{path.name}: {one}" for one in run.manifest.to_json().get("warnings") or () if " lost " in str(one)]

@@ -31,6 +31,11 @@ from dbdyno.trace.staging import in_place
 FORMAT = "postgresql waits"
 LOST = "the kernel lost notes"
 UNDECODED = "changes of a wait that the code does not tell"
+_MEANS = {
+    "read": "looks (--mode read)",
+    "sites": "probes (--mode sites)",
+    "watch": "watchpoints (--mode watch)",
+}
 
 
 @dataclass(frozen=True)
@@ -39,8 +44,8 @@ class RecordingOptions:
 
     `cost_limit` is a share of a backend's time, or of the machine where looks are paid for by it (0: no limit; None:
     5 % of a backend's time, or what `crates/dyno-record/src/reading/pace.rs` gives looks). `mode` is `sites` (probes),
-    `watch` (watchpoints), `read` (looks at the server's memory), or None: the first of them that is permitted. With
-    `copies`, the memory is read by copies even if it may be mapped.
+    `watch` (watchpoints), `read` (looks at the server's memory), `exact` (probes, else watchpoints), or None: looks,
+    else probes, else watchpoints. With `copies`, the memory is read by copies even if it may be mapped.
     """
 
     database: str | None = None
@@ -72,10 +77,9 @@ class Recording:
 
     @property
     def instead(self) -> str | None:
-        """Return the reason why another technique than probes is used although none was requested, or None."""
+        """Return the reason why the first technique of the requested order is not used, or None."""
         mode, why = self.recorder.mode()
-        means = "looks (--mode read)" if mode == "read" else "watchpoints (--mode watch)"
-        return f"recording by {means}: {why}" if why else None
+        return f"recording by {_MEANS[mode]}: {why}" if why else None
 
     @property
     def warnings(self) -> list[str]:
