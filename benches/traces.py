@@ -4,16 +4,18 @@
 
 The inputs are SOURCE (default: a trace of our own making, dense in waits) and one of deep recursion,
 replicated with shifted time. Printed for each: MB per CPU-second and peak memory of `dbdyno trace
-import`; MB/s of `dbdyno trace profile` and of `wc -l` in turn, and their ratio. Then the same on ten
-times the first file with --long; the commands on 5,000 small files and on 10,001 statements; and a
-plain Python reader with a regular expression per record kind on the first part, as the peers are
-built. Best of several, with the range; Python's bytecode is kept between the runs, as that of a
-package that was installed is. The load of the machine is printed at both ends.
+import`, against a plain Python reader with a regular expression per record kind on the first part, as
+the peers are built; MB/s of `dbdyno trace profile` and of `wc -l` in turn, and their ratio. Then the
+same on ten times the first file with --long; `dbdyno compare` of two imports; and the commands on
+5,000 small files and on 10,001 statements. Best of several, with the range; Python's bytecode is kept
+between the runs, as that of a package that was installed is. The load of the machine is printed at
+both ends.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -31,36 +33,39 @@ DBDYNO = [str(Path(sys.executable).with_name("dbdyno"))]
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 
-def measured(command: list[str]) -> tuple[float, float, float]:
-    """Wall seconds, CPU seconds and peak MB of a command."""
+def measured(command: list[str], ends: tuple[int, ...] = (0,)) -> tuple[float, float, float]:
+    """Wall seconds, CPU seconds and peak MB of a command that ends with one of these exit codes."""
     started = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=ENVIRONMENT)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRONMENT)
     _, status, usage = os.wait4(process.pid, 0)
     wall = time.perf_counter() - started
-    if os.waitstatus_to_exitcode(status):
+    if os.waitstatus_to_exitcode(status) not in ends:
         raise SystemExit(f"{command} failed")
     return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
-def to_parquet(what: str, trace: Path, folder: Path, rounds: int) -> None:
-    """Import of the trace: CPU and memory of the whole process, best of the rounds."""
+def to_parquet(what: str, trace: Path, folder: Path, rounds: int, aim: str) -> None:
+    """Import of the trace and the plain reader in turn: CPU and memory of the whole process, best of the rounds."""
     size = trace.stat().st_size / 1e6
-    runs = []
+    runs, plain = [], []
     out = folder / "run"
     for _ in range(rounds):
         shutil.rmtree(out, ignore_errors=True)
         runs.append(measured([*DBDYNO, "trace", "import", str(trace), "--out", str(out)]))
+        plain.append(plain_reader(trace))
     rates = sorted(size / cpu for _, cpu, _ in runs)
     written = sum(file.stat().st_size for file in out.rglob("*.parquet")) / 1e6
     print(
         f"import, {what}, {size:.0f} MB: {rates[-1]:.0f} MB per CPU-second ({rates[0]:.0f} to {rates[-1]:.0f}), "
-        f"peak {max(peak for _, _, peak in runs):.0f} MB, {written:.1f} MB of Parquet"
+        f"peak {max(peak for _, _, peak in runs):.0f} MB, {written:.1f} MB of Parquet; "
+        f"plain Python reader {max(plain):.1f} MB per CPU-second, ratio {rates[-1] / max(plain):.1f}"
     )
-    figure(f"trace import, {what}", rates[-1], "MB per CPU-second", aim="400")
+    ratio = rates[-1] / max(plain)
+    figure(f"trace import, {what}", rates[-1], "MB per CPU-second", against="plain reader", ratio=ratio, aim=aim)
     figure(f"trace import, {what}: peak memory", max(peak for _, _, peak in runs), "MB", aim="< 200")
 
 
-def profile_against_wc(what: str, trace: Path, rounds: int) -> None:
+def profile_against_wc(what: str, trace: Path, rounds: int, aim: str) -> None:
     """Profile and `wc -l` in turn: the ratio of their rates, whole process and reading alone."""
     size = trace.stat().st_size / 1e6
     rates: dict[str, list[float]] = {"profile": [], "inside": [], "wc -l": []}
@@ -81,7 +86,23 @@ def profile_against_wc(what: str, trace: Path, rounds: int) -> None:
         f"in turn {ratios[0]:.2f} to {ratios[-1]:.2f}; peak {max(peaks):.0f} MB"
     )
     ratio = best["profile"] / best["wc -l"]
-    figure(f"trace profile, {what}", best["profile"], "MB/s", against="wc -l", ratio=ratio, aim="1/3 of wc -l on waits")
+    figure(f"trace profile, {what}", best["profile"], "MB/s", against="wc -l", ratio=ratio, aim=aim)
+
+
+def compare_imports(source: bytes, folder: Path, megabytes: int, rounds: int) -> None:
+    """`dbdyno compare` of two imports of the same trace, one of them a tenth longer: CPU and memory, best of some."""
+    runs = [folder / "base", folder / "other"]
+    for run, more in zip(runs, (1.15, 1.27), strict=True):
+        replicate(source, folder / "compared.trc", int(megabytes * more))
+        measured([*DBDYNO, "trace", "import", str(folder / "compared.trc"), "--out", str(run)])
+    (folder / "compared.trc").unlink()
+    account = json.loads((runs[0] / "manifest.json").read_text())["totals"]["account"]
+    found = [measured([*DBDYNO, "compare", *map(str, runs)], ends=(0, 1)) for _ in range(rounds)]
+    cpu, peak = min(one[1] for one in found), max(one[2] for one in found)
+    what = f"compare, {account['calls']:,} calls and {account['waits']:,} waits a side"
+    print(f"{what}: {cpu:.2f} CPU-s, peak {peak:.0f} MB")
+    figure(what, cpu, "CPU-s", aim="5")
+    figure(f"{what}: peak memory", peak, "MB", aim="300")
 
 
 def many(folder: Path, count: int, rounds: int) -> None:
@@ -111,8 +132,6 @@ def many(folder: Path, count: int, rounds: int) -> None:
 
 def _reading(trace: Path) -> float:
     """Seconds of the profile without the start of Python."""
-    import json
-
     from dbdyno import _core
 
     started = time.perf_counter()
@@ -124,8 +143,8 @@ _WAIT = re.compile(r"^WAIT #(\d+): nam='(.*)' ela=\s*(\d+) (.*?)(?: obj#=(-?\d+)
 _CALL = re.compile(r"^(PARSE|EXEC|FETCH|CLOSE|UNMAP) #(\d+):(.*)$")
 
 
-def plain_reader(trace: Path, megabytes: int = 10) -> None:
-    """A regular expression per line, a dict per record: CPU of it on the first part."""
+def plain_reader(trace: Path, megabytes: int = 10) -> float:
+    """MB per CPU-second of a regular expression per line and a dict per record, on the first part."""
     with trace.open("rb") as file:
         text = file.read(megabytes * 1_000_000).decode("latin-1")
     started = time.process_time()
@@ -135,9 +154,7 @@ def plain_reader(trace: Path, megabytes: int = 10) -> None:
             rows.append(found.groups())
         elif found := _CALL.match(line):
             rows.append(dict(pair.split("=", 1) for pair in found[3].split(",")))
-    cpu = time.process_time() - started
-    print(f"plain Python reader: {len(text) / 1e6 / cpu:.1f} MB per CPU-second ({len(rows)} rows)")
-    figure("plain reader in Python", len(text) / 1e6 / cpu, "MB per CPU-second")
+    return len(text) / 1e6 / (time.process_time() - started)
 
 
 def main() -> None:
@@ -155,17 +172,17 @@ def main() -> None:
         ENVIRONMENT["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
         _load()
         trace = folder / "big.trc"
-        for what, given in (("waits", source), ("deep recursion", deep())):
+        for what, given, aims in (("waits", source, ("20", "1/3")), ("deep recursion", deep(), ("16", "1/4"))):
             replicate(given, trace, options.megabytes)
-            to_parquet(what, trace, folder, options.rounds)
-            profile_against_wc(what, trace, options.rounds)
+            to_parquet(what, trace, folder, options.rounds, aims[0])
+            profile_against_wc(what, trace, options.rounds, aims[1])
         if options.long:
             replicate(source, trace, options.megabytes * 10)
-            to_parquet("waits, long", trace, folder, options.rounds)
-            profile_against_wc("waits, long", trace, options.rounds)
+            to_parquet("waits, long", trace, folder, options.rounds, "20")
+            profile_against_wc("waits, long", trace, options.rounds, "1/3")
+        trace.unlink()
+        compare_imports(source, folder, options.megabytes, min(options.rounds, 3))
         many(folder, options.files, options.rounds)
-        replicate(source, trace, min(options.megabytes, 20))
-        plain_reader(trace)
         _load()
 
 

@@ -8,7 +8,8 @@ postgresql-15-pg-wait-sampling; without it an installed one is used.
 
 Found: one turn of pgbench's TPC-B with four sessions under all of them at once; the time of each event over that of the
 probes. Cost: turns of select-only (one session) beside one way each, in a new random order every round; the CPU time
-of a transaction in the backend, and the throughput. The extension needs a server that was started with it, so it has a
+of a transaction in the backend, and the throughput; "nothing again" is a second turn without any way, as a measure of
+what turns differ by themselves. The extension needs a server that was started with it, so it has a
 server of its own. The server and pgbench are pinned to one processor, the ways to another if there is one.
 """
 
@@ -52,7 +53,7 @@ where pid in (select pid from pg_wait_sampling_get_profile() where event = 'Clie
   and event is not null and event <> 'ClientRead' group by 1
 """
 AT = {column.name: place for place, column in enumerate(ACTIVITY)}
-WAYS = ("nothing", "sites", "read", "snap by memory", "snap by queries", EXTENSION)
+WAYS = ("nothing", "nothing again", "sites", "read", "snap by memory", "snap by queries", EXTENSION)
 LEAST_MS = 5.0
 
 
