@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from dbdyno.base.json_types import JsonObject, TableRow
+from dbdyno.base.visible import line
 from dbdyno.evidence.run import Run
 from dbdyno.rehearse.catalog import Catalog
 from dbdyno.rehearse.cause import Cause, Grounds
@@ -22,6 +23,8 @@ from dbdyno.rehearse.verdict import Verdict
 SCHEMA = 1
 PLANNED_MOST = 200
 """Maximum number of statements whose plans are in the model."""
+NAME = 60
+"""Maximum length of a statement's text in the figure; the figure cuts it further where it has less room."""
 
 
 def model_of(
@@ -133,7 +136,7 @@ def _row(one: Decision, cause: Cause | None, spent: int, threshold: float) -> Js
 def _contributions(decisions: Sequence[Decision]) -> list[TableRow]:
     timed = sorted((one for one in decisions if one.is_timed), key=lambda one: -abs(one.added_ns))
     return [
-        {"name": f"{one.item.statement.number}: {one.item.statement.text[:16]}", "difference_ns": one.added_ns}
+        {"name": f"{one.item.statement.number}: {line(one.item.statement.text, NAME)}", "difference_ns": one.added_ns}
         for one in timed[:10]
         if abs(one.added_ns) >= 1
     ]

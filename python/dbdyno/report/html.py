@@ -138,6 +138,7 @@ def _table(table: Table, colours: list[str], label: str) -> View:
         "title": fmt.line(table.title),
         "label": fmt.line(label),
         "look": f"numbers {table.look}".strip(),
+        "carded": table.look == "loose",
         "headed": table.headed,
         "columns": [_column(column) for column in columns],
         "rows": [made(row) for row in table.rows],

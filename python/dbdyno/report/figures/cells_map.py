@@ -13,8 +13,8 @@ from dbdyno.report.figures import base, shades, theme, views
 
 HOW = (
     "A row is a cell, a column a disk, the shade the mean of the recording. Values that are "
-    "alike have a middle shade. One dark field among others is a disk to look at; a dark row is a "
-    "cell. White: no such request."
+    "alike have a middle shade. One strong field among others is a disk to look at; a strong row is "
+    "a cell. Empty: no such request."
 )
 
 NUMBER = "slice(datum.label, indexof(datum.label, '_') + 1)"

@@ -27,8 +27,8 @@ LINES = (
     "at 0, unless all values lie close together: see its numbers."
 )
 RASTER = (
-    "A row is a cell, a field the mean between two of its collections, the darker, the more. "
-    "White: nothing new was collected, nothing was asked for, or the counters began anew."
+    "A row is a cell, a field the mean between two of its collections, the stronger, the more. "
+    "Empty: nothing new was collected, nothing was asked for, or the counters began anew."
 )
 
 

@@ -62,7 +62,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         "name:N",
         sort=[row["name"] for row in rows],
         scale={"paddingInner": 0.35},
-        axis={"title": None, "labelLimit": left - 12, "minExtent": left - 8, "maxExtent": left - 8},
+        axis={"title": None, "labelLimit": round((left - 12) * 0.88), "minExtent": left - 8, "maxExtent": left - 8},
     )
     chart = alt.Chart(base.data(rows))
     bars = chart.mark_bar(aria=True).encode(

@@ -178,6 +178,6 @@ FIGURE = base.Figure(
     name="profile",
     title="Where the time went",
     how_to_read="Each bar is a line of the profile. Beside it the lengths of its waits: the "
-    "darker, the more of the line's time lies in waits of that length.",
+    "stronger the shade, the more of the line's time lies in waits of that length.",
     draw=draw,
 )

@@ -87,6 +87,6 @@ FIGURE = base.Figure(
     name="tree",
     title="One execution, and the calls inside it",
     how_to_read="Each box is as wide as its time with all below it; what hangs under a box ran "
-    "inside it. The darker a box, the more time is its own.",
+    "inside it. The stronger its shade, the more time is its own.",
     draw=draw,
 )

@@ -44,7 +44,7 @@ def view(request: Request) -> View:
     watches = [row for row in map(_watch, known) if row is not None]
     under_way = [*map(run_row, running), *watches, *(_running_move(one) for one in moves if _is_running(one))]
     shown = (
-        listed("servers", "Servers", table("", _SERVERS, servers), NO_SERVER),
+        listed("servers", "Servers", table("", _SERVERS, servers, look="loose"), NO_SERVER),
         listed("running", "Running now", table("", RUN_COLUMNS, under_way, look="loose")),
         listed(
             "newest",
@@ -52,7 +52,7 @@ def view(request: Request) -> View:
             table("", RUN_COLUMNS, map(run_row, runs[: -NEWEST - 1 : -1]), look="loose"),
             NO_RUN,
         ),
-        listed("moves", "Moves", table("", _MOVES, moves)),
+        listed("moves", "Moves", table("", _MOVES, moves, look="loose")),
         listed("saved", "Saved pages", table("", _SAVED, _saved(places), look="loose")),
         *_refused(places),
     )
