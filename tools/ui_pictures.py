@@ -21,16 +21,18 @@ import chromium  # noqa: E402 - of the tests
 
 DAY = "2026-11-26T"
 WINDOW = f"window={DAY}00:00:00..2026-11-27T00:00:00"
-SIZE = (1180, 900)
+WIDTH = 1180
+HEIGHT = 900
+TALL = 1380
 PATIENCE_S = 120.0
 VIEWS = {
-    "1-home": ("/", ""),
-    "2-dropped-index": (f"/server?{WINDOW}&stretch={DAY}09:55:00..{DAY}10:30:00&by=statement", ""),
-    "3-plans": (f"/statement?id=1001&stretch={DAY}09:55:00..{DAY}10:30:00", "s-trees"),
-    "4-blocking": (f"/blocking?window={DAY}13:50:00..{DAY}14:20:00&stretch={DAY}14:03:00..{DAY}14:11:00", ""),
-    "5-release": (f"/periods?stretch={DAY}16:30:00..{DAY}17:30:00&against=yesterday", ""),
+    "1-home": ("/", "", HEIGHT),
+    "2-dropped-index": (f"/server?{WINDOW}&stretch={DAY}09:55:00..{DAY}10:30:00&by=statement", "", TALL),
+    "3-plans": (f"/statement?id=1001&stretch={DAY}09:55:00..{DAY}10:30:00", "s-trees", HEIGHT),
+    "4-blocking": (f"/blocking?window={DAY}13:50:00..{DAY}14:20:00&stretch={DAY}14:03:00..{DAY}14:11:00", "", TALL),
+    "5-release": (f"/periods?stretch={DAY}16:30:00..{DAY}17:30:00&against=yesterday", "", HEIGHT),
 }
-"""The addresses, and the part of the page that is scrolled to."""
+"""The addresses, the part of the page that is scrolled to, and the height of the window."""
 
 
 def main() -> int:
@@ -42,9 +44,9 @@ def main() -> int:
         assert server.stdout
         base, _, token = server.stdout.readline().strip().partition("/?token=")
         try:
-            for name, (path, part) in VIEWS.items():
+            for name, (path, part, height) in VIEWS.items():
                 address = f"{base}{path}{'&' if '?' in path else '?'}token={token}"
-                picture(browser.open(address, width=SIZE[0], height=SIZE[1]), part, name)
+                picture(browser.open(address, width=WIDTH, height=height), part, name)
         finally:
             server.terminate()
     return 0
@@ -56,7 +58,7 @@ def picture(page: chromium.Page, part: str, name: str) -> None:
     while page.evaluate("!!document.querySelector('[aria-busy]')") and time.monotonic() < deadline:
         time.sleep(0.1)
     if part:
-        page.evaluate(f"document.getElementById('{part}').scrollIntoView()")
+        page.evaluate(f"document.getElementById('{part}').scrollIntoView({{behavior: 'instant'}})")
     page.settle()
     answer = page.call("Page.captureScreenshot", format="webp", quality=80)
     path = ROOT / "docs" / "figures" / f"ui-{name}.webp"

@@ -22,6 +22,7 @@ from dbdyno.snapshot.engines.registry import blocked_columns
 from dbdyno.snapshot.engines.view import Column, View
 from dbdyno.snapshot.plans.command import PlanOptions, of_logs
 from dbdyno.snapshot.store.folder import Snapshot, Store
+from dbdyno.ui.preparing import prepare
 
 TARGET = "shop-db:5432"
 DAY_S = 86_400
@@ -323,11 +324,13 @@ def keep_plans(store: Store, folder: Path) -> None:
 
 
 def main() -> None:
-    """Makes the two days in the folder of the command line."""
+    """Makes the two days in the folder of the command line, with the sums that `dbdyno snap watch` would have kept."""
     folder = Path(sys.argv[1])
     day = Day(folder / "snaps")
     day.make()
     keep_plans(day.store, folder)
+    snapshots = list(day.store)
+    prepare(day.store, snapshots[0], snapshots[-1])
 
 
 if __name__ == "__main__":

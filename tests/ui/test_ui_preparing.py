@@ -18,7 +18,7 @@ from dbdyno.ui.preparing import Preparer, prepare, progress
 pytestmark = pytest.mark.drawn(drawn=False)
 BEGIN_S, HOUR_S = 1_790_000_000 // 86_400 * 86_400, 3600
 HOURS = 30
-WAITS = "The sums of this stretch are being made"
+WAITS = "dbdyno is summing up this interval"
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_a_page_says_that_sums_are_being_made_and_then_shows_the_stretch(
 ) -> None:
     browser = Browser(tmp_path / "runs", store.folder, preparer)
     first = Seen(browser.get("/server?window=7d").text)
-    assert WAITS in first.words and f"of {HOURS} sums of hours and days" in first.words
+    assert WAITS in first.words and f"of {HOURS} hours and days are summed up" in first.words
     assert any(given.get("data-follows") == "sums" for _, given in first.tags), "an open page follows"
     assert "are made" in browser.get("/latest?part=1").text, "the first page says it too"
     deadline = time.monotonic() + 60

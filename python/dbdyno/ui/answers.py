@@ -141,12 +141,11 @@ def _has_figures(page: Page) -> bool:
 
 
 def _waiting(error: NotReadyError) -> View:
-    """Return the page about a stretch whose sums are being made, which is followed by the stretch itself."""
-    said = (f"{error.message}; {error.next_step}.",)
-    head = Head(
-        "Being prepared", "", name="waiting", headline="The sums of this stretch are being made", section="Wait"
-    )
-    section = Section("waiting", "Once for each hour", notes=said)
+    """Return the page about an interval whose sums are being made, which is followed by the interval itself."""
+    said = (f"{error.message}; {error.next_step}.", "dbdyno keeps each sum, so you wait only once.")
+    headline = "dbdyno is summing up this interval"
+    head = Head("Being prepared", "", name="waiting", headline=headline, section="Wait")
+    section = Section("waiting", "How far it is", notes=said)
     return View(Page(head, (section,)), trail=(("Home", "/"),), follows="sums")
 
 

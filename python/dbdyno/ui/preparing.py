@@ -57,9 +57,9 @@ class Preparer:
                 self._asked.add(name)
                 self._process = _started(store.folder, chain)
         raise NotReadyError(
-            f"{made} of {wanted} sums of hours and days are made",
+            f"{made} of {wanted} hours and days are summed up",
             where=chain[0].target,
-            next_step="they are made once; this page shows the stretch when they are there",
+            next_step="this page shows the interval as soon as all are",
         )
 
     def end(self) -> None:

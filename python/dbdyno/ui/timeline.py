@@ -13,8 +13,8 @@ from dbdyno.ui.places import Server
 from dbdyno.ui.stretch import LASTING, Stretch, iso
 from dbdyno.ui.view import address
 
-_WHOLE = re.compile(r'viewBox="0 0 ([\d.]+) ')
-_LEFT = re.compile(r"translate\(([\d.]+),")
+_WHOLE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
+_CORNER = re.compile(r"translate\(([\d.]+),([\d.]+)\)")
 _DRAWN: Kept[dict[str, str] | None] = Kept(64)
 FACTOR = 2
 """Factor by which one zoom step changes the length of the window."""
@@ -78,13 +78,17 @@ def _draw(drawn: Mapping[str, Any]) -> dict[str, str] | None:
 
 
 def _placed(look: str, svg: str, drawn: Mapping[str, Any]) -> JsonObject:
-    """Return a chart with its plot's position: left edge and width as fractions, and the times at both ends."""
+    """Return a chart with its plot's position as fractions of the whole, and the times at both ends."""
     from markupsafe import Markup
 
     from dbdyno.report.figures import NARROW, WIDE
+    from dbdyno.report.figures.session_svg import HEIGHT
 
-    whole, edge = _WHOLE.search(svg), _LEFT.search(svg)
-    total, left = float(whole[1]) if whole else 1.0, float(edge[1]) if edge else 0.0
-    plot = (WIDE if look == "wide" else NARROW).plot
-    place = {"left": left / total, "width": plot / total, "from_us": drawn["from_us"], "to_us": drawn["to_us"]}
-    return {"look": look, "svg": Markup(svg), **place}  # noqa: S704 - our own drawing, through the allow list
+    whole, corner = _WHOLE.search(svg), _CORNER.search(svg)
+    wide, high = map(float, whole.groups()) if whole else (1.0, 1.0)
+    left, top = map(float, corner.groups()) if corner else (0.0, 0.0)
+    size = WIDE if look == "wide" else NARROW
+    across = {"left": left / wide, "width": size.plot / wide}
+    down = {"top": top / high, "height": size.height(HEIGHT) / high}
+    ends = {"from_us": drawn["from_us"], "to_us": drawn["to_us"]}
+    return {"look": look, "svg": Markup(svg), **across, **down, **ends}  # noqa: S704 - our own drawing, through the allow list

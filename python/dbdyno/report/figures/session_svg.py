@@ -121,7 +121,7 @@ def _stacks(bars: list[Bar], frame: _Frame, names: list[str]) -> Iterator[str]:
 
 
 def _rectangle(bar: Bar, frame: _Frame) -> str:
-    left, right = frame.x(bar["from"]), frame.x(bar["to"])
+    left, right = (round(frame.x(at), 2) for at in (bar["from"], bar["to"]))
     top, bottom = frame.y(bar["high"]), frame.y(bar["low"])
     return f"M{_px(left)},{_px(top)}h{_px(right - left)}v{_px(bottom - top)}h{_px(left - right)}Z"
 

@@ -91,7 +91,7 @@ def _server(server: Server) -> Row:
         found = _LATELY.get(f"{server.store.folder} {server.target}", state, lambda: lately(server.store, snapshots))
         problem = ""
     except Error as error:
-        found, problem = None, fmt.line(error, 120)
+        found, problem = None, fmt.line(error.message, 120)
     known = [value for value in found.values if value is not None] if found else []
     version = str(last.facts.get("version") or "").split(" ")[0]
     cells = {

@@ -47,7 +47,7 @@ def view(request: Request) -> View:
             notes.append(f"{server_name(server)}: {fmt.line(error.message, 160)}")
     sections = (
         _listed("advice", "Advice on the last day", _ADVICE, sorted(advice, key=lambda one: one[0]), notes),
-        _listed("events", "What happened in the last day", _EVENTS, sorted(events, key=lambda one: -one[0]), []),
+        _listed("events", "What happened in the last day", _EVENTS, sorted(events, key=lambda one: -one[0]), notes),
     )
     head = Head("Latest", "", name="latest", headline="The last day of all servers", section="Latest")
     return View(

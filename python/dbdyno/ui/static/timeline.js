@@ -5,6 +5,13 @@ const MOVED = 4;        // pixels from which a press is a drag
 const STEP = 1 / 60;    // of the window, by an arrow key
 const CLOSER = 0.6;     // of the window, by a step of the wheel
 
+// A shade is as high as the plot, and leaves the legend and the axis readable.
+function upright(shade, shown) {
+  const height = shown.getBoundingClientRect().height;
+  shade.style.top = `${shown.offsetTop + height * Number(shown.dataset.top)}px`;
+  shade.style.height = `${height * Number(shown.dataset.height)}px`;
+}
+
 export function timeline(root) {
   const plot = root.querySelector(".plot");
   if (!plot) return;
@@ -30,8 +37,7 @@ export function timeline(root) {
     const place = (at) => left + Math.min(Math.max((at - from) / (to - from), 0), 1) * width;
     shade.style.left = `${place(ends[0])}px`;
     shade.style.width = `${Math.max(place(ends[1]) - place(ends[0]), 2)}px`;
-    shade.style.top = "0";
-    shade.style.bottom = "0";
+    upright(shade, picture());
   };
   const redraw = () => draw(shades[0], chosen);
   redraw();
@@ -133,7 +139,7 @@ if (slider) {
       shade.hidden = false;
       shade.style.left = `${box.width * (Number(shown.dataset.left) + Number(shown.dataset.width) * Number(slider.value) / 100)}px`;
       shade.style.width = `${Math.max(box.width * Number(shown.dataset.width) / 100, 2)}px`;
-      shade.style.top = shade.style.bottom = "0";
+      upright(shade, shown);
     }, 250);
   });
 }
