@@ -161,9 +161,9 @@ class Places:
             SnapshotError: There is no such server, or there are several and none was named.
             EvidenceError: A link in the store leads out of it.
         """
-        if (store := self.stores().get(name)) is not None:
-            self._links.check(store.folder)
         every = [one for one in self.servers() if one.name == name and target in ("", one.target)]
+        if not every and (store := self.stores().get(name)) is not None:
+            self._links.check(store.folder)
         if len(every) != 1:
             found = "there is no such server" if not every else f"the store has {len(every)} servers"
             raise SnapshotError(f"{found}: {target or name!r:.80}", next_step="the first page lists the servers")
