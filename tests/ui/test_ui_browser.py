@@ -107,6 +107,25 @@ def test_nothing_is_wider_than_the_window_and_nothing_complains(browser, site, p
     assert page.problems == [] and foreign == []
 
 
+def test_lists_are_cards_on_a_phone_that_nobody_has_to_push_aside(browser, site) -> None:  # noqa: F811
+    page = browser.open(site.address("/"), width=400)
+    all_read(page)
+    pushed = "[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth + 1).length"
+    assert page.evaluate("document.querySelectorAll('.scroll .loose').length") >= 1
+    assert page.evaluate(pushed) == 0
+    label = "getComputedStyle(document.querySelector('.loose td[data-label]'), '::before').content"
+    assert page.evaluate(label) == '"engine"'
+
+
+def test_the_interval_is_shaded_within_the_plot_and_leaves_legend_and_axis_readable(browser, site) -> None:  # noqa: F811
+    page = browser.open(site.address(f"/server?{WINDOW}&stretch=2026-11-26T14:02:00..2026-11-26T14:08:00"))
+    shade, picture = (
+        page.evaluate(f"(() => {{ const box = {one}.getBoundingClientRect(); return [box.top, box.bottom]; }})()")
+        for one in ("document.querySelector('.shade')", "document.querySelector('.plot svg')")
+    )
+    assert picture[0] + 20 < shade[0] < shade[1] < picture[1] - 20
+
+
 def test_an_open_page_follows_what_lands(browser, site, folder) -> None:  # noqa: F811
     page = browser.open(site.address("/"))
     assert "No runs here" in words(page) and "14:14 UTC" in words(page)
