@@ -45,7 +45,7 @@ class View:
     follows: str = ""
     links: tuple[Link, ...] = ()
     later: str = ""
-    waiting: str = "Reading what happened in this stretch…"
+    waiting: str = "Judging what happened in this interval…"
     bare: bool = False
 
 

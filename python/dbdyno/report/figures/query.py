@@ -103,7 +103,7 @@ def _bars(analysis: Analysis, points: list[Point], look: theme.Look) -> Any:
 FIGURE = base.Figure(
     "query",
     "The answer as a chart",
-    "The last number of each row: over the first column if that is a time or a number, a line per value of a text"
-    " between them; else a bar per row, the first thirty.",
+    "The chart shows the last column of numbers over the first column, if that is a time or a number. Each value of"
+    " a text column has its line. Otherwise each of the first thirty rows has a bar.",
     draw,
 )

@@ -158,7 +158,7 @@ def lanes(
 FIGURE = base.Figure(
     "session_history",
     "Active sessions by wait class",
-    "How many sessions worked (CPU) or waited, on average of each stretch of the clock. A gap: nobody looked."
-    " Below, where something happened, what; a grey line is the time between two snapshots in which it did.",
+    "Each bar is the average number of sessions that worked (CPU) or waited. In a gap nobody looked."
+    " A diamond below is an event; the grey line at it is the time in which it happened.",
     draw,
 )

@@ -153,8 +153,7 @@ def _points(metric: _Metric, begun: list[float], at: list[float], periods: list[
 FIGURE = base.Figure(
     "snapshot_series",
     "Over time",
-    "One bar from each snapshot to the next: the mean of that time, per second where it is a count."
-    " A gap is a time whose numbers are not known. Below, where something happened, what; a grey line is the"
-    " time between two snapshots in which it did.",
+    "Each bar is the mean between two snapshots; a count is per second. In a gap the numbers are not known."
+    " A diamond below is an event; the grey line at it is the time in which it happened.",
     draw,
 )

@@ -228,8 +228,8 @@ def _no_last_statement(interval: Interval, roots: Sequence[Node]) -> Lack | None
 
 
 ABOUT = (
-    "A root blocks and waits for nobody. blocked: session-seconds, one session kept waiting for one second; a session"
-    " that waits for two roots counts for both. A statement of a session idle in a transaction is its last one."
+    "A root blocks others and waits for nobody. blocked is the time that other sessions waited for it, added up; who"
+    " waits for two roots counts for both. The statement of a session that is idle in a transaction is its last one."
 )
 _ROOTS: list[Heading] = [
     *columns("pid:text blocked:ns state:text transaction:ns:transaction_open user:text application:text text:text"),

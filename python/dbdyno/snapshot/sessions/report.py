@@ -95,7 +95,7 @@ _TRANSACTIONS = columns(
     " usename:text:user datname:text:database application:text client:text text:text:last_statement"
 )
 UNNAMED = "(none)"
-ABOUT = "aas: average active sessions, as sampled; share: of those; sessions: how many were seen with it."
+ABOUT = "aas is the average number of active sessions in the samples, and share is a row's part of all of them."
 
 
 def _table(history: History, dimension: str, top: int) -> Table:

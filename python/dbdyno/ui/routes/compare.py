@@ -27,7 +27,7 @@ def view(request: Request) -> View:
     extra = {"names": names, "runs": [(run.id, fmt.line(run.manifest.title, 60)) for run in known]}
     trail = (HOME, ("Runs", "/runs"))
     if not all(names):
-        how = ("Choose the run that was before, and the one after; their base arms are compared.",)
+        how = ("Choose the run before and the run after. Their base arms are compared.",)
         head = Head("Runs", "", name="compare", headline="Compare two runs", sentences=how, section="Compare")
         return View(Page(head, ()), trail=trail, widget="compare.html", extra=extra)
     one, other = (places.run(name) for name in names)
