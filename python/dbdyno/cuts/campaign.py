@@ -88,6 +88,7 @@ class Campaign:
         before = set(ledger.acknowledged)
         mount.arm(after)
         seen = self._engine.load(ledger, mount.is_off)
+        self._engine.repaired = ""
         report = self._lose(seeds[0])
         interrupted = again and self._interrupt(dice.randint(1, self._engine.recovery_changes_most), seeds[1])
         content, recovery_s, log_bytes = self._recover()
@@ -108,6 +109,7 @@ class Campaign:
             "damaged": judgement.damaged,
             "halves": judgement.halves,
             "corrupt": judgement.corrupt,
+            "repaired": self._engine.repaired,
             "recovery_s": round(recovery_s, 4),
             "log_bytes": log_bytes,
             "pages": report["pages"],

@@ -69,7 +69,7 @@ def command(
     seed = secrets.randbits(31) if seed is None else seed
     click.echo(f"seed {seed}", err=True)
     with workers_of(scheduler, hosts) as workers:
-        progress = _Progress(cuts)
+        progress = Progress(cuts)
         campaign = run_campaign(found, cuts, seed, only=only, progress=progress.add, workers=workers)
     model = campaign_model(found, seed, campaign.rows, campaign.faults, campaign.version)
     if least is not None and model["failed"]:
@@ -81,7 +81,7 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-class _Progress:
+class Progress:
     """Lines about a campaign under way: each cut that was not survived, and now and then how far it is."""
 
     def __init__(self, cuts: int) -> None:

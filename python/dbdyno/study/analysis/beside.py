@@ -52,8 +52,8 @@ def verdict_of(rows: list[BesideRow], names: tuple[str, str]) -> VerdictRow:
     arms = "arm" if len(compared) == 1 else "arms"
     return {
         "decision": "measured",
-        "headline": f"{names[0]} and {names[1]} agree on {alike} of {len(compared)} {arms} (faster than the base, slower, "
-        "or no difference).",
+        "headline": f"{names[0]} and {names[1]} agree on {alike} of {len(compared)} {arms} (faster than the base, "
+        "slower, or no difference).",
         "sentences": [
             f"{sides[0]['arm']} against {sides[0]['base']}: "
             + "; ".join(f"{name} {_in_words(side)}" for name, side in zip(names, sides, strict=True))
