@@ -113,9 +113,12 @@ def test_a_mount_that_polls_says_so_and_ends_like_any_other(tmp_path: Path):
     folder = empty_folder(tmp_path)
     done = dbdyno("device", "mount", "gp3", folder, "--poll")
     assert done.returncode == 0, done.stderr
-    (folder / "a").write_text("content")
-    assert status(folder)["polls"]
-    assert dbdyno("device", "unmount", folder).returncode == 0
+    try:
+        (folder / "a").write_text("content")
+        polls = status(folder)["polls"]
+    finally:
+        unmount(folder)
+    assert polls
     _nothing_is_left(folder)
     assert (tmp_path / "mounted.data" / "a").read_text() == "content"
 
