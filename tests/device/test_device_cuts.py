@@ -16,19 +16,23 @@ from device_mounts import require_fuse
 from command_line import dbdyno
 from dbdyno.base.errors import DeviceError, TargetError
 from dbdyno.base.processes import python_command, python_environment
+from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.mariadb.binaries import find_programs
 from dbdyno.bench.postgres.binaries import find_binaries
+from dbdyno.cli.device.cut import Progress
 from dbdyno.cuts.campaign import Campaign, run_campaign
 from dbdyno.cuts.engine import last_words
 from dbdyno.cuts.evidence import STORES
 from dbdyno.cuts.ledger import Content, Ledger, judge, payload_of
-from dbdyno.cuts.model import campaign_model, recoveries
+from dbdyno.cuts.model import CutRow, campaign_model, recoveries
 from dbdyno.cuts.own_stores import KINDS, content
 from dbdyno.cuts.plan import BUILT_IN, CutPlan, checked, plan_of
-from dbdyno.cuts.postgres import control_file_problem, initdb_options
+from dbdyno.cuts.postgres import PostgresCuts, control_file_problem, initdb_options
 from dbdyno.cuts.shrink import Shrinker, shrink
 from dbdyno.report.html import render_html
 from skipped import skip_for
+
+SURVIVED: CutRow = {**dict.fromkeys(CutRow.__annotations__, 0), "corrupt": "", "repaired": ""}  # type: ignore[typeddict-item]
 
 
 def campaign(name: str, cuts: int, seed: int = 7) -> Campaign:
@@ -89,6 +93,53 @@ def test_a_command_shows_a_page_and_ends_with_1_if_something_is_lost(tmp_path: P
     assert model["failed"]
     assert "acknowledged commits lost" in model["headline"]
     assert "NOT SURVIVED" in render_html(model).upper()
+
+
+def test_an_interrupted_campaign_has_the_cuts_so_far():
+    require_fuse()
+
+    def stop_at_three(row: CutRow) -> None:
+        if row["cut"] == 3:
+            raise KeyboardInterrupt
+
+    found = run_campaign(plan_of("sqlite-wal"), 1000, 7, progress=stop_at_three)
+    assert (found.interrupted, [row["cut"] for row in found.rows]) == (True, [1, 2, 3])
+    assert found.faults
+    assert "dbdyno-cuts" not in Path("/proc/self/mountinfo").read_text()
+
+
+def test_a_campaign_that_is_interrupted_before_its_first_cut_has_nothing_to_show(monkeypatch: pytest.MonkeyPatch):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dbdyno.cuts.campaign.check_machine", lambda: None)
+    monkeypatch.setattr("dbdyno.cuts.campaign.Campaign.run_database", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(plan_of("sqlite"), 5, 7)
+
+
+def test_progress_says_how_many_minutes_are_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    times = iter([0.0, 10.0, 60.0, 70.0])
+    monkeypatch.setattr("dbdyno.cli.device.cut.time.monotonic", lambda: next(times))
+    progress = Progress(1000)
+    for cut in (10, 100, 110):
+        progress.add({**SURVIVED, "cut": cut})
+    assert capsys.readouterr().err == "cut 100 of 1000: 0 failed, about 9 min left\n"
+
+
+@pytest.mark.parametrize("content", [b"", bytes(120), b"4711\n/data\n"])
+def test_a_lock_file_without_a_process_number_is_removed_before_a_start(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("dbdyno.cuts.servers.ServerCuts.start", lambda self: None)
+    with Guardian() as guardian:
+        engine = PostgresCuts(plan_of("postgres"), guardian)
+        engine.back = tmp_path
+        (tmp_path / "postmaster.pid").write_bytes(content)
+        engine.start()
+    has_number = content.startswith(b"4")
+    assert (tmp_path / "postmaster.pid").exists() == has_number
+    assert engine.repaired == ("" if has_number else "postmaster.pid had no process number, and was removed")
 
 
 def test_a_killed_campaign_leaves_no_mount_and_no_folder():

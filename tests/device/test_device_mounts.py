@@ -16,7 +16,7 @@ from dbdyno import _core
 from dbdyno.base.errors import DeviceError, ModelError
 from dbdyno.device.catalogue import device_names, device_of, parameters, settings_of
 from dbdyno.device.faults import fault_rule
-from dbdyno.device.mounts import check_folders, check_machine, mounted, mounted_folders, status, unmount
+from dbdyno.device.mounts import check_folders, check_machine, mounted, mounted_folders, open_mount, status, unmount
 from dbdyno.device.server import start_server
 from waiting import until
 
@@ -106,6 +106,28 @@ def test_a_killed_mount_says_so_and_can_be_removed(tmp_path: Path):
             assert f"dead mount: {folder}" in dbdyno("doctor").stderr
         assert unmount(folder) is None
     _nothing_is_left(folder)
+
+
+def test_a_mount_that_polls_says_so_and_ends_like_any_other(tmp_path: Path):
+    require_fuse()
+    folder = empty_folder(tmp_path)
+    done = dbdyno("device", "mount", "gp3", folder, "--poll")
+    assert done.returncode == 0, done.stderr
+    try:
+        (folder / "a").write_text("content")
+        polls = status(folder)["polls"]
+    finally:
+        unmount(folder)
+    assert polls
+    _nothing_is_left(folder)
+    assert (tmp_path / "mounted.data" / "a").read_text() == "content"
+
+
+def test_a_mount_does_not_poll_on_the_only_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    require_fuse()
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
+    with pytest.raises(DeviceError, match="second processor"):
+        open_mount({**spec(empty_folder(tmp_path)), "polls": True})  # type: ignore[typeddict-item]
 
 
 def test_a_program_that_uses_the_folder_is_named_as_the_reason(tmp_path: Path):

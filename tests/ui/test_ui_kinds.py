@@ -47,6 +47,7 @@ CUT: CutRow = {
     "in_recovery": False,
     "oldest_lost_ms": 0.0,
     "corrupt": "",
+    "repaired": "",
     "recovery_s": 0.2,
 }
 

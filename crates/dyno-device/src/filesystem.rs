@@ -67,6 +67,7 @@ pub struct Shared {
     pub floor_ns: AtomicU64,
     pub floor_p99_ns: AtomicU64,
     pub direct_io: bool,
+    pub polls: bool,
     pub kernel_writeback: bool,
     pub device: String,
 }
@@ -286,6 +287,7 @@ impl Shared {
             floor_p99_ns: self.floor_p99_ns.load(Ordering::Relaxed),
             kernel_writeback: self.kernel_writeback,
             direct_io: self.direct_io,
+            polls: self.polls,
             capacity_bytes: self.clock.as_ref().map_or(0, Clock::capacity_bytes),
             used_bytes: locked(&self.extents).used_bytes(),
             read: none,

@@ -13,6 +13,7 @@ use dyno_model::device::Request;
 use dyno_stats::rng::Xoshiro256;
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::mount::MntFlags;
 use serde::Deserialize;
 
@@ -61,6 +62,9 @@ pub struct MountSpec {
     /// Threads that take requests from the kernel.
     #[serde(default)]
     pub threads: usize,
+    /// True if one thread polls for requests, on a processor of its own, instead of being woken for each.
+    #[serde(default)]
+    pub polls: bool,
 }
 
 /// A mounted folder.
@@ -83,7 +87,8 @@ impl Mount {
     /// # Errors
     /// The description is invalid, the system refuses the mount, or the device is too fast. Nothing is left mounted.
     pub fn new(spec: MountSpec) -> Result<Self, DeviceError> {
-        let MountSpec { device, folder, back, toml, settings, seed, direct_io, cuts, names, faults, threads } = spec;
+        let MountSpec { device, folder, back, toml, settings, seed, direct_io, cuts, names, faults, threads, polls } =
+            spec;
         let model = toml.map(|text| Model::new(&text, &settings, seed)).transpose()?;
         let clock = model.clone().map(Clock::start).transpose()?;
         let root = back.canonicalize()?;
@@ -110,11 +115,18 @@ impl Mount {
             floor_ns: AtomicU64::new(0),
             floor_p99_ns: AtomicU64::new(0),
             direct_io,
+            polls,
             kernel_writeback: !direct_io && !cuts,
             device,
         });
-        let session = Session::new(DeviceFiles(Arc::clone(&shared)), &folder, &config(threads))?.spawn()?;
-        let mount = Self { shared, session: Mutex::new(Some(session)), folder };
+        let threads = if polls { 1 } else { threads };
+        let session = Session::new(DeviceFiles(Arc::clone(&shared)), &folder, &config(threads))?;
+        if polls {
+            // Its thread then asks for requests again and again.
+            let flags = OFlag::from_bits_retain(fcntl(&session, FcntlArg::F_GETFL).map_err(io::Error::from)?);
+            fcntl(&session, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK)).map_err(io::Error::from)?;
+        }
+        let mount = Self { shared, session: Mutex::new(Some(session.spawn()?)), folder };
         if let Some(model) = model {
             let checked = mount.take_floor().map_err(DeviceError::Io).and_then(|floor| check_floor(&model, floor));
             if let Err(error) = checked {

@@ -51,6 +51,8 @@ pub struct Status {
     pub kernel_writeback: bool,
     /// True if the kernel caches nothing.
     pub direct_io: bool,
+    /// True if a thread polls for requests instead of being woken for each.
+    pub polls: bool,
     /// Capacity of the device [bytes]; 0 without a device.
     pub capacity_bytes: u64,
     /// Space in use on the device [bytes].

@@ -1,4 +1,5 @@
 //! Tests of mounted devices from outside, in one program.
 
 mod journals;
+mod path_tails;
 mod wall_clock;

@@ -51,7 +51,7 @@ _TABLE = (
     Answer("found", "Found", "even", 0, 0, "a curve, a sweep or a correlation shows what was looked for"),
     Answer("not found", "Not found", "even", 0, 0, "a curve or a correlation does not show it, a trend has no change"),
     Answer("noise floor", "Noise floor", "even", 0, 0, "one arm against itself (`--aa`)"),
-    Answer("measured", "Measured", "even", 0, 0, "a probe of one log"),
+    Answer("measured", "Measured", "even", 0, 0, "a probe of one log, or an engine beside a model"),
 )
 ANSWERS = {answer.name: answer for answer in _TABLE}
 

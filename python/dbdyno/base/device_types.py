@@ -33,6 +33,7 @@ class DeviceSpec(TypedDict):
     names: NotRequired[str]
     faults: NotRequired[Sequence[FaultRule]]
     threads: NotRequired[int]
+    polls: NotRequired[bool]
 
 
 class DeviceTimes(TypedDict):
@@ -54,6 +55,7 @@ class DeviceStatus(TypedDict):
     floor_p99_ns: int
     kernel_writeback: bool
     direct_io: bool
+    polls: bool
     capacity_bytes: int
     used_bytes: int
     read: DeviceTimes

@@ -88,6 +88,7 @@ class Campaign:
         before = set(ledger.acknowledged)
         mount.arm(after)
         seen = self._engine.load(ledger, mount.is_off)
+        self._engine.repaired = ""
         report = self._lose(seeds[0])
         interrupted = again and self._interrupt(dice.randint(1, self._engine.recovery_changes_most), seeds[1])
         content, recovery_s, log_bytes = self._recover()
@@ -108,6 +109,7 @@ class Campaign:
             "damaged": judgement.damaged,
             "halves": judgement.halves,
             "corrupt": judgement.corrupt,
+            "repaired": self._engine.repaired,
             "recovery_s": round(recovery_s, 4),
             "log_bytes": log_bytes,
             "pages": report["pages"],
@@ -180,11 +182,15 @@ class Campaign:
 
 
 class CampaignEvidence(NamedTuple):
-    """Evidence of a campaign, or of one of its databases; `version` is the engine's."""
+    """Evidence of a campaign, or of one of its databases; `version` is the engine's.
+
+    `interrupted` is true if the user stopped it: the cut under way is left out, all earlier ones are there.
+    """
 
     rows: list[CutRow]
     faults: list[CutFault]
     version: str
+    interrupted: bool = False
 
 
 def run_campaign(
@@ -198,16 +204,19 @@ def run_campaign(
 ) -> CampaignEvidence:
     """Cut the power `cuts` times; with `only`, replay that cut's database up to it.
 
-    With `workers` each database is a task of its own.
+    With `workers` each database is a task of its own. Without them, Ctrl-C ends the campaign after its first cut early.
 
     Raises:
         DeviceError: folders cannot be mounted here.
         TargetError: the engine cannot be created, or the workers are gone.
+        KeyboardInterrupt: the user stopped it before the first cut was complete.
     """
     databases = list(_databases(plan, cuts, seed, only, progress, workers))
     rows = [row for database in databases for row in database.rows]
     faults = [row for database in databases for row in database.faults]
-    return CampaignEvidence(rows, faults, databases[-1].version)
+    if databases[-1].interrupted and not rows:
+        raise KeyboardInterrupt
+    return CampaignEvidence(rows, faults, databases[-1].version, databases[-1].interrupted)
 
 
 def _databases(
@@ -224,7 +233,10 @@ def _databases(
     parts = [(number, min(end, number + each - 1)) for number in range(first, end + 1, each)]
     if workers is None:
         for low, high in parts:
-            yield run_database(plan, seed, low, high, progress)
+            database = run_database(plan, seed, low, high, progress)
+            yield database
+            if database.interrupted:
+                return
         return
     tasks = [workers.submit(run_database_as_task, plan, seed, low, high) for low, high in parts]
     try:
@@ -256,11 +268,15 @@ def run_database(
     with tempfile.TemporaryDirectory(prefix=f"dbdyno-cuts-{os.getpid()}-") as work, Guardian() as guardian:
         removal = guardian.push(FolderUndo("folder of power cuts", work))
         campaign = Campaign(plan, seed, _engine(plan, Path(work), guardian), guardian)
+        interrupted = False
         with around(campaign):
-            for row in campaign.run_database(first, last):
-                progress(row)
+            try:
+                for row in campaign.run_database(first, last):
+                    progress(row)
+            except KeyboardInterrupt:
+                interrupted = True
         guardian.discard(removal)
-        return CampaignEvidence(campaign.rows, campaign.faults, campaign.version)
+        return CampaignEvidence(campaign.rows, campaign.faults, campaign.version, interrupted)
 
 
 def run_database_as_task(plan: CutPlan, seed: int, first: int, last: int) -> CampaignEvidence:

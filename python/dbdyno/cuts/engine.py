@@ -26,6 +26,8 @@ class CutEngine(Protocol):
 
     version: str
     """Version of the engine; empty before `create`."""
+    repaired: str
+    """What a user would have had to do before a start; empty if it started by itself. The campaign clears it."""
     folder: Path
     back: Path
     changes_least: int

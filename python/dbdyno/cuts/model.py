@@ -17,7 +17,10 @@ RECOVERY_GROUPS = 5
 
 
 class CutRow(TypedDict):
-    """A power cut and the findings after it; `tried` and `acknowledged` are totals of its database so far."""
+    """A power cut and the findings after it; `tried` and `acknowledged` are totals of its database so far.
+
+    `repaired` is what had to be done before the engine started; a cut is survived all the same.
+    """
 
     cut: int
     after_changes: int
@@ -33,6 +36,7 @@ class CutRow(TypedDict):
     damaged: list[int]
     halves: list[int]
     corrupt: str
+    repaired: str
     recovery_s: float
     log_bytes: int
     pages: int
@@ -105,6 +109,7 @@ def campaign_model(
         "damaged": sum(len(row["damaged"]) for row in rows),
         "halves": sum(len(row["halves"]) for row in rows),
         "corrupt": sum(bool(row["corrupt"]) for row in rows),
+        "repaired": sum(bool(row["repaired"]) for row in rows),
         "oldest_lost_ms": max((row["oldest_lost_ms"] for row in rows), default=0.0),
         "recovery_p50_s": times[len(times) // 2] if times else 0.0,
         "recovery_max_s": times[-1] if times else 0.0,

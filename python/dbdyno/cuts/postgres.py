@@ -40,6 +40,8 @@ CHECKSUMS = "data_checksums"
 """In the settings of a plan; a cluster has them or has not from its initdb on."""
 CHECKSUMS_BY_DEFAULT = 18
 """Major version from which initdb adds checksums unless it is told not to."""
+LOCK = "postmaster.pid"
+NUMBER = re.compile(rb"\d")
 REDO = re.compile(r"redo starts at ([0-9A-F]+)/([0-9A-F]+)")
 STATE = re.compile(r"^Database cluster state: +(.+?) *$", re.MULTILINE)
 DONE = re.compile(r"redo done at ([0-9A-F]+)/([0-9A-F]+)")
@@ -90,10 +92,11 @@ class PostgresCuts(ServerCuts[_MountedPostgres]):
         self._engine.back = self.back
 
     def start(self) -> None:
-        """Start the server, which recovers; an empty lock file is removed first, as the server's message says."""
-        lock = self.back / "postmaster.pid"
-        if lock.exists() and lock.stat().st_size == 0:
+        """Start the server, which recovers; remove a lock file without a process number, since it would not start."""
+        lock = self.back / LOCK
+        if lock.exists() and not NUMBER.match(lock.read_bytes()):
             lock.unlink()
+            self.repaired = f"{LOCK} had no process number, and was removed"
         super().start()
 
     def _session(self, session: int, numbers: itertools.count[int], ledger: Ledger, is_off: Callable[[], bool]) -> None:

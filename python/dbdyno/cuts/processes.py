@@ -28,7 +28,7 @@ CONTENT_S = 60
 class ProcessCuts(ABC):
     """A library as a `CutEngine`; subclasses define its processes."""
 
-    version = ""
+    version = repaired = ""
     changes_least, changes_most, recovery_changes_most = 5, 400, 6
 
     def __init__(self, work: Path) -> None:

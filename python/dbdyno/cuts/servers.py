@@ -23,7 +23,7 @@ Server = TypeVar("Server", bound=OwnServer)
 class ServerCuts(ABC, Generic[Server]):
     """A server as a `CutEngine`; subclasses create it and define its sessions."""
 
-    version = ""
+    version = repaired = ""
     changes_least, changes_most, recovery_changes_most = 20, 3000, 100
 
     def __init__(self, plan: CutPlan, guardian: Guardian) -> None:

@@ -36,6 +36,8 @@ URING = Path("/sys/module/fuse/parameters/enable_uring")
 """The kernel's switch of FUSE over io_uring; there from 6.14 on."""
 THREADS = 4
 """Number of threads that take requests from the kernel."""
+POLLING_CORES = 2
+"""Least number of processors for a mount that polls."""
 UNMOUNT_S = 10.0
 """Maximum time for the process of a mount to end after the unmount [s]."""
 
@@ -124,6 +126,8 @@ def open_mount(spec: DeviceSpec) -> _core.DeviceMount:
 
     check_machine()
     check_folders(Path(spec["folder"]), Path(spec["back"]))
+    if spec.get("polls") and len(os.sched_getaffinity(0)) < POLLING_CORES:
+        raise DeviceError("polling needs a second processor: the first would do nothing else", next_step="omit --poll")
     try:
         return _core.DeviceMount({"threads": THREADS, **spec})
     except DeviceError as error:

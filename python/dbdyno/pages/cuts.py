@@ -15,7 +15,7 @@ SHOWN = 20
 """Maximum number of listed commits; the others are counted."""
 CUTS = (
     "cut:count in_recovery:text:once_more:100 after_changes:count:changes:90 acknowledged:count found:count"
-    " lost:text doubled:text:twice:110 ghosts:text::110 damaged:text::110 corrupt:text recovery:span"
+    " lost:text doubled:text:twice:110 ghosts:text::110 damaged:text::110 corrupt:text repaired:text::140 recovery:span"
     " log_bytes:bytes:log pages:count:pages_not_synced:120 pages_lost:count:pages_lost:120"
     " pages_torn:count:pages_torn:120 names_undone:count:names_undone:130"
 )
@@ -62,6 +62,7 @@ def _sums(model: Analysis) -> Section:
         ("lost", _lost(sums)),
         ("databases corrupt", fmt.count(sums.get("corrupt") or 0)),
         ("recovery", f"median {_seconds(sums.get('recovery_p50_s'))}, longest {_seconds(sums.get('recovery_max_s'))}"),
+        *((("repaired before a start", fmt.count(sums["repaired"])),) if sums.get("repaired") else ()),
         (
             "pages not synced at the cuts",
             f"{fmt.count(sums.get('pages') or 0)}: {fmt.count(sums.get('pages_lost') or 0)} lost,"

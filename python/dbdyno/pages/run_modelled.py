@@ -192,7 +192,8 @@ def _sides(row: Entry) -> TableRow:
         text = "base" if ratio is None else f"{ratio:.3g}"
         if low is not None and high is not None:
             text += f" ({low:.3g} to {high:.3g})"
-        cells |= {f"mean{at}": side.get("mean_ns"), f"ratio{at}": text}
+        notes = (f"to {fmt.line(side['base'])}",) if side.get("base") else ()
+        cells |= {f"mean{at}": side.get("mean_ns"), f"ratio{at}": Cell(text, notes=notes)}
     return cells
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,10 @@ from dbdyno.cli.spread_options import spread_options, workers_of
 if TYPE_CHECKING:
     from dbdyno.cuts.model import CutRow, ShrunkModel
     from dbdyno.cuts.plan import CutPlan
+
+
+PROGRESS_S = 30.0
+"""Time between two lines about the progress of a campaign [s]."""
 
 
 @click.command("cut")
@@ -47,7 +52,8 @@ def command(
     PLAN is one that comes with dbdyno (a wrong name lists them) or a TOML file. A load commits on a folder
     of which unsynced pages are lost, torn or kept in any order when the power goes; sometimes it goes once
     more while the engine recovers. A ledger outside knows what was acknowledged. Exit code 1: a commit is
-    lost, a row is there twice, damaged or by nobody, or the database is corrupt.
+    lost, a row is there twice, damaged or by nobody, or the database is corrupt. Ctrl-C ends the campaign
+    early and shows the cuts so far.
 
     \b
     dbdyno device cut postgres --cuts 100 -o cuts.html
@@ -56,27 +62,48 @@ def command(
     dbdyno device cut mariadb-doublewrite-off --shrink least.toml
     """
     from dbdyno.cuts.campaign import run_campaign
-    from dbdyno.cuts.model import campaign_model, is_survived
+    from dbdyno.cuts.model import campaign_model
     from dbdyno.cuts.plan import plan_of
 
     found = plan_of(plan)
     seed = secrets.randbits(31) if seed is None else seed
     click.echo(f"seed {seed}", err=True)
-
-    def progress(row: CutRow) -> None:
-        if not is_survived(row):
-            click.echo(
-                f"cut {row['cut']}: {len(row['lost'])} lost{', ' if row['corrupt'] else ''}{row['corrupt']}", err=True
-            )
-
     with workers_of(scheduler, hosts) as workers:
-        campaign = run_campaign(found, cuts, seed, only=only, progress=progress, workers=workers)
+        progress = Progress(cuts)
+        campaign = run_campaign(found, cuts, seed, only=only, progress=progress.add, workers=workers)
     model = campaign_model(found, seed, campaign.rows, campaign.faults, campaign.version)
     if least is not None and model["failed"]:
         model["shrunk"] = _shrunk(found, seed, campaign.rows, least)
     show_page(model, form, output)
+    if campaign.interrupted:
+        raise KeyboardInterrupt(f"stopped after {len(campaign.rows)} of {cuts} cuts; the page has these")
     if model["failed"]:
         raise click.exceptions.Exit(1)
+
+
+class Progress:
+    """Lines about a campaign under way: each cut that was not survived, and now and then how far it is."""
+
+    def __init__(self, cuts: int) -> None:
+        self._cuts, self._begin = cuts, time.monotonic()
+        self._shown, self._failed = self._begin, 0
+
+    def add(self, row: CutRow) -> None:
+        """Report a cut."""
+        from dbdyno.cuts.model import is_survived
+
+        if not is_survived(row):
+            self._failed += 1
+            click.echo(
+                f"cut {row['cut']}: {len(row['lost'])} lost{', ' if row['corrupt'] else ''}{row['corrupt']}", err=True
+            )
+        now = time.monotonic()
+        if now >= self._shown + PROGRESS_S and row["cut"] < self._cuts:
+            self._shown = now
+            left_s = (now - self._begin) / row["cut"] * (self._cuts - row["cut"])
+            click.echo(
+                f"cut {row['cut']} of {self._cuts}: {self._failed} failed, about {left_s / 60:.0f} min left", err=True
+            )
 
 
 def _shrunk(plan: CutPlan, seed: int, rows: list[CutRow], path: Path) -> ShrunkModel:

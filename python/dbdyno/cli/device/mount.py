@@ -16,6 +16,7 @@ from dbdyno.cli.output import seed_option
 @click.option("--back", type=click.Path(path_type=Path), help="Folder that has the data.  [default: DIR.data]")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a parameter; may be repeated.")
 @click.option("--direct-io", is_flag=True, help="Bypass the kernel's cache: each read and write reaches the device.")
+@click.option("--poll", is_flag=True, help="Poll for requests on a processor of its own: exact times cost a core.")
 @click.option("--fail", "faults", multiple=True, metavar="KIND[:KEY=VALUE,...]", help="A fault; may be repeated.")
 @seed_option
 def command(
@@ -24,6 +25,7 @@ def command(
     back: Path | None,
     settings: tuple[str, ...],
     direct_io: bool,
+    poll: bool,
     faults: tuple[str, ...],
     seed: int | None,
 ) -> None:
@@ -51,6 +53,7 @@ def command(
         "settings": settings_of(device, settings),
         "seed": seed or 0,
         "direct_io": direct_io,
+        "polls": poll,
         "faults": [fault_rule(text) for text in faults],
     }
     made = back is None and not Path(spec["back"]).exists()

@@ -42,6 +42,6 @@ def command(folder: Path, faults: bool, form: str | None, output: Path | None) -
         f"{folder} on {state['device']}, data in {state['back']}, floor {state['floor_ns'] / 1e3:.1f} us"
         f" (p99 {state['floor_p99_ns'] / 1e3:.1f} us), "
         f"{state['used_bytes'] >> 20} of {state['capacity_bytes'] >> 20} MB, {len(state['faults'])} faults, "
-        f"{transport()}"
+        f"{'polls for requests' if state['polls'] else transport()}"
     )
     show_rows(rows, form, output, title=title)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.analyse import compare_arm
 from dbdyno.study.analysis.contract.parts import ArmSide, BesideRow
-from dbdyno.study.analysis.contract.rows import Judging, RunRow
+from dbdyno.study.analysis.contract.rows import Judging, RunRow, VerdictRow
 from dbdyno.study.analysis.measured.facts import run_facts
 from dbdyno.study.analysis.measured.measures import Measures
 
@@ -40,6 +40,38 @@ def rows_of(runs: tuple[Run, Run], both: tuple[Measures, Measures], judge: Judgi
         for at in range(len(bases[0]))
     ]
     return [{"sides": own} for own in sides]
+
+
+def verdict_of(rows: list[BesideRow], names: tuple[str, str]) -> VerdictRow:
+    """Return the verdict on an engine and a model: for how many arms both runs have the same direction.
+
+    Their times are not compared, because the model's devices and processors are not those of the machine.
+    """
+    compared = [row["sides"] for row in rows if all("base" in side for side in row["sides"])]
+    alike = sum(_direction(one) == _direction(two) for one, two in compared)
+    arms = "arm" if len(compared) == 1 else "arms"
+    return {
+        "decision": "measured",
+        "headline": f"{names[0]} and {names[1]} agree on {alike} of {len(compared)} {arms} (faster than the base, "
+        "slower, or no difference).",
+        "sentences": [
+            f"{sides[0]['arm']} against {sides[0]['base']}: "
+            + "; ".join(f"{name} {_in_words(side)}" for name, side in zip(names, sides, strict=True))
+            for sides in compared
+        ],
+    }
+
+
+def _direction(side: ArmSide) -> int:
+    """Return 1 if the interval of the ratio is above 1, -1 if below, 0 if it contains 1."""
+    ratio = side["ratio"] or 1.0
+    low, high = side.get("low", ratio), side.get("high", ratio)
+    return (low > 1) - (high < 1)
+
+
+def _in_words(side: ArmSide) -> str:
+    word = {1: "slower", -1: "faster", 0: "no difference"}[_direction(side)]
+    return f"{word} ({side['ratio']:.3g} times the {METRIC})"
 
 
 def _side(measures: Measures, at: int, judge: Judging, run: RunRow) -> ArmSide:

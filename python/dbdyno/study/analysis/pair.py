@@ -27,6 +27,7 @@ from dbdyno.study.analysis.sums import pair_model
 if TYPE_CHECKING:
     from dbdyno.stats.gates import Gate
 
+WITHHELD = ("no verdict", "failed")
 CUT_OFF = "cut off"
 """Code of a gate that examines both live runs together."""
 
@@ -85,6 +86,8 @@ def analyse_pair(first: Run, second: Run) -> Model:
     if rows := beside.rows_of(runs, (one, two), judging(first)):
         model["beside"] = rows
     _judge(model, runs, measures, latencies)
+    if rows and len({in_virtual_time(run) for run in runs}) > 1 and model["verdict"]["decision"] not in WITHHELD:
+        model["verdict"] = beside.verdict_of(rows, (_target_name(runs[0]), _target_name(runs[1])))
     if all(run.manifest.kind == "curve" for run in runs):
         _curves(model, runs, arms)
     return cleaned(model)
@@ -235,6 +238,12 @@ def _renamed(arm: ArmMeasures, run: Run, runs: tuple[Run, Run]) -> ArmMeasures:
 
 
 def _target(run: Run) -> str:
+    """Return where the base arm of the run ran: its target, and the devices below."""
+    below = None if in_virtual_time(run) else (run.manifest.arms[0].get("changes") or {}).get(DEVICE)
+    return _target_name(run) + (f", {below}" if below else "")
+
+
+def _target_name(run: Run) -> str:
     """Return where the run ran, in a word or two."""
     if in_virtual_time(run):
         return str(run.manifest.arms[0]["target"])
@@ -242,8 +251,7 @@ def _target(run: Run) -> str:
     said = str(facts.get("version", ""))
     version = re.search(r"\d+(\.\d+)*", said)
     engine = said.split(maxsplit=1)[0] if version else "PostgreSQL"
-    below = (run.manifest.arms[0].get("changes") or {}).get(DEVICE)
-    return (f"{engine} {version[0]}" if version else engine) + (f", {below}" if below else "")
+    return f"{engine} {version[0]}" if version else engine
 
 
 def _warnings(runs: tuple[Run, Run]) -> list[Caution]:
