@@ -34,6 +34,9 @@ LATE = (
 )
 """Next steps (`TURNS`, `LATE`) if CPU is named as a cause and it is unknown whether the work was the same."""
 
+UNSAMPLED = "a run was imported, and files of other programs contain no waits"
+"""Reason for which no cause is named in an imported run."""
+
 
 def of_run(connection: Any, run: Run, measures: Measures, model: Model, without: Any) -> list[Any]:
     """Return `why` of a run; empty for kinds whose arms are not compared one by one."""
@@ -42,7 +45,8 @@ def of_run(connection: Any, run: Run, measures: Measures, model: Model, without:
         return []
     alone = len(measures.arms) == 1 or kind == "aa"
     if alone:
-        return [explain(None, _side(connection, measures.arms[0], run), level=level, arm=0).as_dict()]
+        side = _side(connection, measures.arms[0], run)
+        return [explain(None, side, level=level, arm=0, withheld=_unsampled(run)).as_dict()]
     found = []
     warmup = _warmup(run)
     for at, base_at in _explained_arms(measures, model):
@@ -56,7 +60,7 @@ def of_run(connection: Any, run: Run, measures: Measures, model: Model, without:
             arm=at,
             counts=(counts[0], counts[1]),
             stations=(_stations(model, base), _stations(model, arm)),
-            withheld=f"there is no verdict: {held.reason}" if held else "",
+            withheld=f"there is no verdict: {held.reason}" if held else _unsampled(run),
         )
         if any(cause.code == "cpu" for cause in one.causes):
             one = replace(one, notes=(*one.notes, *_uncounted(run, counts)))
@@ -64,6 +68,11 @@ def of_run(connection: Any, run: Run, measures: Measures, model: Model, without:
             one = replace(one, notes=(_at_once(base, arm), *one.notes))
         found.append(one.as_dict())
     return found
+
+
+def _unsampled(*runs: Run) -> str:
+    """Return why the waits of imported runs are unknown; empty if no run was imported."""
+    return UNSAMPLED if any(run.manifest.switch == "imported" for run in runs) else ""
 
 
 def _warmup(run: Run) -> list[Block]:
@@ -143,6 +152,6 @@ def of_pair(
         arm=1,
         counts=(counts[0], counts[1]),
         paired=False,
-        withheld=f"there is no verdict: {held.reason}" if held else "",
+        withheld=f"there is no verdict: {held.reason}" if held else _unsampled(*runs),
     )
     return [one.as_dict()]
