@@ -26,6 +26,7 @@ from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import SliceRecord
 from dbdyno.evidence.seal import is_own
 from dbdyno.evidence.trust import refuse_foreign
+from dbdyno.snapshot.reading.names import find
 from dbdyno.snapshot.reading.periods import baselines
 from dbdyno.snapshot.store.folder import Store
 from dbdyno.study.plan.file import parse_plan
@@ -287,7 +288,7 @@ def test_a_damaged_store_of_snapshots_is_an_error_with_words_and_never_a_crash(
     store = Store(place)
     for read in (
         lambda: [one.at for one in store],
-        lambda: store.find("last"),
+        lambda: find(store, "last"),
         lambda: store.last("a"),
         lambda: baselines(store),
         lambda: [one.columns("v") for one in store],

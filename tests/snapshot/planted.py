@@ -10,6 +10,7 @@ from dbdyno.base.errors import SnapshotError
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.names import find
 from dbdyno.snapshot.reading.periods import period
 from dbdyno.snapshot.report import report
 from dbdyno.snapshot.store.folder import Store
@@ -57,7 +58,7 @@ class Planted:
         store = self.store
         ends = ((numbers[0], numbers[PARTS]), (numbers[PARTS], numbers[-1]))
         periods = [period(store, f"snap:{a}..{b}") for a, b in ends]
-        with Interval(store, store.find(str(numbers[0])), store.find(str(numbers[-1]))) as interval:
+        with Interval(store, find(store, str(numbers[0])), find(store, str(numbers[-1]))) as interval:
             return compare(store, *periods), report(interval)
 
     def _snapshots(

@@ -13,6 +13,7 @@ from dbdyno.snapshot.causes.oracle.reading import OracleChange
 from dbdyno.snapshot.engines.oracle.collector import without_literals
 from dbdyno.snapshot.engines.oracle.scripts import names, script
 from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.names import find
 from dbdyno.snapshot.reading.periods import period
 from dbdyno.snapshot.report import report
 from dbdyno.snapshot.store.folder import Store
@@ -217,7 +218,7 @@ def heads(
         snap(made.rows())
     cut, last = PARTS + 1, 2 * PARTS + 1
     periods = [period(store, f"snap:{a}..{b}") for a, b in ((1, cut), (cut, last))]
-    with Interval(store, store.find("1"), store.find(str(last))) as interval:
+    with Interval(store, find(store, "1"), find(store, str(last))) as interval:
         return [compare(store, *periods)["sections"][0], report(interval)["sections"][0]]
 
 

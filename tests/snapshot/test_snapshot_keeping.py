@@ -21,6 +21,7 @@ from dbdyno.snapshot.plans.executions import Gathered
 from dbdyno.snapshot.plans.reader import read
 from dbdyno.snapshot.plans.source import of_stream
 from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.names import find
 from dbdyno.snapshot.store import locks, manifest, retention
 from dbdyno.snapshot.store.check import check, repair
 from dbdyno.snapshot.store.folder import Snapshot, Store
@@ -393,9 +394,9 @@ def test_the_hour_that_a_change_of_summer_time_gives_twice_is_two_hours(store: S
     begun = int(datetime.fromisoformat("2026-10-25T02:10+02:00").timestamp())
     for at in range(12):
         add(store, [(1, at)], minute=(begun - BEGUN_S) // 60 + 10 * at)
-    assert store.find("2026-10-25T02:15+02:00").number == 1
-    assert store.find("2026-10-25T02:15+01:00").number == 7
-    assert store.find("2026-10-25T01:15").number == 7, "without a zone it is UTC"
+    assert find(store, "2026-10-25T02:15+02:00").number == 1
+    assert find(store, "2026-10-25T02:15+01:00").number == 7
+    assert find(store, "2026-10-25T01:15").number == 7, "without a zone it is UTC"
     stay = retention.chosen(list(store), retention.rules_of("hour:2d"), time.time_ns())
     assert sorted(stay) == [1, 6, 12], "hours are those of UTC: none has 120 minutes, none is missing"
 

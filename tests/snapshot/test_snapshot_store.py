@@ -10,6 +10,7 @@ import pytest
 from dbdyno.base.errors import SnapshotError
 from dbdyno.snapshot.engines.view import Column, View
 from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.names import find
 from dbdyno.snapshot.store.folder import Store
 
 COLUMNS = (Column("id", "key", "count", "BIGINT"), Column("n", "counter", "count", "BIGINT"))
@@ -38,20 +39,20 @@ def test_numbers_are_unique_over_targets(store: Store):
 def test_a_snapshot_is_named_by_number_note_time_or_last(store: Store):
     for n in range(4):
         add(store, n, note=f"note {n}")
-    assert store.find("2").number == 2
-    assert store.find("note 2").number == 3
-    assert store.find("last").number == 4
-    assert store.find("last-3").number == 1
-    at = store.find("3").at
-    assert store.find(at.isoformat()).number == 3
-    assert store.find(at.replace(tzinfo=None).isoformat()).number == 3
+    assert find(store, "2").number == 2
+    assert find(store, "note 2").number == 3
+    assert find(store, "last").number == 4
+    assert find(store, "last-3").number == 1
+    at = find(store, "3").at
+    assert find(store, at.isoformat()).number == 3
+    assert find(store, at.replace(tzinfo=None).isoformat()).number == 3
 
 
 @pytest.mark.parametrize("name", ["7", "nothing", "last-9", "1999-01-01"])
 def test_a_name_that_names_nothing_says_what_would(store: Store, name: str):
     add(store, 1)
     with pytest.raises(SnapshotError, match="names no snapshot") as raised:
-        store.find(name)
+        find(store, name)
     assert "dbdyno snap list" in str(raised.value)
 
 
@@ -60,7 +61,7 @@ def test_a_number_that_was_pruned_says_which_are_beside_it(store: Store):
         add(store, n)
     shutil.rmtree(store.folder / "000002")
     with pytest.raises(SnapshotError, match="'2' names no snapshot") as raised:
-        Store(store.folder).find("2")
+        find(Store(store.folder), "2")
     assert "the nearest are 1 and 3" in str(raised.value)
 
 
@@ -68,13 +69,13 @@ def test_last_needs_a_target_where_there_are_several(store: Store):
     add(store, 1)
     add(store, 1, target="b:2")
     with pytest.raises(SnapshotError, match="needs a target"):
-        store.find("last")
-    assert store.find("last", "b:2").number == 2
+        find(store, "last")
+    assert find(store, "last", "b:2").number == 2
 
 
 def test_an_empty_store_says_how_to_begin(store: Store):
     with pytest.raises(SnapshotError, match="contains no snapshot"):
-        store.find("last")
+        find(store, "last")
 
 
 def test_a_view_that_did_not_change_is_written_once(store: Store):

@@ -10,6 +10,7 @@ from made_store import MadeServer, counters
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.engines.view import Column, View
 from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.names import find
 from dbdyno.snapshot.reading.periods import period
 from dbdyno.snapshot.report import report
 
@@ -46,7 +47,7 @@ def heads(server: Synced, before: list[float], after: list[float]) -> list[dict[
     cut = numbers[len(before)]
     store = server.store
     periods = [period(store, f"snap:{a}..{b}") for a, b in ((numbers[0], cut), (cut, numbers[-1]))]
-    with Interval(store, store.find(str(numbers[0])), store.find(str(numbers[-1]))) as interval:
+    with Interval(store, find(store, str(numbers[0])), find(store, str(numbers[-1]))) as interval:
         return [compare(store, *periods)["sections"][0], report(interval)["sections"][0]]
 
 

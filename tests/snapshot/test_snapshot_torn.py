@@ -15,6 +15,7 @@ from made_store import MadeServer
 
 from command_line import dbdyno as run
 from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.names import find
 from dbdyno.snapshot.report import report
 from dbdyno.snapshot.store.check import check, repair
 from dbdyno.snapshot.store.folder import Store
@@ -45,7 +46,7 @@ def before(made: Path) -> dict[tuple[int, int], Rows]:
 
 
 def whole_report(store: Store) -> dict[str, Any]:
-    with Interval(store, store.find("1"), store.find(str(COUNT))) as interval:
+    with Interval(store, find(store, "1"), find(store, str(COUNT))) as interval:
         return report(interval)
 
 

@@ -40,18 +40,20 @@ def command(
     from dbdyno.cli.snap.options import tell_damage
     from dbdyno.judge.interval_report import judged_report
     from dbdyno.snapshot.reading.interval import Interval
+    from dbdyno.snapshot.reading.names import find
+    from dbdyno.snapshot.reading.sums.index import known_of
     from dbdyno.snapshot.store.folder import Store
 
     holder = Store(store)
     if last is None:
-        end = holder.find(first, target)
-        known = [one for one in holder.of(end.target) if one.at_ns < end.at_ns]
+        end = find(holder, first, target)
+        known = [one for one in known_of(holder, end.target) if one.at_ns < end.at_ns]
         if not known:
             raise click.UsageError(f"snapshot {end.number} is the first of {end.target}: name two")
-        start = known[-1]
+        start = holder.open(known[-1].number)
     else:
-        start = holder.find(first, target)
-        end = holder.find(last, target or (start.target if first.isdigit() else None))
+        start = find(holder, first, target)
+        end = find(holder, last, target or (start.target if first.isdigit() else None))
     with Interval(holder, start, end) as interval:
         model = judged_report(interval, top)
     tell_damage(holder)

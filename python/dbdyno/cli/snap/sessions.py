@@ -51,13 +51,14 @@ def command(
     dbdyno snap sessions 1 60 --by event -o sessions.html
     """
     from dbdyno.snapshot.reading.interval import Interval
+    from dbdyno.snapshot.reading.names import find
     from dbdyno.snapshot.sessions.report import sessions
     from dbdyno.snapshot.store.folder import Store
 
     only = _where(kept)
     holder = Store(store)
-    start = holder.find(first, target)
-    end = holder.find(last, target or (start.target if first.isdigit() else None))
+    start = find(holder, first, target)
+    end = find(holder, last, target or (start.target if first.isdigit() else None))
     with Interval(holder, start, end) as interval:
         model = sessions(interval, by, only, top)
     show_page(model, form, output)

@@ -49,12 +49,13 @@ def command(
     dbdyno snap statement 8342006184126112 1 60 --experiment -o plan.toml
     """
     from dbdyno.snapshot.reading.interval import Interval
+    from dbdyno.snapshot.reading.names import find
     from dbdyno.snapshot.statement import statement as statement_page
     from dbdyno.snapshot.store.folder import Store
 
     holder = Store(store)
-    start = holder.find(first, target)
-    end = holder.find(last, target or (start.target if first.isdigit() else None))
+    start = find(holder, first, target)
+    end = find(holder, last, target or (start.target if first.isdigit() else None))
     if experiment:
         _show_plan(holder, (start, end), statement, output)
         return

@@ -19,6 +19,7 @@ from dbdyno.rehearse.load.server import SAMPLES, Counted, with_made_values
 from dbdyno.rehearse.statement import Load
 from dbdyno.snapshot.engines.postgres.facts import is_ours
 from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.names import find
 from dbdyno.snapshot.reading.periods import period
 from dbdyno.snapshot.store.folder import Snapshot, Store
 
@@ -59,7 +60,7 @@ def _counters(store: Store, name: str) -> tuple[Snapshot, Counters]:
     """Return the last snapshot that a name refers to, and the counters up to it."""
     is_period = ".." in name or (store.folder / "baselines" / f"{name}.json").is_file()
     if not is_period:
-        last = _checked(store.find(name))
+        last = _checked(find(store, name))
         return last, _query(last, _sql(last, str(last.relation(_VIEW)), "true"))
     part = period(store, name)
     last = _checked(part.chain[-1])

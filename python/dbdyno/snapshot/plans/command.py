@@ -20,6 +20,7 @@ from dbdyno.snapshot.plans.page import page
 from dbdyno.snapshot.plans.reader import LogFile, read
 from dbdyno.snapshot.plans.recordings import read_run
 from dbdyno.snapshot.plans.source import Source, logs
+from dbdyno.snapshot.reading.names import find
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -157,7 +158,7 @@ def _last(store: Store, target: str | None) -> Snapshot | None:
         return None
     if target is not None:
         return store.last(target)
-    return store.find("last")
+    return find(store, "last")
 
 
 def _overlaps(found: Sequence[LogFile]) -> list[str]:

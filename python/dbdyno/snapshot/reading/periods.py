@@ -14,6 +14,7 @@ from dbdyno.base.files import make_inner_folder
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.manifest import DAMAGED, Section
+from dbdyno.snapshot.reading.names import find
 from dbdyno.snapshot.reading.sums.index import between
 from dbdyno.snapshot.store.folder import Snapshot, Store
 
@@ -45,8 +46,8 @@ def period(store: Store, text: str, target: str | None = None) -> Period:
             )
         found = _baseline(kept)
         first, last = str(found["first"]), str(found["last"])
-    start = store.find(first, target)
-    end = store.find(last, target or start.target)
+    start = find(store, first, target)
+    end = find(store, last, target or start.target)
     if start.target != end.target or start.number >= end.number:
         raise SnapshotError(
             f"{name!r} is not a period: it needs two snapshots of one target, the earlier first",

@@ -17,7 +17,6 @@ only its snapshot, which is skipped; `Store.damaged` says why.
 from __future__ import annotations
 
 import contextlib
-import re
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -302,48 +301,6 @@ class Store:
                 next_step="name another folder with --store",
             ) from error
 
-    def find(self, name: str, target: str | None = None) -> Snapshot:
-        """Return a snapshot by number, `last`, `last-2`, its note, or a time: the latest one not after it.
-
-        Raises:
-            SnapshotError: No snapshot or several match.
-        """
-        if name.isdigit() and len(name) < 12 and manifest.path_of(self.folder, int(name)).is_file():
-            return self.open(int(name))
-        known = self.of(target)
-        if not known:
-            if self.damaged:
-                raise next(iter(self.damaged.values()))
-            raise SnapshotError(
-                "contains no snapshot" + (f" of {target}" if target else ""),
-                where=str(self.folder),
-                next_step="dbdyno snap take --target DSN",
-            )
-        if match := re.fullmatch(r"last(?:-(\d+))?", name):
-            only = _one_target(known, name)
-            back = int(match.group(1) or 0)
-            found = only[-1 - back :][:1] if back < len(only) else []
-        else:
-            found = [one for one in known if one.note == name] or _before_time(known, name)
-        if len(found) == 1:
-            return found[0]
-        said = "names no snapshot" if not found else f"names {len(found)} snapshots"
-        raise SnapshotError(
-            f"{name!r} {said}",
-            where=str(self.folder),
-            next_step=_nearest(known, name) + "`dbdyno snap list` lists them; a number, a note, a time "
-            "(2026-11-21T10:02), last or last-1 names one",
-        )
-
-
-def _nearest(known: Sequence[Snapshot], name: str) -> str:
-    """Return words with the nearest numbers to one that was pruned, as it may still be in a user's notes."""
-    numbers = [one.number for one in known]
-    if not name.isdigit() or len(name) >= 12 or not 0 < int(name) < max(numbers):
-        return ""
-    beside = [*[one for one in numbers if one < int(name)][-1:], *[one for one in numbers if one > int(name)][:1]]
-    return f"it was pruned or failed; the nearest are {' and '.join(map(str, beside))}; "
-
 
 def refuse_odd(paths: Iterable[str]) -> None:
     """Check that the paths are regular files: DuckDB would wait forever for a pipe, and a link may lead anywhere.
@@ -398,23 +355,3 @@ def rows_at(places: Iterable[Place]) -> str:
         if inside
     ]
     return f"({' union all by name '.join(parts)})" if parts else ""
-
-
-def _before_time(known: list[Snapshot], text: str) -> list[Snapshot]:
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        return []
-    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    earlier = [one for one in _one_target(known, text) if one.at <= at]
-    return earlier[-1:]
-
-
-def _one_target(known: list[Snapshot], name: str) -> list[Snapshot]:
-    targets = sorted({one.target for one in known})
-    if len(targets) > 1:
-        raise SnapshotError(
-            f"{name!r} needs a target: the store holds {', '.join(targets)}",
-            next_step="add --target NAME, or use the numbers of `dbdyno snap list`",
-        )
-    return known

@@ -87,6 +87,8 @@ def read(store: Path, number: int, shapes: dict[str, object]) -> SnapshotManifes
         if isinstance(record, dict) and record.get("file") == PACKED:
             record["file"] = _in_pack(found.get("pack"), view)
         _check_view(view, record, path)
+        if found["schema"] == 1:
+            _check_columns(view, record, path)
     return cast("SnapshotManifest", found)
 
 
@@ -141,6 +143,8 @@ def _with_shape(store: Path, found: JsonObject, path: Path, shapes: JsonObject) 
                 where=str(store / SHAPES / f"{digest}.json"),
                 next_step="restore it from a copy; the next snapshot with the same columns writes it again",
             )
+        for view, record in shape.items():
+            _check_columns(view, record, path)
         shapes[digest] = shape
     for view, record in found["views"].items():
         if not isinstance(record, dict) or view not in shapes[digest]:
@@ -149,22 +153,35 @@ def _with_shape(store: Path, found: JsonObject, path: Path, shapes: JsonObject) 
 
 
 def _check_view(view: str, record: Any, manifest: Path) -> None:
-    """Check the record of a view.
+    """Check the record of a view, except its columns.
 
     Raises:
         EvidenceError: It is not a record, or it names a file outside of the store.
     """
-    columns = record.get("columns", []) if isinstance(record, dict) else None
     file = record.get("file") if isinstance(record, dict) else None
     inside = record.get("in", 0) if isinstance(record, dict) else None
-    four = isinstance(columns, list) and all(
-        isinstance(one, list) and len(one) == 4 and all(isinstance(word, str) for word in one) for one in columns
-    )
     named = file is None or (isinstance(file, str) and _FILE.fullmatch(file))
-    if not four or not named or not isinstance(inside, int):
-        raise EvidenceError(
-            f"the record of view {view!r} is not a record: {record!r:.80}", where=str(manifest), next_step=DAMAGED
-        )
+    if not named or not isinstance(inside, int):
+        raise _no_record(view, record, manifest)
+
+
+def _check_columns(view: str, record: Any, manifest: Path) -> None:
+    """Check the columns of a view.
+
+    Raises:
+        EvidenceError: They are not a list of four texts each.
+    """
+    columns = record.get("columns", []) if isinstance(record, dict) else None
+    if not isinstance(columns, list) or not all(
+        isinstance(one, list) and len(one) == 4 and all(isinstance(word, str) for word in one) for one in columns
+    ):
+        raise _no_record(view, record, manifest)
+
+
+def _no_record(view: str, record: Any, manifest: Path) -> EvidenceError:
+    return EvidenceError(
+        f"the record of view {view!r} is not a record: {record!r:.80}", where=str(manifest), next_step=DAMAGED
+    )
 
 
 def _text(value: Any) -> str:

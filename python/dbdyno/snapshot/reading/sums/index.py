@@ -88,6 +88,16 @@ class Light(Snapshot):
         return int(self._row[0])
 
     @property
+    def target(self) -> str:
+        """Return the name of its target."""
+        return str(self._row[3])
+
+    @property
+    def note(self) -> str:
+        """Return the note that it was taken with, or ""."""
+        return str(self._row[6])
+
+    @property
     def at_ns(self) -> int:
         """Return when the counters were read, in nanoseconds since 1970 by the server's clock."""
         return int(self._row[5])
@@ -186,6 +196,20 @@ def between(store: Store, first: Snapshot, last: Snapshot) -> list[Snapshot]:
 def targets(store: Store) -> list[str]:
     """Return the names of all targets of a store; unreadable snapshots are noted in `Store.damaged`."""
     return sorted({row[3] for row in _lately(store, 0, 1 << 62).rows})
+
+
+def known_of(store: Store, target: str | None) -> list[Light]:
+    """Return all snapshots of a target, or of all targets for None, by number.
+
+    Snapshots that cannot be read are left out, and noted in `Store.damaged`.
+    """
+    if not store.numbers():
+        return []
+    index = _lately(store, 0, 1 << 62)
+    names = {row[3] for row in index.rows} if target is None else {target}
+    if len(names) == 1:
+        return index.of(store, names.pop())[1]
+    return sorted((one for name in names for one in index.of(store, name)[1]), key=lambda one: one.number)
 
 
 def light(store: Store, target: str, low: int, high: int) -> list[Light]:
@@ -298,12 +322,9 @@ def _kept(path: Path) -> dict[int, tuple[Any, ...]]:
                 f" where version = {VERSION} and sum = {_SUM}",
                 [str(path)],
             )
-            same: dict[str, str] = {}  # equal texts of many rows are held once
             found: dict[int, tuple[Any, ...]] = {}
             while rows := cursor.fetchmany(AT_ONCE):
-                found |= {
-                    row[0]: tuple(same.setdefault(v, v) if isinstance(v, str) else v for v in row) for row in rows
-                }
+                found.update((row[0], row) for row in rows)
             return found
     except duckdb.Error:  # damaged or of another version: it is written again
         return {}

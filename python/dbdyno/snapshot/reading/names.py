@@ -1,0 +1,76 @@
+"""Names that people give snapshots: numbers, notes, times, `last`, `last-2`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from dbdyno.base.errors import SnapshotError
+from dbdyno.snapshot.reading.sums.index import Light, known_of
+from dbdyno.snapshot.store import manifest
+from dbdyno.snapshot.store.folder import Snapshot, Store
+
+_DIGITS = 12
+
+
+def find(store: Store, name: str, target: str | None = None) -> Snapshot:
+    """Return a snapshot by number, `last`, `last-2`, its note, or a time: the latest one not after it.
+
+    Raises:
+        SnapshotError: No snapshot or several match.
+    """
+    if name.isdigit() and len(name) < _DIGITS and manifest.path_of(store.folder, int(name)).is_file():
+        return store.open(int(name))
+    known = known_of(store, target)
+    if not known:
+        if store.damaged:
+            raise next(iter(store.damaged.values()))
+        raise SnapshotError(
+            "contains no snapshot" + (f" of {target}" if target else ""),
+            where=str(store.folder),
+            next_step="dbdyno snap take --target DSN",
+        )
+    if match := re.fullmatch(r"last(?:-(\d+))?", name):
+        only = _one_target(known, name)
+        back = int(match.group(1) or 0)
+        found = only[-1 - back :][:1] if back < len(only) else []
+    else:
+        found = [one for one in known if one.note == name] or _before_time(known, name)
+    if len(found) == 1:
+        return store.open(found[0].number)
+    said = "names no snapshot" if not found else f"names {len(found)} snapshots"
+    raise SnapshotError(
+        f"{name!r} {said}",
+        where=str(store.folder),
+        next_step=_nearest(known, name) + "`dbdyno snap list` lists them; a number, a note, a time "
+        "(2026-11-21T10:02), last or last-1 names one",
+    )
+
+
+def _nearest(known: Sequence[Light], name: str) -> str:
+    """Return words with the nearest numbers to one that was pruned, as it may still be in a user's notes."""
+    numbers = [one.number for one in known]
+    if not name.isdigit() or len(name) >= _DIGITS or not 0 < int(name) < max(numbers):
+        return ""
+    beside = [*[one for one in numbers if one < int(name)][-1:], *[one for one in numbers if one > int(name)][:1]]
+    return f"it was pruned or failed; the nearest are {' and '.join(map(str, beside))}; "
+
+
+def _before_time(known: Sequence[Light], text: str) -> list[Light]:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return []
+    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    return [one for one in _one_target(known, text) if one.at <= at][-1:]
+
+
+def _one_target(known: Sequence[Light], name: str) -> Sequence[Light]:
+    targets = sorted({one.target for one in known})
+    if len(targets) > 1:
+        raise SnapshotError(
+            f"{name!r} needs a target: the store holds {', '.join(targets)}",
+            next_step="add --target NAME, or use the numbers of `dbdyno snap list`",
+        )
+    return known
