@@ -5,7 +5,7 @@
 The store is made as a watch leaves it, with its sums; of its sessions one in five is active. Each view is asked once
 to warm up, then in stretches that nobody has asked for, so that no answer is a kept one; told are the median of the
 server's processor time (utime and stime of the process), and its memory at the end. Aims: home < .3 s, a day < .4 s, a
-month < 1.5 s, a drag's detail < .5 s, 300 MB.
+month < 1.5 s, a drag's detail < .5 s, 300 MB. Then `snap report` and `compare` of the same store, by command.
 """
 
 from __future__ import annotations
@@ -116,6 +116,7 @@ def main() -> int:
         finally:
             site.process.terminate()
             site.process.wait()
+        _measure_commands(folder, round(given.days * 1440))
     return 0
 
 
@@ -194,6 +195,30 @@ def _measure(site: Site, ends_s: int, days: float) -> None:
         against = {"against": "aim", "ratio": cost / most, "aim": "< 1"} if most else {}
         figure(what, cost, "s of CPU", **against)  # type: ignore[arg-type]
     _many(site, [f"/server?window={shown}&stretch={stretch(at * hour / 7, hour)}" for at in range(10)])
+
+
+def _measure_commands(folder: Path, snapshots: int) -> None:
+    """The same store by commands, each as a whole process: reports of a day and of all, two days compared."""
+    day = min(1440, snapshots // 3)
+    commands = {
+        "snap report of a day, the command": (1.0, ["snap", "report", f"last-{day}", "last"]),
+        "two days compared, the command": (
+            2.0,
+            ["compare", f"snap:last-{2 * day}..last-{day}", f"snap:last-{day}..last"],
+        ),
+        "snap report of all, the command": (5.0, ["snap", "report", "1", "last"]),
+    }
+    for what, (most, words) in commands.items():
+        command = [sys.executable, "-m", "dbdyno", *words, "--store", str(folder / "snaps")]
+        found = []
+        for _ in range(3):
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            _, status, usage = os.wait4(process.pid, 0)
+            assert os.waitstatus_to_exitcode(status) in (0, 1), command
+            found.append((usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024))
+        cost, memory = min(found)
+        print(f"{what}: {cost:.2f} s of processor time, {memory:.0f} MB (aim < {most:g} s)", flush=True)
+        figure(what, cost, "s of CPU", against="aim", ratio=cost / most, aim="< 1")
 
 
 def _many(site: Site, addresses: list[str]) -> None:
