@@ -83,7 +83,7 @@ impl Name {
     }
 
     /// Returns true if it stands at `at`; false also if the bytes end soon after it.
-    #[inline(always)]
+    #[inline]
     fn stands(&self, bytes: &[u8], at: usize) -> bool {
         self.parts.iter().enumerate().all(|(number, (part, mask))| {
             let from = at + 16 * number;
@@ -96,7 +96,7 @@ impl Name {
 impl Layout {
     /// Returns the first values, if the first `len` bytes have these names and plain numbers. It may return `None`
     /// although they have, if few bytes follow.
-    #[inline(always)]
+    #[inline]
     fn values(&self, bytes: &[u8], len: usize) -> Option<[i64; 3]> {
         let mut values = [NONE; 3];
         let mut end = 0;
