@@ -92,17 +92,19 @@ fn virtual_ns(toml: &str, depth: u64, count: u64) -> Vec<u64> {
     seen.take()
 }
 
-/// Returns the latencies of the same jobs as threads that read from a mounted file [ns].
-fn wall_ns(folder: &Folder, mount: &Mount, depth: u64, count: u64) -> Vec<u64> {
+/// Returns a new file of a mount, whose megabytes are in order on the device.
+fn file_of(folder: &Folder) -> File {
     let path = folder.0.join("mounted/file");
     let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
     file.set_len(PAGES * PAGE_BYTES).unwrap();
-    // Its megabytes are in order on the device.
     for megabyte in 0..(PAGES * PAGE_BYTES) >> 20 {
         file.write_all_at(&[1], megabyte << 20).unwrap();
     }
-    // Else the first read of each page waits for the folder below.
-    fs::read(folder.0.join("back/file")).unwrap();
+    file
+}
+
+/// Returns the latencies of the same jobs as threads that read from a mounted file [ns].
+fn wall_ns(folder: &Folder, mount: &Mount, file: File, depth: u64, count: u64) -> Vec<u64> {
     let file = Arc::new(file);
     let jobs = (0..depth).map(|job| {
         let file = Arc::clone(&file);
@@ -173,7 +175,10 @@ fn misses_on(name: &str, depth: u64, polls: bool) -> Option<Vec<String>> {
         Err(error) => panic!("{name}: {error}"),
     };
     let count = if depth == 1 { 4_000 } else { 1_000 };
-    let [found, wanted] = [wall_ns(&folder, &mount, depth, count), virtual_ns(&toml, depth, count)].map(floats);
+    let file = file_of(&folder);
+    // Else the first read of each page waits for the folder below.
+    fs::read(folder.0.join("back/file")).unwrap();
+    let [found, wanted] = [wall_ns(&folder, &mount, file, depth, count), virtual_ns(&toml, depth, count)].map(floats);
     let how = if polls { " polling" } else { "" };
     Some(misses(&format!("{name}{how} depth {depth}"), &found, &wanted))
 }
@@ -263,7 +268,8 @@ fn thirty_two_requests_at_once_overlap_on_a_device_with_channels() {
     let Some(folder) = Folder::new("overlap") else { return };
     let begin = Instant::now();
     let mount = folder.mount(&serde_json::json!({"toml": volume(1e6, 20_000.0, 50.0), "direct_io": true}));
-    let latencies = wall_ns(&folder, &mount, 32, 4);
+    let file = file_of(&folder);
+    let latencies = wall_ns(&folder, &mount, file, 32, 4);
     // One after the other they would take 2.5 s, at once 80 ms.
     assert!(latencies.len() == 128 && latencies.iter().sum::<u64>() >= 128 * 20_000_000);
     assert!(begin.elapsed() < Duration::from_millis(1_500), "{:?}", begin.elapsed());
