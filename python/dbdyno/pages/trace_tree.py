@@ -38,8 +38,8 @@ def sections(model: Analysis) -> Iterator[Section]:
     if not nodes:
         return
     facts = " · ".join(_facts(model))
-    about = f"{facts}. The elapsed time of a line includes the lines below it; self does not."
-    yield Section("trace_tree", "The tree", about, tables=(table(model, {}),))
+    about = "The elapsed time of a line includes the lines below it; self does not."
+    yield Section("trace_tree", "The tree", about, sentences=(facts,), tables=(table(model, {}),))
     yield Section("figures", "Figures", figures=common.figures(model, "tree"), where="page")
 
 
