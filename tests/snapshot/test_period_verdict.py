@@ -13,7 +13,7 @@ from made_store import MadeServer
 from dbdyno.judge.blocked_time import Blocked
 from dbdyno.judge.same_work import Index, SameWork
 from dbdyno.judge.snapshots import compare
-from dbdyno.judge.verdict import Facts, judge
+from dbdyno.judge.verdict import Facts, _fold, judge
 from dbdyno.snapshot.causes import Cause, ReportedCause
 from dbdyno.snapshot.reading.periods import period
 
@@ -201,3 +201,10 @@ def test_a_storm_of_sessions_is_the_headline_where_the_time_of_statements_cannot
         "Cannot tell: many more sessions begin (sessions begun 4 → 131 a second), and to conn"
     )
     assert judge(facts(1.02, None, 100.0, STORM), 0.05).word == "ok"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"), [(1.0, "as much as before"), (1.004, "as much as before"), (2.0, "2 times as much")]
+)
+def test_a_factor_of_one_is_said_in_words(ratio: float, words: str) -> None:
+    assert _fold(ratio) == words

@@ -102,6 +102,48 @@ def test_a_trace_is_grouped_by_any_expression_as_on_a_terminal(there: Browser) -
     assert json.loads(there.get(f"{address}&format=json").body) == said and said["profile"]["rows"]
 
 
+@pytest.mark.parametrize(
+    ("address", "page", "holds"),
+    (
+        ("/tree?id=orders", "tree", "nodes"),
+        ("/tree?id=orders&line=orders.trc%3A100&calls=1", "tree", "nodes"),
+        ("/waits?id=orders", "waits", "longest"),
+        ("/waits?id=orders&event=log+file*&where=elapsed_us+%3E+1000", "waits", "longest"),
+        ("/statements?id=orders&sort=cpu", "sql", "statements"),
+    ),
+)
+def test_a_trace_shows_its_tree_waits_and_statements_as_on_a_terminal(
+    there: Browser, address: str, page: str, holds: str
+) -> None:
+    report = Seen(there.get("/run?id=orders").text)
+    assert address.partition("=")[0] + "=orders" in report.links
+    answer = there.get(address)
+    assert answer.status == 200, Seen(answer.text).words
+    is_tame(answer.text)
+    words = shlex.split(html.unescape(re.findall(rf"<code>(dbdyno trace {page} .*?)</code>", answer.text)[-1]))
+    said = json.loads(dbdyno(*words[1:], "--format", "json").stdout)
+    assert json.loads(there.get(f"{address}&format=json").body) == said and said[holds]
+    assert len(there.get(f"{address}&format=csv").text.splitlines()) > 1
+
+
+def test_the_longest_waits_have_their_place_in_the_file(there: Browser) -> None:
+    words = Seen(there.get("/waits?id=orders&event=log+file+sync").text).words
+    place = re.search(r"orders\.trc:(\d+)", words)
+    assert place and "nam='log file sync'" in ORDERS.read_text().splitlines()[int(place[1]) - 1]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    (
+        *("/tree?id=orders&call=-1", "/tree?id=orders&call=nine", "/tree?id=orders&call=1&statement=x"),
+        *("/tree?id=orders&line=nowhere", "/waits?id=orders&event=none", "/statements?id=orders&sort=colour"),
+    ),
+)
+def test_what_a_trace_does_not_hold_is_refused_in_words(there: Browser, asked: str) -> None:
+    answer = there.get(asked)
+    assert answer.status == 404 and "This could not be shown" in answer.text
+
+
 @pytest.mark.parametrize("by", ("nonsense(", "'; drop table x", "no_such_column"))
 def test_an_expression_that_is_none_is_refused_in_words(there: Browser, by: str) -> None:
     answer = there.get(f"/profile?id=orders&by={quote(by)}")

@@ -359,6 +359,8 @@ def _times(time: Index) -> str:
 
 
 def _fold(ratio: float) -> str:
+    if three(ratio) == "1":
+        return "as much as before"
     return f"{three(ratio)} times as much" if ratio >= 0.01 else "almost none"
 
 

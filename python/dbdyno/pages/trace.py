@@ -27,7 +27,7 @@ KINDS = {
     "profile": "Response-time profile",
     "sql": "Statements",
     "events": "Waits by event",
-    "waits": "Waits of one event",
+    "waits": "Waits",
     "tree": "Recursion tree of one execution",
     "timeline": "Timeline of sessions",
     "check": "Check of traces",

@@ -38,7 +38,7 @@ def sections(model: Analysis) -> Iterator[Section]:
     if not nodes:
         return
     facts = " · ".join(_facts(model))
-    about = f"{facts}. elapsed holds what lies below, self does not."
+    about = "The elapsed time of a line includes the lines below it; self does not."
     yield Section("trace_tree", "The tree", about, sentences=(facts,), tables=(table(model, {}),))
     yield Section("figures", "Figures", figures=common.figures(model, "tree"), where="page")
 

@@ -11,7 +11,8 @@ import base64
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -29,6 +30,7 @@ from dbdyno.report.typography import unbroken
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 _SIGNS = {"good": "✓", "bad": "✗", "doubt": "?", "even": "·", "": "·"}
 _OPEN_ROWS = 12
+_CODE = re.compile(r"`([^`\n]+)`")
 View = JsonObject
 
 
@@ -196,15 +198,29 @@ def _cell(row: Row, column: Column, colours: list[str]) -> View:
 
 @functools.cache
 def _environment() -> Any:
+    return template_environment(template_text)
+
+
+def template_environment(text_of: Callable[[str], str]) -> Any:
+    """Return a template environment that escapes everything and has the filter `coded`."""
     import jinja2
 
-    return jinja2.Environment(
-        loader=jinja2.FunctionLoader(template_text),
+    made = jinja2.Environment(
+        loader=jinja2.FunctionLoader(text_of),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["coded"] = coded
+    return made
+
+
+def coded(text: str) -> Any:
+    """Return a sentence as escaped HTML in which `words in backticks` are set as code; a single backtick stays."""
+    from markupsafe import escape
+
+    return _trusted(_CODE.sub(r"<code>\1</code>", str(escape(text))))
 
 
 def template_text(name: str) -> str:
@@ -215,7 +231,7 @@ def template_text(name: str) -> str:
 def _trusted(own: str) -> Any:
     from markupsafe import Markup
 
-    return Markup(own)  # noqa: S704 - only our own style sheet, script, marks, drawings and escaped JSON
+    return Markup(own)  # noqa: S704 - only our own style sheet, script, marks, drawings, escaped JSON and sentences
 
 
 def style_sheet() -> str:

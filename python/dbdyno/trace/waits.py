@@ -139,7 +139,8 @@ def waits_page(traces: Traces, request: Request) -> JsonObject:
         "series": _series(traces, request.every_ns),
     }
     names = [event["event"] for event in events]
-    return page("waits", traces, body, names[0] if len(names) == 1 else ", ".join(request.events))
+    every = "all events" if request.events == ("*",) else ", ".join(request.events)
+    return page("waits", traces, body, names[0] if len(names) == 1 else every)
 
 
 def _holders(traces: Traces, events: list[Event]) -> list[TableRow]:

@@ -68,15 +68,7 @@ def render_part(view: View, zone: tzinfo) -> str:
 @functools.cache
 def environment() -> Any:
     """Return the template environment of this room, which includes the templates of reports."""
-    import jinja2
-
-    return jinja2.Environment(
-        loader=jinja2.FunctionLoader(_template),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    return html.template_environment(_template)
 
 
 @functools.cache

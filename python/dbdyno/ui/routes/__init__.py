@@ -25,6 +25,9 @@ from dbdyno.ui.routes import (
     search,
     server,
     statement,
+    trace_statements,
+    trace_tree,
+    trace_waits,
     trend,
 )
 from dbdyno.ui.view import View
@@ -38,6 +41,9 @@ VIEWS: dict[str, Callable[[Request], View]] = {
     "/compare": compare.view,
     "/trend": trend.view,
     "/profile": profile.view,
+    "/statements": trace_statements.view,
+    "/tree": trace_tree.view,
+    "/waits": trace_waits.view,
     "/cells": cells.view,
     "/saved": saved.view,
     "/server": server.view,

@@ -15,6 +15,7 @@ from dbdyno.pages import page_of
 from dbdyno.ui.kept import Kept
 from dbdyno.ui.models import model_of
 from dbdyno.ui.routes.common import HOME, asked, places_of, target_of
+from dbdyno.ui.routes.traces import links_of
 from dbdyno.ui.view import Link, View, address, shell_words
 
 UNENDED = ("At work", "Not finished")
@@ -49,7 +50,7 @@ def _is_under_way(given: Run | Path, model: Mapping[str, Any]) -> bool:
 def _links(run: Run) -> tuple[Link, ...]:
     found = [("SQL over its evidence", address("/sql", run=run.id))]
     if is_trace(run):
-        found = [("Profile by…", address("/profile", id=run.id)), *found]
+        found = [*links_of(run), *found]
     if run.manifest.kind == CELLS:
         found = [("Heat maps over time", address("/cells", id=run.id)), *found]
     if (target := target_of(run)).startswith("model:"):

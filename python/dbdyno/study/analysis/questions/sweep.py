@@ -132,7 +132,8 @@ def _verdict(sweep: Sweep) -> VerdictRow:
     if len(curves) == 1 or best == 0:
         headline = f"At {x:g} {label}: {ends[best]['per_s']:.4g} a second, {curves[best]['name']}."
     else:
-        headline = f"At {x:g} {label} {curves[best]['name']} does {factor:.3g} times as much as {curves[0]['name']}."
+        fold = "as much" if f"{factor:.3g}" == "1" else f"{factor:.3g} times as much"
+        headline = f"At {x:g} {label} {curves[best]['name']} does {fold} as {curves[0]['name']}."
     sentences = [
         f"{curve['name']}: {end['per_s']:.4g} a second at {end['x']:g} {label}, "
         f"{duration(end['mean_ns'])} each; {_knee(curve['points'], label)}."

@@ -1,0 +1,37 @@
+"""The statements of a trace: calls, waits, plan with row counts, parents and children of each."""
+
+from __future__ import annotations
+
+from starlette.requests import Request as Asked
+
+from dbdyno.pages import format as fmt
+from dbdyno.trace.statements import SORTS, Request, statements_page
+from dbdyno.ui.routes.traces import trace_of, trace_view, words_of
+from dbdyno.ui.view import View
+
+TOP = 10
+
+
+def view(request: Asked) -> View:
+    """Return the top statements by `sort` that match `where`, or one `statement`.
+
+    Raises:
+        TraceError: The run is no trace, or the statement, the order or the condition is not known.
+    """
+    run = trace_of(request)
+    sort = words_of(request, "sort") or "elapsed"
+    statement, where = words_of(request, "statement"), words_of(request, "where")
+    return trace_view(
+        run,
+        "sql",
+        {"sort": sort, "statement": statement, "top": TOP, "where": where},
+        lambda traces: statements_page(traces, Request(TOP, sort, statement=statement or None)),
+        widget="trace_statements.html",
+        extra={
+            "id": run.id,
+            "sort": sort,
+            "sorts": tuple(SORTS),
+            "statement": fmt.text(statement),
+            "where": fmt.text(where),
+        },
+    )

@@ -1,0 +1,31 @@
+"""The waits of a trace: quantiles, distribution, over time, and the longest ones with file and line."""
+
+from __future__ import annotations
+
+from starlette.requests import Request as Asked
+
+from dbdyno.pages import format as fmt
+from dbdyno.trace.waits import Request, waits_page
+from dbdyno.ui.routes.traces import trace_of, trace_view, words_of
+from dbdyno.ui.view import View
+
+MOST = 1000
+"""Number of longest waits in CSV, JSON and Arrow."""
+
+
+def view(request: Asked) -> View:
+    """Return the waits whose event matches `event` (* matches anything; by default all waits) and `where`.
+
+    Raises:
+        TraceError: The run is no trace, no wait matches, or the condition is not valid.
+    """
+    run = trace_of(request)
+    event, where = words_of(request, "event") or "*", words_of(request, "where")
+    return trace_view(
+        run,
+        "waits",
+        {"event": event, "longest": MOST, "where": where},
+        lambda traces: waits_page(traces, Request((event,), longest=MOST)),
+        widget="trace_waits.html",
+        extra={"id": run.id, "event": fmt.text(event), "where": fmt.text(where)},
+    )
