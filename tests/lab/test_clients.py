@@ -303,7 +303,7 @@ def test_a_study_of_clients_runs_at_a_small_size(tmp_path, dsn, study, options, 
     ("study", "options", "words"),
     [
         ("fetch-size", {"delay": "far"}, "'far' is not a duration"),
-        ("fetch-size", {"client": "dbdyno"}, "dbdyno's own client takes all rows at once"),
+        ("fetch-size", {"client": "dbdyno"}, "the built-in client reads all rows at once"),
         ("fetch-size", {"rows": "1,2"}, "the table can have only one number of rows"),
         ("bind-variables", {"statement_mode": "guessed"}, "is not a level of this factor"),
         ("drivers", {"client": "odbc"}, "is not a level of this factor"),

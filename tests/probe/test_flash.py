@@ -143,7 +143,7 @@ def test_a_file_that_its_owner_gives_up_is_overwritten_and_stays(tmp_path: Path)
         (["--sync", "soon"], "is no way"),
         (["--round", "1ms"], "too short"),
         (["--depth", "0"], "not in the range"),
-        (["--file-size", "900PiB"], "'900PiB' is no size"),
+        (["--file-size", "900PiB"], "'900PiB' is not a size"),
         (["--file-size", "900000GiB"], "879 TiB and 16 MiB to spare are needed there"),
     ],
 )

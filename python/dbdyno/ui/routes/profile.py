@@ -30,7 +30,7 @@ def view(request: Asked) -> View:
     """
     run = places_of(request).run(asked(request, "id"))
     if not is_trace(run):
-        raise TraceError("is no trace", where=run.id, next_step="dbdyno trace import, or dbdyno trace record")
+        raise TraceError("is not a trace", where=run.id, next_step="dbdyno trace import, or dbdyno trace record")
     by, where = (asked(request, name)[:LONGEST].strip() for name in ("by", "where"))
     expressions = tuple(split(by)) if by else ("event",)
     wanted = Request(expressions, where or None, top=TOP)
