@@ -201,7 +201,7 @@ def test_without_a_client_that_all_are_compared_with_nothing_is_begun_anew(lab, 
     [
         ('[[arm]]\nname = "a"\nclient = "psycpg"\n', "there is no client 'psycpg'"),
         ('[[arm]]\nname = "a"\nclient = ["no-such-program"]\n', "there is no program 'no-such-program'"),
-        ('[[arm]]\nname = "a"\nfetch_size = 5\n', "fetch_size is for an external client"),
+        ('[[arm]]\nname = "a"\nfetch_size = 5\n', "fetch_size needs an external client"),
         ('[[arm]]\nname = "a"\nclient = "psycopg"\nprotocol = "simple"\nstatement_mode = "binds"\n', "not both"),
         ('[[arm]]\nname = "a"\nclient = []\n', "arm.client is empty"),
         ('[[arm]]\nname = "a"\nclient = 5\n', 'a name such as "psycopg", or the words of a command'),
