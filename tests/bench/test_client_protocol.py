@@ -106,8 +106,8 @@ def test_an_honest_client_gives_its_operations_and_ends_with_its_stdin():
         ("too many", "its end reports 10 transactions, and 5 were recorded"),
         ("too few", "has 4 transactions where 5 were asked for"),
         ("other end", "ended slice 78 where slice 2 was asked for"),
-        ("short records", "wrote something that is no record as record"),
-        ("prints", "wrote something that is no record as record 10: 'INFO connection pool is warm"),
+        ("short records", "wrote something that is not a record as record"),
+        ("prints", "wrote something that is not a record as record 10: 'INFO connection pool is warm"),
         ("goes on", "goes on after its answer: 10 bytes that are no whole record"),
         ("fails", "cannot go on: the password is *** and more (SQLSTATE 57P01)"),
     ],
@@ -154,7 +154,7 @@ def test_a_client_that_dies_or_hangs_is_named_and_may_be_started_again(how: str,
     [
         ("other version", "speaks version 9 of the protocol, and this is version 1"),
         ("other clock", "has another clock"),
-        ("greets with text", "wrote something that is no record as record 1: 'Picked up JAVA_TOOL_OPTIONS"),
+        ("greets with text", "wrote something that is not a record as record 1: 'Picked up JAVA_TOOL_OPTIONS"),
     ],
 )
 def test_a_client_that_greets_wrongly_is_refused(how: str, words: str):

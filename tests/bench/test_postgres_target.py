@@ -93,7 +93,7 @@ def test_hostaddr_is_where_the_load_goes(engine: EmbeddedPostgres) -> None:
 
 
 def test_another_engines_scheme_is_told_what_runs_here() -> None:
-    with pytest.raises(TargetError, match="PostgreSQL is meant here, and mysql:// is none") as raised:
+    with pytest.raises(TargetError, match="expected a PostgreSQL URL, found mysql://") as raised:
         Postgres.open("mysql://root:hunter2@127.0.0.1/d")
     assert "snap take" in str(raised.value.next_step)
     assert "hunter2" not in str(raised.value)

@@ -99,7 +99,7 @@ def test_machines_are_told_apart(here: Path) -> None:
 @pytest.mark.parametrize("name", ["../up", "", ".hidden", "a/b", "x" * 41, "ä"])
 def test_a_machine_has_a_plain_name(here: Path, name: str) -> None:
     refused = dbdyno("results", "push", "kept", "--ran-on", name, cwd=here)
-    assert refused.returncode == 2 and "is no name of a machine" in refused.stderr
+    assert refused.returncode == 2 and "is not the name of a machine" in refused.stderr
     assert not (here / "kept").exists()
 
 
@@ -159,7 +159,7 @@ def test_a_branch_that_is_checked_out_is_refused(here: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a..b", "-x", "a.lock", "a b", ""])
 def test_a_branch_has_a_name_that_git_takes(name: str) -> None:
-    with pytest.raises(EvidenceError, match="no name of a branch"):
+    with pytest.raises(EvidenceError, match="not the name of a branch"):
         place_of(f"branch:{name}")
 
 
@@ -168,7 +168,7 @@ def test_a_folder_has_no_remote_and_a_branch_that_is_not_there_is_said(here: Pat
         place_of("x", "origin")
     made(here / "r", 1, sleeping(9))
     refused = dbdyno("results", "log", "branch:nowhere", cwd=here / "r")
-    assert refused.returncode == 2 and "is no branch here" in refused.stderr
+    assert refused.returncode == 2 and "is not a branch of this repository" in refused.stderr
 
 
 def test_a_file_that_is_no_result_is_left_out_with_its_name_and_exit_2(here: Path) -> None:

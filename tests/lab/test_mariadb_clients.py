@@ -81,7 +81,7 @@ def test_the_conformance_test_passes_connector_j_and_refuses_who_has_no_driver(t
     [
         ('client = "psycopg"', "the client psycopg has no driver of this engine"),
         ('client = "jdbc"\nfetch_size = 10', "MariaDB sends all rows of a query at once"),
-        ("fetch_size = 10", "fetch_size is for an external client"),
+        ("fetch_size = 10", "fetch_size needs an external client"),
     ],
 )
 def test_what_no_client_of_mariadb_can_do_is_refused(tmp_path: Path, arm: str, words: str) -> None:

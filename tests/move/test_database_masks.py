@@ -135,7 +135,7 @@ def test_another_move_has_another_key(people: Databases) -> None:
 @pytest.mark.parametrize(
     ("masks", "says"),
     [
-        (("people.email",), "is no mask"),
+        (("people.email",), "is not a mask"),
         (("people.email = scramble",), "there is no method 'scramble'"),
         (("people.email = hash", "people.email = null"), "a second time"),
         (("peple.email = hash",), "did you mean people?"),
@@ -192,7 +192,7 @@ def test_a_mask_is_for_a_whole_database(databases: Databases) -> None:
 
 
 def test_names_are_written_as_in_sql() -> None:
-    with pytest.raises(MoveError, match="is no mask"):
+    with pytest.raises(MoveError, match="is not a mask"):
         read_masks(["a.b.c.d = hash"])
     assert read_masks(['"Odd.Schema"."Tab""le".C = HASH'])[0].names == ("Odd.Schema", 'Tab"le', "c")
 

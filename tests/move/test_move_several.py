@@ -101,7 +101,7 @@ def test_tables_are_made_under_their_own_names_or_refused_where_two_are_one(lab:
     twice = dbdyno("move", lab.dsn, *words, "--into", "archive.*")
     assert (twice.returncode, "two tables would go into it" in twice.stderr) == (2, True), twice.stderr
     one = dbdyno("move", lab.dsn, *words, "--into", "archive.a_lines")
-    assert (one.returncode, "3 tables cannot go into one" in one.stderr) == (2, True), one.stderr
+    assert (one.returncode, "3 tables cannot be moved into one" in one.stderr) == (2, True), one.stderr
     assert not (lab.folder / "two").exists()
 
 

@@ -140,10 +140,10 @@ def test_a_file_that_its_owner_gives_up_is_overwritten_and_stays(tmp_path: Path)
     [
         (["--size", "3KiB"], "make no request"),
         (["--size", "2MiB"], "make no request"),
-        (["--sync", "soon"], "is no way"),
+        (["--sync", "soon"], "is not a way"),
         (["--round", "1ms"], "too short"),
         (["--depth", "0"], "not in the range"),
-        (["--file-size", "900PiB"], "'900PiB' is no size"),
+        (["--file-size", "900PiB"], "'900PiB' is not a size"),
         (["--file-size", "900000GiB"], "879 TiB and 16 MiB to spare are needed there"),
     ],
 )

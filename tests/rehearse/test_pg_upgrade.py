@@ -96,7 +96,7 @@ def test_a_folder_that_cannot_be_upgraded_is_refused_with_the_reason(tmp_path: P
     (spaces / "pg_tblspc" / "16400").touch()
     for given, says in (
         (f"move={used}", "expected copy=FOLDER or link=FOLDER"),
-        (f"copy={tmp_path}", "is no data folder of PostgreSQL"),
+        (f"copy={tmp_path}", "is not a data folder of PostgreSQL"),
         (f"link={used}", "a server runs on this data folder, or was not shut down"),
         (f"copy={old}", "pg_upgrade needs the programs of PostgreSQL 9"),
         (f"copy={spaces}", "has 1 tablespaces"),

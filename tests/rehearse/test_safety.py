@@ -212,7 +212,7 @@ def test_a_change_of_more_than_the_copy_is_refused_before_anything_is_executed(c
         ("/* c */ set transaction isolation level serializable", "ends with the transaction"),
         ("select set_config('work_mem', '1MB', false)", "changes nothing that the rehearsal executes"),
         ("reset work_mem", "changes nothing that the rehearsal executes"),
-        ("-- nothing", "is no statement"),
+        ("-- nothing", "is not a statement"),
     ],
 )
 def test_a_change_without_effect_is_refused(change: str, says: str) -> None:

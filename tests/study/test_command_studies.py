@@ -151,7 +151,7 @@ def test_a_program_that_is_none_of_the_study_and_a_target_that_runs_no_commands_
     done = dbdyno("run", "threads", "--set", "programs=tar", cwd=tmp_path)
     assert done.returncode == 2 and "'tar' is not a program of this study" in done.stderr
     done = dbdyno("run", "threads", "--target", "postgres", cwd=tmp_path)
-    assert done.returncode == 2 and "runs commands of this host" in done.stderr
+    assert done.returncode == 2 and "runs commands on this host" in done.stderr
 
 
 def test_quick_full_and_what_is_set_by_hand():

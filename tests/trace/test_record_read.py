@@ -203,7 +203,7 @@ def test_the_servers_own_user_reads_by_copies_without_a_capability(engine: Embed
 
 
 def test_a_process_that_is_no_server_is_refused() -> None:
-    with pytest.raises(TraceError, match="it is no PostgreSQL of version 14 to 18"):
+    with pytest.raises(TraceError, match="it is not PostgreSQL 14 to 18"):
         _core.read_cost(os.getpid())
     with (
         pytest.raises(TraceError, match="there is no such process"),

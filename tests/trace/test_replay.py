@@ -81,7 +81,7 @@ def test_without_leave_to_write_nothing_is_written_and_that_is_told(engine: Embe
         connection.execute("begin read  write")
         connection.execute("rollback")
     done = dbdyno("trace", "replay", tmp_path / "lifts", "--target", make_conninfo("", **copy))
-    assert (done.returncode, "lifts read-only" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "overrides read-only" in done.stderr) == (2, True), done.stderr
 
 
 def test_a_capture_without_messages_is_refused(engine: EmbeddedPostgres, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_names_and_types_may_be_edited(tmp_path: Path) -> None:
         ("[table.orders]", "[table.ORDERS]\n[table.orders]", "table.ORDERS"),
         ("[table.orders.columns]", "[table.orders.columns", "is not valid TOML"),
         ('amount = "amount"', 'amount = { of = "amount", type = "money" }', "columns.amount: expected { of"),
-        ('amount = "amount"', 'amount = { of = "amount", type = "decimal(40,2)" }', "is not a decimal type"),
+        ('amount = "amount"', 'amount = { of = "amount", type = "decimal(40,2)" }', "expected a decimal type"),
         ('amount = "amount"', 'AMOUNT = "amount"\namount = "amount"', "two columns are named 'AMOUNT'"),
         ('rows = "child"', 'rows = "child"\nsize = 3', "table.orders: has the unknown key 'size'"),
     ],

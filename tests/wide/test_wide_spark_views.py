@@ -53,7 +53,7 @@ def test_a_decimal_is_held_to_the_type_that_the_map_names() -> None:
 def test_what_spark_does_not_read_alike_is_refused_with_its_place() -> None:
     odd = table(("id", PARTITION, "int"), ("n", CLUSTERING, "int"), ("t", REGULAR, "frozen<list<frozen<list<int>>>>"))
     found = map_of("shop", {odd.name: odd}, {odd.name: ("kids", "parents")})
-    with pytest.raises(WideError, match="a list is not read as varchar by Spark") as caught:
+    with pytest.raises(WideError, match="Spark cannot read a list as varchar") as caught:
         made("select value from kids_t", found)
     assert "orders_by_customer, column value" in str(caught.value.where)
 

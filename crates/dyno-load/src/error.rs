@@ -89,7 +89,7 @@ pub enum LoadError {
         source: io::Error,
     },
     /// The network line of an arm could not be created.
-    #[error("cannot make the line of an arm's network: {0}\n  next: raise the limits on processes and open files")]
+    #[error("cannot set up an arm's network delay: {0}\n  next: raise the limits on processes and open files")]
     Line(#[source] io::Error),
     /// The operating system refused to wait for connections.
     #[error("cannot wait for connections: {0}\n  next: raise the limit on open files")]

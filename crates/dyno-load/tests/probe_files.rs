@@ -163,7 +163,7 @@ fn only_copies_of_one_log_are_recovered_together() {
     assert!(error.contains("is no other copy of the log"), "{error}");
     let text = folder.file("text");
     fs::write(&text, "x").unwrap();
-    assert!(recover(&[text]).unwrap_err().to_string().contains("is no log of a probe"));
+    assert!(recover(&[text]).unwrap_err().to_string().contains("is not a log of a probe"));
 }
 
 /// Writes the number of every acknowledged commit to standard output, which outlives the process.

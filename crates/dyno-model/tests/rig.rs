@@ -186,7 +186,7 @@ fn what_cannot_be_is_refused() {
     assert!(refused(&zero).contains("sessions"));
     let rig = commits();
     let far = json!({ "do": "flush", "cell": 9 });
-    assert!(rig.command(command(far)).unwrap_err().to_string().contains("no cell of number 9"));
+    assert!(rig.command(command(far)).unwrap_err().to_string().contains("no cell 9"));
     assert!(serde_json::from_value::<Command>(json!({ "do": "dance" })).is_err());
     assert!(rig.collect(9).unwrap().rows.is_empty());
 }

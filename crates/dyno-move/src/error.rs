@@ -36,7 +36,7 @@ pub enum MoveError {
     #[error("unexpected bytes in COPY BINARY: {0}")]
     Stream(String),
     /// The server counted a different number of rows than arrived.
-    #[error("the server counted {counted} rows and {decoded} came")]
+    #[error("the server reported {counted} rows, but {decoded} arrived")]
     Count {
         /// Rows counted by the server.
         counted: u64,
@@ -62,10 +62,10 @@ pub enum MoveError {
         row: u64,
     },
     /// The server changed values when it stored them; with its warnings.
-    #[error("the server bends values: {0}")]
+    #[error("the server changes values: {0}")]
     Bent(String),
     /// The reader of the output has closed it.
-    #[error("the reader of the output has ended")]
+    #[error("the program that reads the output has ended")]
     Closed,
     /// A defect in this program.
     #[error("internal error: {0}")]

@@ -6,7 +6,7 @@ use dyno_evidence::EvidenceError;
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
     /// The proxy cannot listen on the requested address.
-    #[error("cannot listen on {0}: {1}\n  next: name another place with --listen")]
+    #[error("cannot listen on {0}: {1}\n  next: name another address with --listen")]
     Listen(String, std::io::Error),
     /// The server cannot be reached.
     #[error("no server answers at {0}: {1}\n  next: check --to; it names the server's host and port")]

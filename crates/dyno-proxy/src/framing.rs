@@ -32,7 +32,7 @@ impl Message<'_> {
 
 /// Bytes that are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a message of {length} bytes with the tag 0x{tag:02x}")]
+#[error("not a protocol message: {length} bytes with the tag 0x{tag:02x}")]
 pub struct Rubbish {
     /// Type byte.
     pub tag: u8,

@@ -41,7 +41,7 @@ pub enum EvalError {
         text: String,
     },
     /// The result does not fit 64 bits.
-    #[error("{operation} leaves the range of 64-bit integers")]
+    #[error("{operation} exceeds the range of 64-bit integers")]
     IntegerRange {
         /// Operation that failed.
         operation: &'static str,
@@ -56,7 +56,7 @@ pub enum EvalError {
     #[error("division by zero")]
     DivisionByZero,
     /// A value has the wrong type.
-    #[error("{from} stands where {to} is needed")]
+    #[error("expected {to}, found {from}")]
     Type {
         /// Type of the value.
         from: &'static str,

@@ -40,9 +40,7 @@ def exact_waits(target: Postgres, conn: Connection) -> Check:
     if not target.is_here(conn):
         return Check(NAME, None, "the server is elsewhere", _WITHOUT, "run dbdyno on the server's machine")
     if platform.machine() != "x86_64":
-        return Check(
-            NAME, False, f"this is {platform.machine()}", "exact waits are recorded on x86-64 alone so far", ""
-        )
+        return Check(NAME, False, f"this is {platform.machine()}", "exact waits are recorded on x86-64 only", "")
     major = conn.info.server_version // 10_000
     if major not in VERSIONS:
         return Check(NAME, False, f"PostgreSQL {major}", "exact waits are recorded of 14 to 18", "")

@@ -86,7 +86,7 @@ def checked(wire: object) -> tuple[Directive, ...]:
         CellsError: They are not directives.
     """
     if not isinstance(wire, list | tuple):
-        raise CellsError("the directives of a plan are no list")
+        raise CellsError("the directives of a plan are not a list")
     directives = []
     for one in wire:
         pairs = one if isinstance(one, list | tuple) else ()

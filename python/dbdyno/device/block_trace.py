@@ -98,7 +98,7 @@ def _read(path: Path, lines: Iterator[str]) -> BlockTrace:
     form = next((one for _, text in head for one in FORMATS if one.begins.match(text)), None)
     if form is None:
         raise DeviceError(
-            "is no block trace that is known here",
+            "is not a block trace of a known format",
             where=str(path),
             next_step="give a fio iolog or latency log, the text of blkparse, or a CSV of MSR Cambridge's form",
         )

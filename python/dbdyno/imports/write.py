@@ -83,7 +83,7 @@ def _same_benchmark(one: str, first: Contents, name: str, other: Contents) -> No
     ):
         if a != b:
             raise EvidenceError(
-                f"is no repetition of {one}, by its {what}: {a} there and {b} here",
+                f"does not repeat {one}: its {what} is {b}, not {a}",
                 where=name,
                 next_step="import it by itself, and compare the two runs: dbdyno compare RUN RUN",
             )

@@ -52,4 +52,4 @@ def refuse_change(change: str) -> None:
     if first in _OF_SESSION.split() or "set_config" in words_of(plain).called:
         raise TargetError(f"--change {change}: changes nothing that the rehearsal executes", next_step=setting)
     if not first:
-        raise TargetError(f"--change {change!r}: is no statement", next_step="write a statement of SQL")
+        raise TargetError(f"--change {change!r} is not a statement", next_step="write a statement of SQL")

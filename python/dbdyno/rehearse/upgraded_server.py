@@ -70,7 +70,7 @@ def named_upgrade(text: str) -> Upgrade:
         is_used = (folder / "postmaster.pid").exists()
         spaces = list((folder / "pg_tblspc").iterdir())
     except (OSError, ValueError) as error:
-        raise TargetError(f"is no data folder of PostgreSQL: {error}", where=str(folder)) from None
+        raise TargetError(f"is not a data folder of PostgreSQL: {error}", where=str(folder)) from None
     if is_used:
         raise TargetError(
             "a server runs on this data folder, or was not shut down (it has a postmaster.pid)",

@@ -114,7 +114,7 @@ def ratio_of(above: ArrayLike, below: ArrayLike, *, events: bool = False, share:
     d, s = (np.asarray(values, dtype=np.float64) for values in (above, below))
     if d.ndim != 1 or d.shape != s.shape:
         raise StatsError(
-            f"{d.size} and {s.size} values are no rounds",
+            f"{d.size} and {s.size} values cannot be paired in rounds",
             next_step="give one value above and one below per round",
         )
     known = np.isfinite(d) & np.isfinite(s)

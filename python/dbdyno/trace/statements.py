@@ -88,7 +88,7 @@ def statements_page(traces: Traces, request: Request) -> StatementsPage:
         TraceError: the order or the statement is unknown.
     """
     if request.sort not in SORTS:
-        raise TraceError(f"no order {request.sort!r}", next_step=f"use one of: {', '.join(SORTS)}")
+        raise TraceError(f"unknown sort order {request.sort!r}", next_step=f"use one of: {', '.join(SORTS)}")
     _keys(traces, request.merge_literals)
     rows = traces.rows(
         f"select k.key, {_STEP} as step, {_SUMS} from calls c"  # noqa: S608

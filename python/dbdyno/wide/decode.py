@@ -90,7 +90,7 @@ class Decoder:
                 arrays.append(pa.array(values, type=field.type))
             except (pa.ArrowException, OverflowError, ValueError, TypeError) as error:
                 raise WideError(
-                    f"contains a value that is no {field.type}: {str(error).splitlines()[0]}",
+                    f"contains a value that is not of type {field.type}: {str(error).splitlines()[0]}",
                     where=f"{self.scan.table.name}, column {field.name}",
                     next_step='give the column another type in the map, such as type = "varchar"',
                 ) from None

@@ -121,7 +121,9 @@ def _mapped(name: str, value: Any, where: str) -> Mapped:
         kinds = ", ".join(sorted(one for one in _TYPES if "(" not in one))
         raise WideError("expected { of = ..., type = ... }", where=where, next_step=f"types: {kinds}, decimal(P,S)")
     if found and not (0 < int(found[1]) <= 38 and int(found[2]) <= int(found[1])):
-        raise WideError(f"is not a decimal type: {kind}", where=where, next_step="decimal(38,10), say")
+        raise WideError(
+            f"expected a decimal type, found {kind}", where=where, next_step="write one, such as decimal(38,10)"
+        )
     return Mapped(name, _string(given.get("of"), f"{where}.of"), kind)
 
 

@@ -253,7 +253,7 @@ def _check_keys(relation: Relation, found: WideMap, place: str) -> None:
             said = (
                 f"the primary key of {above.name} has {len(above.primary_key.columns)} columns, not {len(key.columns)}"
             )
-        raise WideError(said, where=f"{place}.foreign_key", next_step="name columns as many as the key they refer to")
+        raise WideError(said, where=f"{place}.foreign_key", next_step="name as many columns as the referenced key has")
 
 
 def as_dict(value: Any, where: str) -> JsonObject:

@@ -135,7 +135,7 @@ def _of(relation: Relation, column: Mapped, kind: Kind, name: str) -> _Value:
     made = _plain(kind, sql, name)
     if made is None:
         raise WideError(
-            f"a {kind.name} is not read as {sql} by Spark",
+            f"Spark cannot read a {kind.name} as {sql}",
             where=place,
             next_step="query without --engine spark or without this column, or give it another type in the map",
         )

@@ -42,7 +42,7 @@ pub enum ProbeError {
     },
     /// A write of the log failed; this path acknowledged nothing of it.
     #[error(
-        "{}: write {sequence} of the log failed: {source}\n  next: look into the kernel's log for the device's errors",
+        "{}: write {sequence} of the log failed: {source}\n  next: search the kernel's log for the device's errors",
         path.display()
     )]
     Write {
@@ -54,7 +54,7 @@ pub enum ProbeError {
         source: io::Error,
     },
     /// A thread could not be started, or ended unexpectedly.
-    #[error("a thread of the probe {what}\n  next: raise the limit on processes")]
+    #[error("a probe thread {what}\n  next: raise the limit on processes")]
     Thread {
         /// What happened to it.
         what: String,

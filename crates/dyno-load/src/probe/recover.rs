@@ -65,7 +65,7 @@ pub fn recover(paths: &[PathBuf]) -> Result<Recovery, ProbeError> {
     let mut found = Vec::new();
     for path in paths {
         let head = read_head(path)?.ok_or_else(|| {
-            ProbeError::refused(path, "is no log of a probe", "name a file that `dbdyno probe redo --keep` left")
+            ProbeError::refused(path, "is not a log of a probe", "name a file that `dbdyno probe redo --keep` left")
         })?;
         let (whole, broken) = scan(path, &head).map_err(|e| ProbeError::io(path, "cannot be read", e))?;
         found.push((path.clone(), head, whole, broken));

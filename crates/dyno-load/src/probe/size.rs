@@ -84,13 +84,13 @@ pub(super) fn bytes(text: &str) -> Result<u64, ProbeError> {
         "m" | "mib" => 1_048_576.0,
         "kb" => 1000.0,
         "mb" => 1_000_000.0,
-        _ => return Err(refuse(format!("{text:?} is no size"))),
+        _ => return Err(refuse(format!("{text:?} is not a size"))),
     };
     let size = number.parse::<f64>().ok().map(|n| (n * factor).round());
     match size {
         Some(size) if (1.0..=LARGEST as f64).contains(&size) => Ok(size as u64),
         Some(_) => Err(refuse(format!("{text:?} lies outside 1 byte to 256 MiB"))),
-        None => Err(refuse(format!("{text:?} is no size"))),
+        None => Err(refuse(format!("{text:?} is not a size"))),
     }
 }
 

@@ -104,7 +104,7 @@ impl FromStr for Sync {
                 "dsync" => sync.dsync = true,
                 "fdatasync" => sync.fdatasync = true,
                 other => {
-                    return Err(ProbeError::spec("sync", format!("{other:?} is no way"), WAYS));
+                    return Err(ProbeError::spec("sync", format!("{other:?} is not a way to sync"), WAYS));
                 }
             }
         }
@@ -175,7 +175,7 @@ impl ProbeArm {
             return wrong("path", "both paths are the same".to_owned(), "name two files");
         }
         if !self.block_bytes.is_power_of_two() || !(512..=65536).contains(&self.block_bytes) {
-            let message = format!("{} is no block size", self.block_bytes);
+            let message = format!("{} is not a block size", self.block_bytes);
             return wrong("block size", message, "choose 512, 1KiB, 2KiB, 4KiB ... 64KiB");
         }
         if self.sessions == 0 {
@@ -246,9 +246,9 @@ mod tests {
             (r#""paths": []"#.to_owned(), "path: 0 paths"),
             (r#""paths": ["a", "a"]"#.to_owned(), "path: both paths are the same"),
             (r#""paths": ["a"], "rule": "first""#.to_owned(), "race: a race needs two paths"),
-            (format!(r#"{two}"sync": "often""#), "sync: \"often\" is no way"),
+            (format!(r#"{two}"sync": "often""#), "sync: \"often\" is not a way to sync"),
             (format!(r#"{two}"sync": "dsync+fdatasync""#), "sync: dsync and fdatasync"),
-            (format!(r#"{two}"size": "big""#), "size: \"big\" is no size"),
+            (format!(r#"{two}"size": "big""#), "size: \"big\" is not a size"),
             (format!(r#"{two}"block_bytes": 700"#), "block size: 700"),
             (format!(r#"{two}"sessions": 0"#), "sessions: there must be"),
             (format!(r#"{two}"rate_per_s": 0.0"#), "rate: must lie"),

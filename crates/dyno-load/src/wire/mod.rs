@@ -42,7 +42,7 @@ pub enum WireError {
     #[error("the server did not answer in time")]
     Timeout,
     /// The client ended the connection: a request to stop, or no answer in time.
-    #[error("cancelled here: a request to stop, or no answer within the limit")]
+    #[error("cancelled by dbdyno: a request to stop, or no answer within the limit")]
     Stopped,
     /// The server sent an error.
     #[error("{0}")]

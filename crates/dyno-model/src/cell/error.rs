@@ -50,7 +50,7 @@ pub enum CellError {
         known: String,
     },
     /// There is no such cell.
-    #[error("there is no cell of number {number}; there are {cells}")]
+    #[error("there is no cell {number}; there are {cells} cells")]
     Cell {
         /// Number asked for.
         number: usize,

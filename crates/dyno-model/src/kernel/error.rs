@@ -50,7 +50,7 @@ pub enum SimError {
         waiting: Vec<Waiting>,
     },
     /// More events at one instant than any model needs: processes wake each other endlessly.
-    #[error("time stands still at {now_ns} ns: {events} events without the clock moving")]
+    #[error("virtual time stopped at {now_ns} ns: {events} events without the clock advancing")]
     Standstill {
         /// Time [ns].
         now_ns: u64,

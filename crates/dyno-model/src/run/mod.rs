@@ -71,7 +71,7 @@ pub enum RunError {
     #[error(transparent)]
     Cell(#[from] crate::cell::CellError),
     /// The thread of a rig has ended.
-    #[error("the rig has ended; this is a defect of dbdyno, please report it")]
+    #[error("the simulated storage has stopped; this is a defect of dbdyno, please report it")]
     Gone,
     /// An invariant is violated.
     #[error("arm {arm}: {what} does not hold; this is a defect of dbdyno, please report it")]

@@ -47,13 +47,13 @@ use values::Kind;
 pub enum ReplayError {
     /// No messages were captured.
     #[error(
-        "{0} has no messages to run again: what clients sent is kept only where it is asked for\n  next: capture with \
+        "{0} has no messages to replay: messages are kept only with --binds\n  next: capture with \
          dbdyno trace proxy --binds"
     )]
     NoMessages(String),
     /// The capture would write, which was not allowed.
     #[error(
-        "the capture lifts read-only transactions ({0}), and writing was not allowed\n  next: name a database for it \
+        "the capture overrides read-only transactions ({0}), and writing was not allowed\n  next: name a database for it \
          with --writes"
     )]
     Lifts(String),

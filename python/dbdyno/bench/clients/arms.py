@@ -26,7 +26,7 @@ def refuse_unfit(plan: Plan, arm: Arm, engine: str = "postgres") -> None:
     if arm.client is None:
         if arm.fetch_size is not None:
             raise PlanError(
-                "fetch_size is for an external client: dbdyno's own takes all rows at once",
+                "fetch_size needs an external client: the built-in client reads all rows at once",
                 where=where,
                 next_step='name one: client = "psycopg"',
             )

@@ -78,7 +78,7 @@ class Reader:
         kind, length = int(given["kind"]), int(given["length"])
         if int(given["mark"]) != stream.MARK or kind not in stream.KINDS:
             raise StreamError(
-                f"wrote something that is no record as record {self.read + 1}{_shown(bytes(self.buffer))}",
+                f"wrote something that is not a record as record {self.read + 1}{_shown(bytes(self.buffer))}",
                 next_step=f"write only records of {stream.LENGTH} bytes to stdout, and texts to stderr",
             )
         if length > stream.TEXT_MOST:

@@ -230,7 +230,7 @@ def _try_in_session(connection: Any, facts: Mapping[str, Fact], changes: Sequenc
 
 
 def _rounded(name: str, wanted: str, found: str) -> TargetError:
-    return TargetError(f"the server makes {found} of {wanted}", where=f"setting {name}", next_step=f"write {found}")
+    return TargetError(f"the server changed {wanted} to {found}", where=f"setting {name}", next_step=f"write {found}")
 
 
 def _unknown(connection: Any, name: str) -> TargetError:

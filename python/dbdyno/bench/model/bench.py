@@ -139,7 +139,7 @@ def check_on_model(plan: Plan, machine: Machine) -> None:
         ModelError: The machine or an arm is invalid.
     """
     if refusal(plan):
-        raise PlanError("a model cannot run this")
+        raise PlanError("a modelled machine cannot run this")
     core_run(plan, machine, 0)
 
 

@@ -123,7 +123,7 @@ class Postgres:
         scheme = re.match(r"([a-z][a-z0-9+.-]*)://", dsn, re.I)
         if scheme and scheme[1].lower() not in ("postgres", "postgresql"):
             raise TargetError(
-                f"PostgreSQL is meant here, and {scheme[1]}:// is none",
+                f"expected a PostgreSQL URL, found {scheme[1]}://",
                 next_step="write postgresql://user@host:port/database; `dbdyno run` takes mariadb:// as well,"
                 " `dbdyno snap take` reads other engines",
             )

@@ -48,7 +48,7 @@ class WorkflowRequest:
                 f"{self.plan} is outside of the repository", next_step="run it at the top, and name a plan below it"
             )
         if self.results is not None and not NAME.fullmatch(self.results):
-            raise PlanError(f"{self.results!r} is no name of a branch or folder", where="--results")
+            raise PlanError(f"{self.results!r} is not the name of a branch or folder", where="--results")
 
     def install(self) -> str:
         """Return the command that installs dbdyno."""

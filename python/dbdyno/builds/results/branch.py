@@ -26,7 +26,7 @@ class ResultBranch:
 
     def __init__(self, repository: Path, name: str, remote: str | None = None) -> None:
         if not NAME.fullmatch(name) or ".." in name or name.endswith((".lock", "/", ".")):
-            raise EvidenceError(f"{name!r} is no name of a branch", next_step=f"write {BRANCH}results")
+            raise EvidenceError(f"{name!r} is not the name of a branch", next_step=f"write {BRANCH}results")
         self.repository, self.remote, self.ref = repository, remote, f"refs/heads/{name}"
         self.name = name
 
@@ -39,7 +39,7 @@ class ResultBranch:
         tip = self._tip() or self._fetched()
         if tip is None:
             step = "`dbdyno results push` makes it; `git fetch` brings it from elsewhere"
-            raise EvidenceError("is no branch here", where=self.name, next_step=step)
+            raise EvidenceError("is not a branch of this repository", where=self.name, next_step=step)
         blobs = {path: blob for path, blob in self._blobs(tip).items() if path.endswith(".json")}
         yield from zip(blobs, self._contents(list(blobs.values())), strict=True)
 

@@ -41,7 +41,7 @@ def command(file: Path, name: str, capacity_gb: float, seed: int | None, form: s
     from dbdyno.device.fit import fit_jobs, fit_trace
 
     if not name.isidentifier():
-        raise DeviceError(f"{name!r} is no name", where="--name", next_step="use letters, digits and _")
+        raise DeviceError(f"{name!r} is not a valid name", where="--name", next_step="use letters, digits and _")
     if file.is_dir():
         raise DeviceError(
             "is a folder",

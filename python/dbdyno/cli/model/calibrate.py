@@ -204,7 +204,7 @@ def _refuse_mixtures(source: Source, where: str | None) -> None:
         )
     if source.run is not None and len(arms := found.get("arm", [])) > 1:
         raise ModelError(
-            f"{len(arms)} arms together are no one device: {', '.join(arms[:6])}",
+            f"{len(arms)} arms are more than one device: {', '.join(arms[:6])}",
             where=source.label,
             next_step=f"add --arm {arms[0]!r}",
         )

@@ -79,7 +79,7 @@ def _prices(path: Path) -> dict[str, object]:
     unknown = [name for name in found if name not in ("server", "core", "devices")]
     if wrong or unknown or not isinstance(devices, dict):
         raise ModelError(
-            f"{(wrong or unknown or ['devices'])[0]!r} is no price",
+            f"{(wrong or unknown or ['devices'])[0]!r} is not a price",
             where=str(path),
             next_step="prices of an hour: server = 0.1, core = 0.04, and [devices] with gp3 = 0.01",
         )

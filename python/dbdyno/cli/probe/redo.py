@@ -42,7 +42,7 @@ BLOCK_COMMITS_MAX = 200_000
 def _quantity(text: str, units: dict[str, int], what: str, example: str) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
     if match is None or match[2] not in units:
-        raise click.BadParameter(f"{text!r} is no {what}; write it like {example}")
+        raise click.BadParameter(f"{text!r} is not a {what}; write it like {example}")
     number = float(match[1]) * units[match[2]]
     if number > QUANTITY_MOST:
         raise click.BadParameter(f"{text!r} is more than any {what} here can be")

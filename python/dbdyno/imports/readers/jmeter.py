@@ -78,7 +78,7 @@ class _Samples:
         """
         columns = self.columns
         if len(row) != len(columns) or "\n" in row[columns["label"]]:
-            raise ValueError("is no whole line")
+            raise ValueError("is not a complete line")
         started_ns, elapsed_ns = (int(row[columns[name]]) * NS["ms"] for name in ("timeStamp", "elapsed"))
         label = row[columns["label"]][:60]
         thread = row[columns["threadName"]] if "threadName" in columns else ""

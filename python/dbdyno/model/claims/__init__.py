@@ -55,7 +55,7 @@ def claims(only: Sequence[str] = ()) -> list[Claim]:
     wanted = [name.strip().upper() for name in only if name.strip()] or list(NAMES)
     unknown = [name for name in wanted if name not in NAMES]
     if unknown:
-        raise ModelError(f"no claim {unknown[0]!r}", where="--only", next_step=f"there are {', '.join(NAMES)}")
+        raise ModelError(f"there is no claim {unknown[0]!r}", where="--only", next_step=f"there are {', '.join(NAMES)}")
     return [importlib.import_module(f"dbdyno.model.claims.{FILES[name]}").CLAIM for name in wanted]
 
 

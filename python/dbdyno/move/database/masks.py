@@ -95,13 +95,13 @@ def read_masks(given: Iterable[str]) -> tuple[Mask, ...]:
     """Return the masks in the user's text.
 
     Raises:
-        MoveError: One is no mask, has an unknown method, or names a column a second time.
+        MoveError: One is not a mask, has an unknown method, or names a column a second time.
     """
     masks: dict[tuple[str, ...], Mask] = {}
     for words in given:
         found = _MASK.fullmatch(words)
         if found is None:
-            raise MoveError("is no mask", where=f"--mask {words}", next_step=_WRITE)
+            raise MoveError("is not a mask", where=f"--mask {words}", next_step=_WRITE)
         method = found[2].lower()
         if method not in METHODS:
             raise MoveError(

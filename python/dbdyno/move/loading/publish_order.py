@@ -36,7 +36,9 @@ def intos(tables: Sequence[Table], into: LoadRequest, quoted: Quoted | None = No
     if into.table != EACH and not into.table.endswith(f".{EACH}"):
         if len(tables) != 1:
             raise MoveError(
-                f"{len(tables)} tables cannot go into one", where=f"--into {into.table}", next_step="--into 'schema.*'"
+                f"{len(tables)} tables cannot be moved into one",
+                where=f"--into {into.table}",
+                next_step="write --into 'schema.*'",
             )
         return [into]
     if into.mode == PARTITIONS:

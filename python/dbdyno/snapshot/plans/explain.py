@@ -177,7 +177,7 @@ def _parsed(lines: list[str]) -> Node:
                 close(indent)  # the sub-plan is indented deeper than its siblings
         else:
             if stack and indent <= stack[0][0]:
-                raise UnreadPlanError("it has two roots")
+                raise UnreadPlanError("the plan has two roots")
             close(indent)
             if len(stack) > DEEPEST:
                 raise UnreadPlanError(f"it is more than {DEEPEST} nodes deep")

@@ -140,7 +140,7 @@ def _open(folder: Path) -> KeptLog:
     found = read_json(path)
     step = "read the log again: dbdyno snap plans --log FILE; or delete this folder"
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-        raise EvidenceError(f"is no log's evidence of schema {SCHEMA}", where=str(path), next_step=step)
+        raise EvidenceError(f"is not the evidence of a log in schema {SCHEMA}", where=str(path), next_step=step)
     for name, kind in _KINDS.items():
         if not isinstance(found.get(name), kind) or isinstance(found[name], bool):
             raise EvidenceError(f"has no {kind.__name__} as {name!r}", where=str(path), next_step=step)

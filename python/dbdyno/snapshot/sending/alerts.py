@@ -100,7 +100,7 @@ def read_rules(path: Path) -> list[Rule]:
     found = given_toml(path, SnapshotError, next_step=_NEXT)
     rows = found.get("rule")
     if set(found) != {"rule"} or not isinstance(rows, list) or not rows:
-        raise SnapshotError("contains something else than [[rule]]", where=str(path), next_step=_NEXT)
+        raise SnapshotError("contains something other than [[rule]]", where=str(path), next_step=_NEXT)
     return [_rule(row, f"{path}, rule {at}") for at, row in enumerate(rows, 1)]
 
 

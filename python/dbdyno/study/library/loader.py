@@ -136,7 +136,11 @@ def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
 def _made(options: Mapping[str, str], quick: bool, known: Mapping[str, Callable[[str, int], str]]) -> Plan:
     rows = one_number(options["rows"], "rows")
     if rows % BATCH:
-        raise PlanError(f"{rows} rows are no statements of {BATCH}", where="--set rows", next_step="--set rows=10000")
+        raise PlanError(
+            f"{rows} rows are not a multiple of {BATCH}, the rows of one statement",
+            where="--set rows",
+            next_step="--set rows=10000",
+        )
     ways = words(options["way"], "way")
     unknown = next((way for way in ways if way not in known), None)
     if unknown is not None:

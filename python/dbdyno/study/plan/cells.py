@@ -66,8 +66,8 @@ def _arms(text: str) -> tuple[bool, ...]:
 def _held(text: str) -> bool:
     if text not in ("refuse", "ours"):
         raise PlanError(
-            f"{text!r} is neither refuse nor ours",
+            f"{text!r} must be refuse or ours",
             where="--set held",
-            next_step="ours means that a flashLog= in the plan is your own; it is restored unchanged",
+            next_step="write --set held=ours if the flashLog= in the plan is yours; it is restored unchanged",
         )
     return text == "ours"

@@ -114,7 +114,7 @@ def refuse_own_client(levels: list[Level]) -> list[Level]:
     """
     if any(level.client is None for level in levels):
         raise PlanError(
-            "dbdyno's own client takes all rows at once",
+            "the built-in client reads all rows at once",
             where="--set client",
             next_step=f"one or several of {', '.join(BUILTIN)}",
         )

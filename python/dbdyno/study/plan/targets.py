@@ -27,7 +27,7 @@ def on_target(plan: Plan, target: str | None) -> Plan:
     if plan.workload.command is not None:
         if target not in (None, HOST, COMMANDS):
             raise PlanError(
-                f"runs commands of this host, not on {kind_of(target).word}",
+                f"runs commands on this host, not on {kind_of(target).word}",
                 where=plan.title,
                 next_step="leave --target out",
             )

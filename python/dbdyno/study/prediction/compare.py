@@ -130,7 +130,7 @@ def predict(
     from dbdyno.study.plan.plan import plan_from_dict
 
     if not is_live_postgres(run):
-        raise ModelError("is no run on PostgreSQL, which the machine models", where=run.id)
+        raise ModelError("is not a run on PostgreSQL, which the machine models", where=run.id)
     plan = plan_from_dict(run.manifest.plan)
     arms: list[Predicted] = []
     waits = _live_waits(run)
@@ -138,7 +138,10 @@ def predict(
         if only and arm.name not in only:
             continue
         if plan.rate_of(arm) is not None:
-            raise ModelError("an arm with a rate is not modelled: sessions go on as soon as they can", where=arm.name)
+            raise ModelError(
+                "the model cannot predict an arm with a rate: its sessions never wait between transactions",
+                where=arm.name,
+            )
         on_progress(f"arm {arm.name}")
         about = run.manifest.arms[number]
         steps = steps_of(plan, arm)

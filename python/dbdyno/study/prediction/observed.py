@@ -143,7 +143,9 @@ def observe(run: Run, measures: Measures, name: str) -> Observed:
     number = names.index(name)
     arm = plan.arms[number]
     if plan.rate_of(arm) is not None:
-        raise ModelError("an arm with a rate is not modelled: sessions go on as soon as they can", where=name)
+        raise ModelError(
+            "the model cannot predict an arm with a rate: its sessions never wait between transactions", where=name
+        )
     own = measures.arms[number]
     connection, _ = connect(run)
     try:

@@ -183,6 +183,6 @@ _TROUBLES = {
     "unreachable": "{:,} connections could not reach the server.",
     "rubbish": "{:,} connections were refused: they did not speak the protocol, or TLS that is not offered.",
     "broken": "{:,} sessions broke off while an answer was awaited, or by an error of the network.",
-    "lost_track": "{:,} sessions sent what is no message; from there on their time is 'unobserved'.",
+    "lost_track": "{:,} sessions sent bytes that are not a protocol message; from there on their time is 'unobserved'.",
     "tls_refused": "{:,} connections did not agree on TLS.",
 }

@@ -83,7 +83,7 @@ def _of_connection(dsn: str) -> int:
             return _parent(int(pid))
     except psycopg.Error as error:
         raise TraceError(
-            f"the server cannot be asked for its process: {str(error).strip()}",
+            f"cannot find the server's process: {str(error).strip()}",
             where=without_secrets(dsn),
             next_step="check the connection string, or name the server by --pid or --datadir",
         ) from error

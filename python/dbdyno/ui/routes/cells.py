@@ -20,12 +20,12 @@ def view(request: Request) -> View:
     """Return the heat map of the metric in the address, or of the first one.
 
     Raises:
-        CellsError: The run is no recording of cells, or has no metric that changed.
+        CellsError: The run is not a recording of cells, or has no metric that changed.
     """
     places = places_of(request)
     run = places.run(asked(request, "id"))
     if run.manifest.kind != KIND:
-        raise CellsError("is no recording of cells", where=run.id, next_step="dbdyno cells watch --record")
+        raise CellsError("is not a recording of cells", where=run.id, next_step="dbdyno cells watch --record")
     panels = {f"{family}: {one['name']}": one for family, one in _panels(kept_model(run))}
     if not panels:
         raise CellsError("has no metric that changed", where=run.id, next_step="its report says what was collected")

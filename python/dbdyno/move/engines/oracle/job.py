@@ -72,7 +72,7 @@ def begin(address: source.Address, shown: str, request: Request, folder: Path, h
         raise MoveError(
             "from Oracle, a move takes one table without conditions",
             where="--table",
-            next_step="--table OWNER.NAME alone",
+            next_step="write --table OWNER.NAME without conditions",
         )
     owner, name = source.split_name(request.tables[0], address.user)
     with session(address) as conn, conn.cursor() as cursor:

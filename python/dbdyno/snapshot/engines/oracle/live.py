@@ -98,7 +98,7 @@ class OracleLive(Closing):
         Raises:
             SnapshotError: Always.
         """
-        raise SnapshotError("plans of sessions are not read on Oracle")
+        raise SnapshotError("dbdyno cannot read the plans of Oracle sessions")
 
     def cancel(self, pid: int) -> bool:
         """Raise an error, because nothing is cancelled on Oracle.

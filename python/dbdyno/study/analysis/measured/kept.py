@@ -139,7 +139,7 @@ def _rows(values: Mapping[str, Any], blocks: list[Block]) -> list[tuple[str, int
 
 def _finite(number: object) -> float:
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < 1e30:
-        raise ValueError(f"{str(number)[:40]} is no value")
+        raise ValueError(f"{str(number)[:40]} is not a number")
     return float(number)
 
 
