@@ -56,7 +56,7 @@ MASKS = (
     "app.orders.person_number = hash",
     'people."note" = null',
     "people.tall = null",
-    "people.code = hash",
+    "people.code = constant:none",
     "people.picture = hash",
     "app.visits.who = hash",
 )
@@ -113,6 +113,7 @@ def test_masked_columns_arrive_masked_and_joins_hold(people: Databases) -> None:
         here, there = both(f"select {column} from app.people")
         assert not set(here) & set(there), f"{column} has no value of the source"
     assert people.rows(people.target, "select * from app.domains")[0][0] == "", "it is refreshed from what is masked"
+    assert people.rows(people.target, "select distinct code from app.people") == [("none",)]
     held = people.rows(people.target, "select most_common_vals::text || histogram_bounds::text from pg_stats")
     assert "example.org" not in str(held), "statistics hold no value of the source"
     assert people.rows(people.target, "select to_regnamespace('dbdyno_move')") == [(None,)], "the key is gone"
@@ -145,7 +146,11 @@ def test_another_move_has_another_key(people: Databases) -> None:
         (("orders.email = hash", "people.email = keep-length"), "both sides need the same mask"),
         (("visits.who = null",), "may not be NULL"),
         (("people.tall = hash",), "hash is not for the type numeric"),
-        (("people.email = year",), "methods for it: hash, keep-length, null"),
+        (("people.email = year",), "methods for it: hash, keep-length, constant, null"),
+        (("people.email = constant",), "constant needs a value"),
+        (("people.email = hash:x",), "hash takes no value"),
+        (("people.born = constant:soon",), 'invalid input syntax for type date: "soon"'),
+        (("made.u = constant:7",), "must be unique"),
         (("visits.day = year",), "partitioned by it"),
         (("made.b = null",), "computes it from other columns"),
         (("made.u = hash",), "must be unique"),
@@ -194,6 +199,7 @@ def test_a_mask_is_for_a_whole_database(databases: Databases) -> None:
 def test_names_are_written_as_in_sql() -> None:
     with pytest.raises(MoveError, match="is no mask"):
         read_masks(["a.b.c.d = hash"])
+    assert read_masks(["a.b = Constant: it's 5 % : x "])[0].making == "constant:it's 5 % : x"
     assert read_masks(['"Odd.Schema"."Tab""le".C = HASH'])[0].names == ("Odd.Schema", 'Tab"le', "c")
 
 

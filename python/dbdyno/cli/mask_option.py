@@ -9,5 +9,5 @@ mask_option = click.option(
     "masks",
     multiple=True,
     metavar="'TABLE.COLUMN = METHOD'",
-    help="Mask a column of the copied database: hash, keep-length, year or null. Repeatable.",
+    help="Mask a column of the copied database: hash, keep-length, year, constant:VALUE or null. Repeatable.",
 )
