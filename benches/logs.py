@@ -4,8 +4,9 @@
 
 A server of our own logs pgbench with log_min_duration_statement = 0 as text, csvlog and jsonlog: TPC-B by the simple
 protocol, whose entries are the shortest there are, then extended and prepared, with their parameters. Each log is
-repeated to that size, one day later each time. Measured is the whole process, the best of several, beside `wc -l` of
-the same file, which is in the memory of the machine.
+repeated to that size, one day later each time. A MariaDB of our own writes its slow and general logs of the same five
+statements. Measured is the whole process, the best of several, beside `wc -l` of the same file, which is in the memory
+of the machine.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 from figures import figure, lacks, parse
 
+from dbdyno.base.errors import TargetError
+from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
+from dbdyno.bench.mariadb.session import open_session
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 SETTINGS = {
@@ -35,6 +39,26 @@ SETTINGS = {
     "log_min_duration_statement": 0,
     "autovacuum": False,
 }
+MARIADB_SETTINGS = {
+    "general_log": "1",
+    "general_log_file": "general.log",
+    "slow_query_log": "1",
+    "slow_query_log_file": "slow.log",
+    "long_query_time": "0",
+}
+MARIADB_TABLES = (
+    "create table accounts (aid int primary key, abalance int not null)",
+    "insert into accounts select seq, 0 from seq_1_to_1000",
+    "create table history (aid int, delta int, mtime timestamp)",
+)
+MARIADB_TRANSACTION = (
+    "begin",
+    "update accounts set abalance = abalance + {delta} where aid = {aid}",
+    "select abalance from accounts where aid = {aid}",
+    "insert into history (aid, delta, mtime) values ({aid}, {delta}, current_timestamp)",
+    "commit",
+)
+DAY_S = 86_400
 SIMPLE, ALL = ("simple",), ("simple", "extended", "prepared")
 COMMAND = [sys.executable, "-m", "dbdyno", "trace", "import", "--log"]
 
@@ -55,6 +79,43 @@ def logged(protocols: tuple[str, ...], folder: Path, transactions: int) -> None:
         time.sleep(0.5)
         for file in (engine.socket_dir.parent / "data" / "log").iterdir():
             shutil.copy(file, folder / file.name)
+
+
+def logged_by_mariadb(folder: Path, transactions: int) -> None:
+    """Slow and general log of a MariaDB that executes these transactions, into the folder."""
+    with EmbeddedMariaDB(MARIADB_SETTINGS) as engine:
+        with contextlib.closing(open_session(engine.parameters())) as connection, connection.cursor() as cursor:
+            for text in MARIADB_TABLES:
+                cursor.execute(text)
+            for number in range(transactions):
+                for text in MARIADB_TRANSACTION:
+                    cursor.execute(text.format(aid=1 + number % 1000, delta=number % 77))
+        for name in ("slow.log", "general.log"):
+            (found,) = engine.folder.rglob(name)
+            shutil.copy(found, folder / name)
+
+
+def repeated_of_mariadb(source: Path, to: Path, megabytes: int) -> int:
+    """Repeats a log of MariaDB to that size, one day later each time; returns the number of its bytes."""
+    once, written, days = source.read_bytes(), 0, 0
+    with to.open("wb") as out:
+        while written < megabytes * 1_000_000:
+            written += out.write(later(once, days))
+            days += 1
+    return written
+
+
+def later(log: bytes, days: int) -> bytes:
+    """A log of MariaDB whose times are these days later."""
+
+    def day(found: re.Match[bytes]) -> bytes:
+        of = datetime.strptime(found[2].decode(), "%y%m%d") + timedelta(days=days)
+        return found[1] + of.strftime("%y%m%d").encode()
+
+    def second(found: re.Match[bytes]) -> bytes:
+        return b"SET timestamp=%d;" % (int(found[1]) + days * DAY_S)
+
+    return re.sub(rb"SET timestamp=(\d+);", second, re.sub(rb"(?m)^(# Time: |)(\d{6})(?=  ?\d)", day, log))
 
 
 def replicated(source: Path, to: Path, megabytes: int) -> int:
@@ -128,6 +189,16 @@ def main() -> None:
         for what, (made, name, to) in rows.items():
             log = folder / to
             size = replicated(folder / made / name, log, given.megabytes)
+            importing(what, log, size, given.rounds)
+            log.unlink()
+        try:
+            logged_by_mariadb(folder, given.transactions)
+        except TargetError as error:
+            print(f"MariaDB's logs are left out: {error}", file=sys.stderr)
+            return
+        for what, name in (("MariaDB's slow log", "slow.log"), ("MariaDB's general log", "general.log")):
+            log = folder / f"long-{name}"
+            size = repeated_of_mariadb(folder / name, log, given.megabytes)
             importing(what, log, size, given.rounds)
             log.unlink()
 

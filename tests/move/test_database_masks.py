@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import signal
@@ -9,6 +10,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -21,7 +24,11 @@ from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.inventory import take_all
+from dbdyno.move.database.mask_key import derived_key, digest_of, key_sql
 from dbdyno.move.database.masks import mask, read_masks
+from dbdyno.move.engines.postgres.columns import Column
+from dbdyno.move.engines.postgres.source import Table
+from dbdyno.move.reading.run import Plan
 
 SCHEMA = """
 create schema app;
@@ -56,7 +63,7 @@ MASKS = (
     "app.orders.person_number = hash",
     'people."note" = null',
     "people.tall = null",
-    "people.code = hash",
+    "people.code = constant:none",
     "people.picture = hash",
     "app.visits.who = hash",
 )
@@ -113,6 +120,7 @@ def test_masked_columns_arrive_masked_and_joins_hold(people: Databases) -> None:
         here, there = both(f"select {column} from app.people")
         assert not set(here) & set(there), f"{column} has no value of the source"
     assert people.rows(people.target, "select * from app.domains")[0][0] == "", "it is refreshed from what is masked"
+    assert people.rows(people.target, "select distinct code from app.people") == [("none",)]
     held = people.rows(people.target, "select most_common_vals::text || histogram_bounds::text from pg_stats")
     assert "example.org" not in str(held), "statistics hold no value of the source"
     assert people.rows(people.target, "select to_regnamespace('dbdyno_move')") == [(None,)], "the key is gone"
@@ -132,6 +140,40 @@ def test_another_move_has_another_key(people: Databases) -> None:
     assert len(seen) == 2
 
 
+def test_copies_with_one_key_file_have_equal_masked_values(people: Databases, tmp_path: Path) -> None:
+    masks = words(("app.people.email = hash", "orders.email = hash", "people.name = keep-length"))
+    seen = []
+    for at, key in enumerate((b"k" * 32, b"k" * 32)):
+        file = tmp_path / f"{at}.key"
+        file.write_bytes(base64.b64encode(key))
+        file.chmod(0o600)
+        people.job = people.job.with_name(f"job{at}")
+        done = people.move(*masks, "--mask-key-file", file)
+        assert done.returncode == 0, done.stdout + done.stderr
+        seen.append(people.rows(people.target, "select email, name from app.people order by born limit 9"))
+        written = done.stdout.encode() + b"".join(one.read_bytes() for one in people.job.rglob("*") if one.is_file())
+        assert base64.b64encode(key) not in written and derived_key(key).encode() not in written
+        people.run(people.target, "drop schema app cascade")
+    assert seen[0] == seen[1]
+    assert derived_key(b"k" * 32) != derived_key(b"l" * 32)
+    refused = people.move("--mask-key-file", file)
+    assert (refused.returncode, "--mask-key-file is for --mask" in refused.stderr) == (2, True), refused.stderr
+
+
+def test_a_job_does_not_go_on_with_another_mask_key(people: Databases) -> None:
+    people.run(people.target, "create schema dbdyno_move")
+    column = Column("email", "text", "text", mask="hash")
+    plan = Plan(
+        "job", "", "", (Table("app", "people", "table", (column,), ()),), (), database={"mask_key": digest_of("a")}
+    )
+    with psycopg.connect(people.target, autocommit=True) as conn:
+        with pytest.raises(MoveError, match="began with another key"):
+            key_sql(conn, plan, "")
+        assert key_sql(conn, plan, "a") == ["select set_config('dbdyno_mask.key', 'a', false)"]
+        assert key_sql(conn, plan, "") == key_sql(conn, plan, "b"), "the target has the key until the job ends"
+        assert len(key_sql(conn, replace(plan, database={}), "")) == 1
+
+
 @pytest.mark.parametrize(
     ("masks", "says"),
     [
@@ -145,7 +187,11 @@ def test_another_move_has_another_key(people: Databases) -> None:
         (("orders.email = hash", "people.email = keep-length"), "both sides need the same mask"),
         (("visits.who = null",), "may not be NULL"),
         (("people.tall = hash",), "hash is not for the type numeric"),
-        (("people.email = year",), "methods for it: hash, keep-length, null"),
+        (("people.email = year",), "methods for it: hash, keep-length, constant, null"),
+        (("people.email = constant",), "constant needs a value"),
+        (("people.email = hash:x",), "hash takes no value"),
+        (("people.born = constant:soon",), 'invalid input syntax for type date: "soon"'),
+        (("made.u = constant:7",), "must be unique"),
         (("visits.day = year",), "partitioned by it"),
         (("made.b = null",), "computes it from other columns"),
         (("made.u = hash",), "must be unique"),
@@ -194,6 +240,7 @@ def test_a_mask_is_for_a_whole_database(databases: Databases) -> None:
 def test_names_are_written_as_in_sql() -> None:
     with pytest.raises(MoveError, match="is not a mask"):
         read_masks(["a.b.c.d = hash"])
+    assert read_masks(["a.b = Constant: it's 5 % : x "])[0].making == "constant:it's 5 % : x"
     assert read_masks(['"Odd.Schema"."Tab""le".C = HASH'])[0].names == ("Odd.Schema", 'Tab"le', "c")
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import random
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import psycopg
@@ -27,6 +29,7 @@ from dbdyno.rehearse.load.logged import LoggedValues, logged_values
 from dbdyno.rehearse.load.server import with_made_values
 from dbdyno.rehearse.load.snapshot import load_of_snapshot
 from dbdyno.rehearse.masked import effect_of
+from dbdyno.rehearse.new_server import copied_server
 from dbdyno.rehearse.privacy import hidden, hidden_message, hidden_plan
 from dbdyno.snapshot.store.folder import Store
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, proxying
@@ -374,3 +377,34 @@ def test_a_new_server_can_have_a_masked_copy(engine: EmbeddedPostgres, tmp_path:
     assert looking["reason"] == "it looks for a value of people.email, which is masked on the new side"
     refused = dbdyno("rehearse", old, old, *words[2:])
     assert (refused.returncode, "--mask is for the copy that --new makes" in refused.stderr) == (2, True)
+
+
+def test_no_masked_value_is_in_the_copy_the_capture_the_run_or_on_the_screen(
+    engine: EmbeddedPostgres, tmp_path: Path, key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, _ = people(engine)
+    captured = private_capture(engine, "people_old", tmp_path / "captured", key)
+    copies = []
+
+    @contextlib.contextmanager
+    def seen(*given: Any) -> Iterator[Any]:
+        with copied_server(*given) as (copy, carried):
+            with contextlib.closing(copy.connect()) as conn:
+                rows = conn.execute("select people::text from people").fetchall()
+                copies.append(str(rows + conn.execute("select s::text from pg_stats s").fetchall()))
+            yield copy, carried
+
+    monkeypatch.setattr("dbdyno.rehearse.new_server.copied_server", seen)
+    masks = ("people.email = keep-length", "people.note = constant:masked", "people.name = hash")
+    words = (
+        "--new",
+        f"bindir={find_binaries(dict(os.environ)).bindir}",
+        *(w for one in masks for w in ("--mask", one)),
+    )
+    load = ("--load", captured, "--key-file", key, "--privacy", "--for", "2s", "--out", tmp_path / "runs")
+    done = dbdyno("rehearse", old, *words, *load)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    assert "masked" in copies[0] and len(copies) == 1
+    written = "".join((copies[0], texts_in(captured), texts_in(tmp_path / "runs"), done.stdout, done.stderr))
+    assert not [secret for secret in SECRETS if secret in written]
+    assert list((tmp_path / "runs").glob("*/report.html")), "the page is among the files"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from pathlib import Path
+
 import click
 
 mask_option = click.option(
@@ -9,5 +12,31 @@ mask_option = click.option(
     "masks",
     multiple=True,
     metavar="'TABLE.COLUMN = METHOD'",
-    help="Mask a column of the copied database: hash, keep-length, year or null. Repeatable.",
+    help="Mask a column of the copied database: hash, keep-length, year, constant:VALUE or null. Repeatable.",
 )
+
+mask_key_option = click.option(
+    "--mask-key-file",
+    "mask_key_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Derive masked values from this key (32 random bytes in base64), so that every copy has the same ones; "
+    "by default each copy has a random key.",
+)
+
+
+def mask_key_of(file: Path | None, masks: Collection[object]) -> str:
+    """Return the key of the masks that a file contains; empty without a file.
+
+    Raises:
+        UsageError: There is no mask.
+        EvidenceError: The file has no key, or others may read it.
+    """
+    from dbdyno.evidence.encryption import read_key
+    from dbdyno.move.database.mask_key import derived_key
+
+    if file is None:
+        return ""
+    if not masks:
+        raise click.UsageError("--mask-key-file is for --mask")
+    return derived_key(read_key(file))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.cli.log_options import log_options, logs_option, zone_of
-from dbdyno.cli.mask_option import mask_option
+from dbdyno.cli.mask_option import mask_key_of, mask_key_option, mask_option
 from dbdyno.cli.output import key_file_option, out_option, seed_option, show_line
 from dbdyno.cli.pages import analysis_options
 from dbdyno.cli.rehearse_load import LoadOptions, is_capture, load_of
@@ -72,6 +72,7 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     "unusable afterwards; no server may run on it.",
 )
 @mask_option
+@mask_key_option
 @click.option("--for", "length", default="2min", show_default=True, metavar="TIME", help="Stop after this time.")
 @click.option(
     "--replay",
@@ -128,6 +129,7 @@ def command(
     programs: str | None,
     upgrade: str | None,
     masks: tuple[str, ...],
+    mask_key_file: Path | None,
     length: str,
     replay: str | None,
     speeds: str | None,
@@ -172,6 +174,7 @@ def command(
     if masks and (not programs or upgrade or replay or speeds):
         raise click.UsageError("--mask is for the copy that --new makes, without --upgrade and --replay")
     share, masked = _share(threshold), read_masks(masks)
+    mask_key = mask_key_of(mask_key_file, masked)
     options = LoadOptions(load, sets, store, key_file, privacy, logs, masked, line_prefix, zone_of(timezone))
     seconds, limit_ms = length_ns(length, "--for") / 1e9, _limit_ms(timeout)
     played = _replay(load, replay, speeds)
@@ -181,7 +184,10 @@ def command(
         budget = Budget(seconds, show, stopping.is_asked)
         stopping.on_ask = _interrupt
         with (
-            _sides(old, new, changes, (programs, upgrade), show, stopping.is_asked, masked) as (before, after),
+            _sides(old, new, changes, (programs, upgrade), show, stopping.is_asked, masked, mask_key) as (
+                before,
+                after,
+            ),
             _messages(played, key_file) as played,
         ):
             stopping.on_ask = None
@@ -210,6 +216,7 @@ def _sides(
     show: Callable[[str], None],
     stop: Callable[[], bool],
     masks: Sequence[Mask],
+    mask_key: str,
 ) -> Iterator[tuple[Side, Side]]:
     from dbdyno.rehearse.sides import refuse_mariadb, two_servers, with_change, with_new_server, with_upgrade
 
@@ -220,7 +227,7 @@ def _sides(
     elif programs is not None and upgrade is not None:
         opened = with_upgrade(old, programs, upgrade, show)
     elif programs is not None:
-        opened = with_new_server(old, programs, show, masks)
+        opened = with_new_server(old, programs, show, masks, mask_key)
     else:
         opened = with_change(old, changes, show, stop)
     with opened as sides:

@@ -153,7 +153,11 @@ def carried_settings(old: Postgres, binaries: Binaries) -> Carried:
 
 @contextlib.contextmanager
 def copied_server(
-    old: Postgres, binaries: Binaries, show: Callable[[str], None], masks: Sequence[Mask] = ()
+    old: Postgres,
+    binaries: Binaries,
+    show: Callable[[str], None],
+    masks: Sequence[Mask] = (),
+    mask_key: str = "",
 ) -> Iterator[tuple[Postgres, Carried]]:
     """Start a server of these programs with a copy of the old database, and remove it when the context ends.
 
@@ -190,7 +194,7 @@ def copied_server(
                 own,
                 lambda: job,
                 new_id(),
-                JobOptions(),
+                JobOptions(mask_key=mask_key),
                 show,
                 lambda: None,
                 hold=0,

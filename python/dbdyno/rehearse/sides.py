@@ -58,7 +58,9 @@ def two_servers(old: str, new: str) -> Iterator[tuple[Side, Side]]:
 
 
 @contextlib.contextmanager
-def with_new_server(dsn: str, new: str, show: Show, masks: Sequence[Mask] = ()) -> Iterator[tuple[Side, Side]]:
+def with_new_server(
+    dsn: str, new: str, show: Show, masks: Sequence[Mask] = (), mask_key: str = ""
+) -> Iterator[tuple[Side, Side]]:
     """Open a server and, as the new side, start a server of other programs with a copy of the database.
 
     Args:
@@ -66,6 +68,7 @@ def with_new_server(dsn: str, new: str, show: Show, masks: Sequence[Mask] = ()) 
         new: Programs of the new one: `bindir=FOLDER` or `version=17`.
         show: Called with a line on the progress.
         masks: Columns whose values are masked in the copy.
+        mask_key: Key from which masked values are derived; empty for a random one.
 
     Raises:
         TargetError: A server does not answer or start, or looks like production.
@@ -77,7 +80,7 @@ def with_new_server(dsn: str, new: str, show: Show, masks: Sequence[Mask] = ()) 
     server = Postgres.open(dsn)
     refuse_production(server)
     with (
-        copied_server(server, binaries, show, masks) as (copy, carried),
+        copied_server(server, binaries, show, masks, mask_key) as (copy, carried),
         _closing(Side("old", server, notes=_notes(carried)), Side("new", copy, notes=carried.moved)) as sides,
     ):
         yield sides

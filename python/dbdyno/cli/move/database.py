@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from dbdyno.base.errors import MoveError
+from dbdyno.cli.mask_option import mask_key_of
 from dbdyno.cli.move import options as shared
 from dbdyno.cli.move.load import IN_ONLY, refuse
 
@@ -29,17 +31,22 @@ def hand_over(source: str, to: str, level: str, how: JobOptions, rest: Mapping[s
     """Move a database and print the result, or show what would be moved."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.database.job import move_database
+    from dbdyno.move.database.mask_key import refuse_other_key
     from dbdyno.move.database.masks import read_masks
     from dbdyno.move.reading.run import new_id
 
     refuse(rest, NOT_HERE, "is for tables: --database moves all of them")
     level, masks = level_of(level), read_masks(rest["masks"])
+    key = mask_key_of(rest["mask_key_file"], masks)
+    how = replace(how, mask_key=key)
     if rest["dry_run"]:
         _show_plan(source, to, rest["form"], masks)
         return
     begun = begun_in(rest["job"])
     if begun is not None:
         _refuse_other_masks(begun, masks)
+        if key:
+            refuse_other_key(begun.plan["database"].get("mask_key", ""), key)
         with shared.goes_on(begun.folder):
             go_on(begun, source, to, how, level, rest["form"], hold=rest["hold"])
         return
@@ -157,9 +164,10 @@ def _show_plan(source: str, to: str, form: str | None, masks: Sequence[Mask]) ->
 
 
 def refuse_elsewhere(rest: Mapping[str, Any]) -> None:
-    """Raise `click.UsageError` for --format or --mask without --database."""
-    if rest.get("masks"):
-        raise click.UsageError("--mask is for --database")
+    """Raise `click.UsageError` for --format or a mask without --database."""
+    for name, option in (("masks", "--mask"), ("mask_key_file", "--mask-key-file")):
+        if rest.get(name):
+            raise click.UsageError(f"{option} is for --database")
     if rest["form"] is not None:
         raise click.UsageError("--format is for --database; `dbdyno move status JOB` has other forms")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.base.errors import MoveError
-from dbdyno.cli.mask_option import mask_option
+from dbdyno.cli.mask_option import mask_key_option, mask_option
 from dbdyno.cli.move import database, mariadb
 from dbdyno.cli.move import options as shared
 from dbdyno.cli.move import oracle as move_oracle
@@ -48,6 +48,7 @@ class _Move(click.Command):
     "--database", is_flag=True, help="The whole database: schema, rows, indexes and all else, into an empty one."
 )
 @mask_option
+@mask_key_option
 @click.option("--query", help="One query instead of a table; one stream.")
 @click.option("--where", help="Only rows for which this SQL expression holds (in UTC).")
 @click.option("--columns", help="Move only these columns, comma-separated.")

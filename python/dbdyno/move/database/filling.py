@@ -13,6 +13,7 @@ from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database import finishing, large_objects, rows, schema
 from dbdyno.move.database.archive import Entry, digest
 from dbdyno.move.database.inventory import Facts, Inventory, extensions_of, facts_of
+from dbdyno.move.database.mask_key import digest_of
 from dbdyno.move.database.target import LARGE_OBJECTS_DONE, entries_in, job_in, place_of
 from dbdyno.move.database.work import ARCHIVE, STATISTICS, Job
 from dbdyno.move.engines.postgres.source import Snapshot
@@ -40,11 +41,14 @@ def write_plan(
     if finishing.can_carry(work.programs, here.major) and not inventory.masks:
         finishing.take_statistics(source, work.programs, place / STATISTICS, job, snapshot.id)
         archives[STATISTICS] = digest(place / STATISTICS)
+    # A job that is resumed after its snapshot is lost keeps its masks, and so its key.
+    known = ((ledger.manifest.get("plan") or {}).get("database") or {}).get("mask_key", "")
     owners = {one.owner for one in entries if one.owner}
     about = {
         **inventory.sizes(),
         "archives": archives,
         "encoding": rows.encoding_of(inventory.facts.encoding, here.encoding),
+        "mask_key": digest_of(work.how.mask_key) or known,
         "roles": sorted(owners | set(inventory.roles)),
         "kept": sorted(extensions_of(conn)),
         "notes": [*_notes(inventory, here, entries), *inventory.mask_notes],

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
+from psycopg import sql
 
 from dbdyno.base.errors import MoveError
 from dbdyno.move.database.inventory import Inventory
@@ -21,9 +22,10 @@ from dbdyno.move.engines.postgres.mask_sql import METHODS
 from dbdyno.move.engines.postgres.source import Snapshot
 
 _NAME = r'(?:"(?:[^"]|"")+"|[^\s."=]+)'
-_MASK = re.compile(rf"\s*((?:{_NAME}\.){{1,2}}{_NAME})\s*=\s*([a-z-]+)\s*", re.I)
+_MASK = re.compile(rf"\s*((?:{_NAME}\.){{1,2}}{_NAME})\s*=\s*([a-z-]+)(?:\s*:(.*)|\s*)", re.I | re.S)
 _PART = re.compile(_NAME)
 _WRITE = "write it as --mask 'people.email = hash', or 'schema.table.column = null'"
+_WRITE_CONSTANT = "write it as --mask 'people.note = constant:redacted'; the other methods take no value"
 OLDEST = 110000
 """First version of PostgreSQL with the hash function of the masks."""
 _TABLES_SQL = """
@@ -73,11 +75,17 @@ class Mask:
     words: str
     names: tuple[str, ...]
     method: str
+    constant: str | None = None
 
     @property
     def column(self) -> str:
         """Return the column's name."""
         return self.names[-1]
+
+    @property
+    def making(self) -> str:
+        """Return the method with its constant, as a column of the move has it."""
+        return self.method if self.constant is None else f"{self.method}:{self.constant}"
 
 
 @dataclass(frozen=True)
@@ -107,10 +115,14 @@ def read_masks(given: Iterable[str]) -> tuple[Mask, ...]:
             raise MoveError(
                 f"there is no method {method!r}", where=f"--mask {words}", next_step=f"methods: {', '.join(METHODS)}"
             )
+        constant = None if found[3] is None else found[3].strip()
+        if (method == "constant") != (constant is not None):
+            says = "constant needs a value" if constant is None else f"{method} takes no value"
+            raise MoveError(says, where=f"--mask {words}", next_step=_WRITE_CONSTANT)
         names = tuple(_folded(part) for part in _PART.findall(found[1]))
         if names in masks:
             raise MoveError("names its column a second time", where=f"--mask {words}", next_step="give one of the two")
-        masks[names] = Mask(words.strip(), names, method)
+        masks[names] = Mask(words.strip(), names, method, constant)
     return tuple(masks.values())
 
 
@@ -130,7 +142,7 @@ def mask(snapshot: Snapshot, inventory: Inventory, masks: Sequence[Mask]) -> Inv
     methods: dict[tuple[int, str], str] = {}
     for one in found:
         for (oid,) in conn.execute(_UNDER_SQL, [one.oid]):
-            methods[oid, one.mask.column] = one.mask.method
+            methods[oid, one.mask.column] = one.mask.making
     tables = tuple(
         replace(
             table,
@@ -179,6 +191,7 @@ def _resolved(conn: psycopg.Connection[Any], given: Mask) -> _Masked:
     if generated:
         raise MoveError("the server computes it from other columns", where=where, next_step="mask those")
     _refuse_type(given, where, base, pg_type, is_required=is_required)
+    _refuse_constant(conn, given, where, pg_type)
     return _Masked(given, oid, number, base, pg_type)
 
 
@@ -192,7 +205,21 @@ def _refuse_type(given: Mask, where: str, base: str, pg_type: str, *, is_require
             next_step=f"methods for it: {', '.join(fitting)}",
         )
     if given.method == "null" and is_required:
-        raise MoveError("the column may not be NULL", where=where, next_step="mask it by hash or keep-length")
+        raise MoveError(
+            "the column may not be NULL", where=where, next_step="mask it by hash, keep-length or constant:VALUE"
+        )
+
+
+def _refuse_constant(conn: psycopg.Connection[Any], given: Mask, where: str, pg_type: str) -> None:
+    """Raise an error for a constant that the column's type does not accept."""
+    if given.constant is None:
+        return
+    try:
+        conn.execute(sql.SQL("select {}::" + pg_type).format(given.constant))  # quoted by the server
+    except psycopg.Error as error:
+        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        step = f"write a value of the type {pg_type} behind constant:"
+        raise MoveError(f"the constant is refused: {said}", where=where, next_step=step) from None
 
 
 def _checked(conn: psycopg.Connection[Any], one: _Masked, others: Sequence[_Masked]) -> list[str]:
@@ -210,12 +237,14 @@ def _checked(conn: psycopg.Connection[Any], one: _Masked, others: Sequence[_Mask
         )
     notes = []
     for index, width in conn.execute(_UNIQUE_SQL, [one.oid, one.number]).fetchall():
-        if width == 1 and (method == "year" or (method == "hash" and one.base.startswith("int"))):
+        if width == 1 and (method in ("year", "constant") or (method == "hash" and one.base.startswith("int"))):
             raise MoveError(
                 f"its values must be unique ({index}), and {method} makes equal ones",
                 where=where,
                 next_step="a number without a meaning needs no mask; null removes one that is no key",
             )
+        if method == "constant":
+            notes.append(f"{index} is unique: rows that only {one.mask.column} tells apart end the move")
         if method == "keep-length":
             notes.append(f"{index} is unique: short values of {one.mask.column} may become equal, which ends the move")
     constraints = conn.execute(_CONSTRAINTS_SQL, {"oid": one.oid, "number": one.number}).fetchall()
@@ -230,7 +259,7 @@ def _checked(conn: psycopg.Connection[Any], one: _Masked, others: Sequence[_Mask
 def _refuse_half(one: _Masked, name: str, row: Sequence[Any], others: Sequence[_Masked]) -> None:
     """Raise an error for a mask on only one side of a foreign key, unless it removes the reference."""
     oid, to_oid, numbers, to_numbers, table, to_table = row
-    known = {(other.oid, other.number): (other.mask.method, other.base) for other in others}
+    known = {(other.oid, other.number): (other.mask.making, other.base) for other in others}
     for number, to_number in zip(numbers, to_numbers, strict=True):
         side, other = known.get((oid, number)), known.get((to_oid, to_number))
         if (oid, number) != (one.oid, one.number) and (to_oid, to_number) != (one.oid, one.number):

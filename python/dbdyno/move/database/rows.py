@@ -7,7 +7,6 @@ again.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,15 +18,14 @@ from psycopg import sql
 from dbdyno import _core
 from dbdyno.base.core_types import MoveAround, MoveChunk
 from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.database.mask_key import key_sql
 from dbdyno.move.database.target import settings_sql
-from dbdyno.move.engines.postgres.mask_sql import SETTING as MASK_SETTING
 from dbdyno.move.engines.postgres.source import Snapshot, Table, application, copy_sql, session_settings, session_sql
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.proof.cost import cost_sql
 from dbdyno.move.reading.run import JobOptions, Make, Plan
 from dbdyno.move.reading.splits import PIECE_BYTES_MOST, PIECES_PER_WORKER, Chunk
 
-MASK_SQL = "create table if not exists dbdyno_move.mask (key text)"
 LEAST_BYTES = 32 << 20
 UNLOGGED_SQL = """
 select n.nspname::text, c.relname::text from pg_catalog.pg_class c
@@ -93,7 +91,7 @@ def maker(target: Postgres, conn: psycopg.Connection[Any], encoding: str) -> Mak
                 "session_sql": [
                     *session_sql(snapshot.conn, snapshot.id),
                     settings_sql(snapshot.conn, encoding, source=True),
-                    *_mask_key_sql(conn, plan),
+                    *key_sql(conn, plan, how.mask_key),
                 ],
                 "target": {
                     "connection": {**target.conninfo(), "application_name": name},
@@ -111,24 +109,9 @@ def maker(target: Postgres, conn: psycopg.Connection[Any], encoding: str) -> Mak
     return make
 
 
-def _mask_key_sql(conn: psycopg.Connection[Any], plan: Plan) -> list[str]:
-    """Return the statement that gives a session the key of the masks, which the target keeps until the job's end."""
-    if not any(one.mask for table in plan.tables for one in table.columns):
-        return []
-    conn.execute(MASK_SQL)
-    conn.execute("insert into dbdyno_move.mask select %s where not exists (select from dbdyno_move.mask)", [new_key()])
-    (key,) = conn.execute("select key from dbdyno_move.mask").fetchone() or ("",)
-    return [sql.SQL("select set_config({}, {}, false)").format(MASK_SETTING, key).as_string(conn)]
-
-
 def unmasked(tables: Sequence[Table]) -> list[Table]:
     """Return the tables for reading at the target, where their values are already masked."""
     return [replace(one, columns=tuple(replace(column, mask="") for column in one.columns)) for one in tables]
-
-
-def new_key() -> str:
-    """Return a random key for the masks of a job."""
-    return os.urandom(32).hex()
 
 
 def chunks_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -44,7 +44,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class JobOptions:
-    """Limits and options of a job: workers, memory, rate, piece size, compression and progress."""
+    """Limits and options of a job: workers, memory, rate, piece size, compression, progress, key of the masks."""
 
     workers: int = 2
     memory_bytes: int = MEMORY_BYTES
@@ -52,6 +52,8 @@ class JobOptions:
     piece_bytes: int | None = None
     zstd_level: int = 1
     progress: Show | None = None
+    mask_key: str = field(default="", repr=False)
+    """Key from which masked values are derived; empty for a random one."""
 
 
 Make = Callable[["Postgres", "Plan", Sequence[Chunk], Snapshot, JobOptions, "Path | None"], _core.MoveJob]

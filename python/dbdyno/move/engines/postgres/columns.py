@@ -64,7 +64,7 @@ class Column:
     mariadb_type: str = ""
     """MariaDB's column type, if the column comes from MariaDB."""
     mask: str = ""
-    """Masking method for its values (`mask_sql.py`); empty for none."""
+    """Masking method for its values, with its constant (`mask_sql.py`); empty for none."""
 
     def to_json(self) -> dict[str, object]:
         """Return the column as a dictionary for the manifest."""

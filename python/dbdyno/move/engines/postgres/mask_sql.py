@@ -5,10 +5,11 @@
 | hash | text, varchar, char, citext, uuid, bytea, whole numbers | a hash with the move's key, in the same type |
 | keep-length | text, varchar, char, citext | other letters for letters, other digits for digits; all else stays |
 | year | date, timestamp, timestamptz | the first of January of its year |
+| constant:VALUE | any | this value |
 | null | any that may be NULL | NULL |
 
-The key is random for each move and is in the sessions' setting `dbdyno_mask.key` alone: without it nobody can find the
-hash of a value that he guesses. NULL stays NULL.
+The key is random for each move, or the user's, and is in the sessions' setting `dbdyno_mask.key` alone: without it
+nobody can find the hash of a value that he guesses. NULL stays NULL.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ METHODS: dict[str, tuple[str, ...] | None] = {
     "hash": (*TEXTS, "uuid", "bytea", *_NUMBERS),
     "keep-length": TEXTS,
     "year": _DATES,
+    "constant": None,
     "null": None,
 }
 """Types that each method supports; None for all."""
@@ -45,15 +47,18 @@ def masked_sql(value: sql.Composable, base: str, pg_type: str, method: str) -> s
         value: The column.
         base: Name of its type, or of the type below its domain.
         pg_type: Its type as SQL writes it, which the result has, too.
-        method: A name of `METHODS`.
+        method: A name of `METHODS`; of constant with its value (`constant:VALUE`).
     """
     # As the server writes a type's name, it is quoted already.
     of_type = sql.SQL(f"::{pg_type}")
+    method, _, constant = method.partition(":")
     if method == "null":
         return sql.SQL("null") + of_type
     text = sql.SQL("lower({}::pg_catalog.text)" if base == "citext" else "{}::pg_catalog.text").format(value)
     digest = sql.SQL(_DIGEST).format(text=text)
-    if method == "year":
+    if method == "constant":
+        made: sql.Composable = sql.Literal(constant)
+    elif method == "year":
         of_day = "::timestamp" if base == "date" else ""
         made = sql.SQL(f"date_trunc('year', {{}}{of_day})").format(value)
     elif method == "keep-length":

@@ -1,0 +1,69 @@
+"""Key of a move's masks: random, or derived from the user's key; the target keeps it until the job ends.
+
+The job's plan has only a digest of a derived key. With it a resumed job refuses another key, and does not continue
+with a random one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno.base.errors import MoveError
+from dbdyno.move.engines.postgres.mask_sql import SETTING
+from dbdyno.move.reading.run import Plan
+
+MASK_SQL = "create table if not exists dbdyno_move.mask (key text)"
+
+
+def derived_key(key: bytes) -> str:
+    """Return the key for masks that belongs to a user's key, which does not leave this process itself."""
+    return hmac.new(key, b"dbdyno mask", hashlib.sha256).hexdigest()
+
+
+def digest_of(mask_key: str) -> str:
+    """Return what a plan has of a key: a digest, or nothing if the key is random."""
+    return hashlib.sha256(mask_key.encode()).hexdigest() if mask_key else ""
+
+
+def key_sql(conn: psycopg.Connection[Any], plan: Plan, mask_key: str) -> list[str]:
+    """Return the statement that gives a session the key of the masks; none if nothing is masked.
+
+    Args:
+        conn: A session of the target, which has the key of a job that goes on.
+        plan: The job's plan.
+        mask_key: The user's key; empty for a random one.
+
+    Raises:
+        MoveError: The job began with another key.
+    """
+    if not any(one.mask for table in plan.tables for one in table.columns):
+        return []
+    conn.execute(MASK_SQL)
+    row = conn.execute("select key from dbdyno_move.mask").fetchone()
+    key = row[0] if row else mask_key
+    if digest := (plan.database or {}).get("mask_key", ""):
+        refuse_other_key(digest, key)
+    if row is None:
+        key = key or os.urandom(32).hex()
+        conn.execute("insert into dbdyno_move.mask values (%s)", [key])
+    return [sql.SQL("select set_config({}, {}, false)").format(SETTING, key).as_string(conn)]
+
+
+def refuse_other_key(digest: str, mask_key: str) -> None:
+    """Raise an error if a key is not the one with which a job began.
+
+    Raises:
+        MoveError: It is another one, or missing.
+    """
+    if digest_of(mask_key) != digest:
+        raise MoveError(
+            "the job began with another key for its masks",
+            where="--mask-key-file",
+            next_step="repeat the command with which it began, with the same file, or begin a new job",
+        )
