@@ -167,12 +167,7 @@ def command(
     from dbdyno.trace.units import length_ns
 
     form_asked(form, output)
-    if sum(map(bool, (new, changes, programs))) != 1:
-        raise click.UsageError("give one of NEW, --change and --new, so that there are two sides to compare")
-    if upgrade and not programs:
-        raise click.UsageError("--upgrade makes the data of the server that --new names: give both")
-    if masks and (not programs or upgrade or replay or speeds):
-        raise click.UsageError("--mask is for the copy that --new makes, without --upgrade and --replay")
+    _refuse((new, changes, programs), upgrade, masks, is_replayed=bool(replay or speeds))
     share, masked = _share(threshold), read_masks(masks)
     mask_key = mask_key_of(mask_key_file, masked)
     options = LoadOptions(load, sets, store, key_file, privacy, logs, masked, line_prefix, zone_of(timezone))
@@ -205,6 +200,17 @@ def command(
             raise click.exceptions.Exit(130) from Interrupted()
     _output(run.path, model, form, output)
     raise click.exceptions.Exit(_exit(model, fail_on))
+
+
+def _refuse(sides: tuple[object, ...], upgrade: str | None, masks: Sequence[str], *, is_replayed: bool) -> None:
+    """Raise `click.UsageError` for options that exclude or need each other; `sides` is NEW, --change and --new."""
+    programs = sides[-1]
+    if sum(map(bool, sides)) != 1:
+        raise click.UsageError("give one of NEW, --change and --new, so that there are two sides to compare")
+    if upgrade and not programs:
+        raise click.UsageError("--upgrade makes the data of the server that --new names: give both")
+    if masks and (not programs or upgrade or is_replayed):
+        raise click.UsageError("--mask is for the copy that --new makes, without --upgrade and --replay")
 
 
 @contextmanager
