@@ -312,7 +312,7 @@ def test_prices_give_transactions_for_money(file: Path, tmp_path: Path):
         hour = 0.05 * int(point["cores"]) + 0.01
         assert point["per_money"] == pytest.approx(point["throughput"] * 3600 / hour)
     prices.write_text("core = 'cheap'\n")
-    assert "no price" in str(model(*base).exception)
+    assert "is not a price" in str(model(*base).exception)
 
 
 @pytest.mark.parametrize("text", ["sessions", "sessions=", "=1", "sessions=8..2", "sessions=0..4", "sessions=a..b"])

@@ -138,7 +138,7 @@ def test_a_machine_that_slows_is_no_change_of_an_arm_with_a_base(tmp_path: Path)
     text = render_text(model, width=160, color=False)
     assert "two to one" in text and "one (base)" in text
     page = render_html(model)
-    assert "ratio to the base arm" in page and "`--level` follows the arm by itself" in page
+    assert "ratio to the base arm" in page and "<code>--level</code> follows the arm by itself" in page
     by_level = trend_of(runs, "p.toml", levels=True)
     assert [[one["run"] for one in arm["changes"]] for arm in by_level["arms"]] == [[7], [7]]
     assert "level of each arm" in render_html(by_level)

@@ -128,7 +128,7 @@ def _of(relation: Relation, column: Mapped, kind: Kind, name: str) -> _Value:
     sql, place = column.sql, f"{relation.of}, column {column.name}"
     if kind.name == "decimal" and sql.startswith("decimal"):
         cast = f"cast({name} as {sql})"
-        return _Value(cast, _guard(f"{cast} is distinct from {name}", f"{place}: contains a value that is no {sql}"))
+        return _Value(cast, _guard(f"{cast} is distinct from {name}", f"{place}: contains a value that is not a {sql}"))
     if kind.name == "timestamp" and sql in ("timestamp", "varchar"):
         said = f"{place}: an instant before {GREGORIAN} is not read by Spark"
         return _Value(name if sql == "timestamp" else _instant(name), _guard(f"{name} < timestamp'{GREGORIAN}'", said))
