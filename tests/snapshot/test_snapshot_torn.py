@@ -14,6 +14,7 @@ import pytest
 from made_store import MadeServer
 
 from command_line import dbdyno as run
+from dbdyno.snapshot.model import Part, in_order
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.names import find
 from dbdyno.snapshot.report import report
@@ -155,3 +156,20 @@ def test_a_pack_that_was_damaged_is_told_where_its_rows_are_asked_for(made: Path
     assert done.returncode == 0, done
     assert f"its file {file.parent.name}/{file.name} was changed after it was written" in said
     assert "dbdyno snap check --repair" in said
+
+
+def test_a_section_that_cannot_be_read_has_its_heading_and_plain_words(made: Path) -> None:
+    store = Store(made)
+
+    def statements(interval: Interval, top: int) -> Part:
+        interval.query(f"select {'nonsense' if top else 'calls::date'} from pg_stat_statements", "pg_stat_statements")
+        raise AssertionError("the query must fail")
+
+    with Interval(store, find(store, "1"), find(store, "2")) as interval:
+        (lacking,) = in_order([("sql", statements)], interval, 1)
+        (unread,) = in_order([("settings", statements)], interval, 0)
+    assert (lacking["title"], unread["title"]) == ("Top SQL", "Settings")
+    (lack,) = lacking["not_measured"]
+    assert lack["why"] == "snapshots 1 and 2 of db:1: they lack the column nonsense"
+    assert "next:" not in lack["why"] and "dbdyno snap check" in lack["next"]
+    assert " Error:" not in unread["not_measured"][0]["why"], "the words of the database that reads the files"

@@ -21,6 +21,8 @@ Row = JsonObject
 """A row of a query by column name."""
 NOTHING = "nothing in this interval"
 """Note of a section that has no row, nothing unmeasured and no note."""
+_TITLES = {"sql": "Top SQL", "io": "I/O", "wal": "WAL and checkpoints", "slru": "SLRU caches"}
+"""Headings of sections that could not be read, where the heading is not the capitalised name."""
 
 
 class Heading(TypedDict):
@@ -115,7 +117,9 @@ def in_order(order: Iterable[tuple[str, Callable[[T, int], Part]]], interval: T,
         try:
             found.append(make(interval, top))
         except Error as error:
-            found.append(section(name, name, not_measured=[lacking(name, str(error), error.next_step)]))
+            why = f"{error.where}: {error.message}" if error.where else error.message
+            title = _TITLES.get(name, name.capitalize())
+            found.append(section(name, title, not_measured=[lacking(title, why, error.next_step)]))
     return found
 
 

@@ -19,6 +19,8 @@ from dbdyno.snapshot.reading.difference import Sides, quoted, union_columns
 from dbdyno.snapshot.store.folder import Place, Snapshot, many
 
 NOT_THERE = "this server has no {}"
+CHECK_STEP = "check the store with `dbdyno snap check`"
+_KIND = re.compile(r"^[A-Z][A-Za-z ]* Error: ")
 _NO_COLUMN = re.compile(r'Binder Error: .{0,200}?column (?:named )?"([^"]+)"', re.S)
 
 if TYPE_CHECKING:
@@ -152,15 +154,16 @@ class Ends:
         try:
             return self.connection.execute(sql)
         except duckdb.Error as error:
-            raise EvidenceError(
-                _said(error), where=f"snapshots {self.before.number} and {self.after.number} of {self.before.target}"
-            ) from error
+            where = f"snapshots {self.before.number} and {self.after.number} of {self.before.target}"
+            raise EvidenceError(_reason(error), where=where, next_step=CHECK_STEP) from error
 
 
-def _said(error: Exception) -> str:
-    """Return why a query failed, as a sentence if it is a column that no snapshot has."""
-    column = _NO_COLUMN.match(str(error))
-    return f"these snapshots have no column {column[1]}" if column else str(error).splitlines()[0]
+def _reason(error: Exception) -> str:
+    """Return why a query failed, in words that do not need knowledge of the database engine that reads the files."""
+    text = str(error).splitlines()[0]
+    if column := _NO_COLUMN.match(str(error)):
+        return f"they lack the column {column[1]}"
+    return f"their rows cannot be read: {_KIND.sub('', text)}"
 
 
 def relation(end: Snapshot, view: str) -> str:
