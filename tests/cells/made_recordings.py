@@ -64,7 +64,7 @@ class Cells:
             self.sums[key] = self.sums.get(key, 0.0) + value
 
     def restart(self) -> None:
-        """The service of every cell begins anew: counters from zero."""
+        """The service of every cell starts again: counters from zero."""
         self.sums = dict.fromkeys(self.sums, 0.0)
         self.began += 1
 

@@ -131,7 +131,7 @@ def test_a_restart_costs_its_interval_and_is_told():
         ("after", "cel01", 1),
         ("after", "cel02", 1),
     ]
-    assert "began anew" in lost["tables"][0]["rows"][0]["why"]
+    assert "was restarted" in lost["tables"][0]["rows"][0]["why"]
     rate = next(r for r in model["rows"] if r["metric"] == "FL_IO_W" and not r["cell"])
     assert rate["second_rounds"] == 19
     assert rate["decision"] in ("same", "cannot tell")

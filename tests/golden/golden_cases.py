@@ -1,4 +1,4 @@
-"""What a run of each kind comes to: its evidence stored small, or made anew from a seed, and what is made of it.
+"""What a run of each kind comes to: its evidence stored small, or recreated from a seed, and what is made of it.
 
 The evidence of engine, host and cells is stored, since no two runs of them are alike. A run on a model is made
 anew through the command line: the same seed must give the same evidence. What depends on the moment (times, names
@@ -58,7 +58,7 @@ def analysis_of(case: str, folder: Path) -> dict[str, Any]:
 
 
 def evidence_of(case: str, folder: Path) -> Run:
-    """A case's run folder below `folder`: unpacked, or made anew."""
+    """A case's run folder below `folder`: unpacked, or recreated."""
     place = folder / case
     if case in MODELS:
         made = CliRunner().invoke(_cli(), ["run", *MODELS[case], "--out", str(folder / "made")])

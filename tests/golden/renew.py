@@ -1,6 +1,6 @@
 """Takes over what today's code makes of the golden runs: python tests/golden/renew.py [CASE ...]
 
-With `--evidence` the stored runs are made anew as well (an engine, a host and a rack of modelled cells are needed):
+With `--evidence` the stored runs are recreated as well (an engine, a host and a rack of modelled cells are needed):
 only for a change of what a run records.
 """
 

@@ -54,7 +54,7 @@ def kill_both(_: Bench, case: Injection) -> None:
 
 
 def kill_backend(bench: Bench, case: Injection) -> None:
-    """The server ends all sessions and begins anew."""
+    """The server ends all sessions and starts again."""
     with psycopg.connect(bench.direct) as conn:
         row = conn.execute("select pid from pg_stat_activity where application_name like 'dbdyno%' limit 1").fetchone()
     _kill(row[0] if row else None)

@@ -544,7 +544,7 @@ def checkpoints_that_follow_each_other(mix: Mix) -> Case:
 @case
 def a_table_swapped_for_one_without_indexes(mix: Mix) -> Case:
     swap = ("create table s2 as select * from sale", "drop table sale", "alter table s2 rename to sale")
-    words = "table sale was made anew, without its indexes sale_cust, sale_pkey"
+    words = "table sale was recreated, without its indexes sale_cust, sale_pkey"
     return Case(
         mix.run("select sum(amount) from sale where cust = 3", times=10),
         mix.plant(*swap, "analyze sale", "grant all on sale to shop"),

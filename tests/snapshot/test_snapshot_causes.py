@@ -231,7 +231,7 @@ def test_a_table_that_was_swapped_for_one_without_its_indexes(planted: OnPostgre
     lab = planted.lab
     swap = ("create table o2 as select * from orders", "drop table orders", "alter table o2 rename to orders")
     found = planted.first_causes(asks(lab, BY_CUST), planted.plant(*swap, "analyze orders"))
-    assert found == ["table orders was made anew, without its indexes orders_cust, orders_pkey"] * 2
+    assert found == ["table orders was recreated, without its indexes orders_cust, orders_pkey"] * 2
 
 
 @pytest.mark.soak

@@ -167,7 +167,7 @@ def test_a_table_under_its_name_with_another_number_was_made_anew(server: Sample
     server.touch(4)
     server.names[4] = "t1"
     steps(server, 5)
-    assert [row[:3] for row in changed(server)] == [("table", "app.public.t1", "made anew")]
+    assert [row[:3] for row in changed(server)] == [("table", "app.public.t1", "recreated")]
 
 
 def test_checkpoints_and_settings_are_on_the_clock_of_a_comparison(server: Sampled):

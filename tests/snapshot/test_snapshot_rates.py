@@ -99,7 +99,7 @@ def test_long_periods_are_compared_by_hour(server: MadeServer, monkeypatch: pyte
 
 
 def test_the_change_point_is_where_the_means_differ_most() -> None:
-    """Against the sums made anew for each point, over drawn series; the seed is in the name of the draw."""
+    """Against the sums recreated for each point, over drawn series; the seed is in the name of the draw."""
     for seed in range(30):
         dice = random.Random(seed)
         step = dice.randrange(2, 38)

@@ -1,4 +1,4 @@
-"""A statement whose identifier changed, for its table was made anew or the server upgraded, is the same statement."""
+"""A statement whose identifier changed, for its table was recreated or the server upgraded, is the same statement."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ def test_an_import_that_cannot_be_written_is_pythons(alone: Path, tmp_path: Path
 
 
 def importing(program: Path, file: Path, out: Path) -> subprocess.Popen[str]:
-    """A stopped import that has made its folder and noted who makes it; one that has ended by then begins anew."""
+    """A stopped import that has made its folder and noted who makes it; one that has ended by then starts again."""
     for _ in range(50):
         words = [program, "trace", "import", file, "--out", out]
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -155,7 +155,7 @@ def test_a_server_that_begins_anew_after_a_crash_is_read_on_and_its_old_memory_i
     assert it.report["renewed"] == 1
     slept = rows(tmp_path / "run", "select sum(elapsed_ns) / 1e9 from waits where event = 'Timeout:PgSleep'")
     assert slept[0][0] == pytest.approx(0.3, abs=0.1 + it.report["gap_ns"] / 1e9)
-    assert "began anew 1 times after a crash" in " ".join(it.warnings)
+    assert "restarted 1 times after a crash" in " ".join(it.warnings)
 
 
 def _again(engine: EmbeddedPostgres) -> psycopg.Connection[Any]:

@@ -1,4 +1,4 @@
-"""A replay changes keys that the server made anew, and no other value: the same tables as the capture left."""
+"""A replay changes keys that the server generates again, and no other value: the same tables as the capture left."""
 
 from __future__ import annotations
 

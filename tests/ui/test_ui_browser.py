@@ -128,7 +128,7 @@ def test_the_interval_is_shaded_within_the_plot_and_leaves_legend_and_axis_reada
 
 def test_an_open_page_follows_what_lands(browser, site, folder) -> None:  # noqa: F811
     page = browser.open(site.address("/"))
-    assert "No runs here" in words(page) and "14:14 UTC" in words(page)
+    assert "There are no runs here" in words(page) and "14:14 UTC" in words(page)
     day = Day(site.store)
     day.step(FIRST_S + (MINUTES + 1) * 60)
     until(lambda: "14:15 UTC" in words(page))
@@ -169,7 +169,7 @@ def test_a_server_that_was_started_anew_is_said_and_the_page_stays(browser, fold
         port = int(first.base.rpartition(":")[2])
     with running_site(tmp_path / "runs", tmp_path / "snaps", port) as second:
         page.evaluate("document.querySelector('.tabs:not(.bar-row) a:last-child').click()")
-        until(lambda: "began anew" in page.evaluate("(document.querySelector('.news') || {}).innerText || ''"))
+        until(lambda: "restarted" in page.evaluate("(document.querySelector('.news') || {}).innerText || ''"))
         assert words(page) == before
         again = browser.open(second.address(f"/server?{WINDOW}"))
         all_read(again)

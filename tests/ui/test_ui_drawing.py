@@ -58,7 +58,7 @@ def test_an_idle_process_ends(drawer: drawing.Drawer) -> None:
 
 
 def test_the_server_draws_active_sessions_without_the_process() -> None:
-    """The chart of a server's page must not need Vega: it is drawn anew on every zoom."""
+    """The chart of a server's page must not need Vega: it is drawn again on every zoom."""
     refused = mock.Mock(side_effect=AssertionError("asked the process"))
     token = figures.ELSEWHERE.set(refused)
     try:

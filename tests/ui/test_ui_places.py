@@ -67,7 +67,7 @@ def test_a_run_with_a_link_that_leads_out_is_in_no_list_and_named_on_the_first_p
     browser = Browser(tmp_path / "runs", tmp_path / "snaps")
     assert "bad/statements.parquet" in browser.get("/").text
     for path in ("/run?id=bad", "/sql?run=bad&query=select+1", "/compare?a=good&b=bad"):
-        assert "leads out of its folder" in browser.get(path).text, path
+        assert "place outside of its folder" in browser.get(path).text, path
 
 
 def copied_store(folder: Path, to: Path) -> Path:
@@ -93,7 +93,7 @@ def test_a_link_in_a_store_that_leads_out_is_refused_for_sql_and_everywhere_else
     for path in (*paths, "/plans", "/advice", "/periods?against=1h", "/experiment?id=1002"):
         answer = browser.get(path)
         assert answer.status == 404, path
-        assert where in answer.text and "leads out of its folder" in answer.text, path
+        assert where in answer.text and "place outside of its folder" in answer.text, path
     assert "1002" not in browser.get("/search?q=stock").text
 
 

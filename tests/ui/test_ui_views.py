@@ -166,7 +166,7 @@ def test_the_list_of_runs_is_filtered_by_the_address(browser_of: Browser, folder
     assert one in browser_of.get("/runs?q=NIGHTLY+sort&status=complete").text
     for query in ("q=nothing+like+it", "status=aborted", "kind=cells"):
         page = browser_of.get(f"/runs?{query}").text
-        assert one not in page and "No runs here" in page
+        assert one not in page and "There are no runs here" in page
 
 
 def test_a_click_on_a_value_filters_and_keeps_stretch_and_dimension(browser_of: Browser) -> None:
@@ -203,7 +203,7 @@ def test_a_search_finds_statements_tables_settings_and_runs(browser_of: Browser)
         ("/statement?id=1", "is not known in this time"),
         ("/periods?against=yesterday", "there are no snapshots of yesterday"),
         ("/plans", "no plans of"),
-        ("/runs?format=exe", "there is no form"),
+        ("/runs?format=exe", "is not a format"),
         ("/nowhere", "there is no page"),
     ),
 )

@@ -138,7 +138,7 @@ fn workload(dice: &mut Stream) -> Value {
     Value::Object(found)
 }
 
-/// Returns a specification with a built-in machine, up to six numbers drawn anew, and a workload.
+/// Returns a specification with a built-in machine, up to six numbers drawn again, and a workload.
 fn spec(seed: u64) -> Value {
     let mut dice = Streams::new(seed).named("accepted");
     let names: Vec<&str> = built_in_names().collect();

@@ -1,6 +1,6 @@
 """A recording as intervals: the change of every counter between rounds, and the value of every gauge at each round.
 
-A round is used once every cell that answers has collected anew: if queries are faster than the cells collect, rounds
+A round is used once every cell that answers has collected again: if queries are faster than the cells collect, rounds
 are merged, so that no interval is empty for a cell. A cell without new data while another collected twice is not waited
 for. A missing difference (a restart, a cell that did not answer) is NaN, and counted in `lost`.
 """
@@ -93,7 +93,7 @@ def intervals_of(rounds: Sequence[Collection]) -> Intervals:
 
 
 def refreshed(rounds: Sequence[Collection]) -> list[Collection]:
-    """Return the rounds that are used: in each, every cell has collected anew since the previous one."""
+    """Return the rounds that are used: in each, every cell has collected again since the previous one."""
     kept = [rounds[0]]
     since: dict[str, set[int]] = {}
     for one in rounds[1:]:

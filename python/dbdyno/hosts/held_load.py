@@ -155,7 +155,7 @@ def call_load(token: str, method: str, *arguments: Any) -> Any:
     """Call a method of the load with this token; the call is stopped soon after nobody waits for it any longer.
 
     Raises:
-        TargetError: No load is held under it: the worker was started anew, or the lease has ended.
+        TargetError: No load is held under it: the worker was started again, or the lease has ended.
     """
     load = _HELD.get(token)
     if load is None:

@@ -157,7 +157,7 @@ def _coverage(covered: Coverage) -> Iterator[Row]:
         yield _finding(
             "restart",
             "bad",
-            f"Counters began anew: {_listed(began)}. There they have no difference.",
+            f"Counters were reset: {_listed(began)}. There they have no difference.",
             "cellcli -e list alerthistory",
         )
     for state, words in (("no answer", "nothing"), ("half an answer", "half an answer")):

@@ -43,8 +43,8 @@ CHANGE_MOST = 3.0
 _UNLIKE = "cells, software or configuration differ"
 _ORDER = {"worse": 0, "better": 1, "more": 2, "less": 2}
 _LOST = {
-    "reset": "the cell's service began anew, or a counter fell",
-    "not refreshed": "the cell had not collected anew",
+    "reset": "the cell's service was restarted, or a counter fell",
+    "not refreshed": "the cell had not collected again",
     MISSING: "the cell gave nothing",
 }
 

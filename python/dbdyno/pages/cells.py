@@ -22,8 +22,8 @@ ROWS_MOST = 1000
 CELLS_BESIDE = 6
 """With more cells than these the table scrolls, so the columns for all cells and the meaning come first."""
 _REASONS = {
-    "not refreshed": "not refreshed: the cell had not collected anew",
-    "reset": "reset: the cell's service began anew in between",
+    "not refreshed": "not refreshed: the cell had not collected again",
+    "reset": "reset: the cell's service was restarted in between",
     "new": "seen only after",
     "gone": "seen only before",
 }

@@ -195,7 +195,7 @@ def _of_table(table: str, old: Relation, new: Relation) -> Iterator[Cause]:
     is_known = old.rows >= 0 and new.rows >= 0
     if is_known and new.disk_pages > _BLOATED * max(old.disk_pages, 1) and new.rows < _BLOATED * max(old.rows, 1):
         words = f"table {table} is bloated: {new.disk_pages:,} pages for the same rows, {old.disk_pages:,} before"
-        yield Cause("bloat", words, f"vacuum full {table} (it locks the table), or copy it anew")
+        yield Cause("bloat", words, f"vacuum full {table} (it locks the table), or copy it again")
 
 
 def _are_others(old: float, new: float) -> bool:

@@ -79,7 +79,7 @@ def respond(request: Request, view: View) -> Response:
         headers["content-security-policy"] = PICTURE_POLICY
     if form in DATA or form in PICTURES:
         return Response(encoded(view, form), headers=headers, media_type=MEDIA[form])
-    raise Error(f"there is no form {form!r:.20}", next_step=f"one of {', '.join((*DATA, *PICTURES))}")
+    raise Error(f"{form!r:.20} is not a format of a page", next_step=f"use one of {', '.join((*DATA, *PICTURES))}")
 
 
 def _html(request: Request, view: View, status: int = 200) -> Response:
@@ -145,7 +145,7 @@ def _waiting(error: NotReadyError) -> View:
     said = (f"{error.message}; {error.next_step}.", "dbdyno keeps each sum, so you wait only once.")
     headline = "dbdyno is summing up this interval"
     head = Head("Being prepared", "", name="waiting", headline=headline, section="Wait")
-    section = Section("waiting", "How far it is", notes=said)
+    section = Section("waiting", "Progress", notes=said)
     return View(Page(head, (section,)), trail=(("Home", "/"),), follows="sums")
 
 

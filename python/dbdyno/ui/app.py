@@ -48,13 +48,15 @@ def _handlers() -> dict[Any, Callable[[Request, Exception], Any]]:
     from dbdyno.base.errors import Error
 
     def absent(request: Request) -> View:
-        raise Error(f"there is no page {request.url.path!r:.80}", next_step="the home page links to all others")
+        raise Error(
+            f"there is no page {request.url.path!r:.80}", next_step="open the home page, which links to all others"
+        )
 
     def broken(request: Request) -> View:
         raise Error(
             "internal error; please report it",
             where=request.url.path[:80],
-            next_step="the terminal of `dbdyno ui` has the traceback to report",
+            next_step="report the traceback that is in the terminal of `dbdyno ui`",
         )
 
     return {404: lambda request, _: answered(absent)(request), 500: lambda request, _: answered(broken)(request)}

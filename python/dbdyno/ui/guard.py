@@ -100,18 +100,18 @@ class Guard:
         """Return the reason to refuse a request even with a correct token, or None."""
         hosts, origins = headers.get("host", []), headers.get("origin", [])
         if len(hosts) != 1 or not self.access.knows(hosts[0]):
-            return 421, "this server does not have that name; open the address that `dbdyno ui` printed"
+            return 421, "this host name is not allowed; open the address that `dbdyno ui` printed"
         if any(origin != f"{self.access.scheme}://{hosts[0]}" for origin in origins):
-            return 403, "a page of another site asked; it gets no answer"
+            return 403, "requests from pages of other sites are refused"
         site, mode = (headers.get(f"sec-fetch-{name}", [""])[0] for name in ("site", "mode"))
         if site in ("cross-site", "same-site") and mode != "navigate":
-            return 403, "a page of another site asked; it gets no answer"
-        return None if method in READING else (405, "these pages can only be read")
+            return 403, "requests from pages of other sites are refused"
+        return None if method in READING else (405, "only GET and HEAD requests are allowed")
 
     async def _enter(self, scope: Message, send: Send, tokens: list[str], rest: list[tuple[str, str]]) -> None:
         """Set the cookie and redirect to the same page without the token, so that no browser history contains it."""
         if len(tokens) != 1 or not self.access.is_right(tokens[0]):
-            await _say(send, 403, "that token is not of this server; open the address that `dbdyno ui` printed last")
+            await _say(send, 403, "this token is not valid; open the address that `dbdyno ui` printed last")
             return
         path = "/" + quote(scope["path"].lstrip("/"))
         place = path + (f"?{urlencode(rest)}" if rest else "")

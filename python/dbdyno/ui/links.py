@@ -41,9 +41,9 @@ class Links:
         link = next(self._leading_out(str(folder), folder.resolve()), "")
         if link:
             raise EvidenceError(
-                "is a link that leads out of its folder: it is not followed",
+                "is a link to a place outside of its folder, so it is not followed",
                 where=os.path.relpath(link, folder.parent),
-                next_step="put the file in its place, or remove the link",
+                next_step="replace the link with the file, or remove it",
             )
 
     def is_free(self, folder: Path) -> bool:

@@ -89,7 +89,7 @@ class Places:
         """
         path = next((one for one in _folders(self.runs_folder) if one.name == name), None)
         if path is None:
-            raise EvidenceError(f"there is no run {name!r:.80}", next_step="the list of runs shows those there are")
+            raise EvidenceError(f"there is no run {name!r:.80}", next_step="choose a run from the list of runs")
         return self._open(path)
 
     def jobs(self) -> list[Path]:
@@ -104,7 +104,7 @@ class Places:
         """
         path = next((one for one in self._jobs() if one.name == name), None)
         if path is None:
-            raise EvidenceError(f"there is no move {name!r:.80}", next_step="the list of moves shows those there are")
+            raise EvidenceError(f"there is no move {name!r:.80}", next_step="choose a move from the home page")
         self._links.check(path)
         return path
 
@@ -127,9 +127,7 @@ class Places:
         """
         known = self.saved_pages()
         if name not in known:
-            raise EvidenceError(
-                f"there is no saved page {name!r:.80}", next_step="the first page lists those there are"
-            )
+            raise EvidenceError(f"there is no saved page {name!r:.80}", next_step="choose a page from the home page")
         return known[name]
 
     def stores(self) -> dict[str, Store]:
@@ -166,7 +164,7 @@ class Places:
             self._links.check(store.folder)
         if len(every) != 1:
             found = "there is no such server" if not every else f"the store has {len(every)} servers"
-            raise SnapshotError(f"{found}: {target or name!r:.80}", next_step="the first page lists the servers")
+            raise SnapshotError(f"{found}: {target or name!r:.80}", next_step="choose a server on the home page")
         return every[0]
 
     def _jobs(self) -> Iterator[Path]:

@@ -52,7 +52,7 @@ def _view(places: Places, address: str, sql: bool) -> View:
         raise Error(
             f"there is no page {path!r:.80}",
             where="--page",
-            next_step=f"one of {', '.join(sorted(VIEWS))}, with ?NAME=VALUE",
+            next_step=f"use one of {', '.join(sorted(VIEWS))}, with ?NAME=VALUE",
         )
     state = SimpleNamespace(places=places, sql=sql)
     scope = {

@@ -70,7 +70,7 @@ def bind(where: Listening) -> socket.socket:
         raise Error(
             f"cannot listen: {error.strerror}",
             where=f"{where.host}:{where.port}",
-            next_step="--port 0 takes any free port",
+            next_step="choose another port; `--port 0` takes any free one",
         ) from error
     made.listen(128)
     return made

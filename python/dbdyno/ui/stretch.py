@@ -50,7 +50,7 @@ def stretch_of(snapshots: list[Snapshot], text: str) -> Stretch:
     if len(snapshots) < 2:
         raise SnapshotError(
             "has fewer than two snapshots, so there is no time between them",
-            next_step="dbdyno snap watch --target DSN --every 60s",
+            next_step="take more with `dbdyno snap watch --target DSN --every 60s`",
         )
     if (text or DEFAULT) in LASTING:
         high = snapshots[-1].at_ns // 1000

@@ -1,4 +1,4 @@
-"""Tables of a keyspace, read anew from its catalog (`system_schema`) each time.
+"""Tables of a keyspace, read again from its catalog (`system_schema`) each time.
 
 A column is part of the partition key, a clustering column, static (one value per partition) or regular. A map makes its
 SQL tables by this distinction.

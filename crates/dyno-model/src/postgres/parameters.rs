@@ -71,7 +71,7 @@ parameters! {
         /// time of a round trip that is neither CPU nor a named wait: wake-ups on both sides
         delay: Times = Times::Constant { us: 30.0 }, from ASSUMED;
         /// share of round trips with the same delay as the one before, because a busy machine stays busy for a while
-        delay_memory: f64 = 0.0, from "none: each is drawn anew", in 0.0..=0.999;
+        delay_memory: f64 = 0.0, from "none: each is drawn again", in 0.0..=0.999;
         /// factor of the delays
         delay_factor: f64 = 1.0, from "none", in 0.0..=100.0;
         /// time between two transactions of a session at the client

@@ -194,7 +194,7 @@ def _began_anew(facts: Facts) -> Iterator[Advice]:
     for one in facts.all(CellState):
         if one.restarts:
             yield Advice(
-                f"the service of {one.name} began anew {one.restarts} times during the recording",
+                f"the service of {one.name} was restarted {one.restarts} times during the recording",
                 (Evidence("restarts", one.restarts, "count", f"{one.name}: its start time, or counters that fell"),),
                 "no time: a cell that restarts under load has a fault of its own",
                 (f"cellcli -e list alerthistory  # on {one.name}",),

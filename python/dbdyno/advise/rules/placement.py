@@ -75,7 +75,7 @@ _COPIED = "what is written while a table is copied is lost to the copy; the serv
 
 def _moved(chosen: Sequence[Segment]) -> Iterator[str]:
     """Yield statements for MariaDB: InnoDB places a table elsewhere only when it is created."""
-    yield "-- an existing table stays where it is: make it anew there, copy, and rename, without writers"
+    yield "-- an existing table stays where it is: create it again there, copy, and rename, without writers"
     for one in chosen:
         yield f"create table NEW like {one.name}  -- with data directory = '/fast'; insert ... select; rename table"
 

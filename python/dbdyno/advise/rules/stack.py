@@ -87,7 +87,7 @@ def _fix(stack: Stack, narrow: Layer, target: float) -> Iterator[str]:
     yield words
     if asked.pieces > 1 and stack.has("stripe.stripe_kb"):
         whole = stack.number("demand.io_kb")
-        yield f"or stripe_kb = {whole:g}: a request is one command, {count(asked.requests)} in all (files made anew)"
+        yield f"or stripe_kb = {whole:g}: a request is one command, {count(asked.requests)} in all (files recreated)"
     if narrow.name == "lun" and stack.has("stripe.stripe_kb") and stack.number("stripe.stripe_kb").is_integer():
         jobs = min(int(asked.requests), 1000)
         yield (

@@ -256,7 +256,7 @@ class CellsBench(QuietBench):
         return given_up or idle_s > self.cells.patience_s
 
     def _not_refreshed(self, name: str, seen: Mapping[str, int | None]) -> str:
-        words = f"not refreshed, nothing collected anew for {self.cells.patience_s:g} s"
+        words = f"not refreshed, nothing collected again for {self.cells.patience_s:g} s"
         if name not in self.stale:
             self.around.note(f"{name}: {words}; the others go on, its column does not count")
         self.stale[name] = seen.get(name)
@@ -289,7 +289,7 @@ def _incomplete(before: Collection, after: Collection) -> dict[str, str]:
         if problem:
             wrong[first.host.name] = problem
         elif first.started_ns != last.started_ns:
-            wrong[first.host.name] = "its service began anew within the turn"
+            wrong[first.host.name] = "its service was restarted within the turn"
     return wrong
 
 

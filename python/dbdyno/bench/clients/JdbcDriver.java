@@ -29,7 +29,7 @@ interface JdbcDriver {
         return "'" + word.replace("'", "''") + "'";
     }
 
-    /** Whether a statement is to be prepared anew for each execution, so that nothing is kept. */
+    /** Whether a statement is to be prepared again for each execution, so that nothing is kept. */
     boolean preparesAnew(String mode);
 
     static JdbcDriver chosen() {

@@ -18,7 +18,7 @@ CONNECTIONS = 4
 
 REASON = (
     "a pooler hands each transaction to any of its server processes, so that statements do not stay prepared there: "
-    "all arms are sent by the protocol 'extended', which parses each statement anew"
+    "all arms are sent by the protocol 'extended', which parses each statement again"
 )
 
 

@@ -108,7 +108,7 @@ class ProgramBench(QuietBench):
         how = timing(plan.schedule, "slices" if len(plan.arms) > 1 else "turns")
         self.start_ns = _start_ns()
         note = f"starting a program takes {self.start_ns / 1e6:.2f} ms here, which is in every time"
-        reason = "a command is started anew each time" if how.in_slices else "there is one arm"
+        reason = "a command is started again each time" if how.in_slices else "there is one arm"
         self.ready = Ready(plan, seed, how, blocks(plan, how, seed), reason, (note,))
         return self.ready
 

@@ -4,7 +4,7 @@
     CACHE/9f86d081884c-3e1c.json     how the build ended; written last, so a build without it is made again
     CACHE/9f86d081884c-3e1c.log      what the build printed
 
-The part after the dash stands for the build command: with another one the commit is built anew.
+The part after the dash stands for the build command: with another one the commit is built again.
 """
 
 from __future__ import annotations

@@ -124,8 +124,8 @@ def tell_without(entries: list[Without]) -> None:
 
 
 _WORDS = {
-    "not refreshed": "not refreshed, the cell had not collected anew",
-    "reset": "reset, the cell's service began anew in between",
+    "not refreshed": "not refreshed, the cell had not collected again",
+    "reset": "reset, the cell's service was restarted in between",
     "new": "seen only after",
     "gone": "seen only before",
 }

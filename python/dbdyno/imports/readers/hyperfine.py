@@ -23,7 +23,7 @@ def read(text: str, where: str) -> Contents:
     """
     results = table(parsed(text, where), "the file", where).get("results")
     if not isinstance(results, list) or not results:
-        raise EvidenceError("has no list of results", where=where, next_step="export it anew with --export-json")
+        raise EvidenceError("has no list of results", where=where, next_step="export it again with --export-json")
     arms = [_arm(table(row, f"result {at}", where), f"{where}: result {at}") for at, row in enumerate(results)]
     repeated = [name for name, count in Counter(arm.arm for arm in arms).items() if count > 1]
     if repeated:

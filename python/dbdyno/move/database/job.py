@@ -145,7 +145,7 @@ def resume_database(
             return conclude(work, conn)
         marked = job_in(conn)
         if marked is None or marked[0] != job:
-            # Of the job there is nothing here: it begins, also where the database was made anew.
+            # Of the job there is nothing here: it begins, also where the database was recreated.
             refuse_filled(target, conn)
         if marked is not None and not restart and _is_filled(conn, ledger):
             ledger.attempt("resumed", how.workers, how.memory_bytes)

@@ -116,7 +116,7 @@ def go_on(target: Postgres, ledger: Ledger, how: JobOptions, say: Say, level: st
 
 
 def plan_again(plan: Plan, into: LoadRequest, how: JobOptions, *, restart: bool) -> Plan:
-    """Return the plan of a resumed job: unchanged, or with `restart` made anew from the files as they are now.
+    """Return the plan of a resumed job: unchanged, or with `restart` recreated from the files as they are now.
 
     Raises:
         MoveError: A file has changed and `restart` is False, or the files cannot be read.

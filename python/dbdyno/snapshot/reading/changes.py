@@ -235,7 +235,7 @@ def _between(noun: str, old: Known, new: Known, *, of_table: bool) -> Iterator[R
         was, now = (side.get(key) for side in (old, new))
         row: Row = {"kind": noun, "what": name, "key": key, "first": None, "second": None}
         if was is None and name in gone:
-            yield row | {"change": "made anew", "first": old[gone[name]][1] or None, "second": new[key][1] or None}
+            yield row | {"change": "recreated", "first": old[gone[name]][1] or None, "second": new[key][1] or None}
         elif was is None:
             yield row | {"change": "came", "second": new[key][1] or None}
         elif now is None:

@@ -80,7 +80,7 @@ def start(
             rest = without_client(plan, lost)
             if rest is None:
                 raise
-            progress.note(f"{lost.message}; the study begins anew without it")
+            progress.note(f"{lost.message}; the study starts again without it")
             plan, agree = rest, None
 
 

@@ -22,7 +22,7 @@ def of_looks(report: JsonObject) -> list[str]:
             " 'unobserved' (table looks)."
         )
     if report.get("renewed"):
-        found.append(f"The server began anew {report['renewed']:,} times after a crash; sessions ended there.")
+        found.append(f"The server restarted {report['renewed']:,} times after a crash; sessions ended there.")
     textless = report.get("textless") or {}
     if textless.get("statements"):
         found.append(

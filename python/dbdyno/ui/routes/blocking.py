@@ -49,7 +49,7 @@ def _headline(part: Mapping[str, Any]) -> str:
     """Return a headline with the main root blocker, or that nobody was blocked."""
     rows = part["tables"][0]["rows"] if part["tables"] else []
     if not rows:
-        return "Nobody was seen waiting for another session"
+        return "No session was seen waiting for another"
     from dbdyno.pages import format as fmt
 
     first = rows[0]

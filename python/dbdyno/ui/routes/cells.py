@@ -25,10 +25,12 @@ def view(request: Request) -> View:
     places = places_of(request)
     run = places.run(asked(request, "id"))
     if run.manifest.kind != KIND:
-        raise CellsError("is not a recording of cells", where=run.id, next_step="dbdyno cells watch --record")
+        raise CellsError(
+            "is not a recording of cells", where=run.id, next_step="record cells with `dbdyno cells watch --record`"
+        )
     panels = {f"{family}: {one['name']}": one for family, one in _panels(kept_model(run))}
     if not panels:
-        raise CellsError("has no metric that changed", where=run.id, next_step="its report says what was collected")
+        raise CellsError("has no metric that changed", where=run.id, next_step="see in its report what was collected")
     chosen = asked(request, "metric") if asked(request, "metric") in panels else next(iter(panels))
     model = {"schema": 1, "kind": "cells", "panel": panels[chosen]}
     title = fmt.line(chosen, 80)

@@ -20,7 +20,7 @@ from dbdyno.ui.view import address
 
 RUN_COLUMNS = columns("run:text started:text kind:text status:text verdict:verdict headline:text:what_it_says")
 HOME = ("Home", "/")
-NO_RUN = "No runs here: `dbdyno run redo-size` makes one."
+NO_RUN = "There are no runs here. Make one with `dbdyno run redo-size`."
 
 
 def listed(name: str, title: str, given: Table, nothing: str = "") -> Section:

@@ -120,7 +120,10 @@ def _chosen(
     named = f"run:{asked(request, 'run')}" if asked(request, "run") else asked(request, "on")
     value = named or next(iter(known), "")
     if not value:
-        finding = Finding("there is nothing to query", next="dbdyno run redo-size, or dbdyno snap watch")
+        finding = Finding(
+            "there is nothing to query",
+            next="make a run with `dbdyno run redo-size`, or take snapshots with `dbdyno snap watch`",
+        )
         return None, {}, Section("problem", "Nothing here yet", findings=(finding,))
     kind, _, name = value.partition(":")
     if kind != "snap":

@@ -26,7 +26,7 @@ RUNNING = "At work"
 LATE = 2.5
 """A watch counts as running until this many intervals after its last snapshot."""
 SHORTEST_NS = 10 * 10**9
-NO_SERVER = "No snapshots here: `dbdyno snap watch --target DSN --every 60s` takes them."
+NO_SERVER = "There are no snapshots here. Take them with `dbdyno snap watch --target DSN --every 60s`."
 _SERVERS = columns("server:text engine:text lately:spark:the_last_day now:number3 last:text:last_snapshot")
 _MOVES = columns("move:text result:verdict says:text:what_it_says")
 _SAVED = columns("page:text:page kind:text result:verdict says:text:what_it_says")

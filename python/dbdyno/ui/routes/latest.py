@@ -27,7 +27,7 @@ AROUND_US = 15 * 60 * 10**6
 NOTABLE = ("restart", "reset", "setting", "object")
 """Kinds of events that are listed; checkpoints and vacuums appear only in charts."""
 _ADVICE = columns("level:verdict finding:text:finding server:text stake:share:at_stake")
-_EVENTS = columns("at:time:by_then kind:text what:text:what_happened server:text")
+_EVENTS = columns("at:time:seen_at kind:text what:text:what_happened server:text")
 _TONES: dict[str, Tone] = {"critical": "bad", "warning": "doubt", "hint": "even"}
 _KNOWN: Kept[list[Event]] = Kept(64)
 

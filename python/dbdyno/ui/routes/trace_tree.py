@@ -26,7 +26,9 @@ def view(request: Asked) -> View:
         raise TraceError("more than one call is named", next_step="give one of call, statement and line")
     call = options["call"]
     if call and not (call.isascii() and call.isdigit() and int(call) < 2**63):
-        raise TraceError(f"{fmt.line(call, 40)!r} is not the number of a call", next_step="the column `call` has it")
+        raise TraceError(
+            f"{fmt.line(call, 40)!r} is not the number of a call", next_step="take a number from the column `call`"
+        )
     calls = bool(asked(request, "calls"))
     wanted = Request(int(call) if call else None, options["statement"] or None, options["line"] or None, calls)
     return trace_view(

@@ -38,7 +38,9 @@ def trace_of(request: Request) -> Run:
     """
     run = places_of(request).run(asked(request, "id"))
     if not is_trace(run):
-        raise TraceError("is not a trace", where=run.id, next_step="dbdyno trace import, or dbdyno trace record")
+        raise TraceError(
+            "is not a trace", where=run.id, next_step="make one with `dbdyno trace import` or `dbdyno trace record`"
+        )
     return run
 
 

@@ -10,4 +10,4 @@ export function news(words) {
   line.textContent = words;
 }
 
-export const ENDED = "The server of this page has ended or began anew. Open the address that dbdyno ui printed last.";
+export const ENDED = "dbdyno ui was stopped or restarted. Open the address that it printed last.";

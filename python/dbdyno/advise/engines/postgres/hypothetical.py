@@ -69,7 +69,7 @@ def _asked(connection: Connection, home: str, table: str, column: str) -> Hypoth
 def _planned(connection: Connection, lookup: str) -> JsonObject:
     """Return the plan for an unknown value.
 
-    The statement is prepared anew each time, because a cached plan does not consider a new index.
+    The statement is prepared again each time, because a cached plan does not consider a new index.
     """
     connection.execute(f"prepare dbdyno_lookup as {lookup}")
     row = connection.execute("explain (format json) execute dbdyno_lookup (null)").fetchone()

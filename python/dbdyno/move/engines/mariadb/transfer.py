@@ -1,6 +1,6 @@
 """Transfers between servers of which at least one is a MariaDB, with the splits, ledger and modes used for PostgreSQL.
 
-Each chunk goes into its own staging table beside the target, created anew whenever the chunk is read; one transaction
+Each chunk goes into its own staging table beside the target, recreated whenever the chunk is read; one transaction
 publishes all of them.
 
     MariaDB -> PostgreSQL    rows in COPY's binary format, forwarded as they are encoded

@@ -120,7 +120,7 @@ def _made_anew(change: Change, rows: list[TableRow]) -> Iterator[Cause]:
             continue
         lost = sorted({row["name"] for row in gone} - kept)
         scans = (change.tables[old].before.get("seq_scan", 0), change.tables[new].after.get("seq_scan", 0))
-        words = f"table {name} was made anew, without its index{'' if len(lost) == 1 else 'es'} {', '.join(lost)}"
+        words = f"table {name} was recreated, without its index{'' if len(lost) == 1 else 'es'} {', '.join(lost)}"
         yield Cause(words, f"sequential scans of {name} {rate(*scans)}", slow, _gone_at(change, gone[0]), weight=3)
 
 
@@ -287,7 +287,7 @@ def _moved(table: Pair, calls: list[float]) -> list[str]:
 
 
 def _fewer_indexes(change: Change, table: str) -> bool:
-    words = (f" on {table} was dropped", f"table {table} was made anew, without")
+    words = (f" on {table} was dropped", f"table {table} was recreated, without")
     return any(word in cause.words for cause in dropped_indexes(change) for word in words)
 
 

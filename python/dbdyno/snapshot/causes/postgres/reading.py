@@ -123,7 +123,7 @@ class PostgresChange(Change):
         if count:
             whose = "1 statement has" if count == 1 else f"{count} statements have"
             found.append(
-                f"{whose} another identifier than before, and the same text: a table was made anew, or the server is"
+                f"{whose} another identifier than before, and the same text: a table was recreated, or the server is"
                 " another version; before and after are compared by the text"
             )
         return found

@@ -69,7 +69,7 @@ def _made_anew(interval: Interval, view: str) -> None:
     counters = ", ".join(f'"{c.name}" = null' for c in columns if c.kind == "counter")
     interval.connection.execute(
         f"update {view} set {counters}, verdict = 'reset',"
-        " why = 'the table was made anew, or truncated'"
+        " why = 'the table was recreated, or truncated'"
         " where verdict = 'ok' and life = 'kept' and TABLE_ID <> TABLE_ID_before"
         " and MIN_TIMER_WAIT <> MIN_TIMER_WAIT_before"
         " and MAX_TIMER_WAIT <> MAX_TIMER_WAIT_before"

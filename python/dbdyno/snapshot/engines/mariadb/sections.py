@@ -224,7 +224,7 @@ def changes(interval: Interval, top: int) -> Part:
     A new row is not reported: the table may be new, or be used for the first time.
     """
     missing = interval.missing(load.TABLES)
-    title = "Tables dropped or made anew"
+    title = "Tables dropped or recreated"
     if missing:
         return section("changes", title, not_measured=[lacking("tables", *missing)])
     rows = interval.query(

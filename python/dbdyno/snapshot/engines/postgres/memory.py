@@ -61,11 +61,11 @@ class SessionMemory:
         `looks` and `waiters` are the number of looks, and the sessions that waited for a lock at the end.
 
         Raises:
-            SnapshotError: The server ended, or began anew after a crash.
+            SnapshotError: The server ended, or restarted after a crash.
         """
         periods = json.loads(self._reader.take())
         if not periods and self._reader.is_over():
-            raise SnapshotError("the server ended, or began anew after a crash")
+            raise SnapshotError("the server ended, or restarted after a crash")
         self._name(conn, periods)
         lines = io.StringIO()
         writer = csv.writer(lines, lineterminator="\n")
