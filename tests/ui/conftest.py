@@ -10,6 +10,7 @@ from unittest import mock
 import pytest
 from laboratory import FIRST_S, HOSTILE, MINUTES, PLAN
 from planted_day import Day
+from run_kinds import make_kinds
 
 from command_line import dbdyno
 
@@ -61,3 +62,11 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     from asking import Browser
 
     yield Browser(made / "runs", made / "snaps")
+
+
+@pytest.fixture(scope="session")
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one run of each kind."""
+    made = tmp_path_factory.mktemp("kinds")
+    make_kinds(made)
+    return made

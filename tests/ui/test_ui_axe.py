@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from asking import starlette  # noqa: F401 - skips where it is not installed
+from run_kinds import recorded
 from sites import Site, all_read, running_site
 
 import chromium
@@ -29,14 +30,23 @@ REST = (
     f"/periods?{QUEUE}&against=2026-11-26T13:50:00..2026-11-26T14:00:00",
     "/sql?on=snap:/shop-db:5432&query=select+queryid,+calls+from+pg_stat_statements",
 )
+KINDS = (
+    *("/run?id=orders", "/profile?id=orders&by=statement,event", "/tree?id=orders", "/statements?id=orders"),
+    *("/waits?id=orders&event=log+file+sync", "/run?id=rack", "/cells?id=rack", "/saved?name=cuts.json"),
+    *("/runs?target=model%3Aexadata-x2", "/tree?id=orders&call=-1"),
+)
+"""Views of the runs of `run_kinds`."""
 LOOKS = ((1400, "light"), (400, "dark"))
 
 
 @pytest.fixture(scope="module")
-def site(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(folder: Path, kinds: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Pages over the planted day, and over runs of every kind."""
     own = tmp_path_factory.mktemp("axe")
     shutil.copytree(folder / "snaps", own / "snaps")
-    shutil.copytree(folder / "runs", own / "runs")
+    for runs in (folder / "runs", kinds / "runs"):
+        shutil.copytree(runs, own / "runs", symlinks=True, dirs_exist_ok=True)
+    recorded(own / "runs" / "rack")
     with running_site(own / "runs", own / "snaps") as running:
         yield running
 
@@ -68,7 +78,7 @@ def test_axe_finds_no_barrier(browser, site, path) -> None:  # noqa: F811
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("path", (*FEW, *REST))
+@pytest.mark.parametrize("path", (*FEW, *REST, *KINDS))
 def test_axe_finds_no_barrier_in_any_view_at_any_width(browser, site, path) -> None:  # noqa: F811
     looks = [(width, scheme) for width in (400, 1400, 2560) for scheme in ("light", "dark")]
     free_of_barriers(browser, site, path, looks)

@@ -1,7 +1,7 @@
 """Coverage of a recording: the state of every cell in every round, and what follows from it.
 
-A round queries every cell. The cell may have collected again since the previous round, or not (*not refreshed*, which is
-different from zero), its service may have restarted (*restart*), and its answer may be partial (*half*) or missing
+A round queries every cell. The cell may have collected again since the previous round, or not (*not refreshed*, which
+is different from zero), its service may have restarted (*restart*), and its answer may be partial (*half*) or missing
 (*no answer*).
 """
 

@@ -2,8 +2,8 @@
 
 It is the arithmetic of `rates` in SQL over all rounds at once, because an hour of a full rack is a million values. A
 difference never crosses a restart of the cell's service: where it restarted, or one of its counters fell, a new epoch
-of that cell begins. If a cell has not collected again, there is no step, not even one of zero: the next step then starts
-at the last collection. A round without an answer is treated in the same way.
+of that cell begins. If a cell has not collected again, there is no step, not even one of zero: the next step then
+starts at the last collection. A round without an answer is treated in the same way.
 
 A step is (from, to, numerator, denominator): difference over seconds, time over requests, part over whole, a gauge over
 1. The mean over steps is therefore one sum over another, for rates and latencies alike.
