@@ -104,8 +104,9 @@ def machine() -> str:
 
 
 def command() -> str:
-    """The command as it can be typed again."""
-    return " ".join(["python", f"benches/{Path(sys.argv[0]).name}", *sys.argv[1:]])
+    """The command as it can be typed again; FOLDER for a place of this machine."""
+    given = ["FOLDER" if word.startswith("/") else word for word in sys.argv[1:]]
+    return " ".join(["python", f"benches/{Path(sys.argv[0]).name}", *given])
 
 
 def example(package: str, name: str) -> list[str]:

@@ -33,15 +33,25 @@ DBDYNO = [str(Path(sys.executable).with_name("dbdyno"))]
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 
+LAUNCHER = """
+import json, os, subprocess, sys, time
+started = time.perf_counter()
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+used = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+print(json.dumps([os.waitstatus_to_exitcode(status), time.perf_counter() - started, *used]))
+"""
+"""Between bench and command: a new process counts the memory of the one that started it as its own peak."""
+
+
 def measured(command: list[str], ends: tuple[int, ...] = (0,)) -> tuple[float, float, float]:
     """Wall seconds, CPU seconds and peak MB of a command that ends with one of these exit codes."""
-    started = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRONMENT)
-    _, status, usage = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - started
-    if os.waitstatus_to_exitcode(status) not in ends:
+    launched = [sys.executable, "-S", "-c", LAUNCHER, *command]
+    answer = subprocess.run(launched, stdout=subprocess.PIPE, env=ENVIRONMENT, check=True)
+    code, wall, cpu, peak = json.loads(answer.stdout)
+    if code not in ends:
         raise SystemExit(f"{command} failed")
-    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    return wall, cpu, peak
 
 
 def to_parquet(what: str, trace: Path, folder: Path, rounds: int, aim: str) -> None:

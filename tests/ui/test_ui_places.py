@@ -53,7 +53,7 @@ def test_a_link_in_a_run_that_leads_out_is_refused_and_named(tmp_path: Path) -> 
     places = Places(tmp_path / "runs", tmp_path / "snaps")
     assert places.run("one").id == "one"
     (run / "calls" / "b000001.parquet").symlink_to("/etc/hostname")
-    with pytest.raises(EvidenceError, match="is a link that leads out") as raised:
+    with pytest.raises(EvidenceError, match="is a link to a place outside") as raised:
         places.run("one")
     assert raised.value.where == "one/calls/b000001.parquet"
 
