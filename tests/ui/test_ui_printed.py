@@ -73,3 +73,10 @@ def test_a_search_finds_what_is_inside_runs_and_traces(folder: Path, tmp_path: P
     assert there.get(link).status == 200
     runs = Browser(folder / "runs", folder / "snaps")
     assert "arms.2.name" in runs.get("/search?q=64MB").text or "64MB" in runs.get("/search?q=64MB").text
+
+
+def test_a_folder_that_is_not_there_is_named(folder: Path, tmp_path: Path) -> None:
+    done = dbdyno("ui", "--page", "/", "--runs", tmp_path / "rnus", "--store", folder / "snaps")
+    assert done.returncode == 0 and "shop-db" in done.stdout
+    assert f"note: --runs: there is no folder {tmp_path / 'rnus'}; its pages are empty" in " ".join(done.stderr.split())
+    assert "--store" not in done.stderr

@@ -89,6 +89,9 @@ def command(
         raise Error(f"pages in a browser need {' and '.join(missing)}", next_step="pip install 'dbdyno[ui]'")
     from dbdyno.ui.places import Places
 
+    for what, place in (("--runs", folder), ("--store", store)):
+        if not place.is_dir():
+            click.echo(f"note: {what}: there is no folder {place}; its pages are empty until it is created", err=True)
     if page is not None:
         _print(Places(folder, store), page, form, output, sql=read_only_sql == "on")
         return
