@@ -171,3 +171,11 @@ def test_renderers_know_no_kind_of_page():
         imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         assert not [one for one in imported if str(one).startswith("dbdyno.pages.")], name
     assert {path.name for path in (folder / "templates").glob("*.html")} == {"page.html", "parts.html"}
+
+
+def test_a_row_without_a_name_has_no_empty_heading() -> None:
+    """A statement's text stands in the first of its rows only; an empty heading is a barrier for screen readers."""
+    columns = (Column("text", "statement", "code"), Column("mean", "mean", "ns"))
+    table = Table("", columns, (Row({"text": "select 1", "mean": 5}), Row({"text": "", "mean": 7})))
+    page = render_html(Page(Head("k", "t"), (Section("s", "S", tables=(table,)),)))
+    assert page.count('scope="row"') == 1 and "select 1" in page

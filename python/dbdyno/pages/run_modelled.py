@@ -140,7 +140,7 @@ def laws(model: Analysis) -> Iterator[Section]:
     ]
     shown = columns("law:text arm:text left:words:counted right:words:against holds:text:_ sentence:text:what_it_says")
     about = "Identities between what was counted. One that is broken means that something was not seen."
-    yield Section("laws", "Operational laws", about, tables=(common.table("", shown, rows, look="slim"),), where="page")
+    yield Section("laws", "Operational laws", about, tables=(common.table("", shown, rows, look="loose"),), where="page")
 
 
 def devices(model: Analysis) -> Iterator[Section]:
