@@ -24,38 +24,38 @@ def planted(effect: float, spread: float, blocks: int, *, higher_is_better: bool
 @pytest.mark.parametrize(
     ("effect", "spread", "higher_is_better", "decision", "words"),
     [
-        (0.066, 0.014, False, "slower", "6.6 % slower (95 % 5.9 to 7.3 %)"),
-        (-0.06, 0.014, True, "slower", "6.0 % slower (95 % 5.4 to 6.6 %)"),
-        (-0.06, 0.014, False, "faster", "6.0 % faster (95 % 5.4 to 6.6 %)"),
-        (0.5, 0.014, True, "faster", "50.0 % faster (95 % 49.0 to 51.0 %)"),
+        (0.066, 0.014, False, "slower", "6.6 % slower (95 % CI 5.9 to 7.3 %)"),
+        (-0.06, 0.014, True, "slower", "6.0 % slower (95 % CI 5.4 to 6.6 %)"),
+        (-0.06, 0.014, False, "faster", "6.0 % faster (95 % CI 5.4 to 6.6 %)"),
+        (0.5, 0.014, True, "faster", "50.0 % faster (95 % CI 49.0 to 51.0 %)"),
         (
             0.005,
             0.008,
             False,
             "same",
-            "no difference larger than 2 % (0.5 % slower, 95 % 0.1 to 0.9 %)",
+            "no difference larger than 2 % (0.5 % slower, 95 % CI 0.1 to 0.9 %)",
         ),
         (
             0.0,
             0.01,
             False,
             "same",
-            "no difference larger than 2 % (0.0 % change, 95 % 0.5 % faster to 0.5 % slower)",
+            "no difference larger than 2 % (0.0 % change, 95 % CI 0.5 % faster to 0.5 % slower)",
         ),
         (
             0.015,
             0.02,
             False,
             "slower",
-            "1.5 % slower (95 % 0.6 to 2.5 %), perhaps by less than 2 %",
+            "1.5 % slower (95 % CI 0.6 to 2.5 %), perhaps by less than 2 %",
         ),
         (
             0.01,
             0.06,
             False,
             "unclear",
-            "cannot tell: 1.0 % slower (95 % 1.8 % faster to 3.9 % slower); "
-            "telling 2 % from none takes 58 to 208 blocks in all",
+            "cannot tell: 1.0 % slower (95 % CI 1.8 % faster to 3.9 % slower); "
+            "to tell 2 % from none needs 58 to 208 blocks in all",
         ),
     ],
 )

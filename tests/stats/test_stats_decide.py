@@ -39,18 +39,18 @@ class TestBenjaminiHochberg:
 def test_the_headline_is_one_sentence_with_estimate_interval_and_blocks() -> None:
     verdict = decide({"flash": [compared("p50", 0.066)]}, baseline="disk", headline="p50")
     assert verdict.decision == "slower"
-    assert verdict.headline == ("flash is 6.6 % slower than disk in median latency (95 % 6.1 to 7.1 %, 20 blocks).")
+    assert verdict.headline == ("flash is 6.6 % slower than disk in median latency (95 % CI 6.1 to 7.1 %, 20 blocks).")
 
 
 def test_no_difference_and_cannot_tell_have_their_sentences() -> None:
     same = decide({"b": [compared("throughput", 0.004)]}, baseline="a", headline="throughput")
     assert same.headline == (
         "b and a differ by no more than 2 % in throughput "
-        "(0.4 % faster, 95 % 0.9 % faster to 0.07 % slower, 20 blocks)."
+        "(0.4 % faster, 95 % CI 0.9 % faster to 0.07 % slower, 20 blocks)."
     )
     unclear = decide({"b": [compared("p50", 0.01, 0.06)]}, baseline="a", headline="p50")
     assert unclear.decision == "unclear"
-    assert "telling 2 % from none takes 58 to 208 blocks in all" in unclear.headline
+    assert "to tell 2 % from none needs 58 to 208 blocks in all" in unclear.headline
     nothing = compare_metric(metric_named("p99"), [math.nan] * 3, [math.nan] * 3)
     none = decide({"b": [nothing]}, baseline="a", headline="p99")
     assert none.headline == "Cannot tell b from a in p99 latency: 0 of 3 blocks give it."
@@ -79,7 +79,7 @@ def test_a_metric_against_the_headline_is_said_first_and_with_a_but() -> None:
     arm = [compared("p50", -0.05), compared("p90", -0.04), compared("p99", 0.2)]
     verdict = decide({"b": arm}, baseline="a", headline="p50")
     assert verdict.decision == "faster"
-    assert verdict.sentences[1] == "But p99 latency: 20.0 % slower (95 % 19.4 to 20.6 %)."
+    assert verdict.sentences[1] == "But p99 latency: 20.0 % slower (95 % CI 19.4 to 20.6 %)."
     assert verdict.sentences[2].startswith("p90 latency: 4.0 % faster")
 
 

@@ -300,12 +300,12 @@ def test_of_words_the_best_is_told_against_whom_and_how_far_behind_the_last_is()
     found = compare_levels(spread, threshold=0.02, level=0.95)
     said = sentence("client", ["own", "psycopg", "jdbc"], found, ordered=False)
     assert " against jdbc; psycopg, jdbc may be best, too" in said, "the nearest of them, not the first in the plan"
-    assert said.endswith("; telling client own from jdbc takes about 316 blocks"), "there was no next step"
+    assert said.endswith("; to tell client own from jdbc needs about 316 blocks"), "there was no next step"
     said = sentence("threads", ["1", "2", "4"], found, ordered=True)
     assert said.startswith(
         "6 blocks cannot tell where threads is best: 1 thread is, by the means; 4 threads are 9.5 % slower"
     )
-    assert said.endswith("; telling 1 thread from 2 takes about 43 blocks")
+    assert said.endswith("; to tell 1 thread from 2 needs about 43 blocks")
 
 
 @pytest.mark.drawn

@@ -203,7 +203,7 @@ def _skew(skew: SkewPage) -> Iterator[Row]:
     groups = {key: rows for key, rows in groups.items() if not _told_otherwise(*key, groups)}
     for (metric, siblings), rows in list(groups.items())[:SKEW_MOST]:
         named = [
-            f"{row['name']} ({row['ratio']:.2f} times, 95 % {row['low']:.2f} to {row['high']:.2f})" for row in rows
+            f"{row['name']} ({row['ratio']:.2f} times, 95 % CI {row['low']:.2f} to {row['high']:.2f})" for row in rows
         ]
         slow = metric.endswith("_RQ") and any(row["ratio"] > 1 for row in rows)
         if len(named) > NAMED_MOST:
@@ -254,7 +254,7 @@ def _flash_log(log: Row | None) -> Iterator[Row]:
         span = (
             "too few rounds carry it for an interval"
             if whole["low"] is None
-            else f"95 % {_percent(whole['low'])} to {_percent(whole['high'])}{basis}"
+            else f"95 % CI {_percent(whole['low'])} to {_percent(whole['high'])}{basis}"
         )
         yield _finding(
             "flash-first",

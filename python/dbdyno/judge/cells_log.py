@@ -77,7 +77,7 @@ def _said(row: Row) -> str:
         return row.decision
     factor = (row.low, row.ratio, row.high)
     low, ratio, high = (f"{100 * (value - 1):+.1f} %" for value in factor)
-    return f"{row.decision}, {ratio} (95 % {low} to {high})"
+    return f"{row.decision}, {ratio} (95 % CI {low} to {high})"
 
 
 def _counts(rows: Sequence[Row]) -> list[Counted]:

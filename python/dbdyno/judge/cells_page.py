@@ -259,9 +259,9 @@ def _leading(rows: Sequence[Row], what: str) -> str:
     ratios = [first.ratio, first.low, first.high]
     if all(0 < ratio < CHANGE_MOST for ratio in ratios):
         change, low, high = (f"{100 * (ratio - 1):+.3g}" for ratio in ratios)
-        size = f"{change} % (95 % {low} to {high} %)"
+        size = f"{change} % (95 % CI {low} to {high} %)"
     else:
-        size = f"{first.ratio:.3g} times (95 % {first.low:.3g} to {first.high:.3g})"
+        size = f"{first.ratio:.3g} times (95 % CI {first.low:.3g} to {first.high:.3g})"
     return f"{first.label} is {what}: {size}" + (f"; {others} more" if others else "")
 
 

@@ -257,7 +257,7 @@ def _equal(facts: Facts, work: SameWork) -> Verdict:
     if bound is None:
         title = f"Cannot tell: database time for the same work may have changed by {figures}"
         return Verdict("cannot tell", title, (_to_tell(work), *said))
-    title = f"No change larger than {100 * bound:.0f} % in database time for the same work (95 % {figures})"
+    title = f"No change larger than {100 * bound:.0f} % in database time for the same work (95 % CI {figures})"
     return Verdict("ok", title, said)
 
 
@@ -345,7 +345,7 @@ def _work_line(facts: Facts) -> tuple[str, ...]:
 
 def _same_work(work: SameWork) -> str:
     time, effort = work.time, ""
-    figures = f"{_fold(time.ratio)}, 95 % {three(time.low)} to {three(time.high)}"
+    figures = f"{_fold(time.ratio)}, 95 % CI {three(time.low)} to {three(time.high)}"
     if work.effort is not None and not 1 / ALIKE <= work.effort.ratio <= ALIKE:
         effort = f"; they read {_fold(work.effort.ratio)}"
     return f"The same statements take {figures}{effort}; {work.covered:.0%} of statement time judged."
@@ -353,8 +353,8 @@ def _same_work(work: SameWork) -> str:
 
 def _times(time: Index) -> str:
     if time.ratio >= 2:
-        return f"{three(time.ratio)} times as long (95 % {three(time.low)} to {three(time.high)})"
-    figures = f"95 % {_signed(time.low)} to {_signed(time.high)} %"
+        return f"{three(time.ratio)} times as long (95 % CI {three(time.low)} to {three(time.high)})"
+    figures = f"95 % CI {_signed(time.low)} to {_signed(time.high)} %"
     return f"{100 * abs(time.ratio - 1):.3g} % {'longer' if time.ratio > 1 else 'less time'} ({figures})"
 
 

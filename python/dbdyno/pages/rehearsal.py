@@ -205,7 +205,7 @@ def _lead(row: Entry, word: str) -> str:
     if ratio is None or low is None or high is None:
         return word
     times = f"{fmt.duration(row.get('old_ns'))} → {fmt.duration(row.get('new_ns'))}"
-    return f"{ratio:.2f} times as long (95 % {low:.2f} to {high:.2f}), {times}"
+    return f"{ratio:.2f} times as long (95 % CI {low:.2f} to {high:.2f}), {times}"
 
 
 def _plans(row: Entry) -> Table | None:

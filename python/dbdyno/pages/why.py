@@ -46,7 +46,7 @@ def _part(given: Entry, *, several: bool) -> Section:
 def _whole(given: Entry) -> str:
     """Return what is explained in a sentence.
 
-    Example: `312 us less a transaction (95 % 280 to 340 us): 512 us to 200 us.`
+    Example: `312 us less a transaction (95 % CI 280 to 340 us): 512 us to 200 us.`
     """
     amount, what = fmt.number(given.get("amount")), str(given.get("of") or "")
     if amount is None:

@@ -9,7 +9,7 @@ regression and scalability. Nothing here depends on an engine.
     >>> base = [100.0, 103.0, 98.0, 101.0, 99.0, 104.0]
     >>> other = [106.2, 110.0, 104.9, 107.5, 105.0, 111.3]
     >>> compare_blocks(base, other, higher_is_better=False).words
-    '6.6 % slower (95 % 6.2 to 7.0 %)'
+    '6.6 % slower (95 % CI 6.2 to 7.0 %)'
 """
 
 from __future__ import annotations

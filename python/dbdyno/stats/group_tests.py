@@ -312,7 +312,7 @@ def _answer(
 ) -> BlockAnswer:
     first, second, ratio, low, high, p = values
     kind = f"{blocks} {'blocks' if paired else 'blocks or more in each, not paired'}"
-    span = f"{level * 100:g} % {_change(low)} to {_change(high)}, {kind}"
+    span = f"{level * 100:g} % CI {_change(low)} to {_change(high)}, {kind}"
     if low > 1.0 or high < 1.0:
         word = "higher" if ratio > 1 else "lower"
         sentence = f"{metric} of {names[1]} is {percent(ratio - 1)} % {word} than of {names[0]}"

@@ -72,12 +72,12 @@ def _share(ratio: float) -> str:
 
 
 def interval(c: BlockComparison) -> str:
-    """Return the interval in words: "95 % 5.9 to 7.3 %" or "95 % 2.9 to 3.6 times".
+    """Return the interval in words: "95 % CI 5.9 to 7.3 %" or "95 % CI 2.9 to 3.6 times".
 
-    An interval that includes no change has directions: "95 % 1.0 % faster to 1.8 % slower".
+    An interval that includes no change has directions: "95 % CI 1.0 % faster to 1.8 % slower".
     """
     ends = sorted((c.low, c.high), key=lambda ratio: abs(ratio - 1.0))
-    level = f"{c.level * 100:g} %"
+    level = f"{c.level * 100:g} % CI"
     if (c.low - 1.0) * (c.high - 1.0) >= 0.0 and is_multiple(c):
         times = sorted((factor(c.low), factor(c.high)))
         return f"{level} {_digits(times[0])} to {_digits(times[1])} times"
@@ -124,10 +124,10 @@ def to_tell(c: BlockComparison) -> str:
     if not least_blocks.in_reach(c.least_p, c.level):
         return f"a verdict at {c.level * 100:g} % takes at least {c.blocks_least} blocks"
     if c.tell_low is None:
-        return f"telling {asked} takes over {PROMISED_MOST:,} such blocks; less noise would help more"
+        return f"to tell {asked} needs over {PROMISED_MOST:,} such blocks; less noise would help more"
     most = f"over {PROMISED_MOST:,}" if c.tell_high is None else f"{c.tell_high:,}"
     number = f"{c.tell_low:,}" if c.tell_high == c.tell_low else f"{c.tell_low:,} to {most}"
-    return f"telling {asked} takes {number} blocks in all"
+    return f"to tell {asked} needs {number} blocks in all"
 
 
 def is_within(c: BlockComparison) -> bool:

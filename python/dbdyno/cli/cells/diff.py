@@ -139,7 +139,7 @@ def flash_log_sentences(log: FlashLog | None) -> list[str]:
         "",
         f"Flash log: {log['writes']:,.0f} redo writes; disk first in {log['disk_first']:,.0f}, "
         f"flash first in {log['flash_first']:,.0f}: {100 * log['flash_share']:.2f} % "
-        f"(95 % {100 * log['flash_share_low']:.2f} to {100 * log['flash_share_high']:.2f}, if "
+        f"(95 % CI {100 * log['flash_share_low']:.2f} to {100 * log['flash_share_high']:.2f}, if "
         "writes were independent).",
     ]
     if log["prevented_outliers"] is not None:

@@ -28,7 +28,7 @@ def _row(row: Mapping[str, object]) -> forest.Ratio:
     ratio = fmt.number(row.get("ratio")) or 1.0
     low, high = (fmt.number(row.get(key)) or ratio for key in ("low", "high"))
     name = f"{fmt.line(row.get('name'), 48)} · {fmt.line(row.get('metric'), 32)}"
-    words = f"{name}: ×{ratio:.2f} (95 % {low:.2f} to {high:.2f})"
+    words = f"{name}: ×{ratio:.2f} (95 % CI {low:.2f} to {high:.2f})"
     return {"name": name, "ratio": ratio, "low": low, "high": high, "tip": words}
 
 

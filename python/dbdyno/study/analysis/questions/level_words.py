@@ -111,7 +111,7 @@ def _to_tell(names: list[str], texts: list[str], found: Levels, at: int, other: 
     if needed is None or needed <= found.blocks:
         return ""
     blocks = f"about {needed:,} blocks" if needed <= PROMISED_MOST else f"over {PROMISED_MOST:,} blocks, or less noise"
-    return f"; telling {names[at]} from {texts[other]} takes {blocks}"
+    return f"; to tell {names[at]} from {texts[other]} needs {blocks}"
 
 
 def _sentence_of_words(names: list[str], texts: list[str], found: Levels, times: Callable[[int, int], str]) -> str:
