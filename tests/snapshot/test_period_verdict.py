@@ -63,7 +63,7 @@ def verdict(server: Loaded, one: str, other: str, **more: Any) -> dict[str, Any]
 def test_the_same_load_twice_has_no_change_and_says_how_small(server: Loaded):
     found = verdict(server, server.stretch(8), server.stretch(8))
     assert found["word"] == "ok"
-    assert found["title"].startswith("No change larger than 2 % in database time for the same work (95 % −")
+    assert found["title"].startswith("No change larger than 2 % in database time for the same work (95 % CI −")
 
 
 def test_twice_the_load_of_the_same_work_is_no_change(server: Loaded):
@@ -90,7 +90,7 @@ def test_the_same_work_is_weighed_by_the_first_periods_calls(server: Loaded):
 def test_less_time_for_the_same_work_is_better(server: Loaded):
     found = verdict(server, server.stretch(8), server.stretch(8, slower=dict.fromkeys(CALLS, 0.7)))
     assert found["word"] == "better"
-    assert found["title"].startswith("Faster: the same statements take 30.6 % less time (95 % −31")
+    assert found["title"].startswith("Faster: the same statements take 30.6 % less time (95 % CI −31")
 
 
 def test_a_release_with_one_query_more_per_row_is_more_work_and_never_better(server: Loaded):
