@@ -119,7 +119,7 @@ def test_nor_are_they_among_the_waits_and_those_idle_in_a_transaction(tmp_path: 
         made = waits(interval, 10)
     by_statement = next(one for one in made["tables"] if one["title"] == "By statement")
     assert [(row["statement"], row["share"]) for row in by_statement["rows"]] == [("7", 1.0)]
-    assert made["notes"] == ["60 looks, one every 1 s"]
+    assert made["notes"] == ["60 samples, one every 1 s"]
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ def section(interval: Interval, top: int) -> Part:
         return section_of("blocking", title, not_measured=[lacking("who blocked whom", why, WATCH)])
     roots = made.roots()
     tables = tables_of(interval, roots, top)
-    notes = [] if roots else ["no look found a session that waited for another"]
+    notes = [] if roots else ["no sample shows a session that waits for another"]
     lacks = [_no_last_statement(interval, roots)]
     return section_of("blocking", title, tables, about=ABOUT if roots else "", notes=notes, not_measured=lacks)
 

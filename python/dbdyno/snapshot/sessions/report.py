@@ -135,7 +135,7 @@ def _notes(history: History) -> list[str]:
     seconds = history.interval.seconds / history.looks
     by = {one.manifest["cost"].get("sessions_by") for one in history.interval.chain[1:]}
     way = BY_MEMORY if by == {"memory"} else ""
-    notes = [f"{history.looks} looks, one every {seconds:.2g} s{way}"]
+    notes = [f"{history.looks} samples, one every {seconds:.2g} s{way}"]
     idle = history.idle_in_transaction()
     if idle:
         notes.append(f"{idle:.2f} sessions more were idle in a transaction, on average")

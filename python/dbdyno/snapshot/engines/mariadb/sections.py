@@ -66,7 +66,7 @@ def waits(interval: Interval, top: int) -> Part:
     tables, lacks, notes = [], [], []
     if looks:
         tables += _sampled(interval, source, looks, top)
-        notes.append(f"{looks} looks, one every {interval.seconds / looks:.2g} s")
+        notes.append(f"{looks} samples, one every {interval.seconds / looks:.2g} s")
     else:
         why = "the sessions were not sampled in this interval"
         lacks.append(lacking("active sessions", why, WATCH))

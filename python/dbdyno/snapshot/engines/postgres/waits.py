@@ -77,7 +77,7 @@ def waits(interval: Interval, top: int) -> Part:
     )
     sql = f"select coalesce(sum(n), 0) / {looks} as aas from active where is_client and is_active is not true"
     idle = interval.query(sql)[0]["aas"]
-    notes = [f"{looks} looks, one every {interval.seconds / looks:.2g} s"]
+    notes = [f"{looks} samples, one every {interval.seconds / looks:.2g} s"]
     if idle:
         notes.append(f"{idle:.2f} sessions were idle in a transaction, on average")
     return section(
