@@ -140,7 +140,8 @@ def laws(model: Analysis) -> Iterator[Section]:
     ]
     shown = columns("law:text arm:text left:words:counted right:words:against holds:text:_ sentence:text:what_it_says")
     about = "Identities between what was counted. One that is broken means that something was not seen."
-    yield Section("laws", "Operational laws", about, tables=(common.table("", shown, rows, look="loose"),), where="page")
+    tables = (common.table("", shown, rows, look="loose"),)
+    yield Section("laws", "Operational laws", about, tables=tables, where="page")
 
 
 def devices(model: Analysis) -> Iterator[Section]:
