@@ -54,7 +54,7 @@ def test_a_page_says_that_sums_are_being_made_and_then_shows_the_stretch(
     while WAITS in (page := browser.get("/server?window=7d").text):
         assert time.monotonic() < deadline
         time.sleep(0.2)
-    assert "By statement" in page
+    assert "By statement" in page, Seen(page).words
     known = list(store)
     made, wanted = progress(store, known)
     assert made == wanted == HOURS
