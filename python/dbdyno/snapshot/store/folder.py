@@ -17,6 +17,7 @@ only its snapshot, which is skipped; `Store.damaged` says why.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -187,7 +188,7 @@ class Store:
     def numbers(self) -> list[int]:
         """Return all numbers that have a folder, complete or not, in ascending order."""
         try:
-            return sorted(int(p.name) for p in self.folder.iterdir() if p.name.isdigit() and p.name.isascii())
+            return sorted(int(name) for name in os.listdir(self.folder) if name.isdigit() and name.isascii())  # noqa: PTH208
         except OSError:
             return []
 

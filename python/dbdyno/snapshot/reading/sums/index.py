@@ -203,7 +203,7 @@ def known_of(store: Store, target: str | None) -> list[Light]:
 
     Snapshots that cannot be read are left out, and noted in `Store.damaged`.
     """
-    if not store.numbers():
+    if not store.folder.is_dir():
         return []
     index = _lately(store, 0, 1 << 62)
     names = {row[3] for row in index.rows} if target is None else {target}
