@@ -168,3 +168,20 @@ fn a_log_that_begins_or_ends_within_an_entry_keeps_the_others() {
     assert_eq!(texts(&found), ["select 1"]);
     assert_eq!((reading.unused.count(Reason::NoPrefix), reading.unused.count(Reason::Cut)), (1, 1));
 }
+
+#[test]
+fn the_last_statement_before_a_servers_banner_is_kept() {
+    let log = written(true, &["select 1".to_owned()]) + &written(true, &["select 2".to_owned()]);
+    let (found, reading) = events(true, log.as_bytes());
+    assert_eq!(texts(&found), ["select 1", "select 2"]);
+    assert_eq!(reading.unused.to_json(), serde_json::json!([]));
+}
+
+#[test]
+fn a_statement_that_a_crash_cut_before_the_banner_is_left_out() {
+    let cut = written(true, &["select 1".to_owned(), "select 2".to_owned()]);
+    let log = cut.trim_end_matches("ect 2;\n").to_owned() + &written(true, &["select 3".to_owned()]);
+    let (found, reading) = events(true, log.as_bytes());
+    assert_eq!(texts(&found), ["select 1", "select 3"]);
+    assert_eq!(reading.unused.count(Reason::Cut), 1);
+}

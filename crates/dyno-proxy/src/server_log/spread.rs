@@ -27,15 +27,21 @@ pub struct Spread {
     resolution_ns: u64,
 }
 
-/// Returns the earliest time at which a lone COMMIT was sent [ns]; `None` for anything else.
-fn commit_begin(event: &Event) -> Option<u64> {
+/// Returns the duration of a lone COMMIT or ROLLBACK [ns]; `None` for anything else.
+fn commit(event: &Event) -> Option<u64> {
     let What::Done(said, duration_ns) = &event.what else { return None };
     if !matches!(said.step, Step::Simple | Step::Execute) {
         return None;
     }
     let text = said.sql.trim_ascii().trim_suffix_semicolon();
     let is_commit = [&b"commit"[..], b"end", b"rollback", b"abort"].iter().any(|word| text.eq_ignore_ascii_case(word));
-    is_commit.then(|| event.floor_ns.saturating_sub(*duration_ns))
+    is_commit.then_some(*duration_ns)
+}
+
+/// Returns the earliest time at which a lone COMMIT was sent [ns]; `None` for anything else, and in logs without
+/// durations.
+fn commit_begin(event: &Event) -> Option<u64> {
+    commit(event).filter(|duration_ns| *duration_ns > 0).map(|duration_ns| event.floor_ns.saturating_sub(duration_ns))
 }
 
 trait TrimSuffixSemicolon {
@@ -99,7 +105,7 @@ impl Spread {
                     earlier.at_ns = earlier.at_ns.min(begin_ns).max(earlier.floor_ns);
                 }
                 is_own_known = true;
-            } else if earlier.at_ns <= begin_ns && begin_ns < earlier.latest_ns && commit_begin(earlier).is_none() {
+            } else if earlier.at_ns <= begin_ns && begin_ns < earlier.latest_ns && commit(earlier).is_none() {
                 earlier.at_ns = begin_ns + 1;
             }
         }
@@ -156,6 +162,17 @@ mod tests {
         }
         spread.end(&mut on);
         assert_eq!(found, [(1, 1_250_000), (2, 1_900_001), (2, 2_250_000), (1, 2_750_000)]);
+    }
+
+    #[test]
+    fn a_commit_without_a_duration_moves_nothing() {
+        let (mut spread, mut found) = (Spread::default(), Vec::new());
+        let mut on = |event: Event| found.push((event.pid, event.at_ns));
+        for (pid, sql) in [(1, "begin"), (2, "begin"), (1, "insert"), (1, "commit")] {
+            spread.add(done(pid, 1_000_000, 0, sql), 1_000_000, &mut on);
+        }
+        spread.end(&mut on);
+        assert_eq!(found, [(1, 1_125_000), (2, 1_375_000), (1, 1_625_000), (1, 1_875_000)]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub const START: u64 = 1;
 
 /// Version of the server that wrote a banner: `/usr/sbin/mariadbd, Version: 10.11.6-MariaDB-log (Debian). started with:`.
 fn banner(line: &[u8]) -> Option<String> {
-    let at = memchr::memmem::find(line, b", Version: ").filter(|_| line.ends_with(b"started with:"))?;
+    let at = line.ends_with(b"started with:").then(|| memchr::memmem::find(line, b", Version: "))??;
     let version = line[at + 11..].split(|byte| *byte == b' ').next().unwrap_or_default();
     Some(String::from_utf8_lossy(version).into_owned())
 }

@@ -51,7 +51,7 @@ pub fn read(lines: &mut Lines, reading: &mut Reading, mut on: impl FnMut(Event, 
     while let Some(Line { bytes, number, is_whole: whole }) = lines.next_line() {
         is_whole = whole;
         if let Some(version) = banner(bytes) {
-            end(std::mem::take(&mut open), part, false, &mut last_ns, reading, &mut on);
+            end(std::mem::take(&mut open), part, true, &mut last_ns, reading, &mut on);
             on(event(last_ns, number, 0, None, What::Restarted(Some(version)), reading), reading);
             part = Part::Outside;
         } else if begins(bytes) && (part != Part::Text || is_ended(&open)) {
