@@ -30,6 +30,7 @@ One name means one thing in every command. This table is made of the commands th
 
 Former names work for one version: `--dsn` (now `--target`), `--since` and `--until` (now `--from` and `--to`),
 `--machine` of kept results (now `--ran-on`), and `move SOURCE --to TARGET` (now `move SOURCE TARGET`).
+Commands that write a file and no run folder, such as `trace replay`, take `--out` for `--output`.
 
 | option | commands |
 |---|---|

@@ -40,7 +40,7 @@ def test_an_option_with_a_known_meaning_bears_the_known_name(meaning: str) -> No
 def test_no_option_has_a_former_name() -> None:
     meanings = {"--to": "TIME", "--machine": "FILE"}
     for words, option in ALL:
-        assert not set(option.opts) & (FORMER.keys() - meanings.keys()), f"{words} {option.opts}"
+        assert not set(option.opts) & (FORMER.keys() - meanings.keys() - {"--out"}), f"{words} {option.opts}"
         for name, metavar in meanings.items():
             assert name not in option.opts or option.metavar == metavar, f"{words}: {name} has one meaning"
 
@@ -64,6 +64,14 @@ def test_former_names_work_for_one_version() -> None:
     assert current_names(results, ["--machine", "old-box"]) == ["--ran-on", "old-box"]
     assert "names no server" in dbdyno("trace", "proxy", "--to", "db:x").stderr
     assert "does not exist" in dbdyno("move", "nowhere/", "--to", "postgresql://me@127.0.0.1:1/db").stderr
+
+
+def test_out_names_the_file_of_a_command_that_makes_no_run() -> None:
+    file, run = click.Option(["-o", "--output"]), click.Option(["--out"])
+    assert current_names(click.Command("replay", params=[file]), ["--out=x.json"]) == ["--output=x.json"]
+    assert current_names(click.Command("record", params=[file, run]), ["--out", "x"]) == ["--out", "x"]
+    refused = dbdyno("trace", "replay", "nowhere", "--target", "postgresql://me@127.0.0.1:1/db", "--out", "x.json")
+    assert "No such option" not in refused.stderr
 
 
 def test_json_is_short_for_the_format() -> None:

@@ -64,8 +64,9 @@ FORMER = {
     "--since": ("--from",),
     "--until": ("--to",),
     "--machine": ("--ran-on",),
+    "--out": ("--output",),
 }
-"""Former names of options, and the names that replaced them; kept for one version."""
+"""Former names of options, kept for one version, and the current names; `--out` of commands that make no run."""
 
 
 def current_names(command: click.Command, args: Sequence[str]) -> list[str]:
