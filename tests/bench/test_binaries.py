@@ -12,6 +12,7 @@ from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.binaries import (
     PROGRAMS,
     WHEEL_PACKAGE,
+    fetched_folders,
     find_binaries,
     inspect,
     installed_folders,
@@ -49,6 +50,12 @@ def test_pg_config_tells_where_a_server_is(tmp_path: Path) -> None:
     script.write_text(f"#!/bin/sh\necho {folder}\n")
     script.chmod(0o755)
     assert folder in list(installed_folders({"PATH": str(script.parent)}, tmp_path))
+
+
+def test_servers_fetched_into_the_clone_are_found(tmp_path: Path) -> None:
+    folder = fake_server(tmp_path / "target/matrix/17.11.0/bin", "17.11")
+    assert [one.version for one in inspect(fetched_folders(tmp_path), "fetched")] == ["17.11"]
+    assert list(fetched_folders(tmp_path)) == [folder]
 
 
 def test_folders_that_hold_no_whole_or_no_running_server_are_passed_over(tmp_path: Path) -> None:

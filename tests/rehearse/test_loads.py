@@ -31,6 +31,8 @@ from dbdyno.rehearse.load.snapshot import load_of_snapshot
 from dbdyno.rehearse.masked import effect_of
 from dbdyno.rehearse.new_server import copied_server
 from dbdyno.rehearse.privacy import hidden, hidden_message, hidden_plan
+from dbdyno.rehearse.sql_tree import parsed
+from dbdyno.snapshot.reading.statement_names import names_of
 from dbdyno.snapshot.store.folder import Store
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, proxying
 
@@ -408,3 +410,12 @@ def test_no_masked_value_is_in_the_copy_the_capture_the_run_or_on_the_screen(
     written = "".join((copies[0], texts_in(captured), texts_in(tmp_path / "runs"), done.stdout, done.stderr))
     assert not [secret for secret in SECRETS if secret in written]
     assert list((tmp_path / "runs").glob("*/report.html")), "the page is among the files"
+
+
+def test_statements_unknown_to_the_parser_are_read_without_its_warnings(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for text in ("create extension if not exists hstore with schema public", "prepare p as select $1"):
+        parsed(text)
+        names_of(text)
+    assert caplog.records == []

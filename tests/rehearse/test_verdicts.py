@@ -8,6 +8,7 @@ from dataclasses import replace
 from test_decisions import THRESHOLD, measured
 
 from dbdyno.rehearse.decision import Decision, decide, total
+from dbdyno.rehearse.job import _name
 from dbdyno.rehearse.rehearsed import Rehearsed
 from dbdyno.rehearse.verdict import Verdict, judge
 
@@ -29,6 +30,14 @@ def test_no_regression_is_not_said_where_every_statement_is_unclear() -> None:
     assert "5 of 5 statements are unclear" in verdict.headline
     assert "none of" not in verdict.headline
     assert "--for" in verdict.next
+
+
+def test_the_headline_says_what_takes_less_time_with_a_change() -> None:
+    items = [measured(number, (0.5, 0.51, 0.49, 0.5, 0.505, 0.495)) for number in range(1, 4)]
+    decisions = decide(items, THRESHOLD)
+    change = _name(None, (None, None), ["set random_page_cost = 1.1"])  # type: ignore[arg-type]
+    headline = judge(decisions, total(decisions), {}, change, THRESHOLD).headline
+    assert headline.startswith("With set random_page_cost = 1.1, the load takes 50 % less database time")
 
 
 def test_no_regression_needs_the_unclear_statements_to_weigh_little() -> None:

@@ -135,7 +135,7 @@ def _may_change(statement: Statement, outside: Outside) -> bool:
 
 def _name(new: Side, catalogs: tuple[Catalog, Catalog], change: Sequence[str]) -> str:
     if change:
-        return f"With {'; '.join(change)}" if len(change) == 1 else f"With {len(change)} changes"
+        return f"With {change[0]}, the load" if len(change) == 1 else f"With {len(change)} changes, the load"
     if catalogs[0].major != catalogs[1].major:
         return f"PostgreSQL {catalogs[1].major}"
     return "The new side"

@@ -19,7 +19,15 @@ from psycopg import errors, sql
 
 from dbdyno.base.errors import TargetError
 from dbdyno.base.processes import child_environment
-from dbdyno.bench.postgres.binaries import Binaries, binaries_in, inspect, installed_folders, newest, wheel_folders
+from dbdyno.bench.postgres.binaries import (
+    Binaries,
+    binaries_in,
+    fetched_folders,
+    inspect,
+    installed_folders,
+    newest,
+    wheel_folders,
+)
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.job import move_database
@@ -120,12 +128,13 @@ def named_binaries(text: str) -> Binaries:
         raise TargetError(
             f"--new {text}: expected bindir=FOLDER or version=17", next_step="name a folder with a server's programs"
         )
-    folders = (*installed_folders(os.environ), *wheel_folders())
+    folders = (*installed_folders(os.environ), *wheel_folders(), *fetched_folders())
     found = newest(one for one in inspect(folders, "--new") if one.major == int(value))
     if found is None:
         raise TargetError(
             f"no PostgreSQL {value} is installed here",
-            next_step=f"install it, or name the folder of its programs: --new bindir=/usr/lib/postgresql/{value}/bin",
+            next_step=f"install it, or name the folder of its programs: --new bindir=/usr/lib/postgresql/{value}/bin;"
+            f" in a clone of dbdyno, `tools/matrix --fetch {value}` gets the versions 12 to 18",
         )
     return found
 

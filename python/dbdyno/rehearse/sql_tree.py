@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from dbdyno.bench.postgres.keys.parsing import quiet_parser
+
 _SCHEMAS = ("pg_catalog", "information_schema")
 _CATALOGS = re.compile(r"\b(pg_|information_schema\b)")
 _PARAMETER, _NUMBERED = re.compile(r"\$(\d+)"), re.compile(r"p\d+")
@@ -22,10 +24,11 @@ def parsed(text: str) -> Any:
     import sqlglot
     from sqlglot.errors import SqlglotError
 
-    try:
-        return sqlglot.parse_one(_PARAMETER.sub(r":p\1", text), dialect="postgres")
-    except (SqlglotError, RecursionError, ValueError):
-        return None
+    with quiet_parser():
+        try:
+            return sqlglot.parse_one(_PARAMETER.sub(r":p\1", text), dialect="postgres")
+        except (SqlglotError, RecursionError, ValueError):
+            return None
 
 
 def reads_catalogs_only(text: str) -> bool:

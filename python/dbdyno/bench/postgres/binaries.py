@@ -115,6 +115,12 @@ def wheel_folders() -> Iterator[Path]:
         yield from sorted(Path(place).glob("pginstall*/bin"))
 
 
+def fetched_folders(clone: Path | None = None) -> Iterator[Path]:
+    """Yield the `bin` folders that `tools/matrix --fetch` made in dbdyno's clone, if dbdyno runs from one."""
+    place = (clone or Path(__file__).resolve().parents[4]) / "target" / "matrix"
+    yield from sorted(place.glob("*/bin"))
+
+
 def inspect(folders: Iterable[Path], source: str) -> Iterator[Binaries]:
     """Yield the folders that hold a server that runs, with their versions; other folders are skipped."""
     seen: set[Path] = set()

@@ -185,6 +185,6 @@ def _note(made: Mapping[str, int]) -> str:
     logged = f"{made['captured']:,} statements have values that were logged, " if made["captured"] else ""
     words = (
         f"Parameters: {logged}{made['data']:,} statements have values from the data, {made['type']:,} some made by type"
-        f" only, {made['none']:,} have none"
+        f" only, {made['none']:,} need none"
     )
-    return words + (f"; {made['failed']:,} cannot be executed as they were counted." if made["failed"] else ".")
+    return words + (f"; the server refuses {made['failed']:,} as counted." if made["failed"] else ".")

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from dbdyno.bench.postgres.keys.parsing import quiet_parser
+
 _WORD = re.compile(r"\w+")
 
 
@@ -24,11 +26,12 @@ def names_of(text: str) -> Names:
     import sqlglot
     from sqlglot import exp
 
-    try:
-        tree = sqlglot.parse_one(text, read="postgres")
-    except (sqlglot.errors.SqlglotError, RecursionError):
-        words = frozenset(word.lower() for word in _WORD.findall(text))
-        return Names(words, words)
+    with quiet_parser():
+        try:
+            tree = sqlglot.parse_one(text, read="postgres")
+        except (sqlglot.errors.SqlglotError, RecursionError):
+            words = frozenset(word.lower() for word in _WORD.findall(text))
+            return Names(words, words)
     tables = {one.name.lower() for one in tree.find_all(exp.Table)}
     functions = {one.name.lower() for one in tree.find_all(exp.Anonymous)}
     functions |= {one.sql_name().lower() for one in tree.find_all(exp.Func) if not isinstance(one, exp.Anonymous)}

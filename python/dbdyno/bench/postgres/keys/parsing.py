@@ -35,7 +35,7 @@ def parsed(text: str) -> Any:
     """Return a statement's tree, or None if it cannot be parsed."""
     import sqlglot
 
-    with _quiet():
+    with quiet_parser():
         try:
             tree = sqlglot.parse_one(text, read="postgres")
         except (sqlglot.errors.SqlglotError, RecursionError):
@@ -53,7 +53,7 @@ def may_write(tree: Any, writers: Collection[str]) -> bool:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet_parser() -> Iterator[None]:
     """Stop the parser from logging what it does not support."""
     logger = logging.getLogger("sqlglot")
     before, logger.disabled = logger.disabled, True
