@@ -263,6 +263,17 @@ def test_user_and_database_come_from_the_connection_where_the_prefix_has_none(tm
         imported_text(tmp_path / "one", log(authorized, SIMPLE), database="other")
 
 
+@pytest.mark.parametrize("before", [(), ("LOG:  connection authorized: user=me database=shop",)])
+def test_a_log_without_the_requested_database_says_to_leave_the_database_out(
+    tmp_path: Path, before: tuple[str, ...]
+) -> None:
+    with pytest.raises(TraceError) as refused:
+        imported_text(tmp_path, log(*before, SIMPLE), database="app")
+    assert refused.value.next_step == (
+        "check the name 'app', or leave out --database to keep the statements of all databases"
+    )
+
+
 # Forms.
 
 PREFIXES = {

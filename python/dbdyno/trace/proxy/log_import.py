@@ -152,8 +152,15 @@ def _require_statements(report: Report, sources: LogSources, refused: Sequence[s
         raise TraceError(
             f"the log has no statement{of} that can be used" + (f": {reasons}" if reasons else ""),
             where=where,
-            next_step=_LOG_ALL_MARIADB if sources.is_mariadb else _LOG_ALL,
+            next_step=_next_step(report, sources, database),
         )
+
+
+def _next_step(report: Report, sources: LogSources, database: str | None) -> str:
+    """Return what to do about a log without a statement that can be used."""
+    if database and any("database" in one["reason"] for one in report["unused"]):
+        return f"check the name {database!r}, or leave out --database to keep the statements of all databases"
+    return _LOG_ALL_MARIADB if sources.is_mariadb else _LOG_ALL
 
 
 _LOG_ALL = (
