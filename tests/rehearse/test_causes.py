@@ -100,7 +100,7 @@ def test_a_view_is_found_by_schema_case_and_search_path(text: str, path: str, na
     old = replace(OLD, views=views)
     new = replace(OLD, views={**views, "app.Paid": "SELECT 2;", "other.both_have": "SELECT 2;"})
     found = slow(text, old, new, path=path)
-    assert (found.sentence if found else "") == (f"view {name} is another one" if name else "")
+    assert (found.sentence if found else "") == (f"view {name} has another definition on the new side" if name else "")
 
 
 def test_a_view_that_another_version_writes_differently_is_the_same_view() -> None:
@@ -118,7 +118,7 @@ def test_a_view_over_another_view_of_its_schema_is_found_through_it() -> None:
     old = replace(OLD, views={"app.top": "SELECT * FROM app.inner;", "app.inner": "SELECT 1;"})
     new = replace(old, views={**old.views, "app.inner": "SELECT 2;"})
     found = slow("select * from app.top", old, new)
-    assert found is not None and found.sentence == "view app.inner is another one"
+    assert found is not None and found.sentence == "view app.inner has another definition on the new side"
 
 
 @pytest.mark.parametrize(("old", "new", "code"), [(60_000, 60_412, "answer"), (60_000, -1, "answer"), (9, 60, "data")])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dbdyno.pages.rehearsal import page
+from dbdyno.report.html import render_html
 
 
 def model(**row: Any) -> dict[str, Any]:
@@ -30,7 +31,7 @@ def titles(found: dict[str, Any]) -> list[str]:
     [
         ("order", (3, 3), "the same rows in another order"),
         ("columns", (3, 3), "another number of columns"),
-        ("values", (3, 3), "the same number of other rows"),
+        ("values", (3, 3), "as many rows, with other values"),
         ("rows", (3, 4), "4 rows instead of 3"),
     ],
 )
@@ -51,3 +52,22 @@ def test_a_page_lists_the_answers_that_were_not_compared() -> None:
 def test_a_page_says_where_the_values_of_a_statement_come_from(sets: int, origin: str | None, says: str) -> None:
     (row, *_) = page(model(sets=sets, origin=origin)).sections[0].tables[0].rows
     assert row.cells["values"] == says
+
+
+def test_the_replay_follows_the_statements() -> None:
+    rows = [{"side": side, "speed": "1", "turns": 3, "kept": 3} for side in ("old", "new")]
+    found = model(decision="slower", ratio=2.0, low=1.9, high=2.1) | {"replay": {"speeds": rows, "sentences": []}}
+    assert [section.title for section in page(found).sections][1:3] == ["Slower statements (1)", "The load as it was"]
+
+
+def test_the_changed_nodes_of_both_plans_are_marked_and_no_others() -> None:
+    same = {"depth": 0, "title": "Aggregate", "changed": False}
+    plans = {
+        side: [same, {"depth": 1, "title": title, "changed": True}]
+        for side, title in (("old", "Index Scan using a"), ("new", "Seq Scan on t"))
+    }
+    html = render_html(model(decision="slower", ratio=2.0, low=1.9, high=2.1, plans=plans))
+    plan = html[html.index(' plans"') :]
+    assert [mark in plan for mark in ("<b>", "Aggregate</b>")] == [True, False]
+    assert '<th scope="row" class="even">' in plan and "Index Scan using a</b>" in plan
+    assert "Seq Scan on t</b>" in plan

@@ -297,6 +297,7 @@ def test_what_cannot_be_rehearsed_is_an_error_with_a_reason(
     [
         ("/* a */ -- b\n (select 1)", None),
         ("begin", "begin does no work of its own"),
+        ("COMMIT", "the time of commit depends on its whole transaction: only --replay includes it"),
         ("create table t ()", "a definition cannot be rehearsed: its effect is outside of the transaction"),
         ("select setval('s', 1)", "it calls setval, whose effect is not rolled back"),
         ("select \"setval\"/**/\n('s', 1)", "it calls setval, whose effect is not rolled back"),

@@ -46,8 +46,8 @@ def page(model: Analysis) -> Page:
     )
     sections = (
         _budget(model, statements),
-        replay_section(model),
         *(_moved(model, statements, word) for word in ("slower", "fails", "differs", "faster")),
+        replay_section(model),
         _first_executions(statements),
         _uncompared(statements),
         _settings(model),
@@ -200,7 +200,7 @@ def _lead(row: Entry, word: str) -> str:
         old, new = rows.get("old"), rows.get("new")
         if old != new:
             return f"{fmt.count(new)} rows instead of {fmt.count(old)}"
-        return _DIFFERENCES.get(str(row.get("difference")), "the same number of other rows")
+        return _DIFFERENCES.get(str(row.get("difference")), "as many rows, with other values")
     ratio, low, high = (fmt.number(row.get(key)) for key in ("ratio", "low", "high"))
     if ratio is None or low is None or high is None:
         return word
@@ -229,7 +229,7 @@ def _plans(row: Entry) -> Table | None:
                 )
                 cells[f"{side}_rows"], cells[f"{side}_ns"] = node.get("rows"), node.get("elapsed_ns")
         rows.append(cells)
-    return common.table("", shown, rows)
+    return common.table("", shown, rows, look="plans")
 
 
 def _first_executions(statements: Sequence[Entry]) -> Section | None:

@@ -65,7 +65,9 @@ def cause_of_failure(text: str, trial: Trial, grounds: Grounds) -> Cause:
         return Cause("sequence", f"a sequence is behind its column: {behind}", "set it with setval after the copy")
     if function := _differing(text, grounds, "functions"):
         return Cause(
-            "function", f"function {function} is another one: {message}", "compare its definition on both sides"
+            "function",
+            f"function {function} has another definition on the new side: {message}",
+            "compare both definitions",
         )
     if state in _LACKING and (lacking := _only_old(text, grounds)):
         return Cause(
@@ -157,7 +159,7 @@ def _direct(text: str, grounds: Grounds) -> Iterator[Cause]:
 def _definitions(text: str, grounds: Grounds) -> Iterator[Cause]:
     for kind in ("view", "function"):
         if name := _differing(text, grounds, f"{kind}s"):
-            yield Cause(kind, f"{kind} {name} is another one", "compare its definition on both sides")
+            yield Cause(kind, f"{kind} {name} has another definition on the new side", "compare both definitions")
 
 
 def _structural(grounds: Grounds) -> Iterator[Cause]:

@@ -154,7 +154,9 @@ def reason_left_out(text: str, outside: Outside = NOTHING) -> str | None:
     """
     first = first_word(text)
     if first in _CONTROL:
-        return f"{first} does no work of its own"
+        is_commit = first in ("commit", "end")
+        depends = f"the time of {first} depends on its whole transaction: only --replay includes it"
+        return depends if is_commit else f"{first} does no work of its own"
     if first not in _REHEARSED:
         kind = "a definition" if first in ("create", "alter", "drop", "grant", "revoke", "comment") else first
         what = kind or "an empty statement"
