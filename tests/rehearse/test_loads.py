@@ -18,7 +18,7 @@ from psycopg.conninfo import make_conninfo
 from rehearsal_help import SCHEMA, database, model_in, model_of, shop
 
 from command_line import dbdyno
-from dbdyno.base.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError, MoveError
 from dbdyno.base.memory_folder import memory_folder
 from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
@@ -29,7 +29,7 @@ from dbdyno.rehearse.load.logged import LoggedValues, logged_values
 from dbdyno.rehearse.load.server import with_made_values
 from dbdyno.rehearse.load.snapshot import load_of_snapshot
 from dbdyno.rehearse.masked import effect_of
-from dbdyno.rehearse.new_server import copied_server
+from dbdyno.rehearse.new_server import _moved, copied_server
 from dbdyno.rehearse.privacy import hidden, hidden_message, hidden_plan
 from dbdyno.rehearse.sql_tree import parsed
 from dbdyno.snapshot.reading.statement_names import names_of
@@ -419,3 +419,14 @@ def test_statements_unknown_to_the_parser_are_read_without_its_warnings(
         parsed(text)
         names_of(text)
     assert caplog.records == []
+
+
+def test_a_copy_that_fails_does_not_advise_to_resume_a_job_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise MoveError("not available", next_step="install x, then `dbdyno move resume /tmp/job --source DSN`")
+
+    monkeypatch.setattr("dbdyno.rehearse.new_server.move_database", refused)
+    nowhere: Any = None
+    with pytest.raises(MoveError) as failed:
+        _moved(nowhere, nowhere, lambda _: None, (), "")
+    assert failed.value.next_step == "install x, then rehearse again"

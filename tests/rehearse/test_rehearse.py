@@ -246,7 +246,7 @@ def test_a_database_in_use_is_refused_and_nothing_is_made(
         user.execute("select 1")
         done = dbdyno("rehearse", old, "--change", "set jit = off", "--load", captured, "--out", tmp_path / "runs")
     assert done.returncode == 2
-    assert "looks like production: 1 sessions of others were at work" in done.stderr
+    assert "looks like production: 1 session of others was at work" in done.stderr
     assert "webshop" in done.stderr and "next:" in done.stderr
     assert not (tmp_path / "runs").exists()
 
@@ -280,7 +280,7 @@ def test_a_target_without_the_tables_says_what_lacks(engine: EmbeddedPostgres, c
         (("OLD", "NEW", "--load", "statements", "--timeout", "500us"), "expected a time from 1ms to 596h"),
         (("OLD", "NEW", "--load", "statements", "--timeout", "600h"), "expected a time from 1ms to 596h"),
         (("OLD", "--change", "creat index", "--load", "nothing"), "syntax error"),
-        (("OLD", "--change", "set jit = off", "--load", "nothing"), "is not a run folder"),
+        (("OLD", "--change", "set jit = off", "--load", "nothing"), "is not a run folder: there is no such folder"),
         (("OLD", "--change", "set jit = off", "--load", "statements"), "pg_stat_statements"),
     ],
 )

@@ -108,7 +108,7 @@ class Run:
         manifest_path = path / "manifest.json"
         if not manifest_path.is_file():
             raise EvidenceError(
-                "is not a run folder: manifest.json is missing",
+                f"is not a run folder: {'manifest.json is missing' if path.exists() else 'there is no such folder'}",
                 where=str(path),
                 next_step="`dbdyno runs` lists the runs",
             )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from psycopg import errors, sql
 
-from dbdyno.base.errors import TargetError
+from dbdyno.base.errors import MoveError, TargetError
 from dbdyno.base.processes import child_environment
 from dbdyno.bench.postgres.binaries import (
     Binaries,
@@ -30,7 +31,7 @@ from dbdyno.bench.postgres.binaries import (
 )
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.database.job import move_database
+from dbdyno.move.database.job import Moved, move_database
 from dbdyno.move.database.masks import Mask
 from dbdyno.move.reading.run import JobOptions, new_id
 from dbdyno.rehearse.changed_settings import fate, name_in, value_in
@@ -196,12 +197,19 @@ def copied_server(
                         next_step="install the locale on this machine, or make the new server manually",
                     ) from None
         own = server.in_database(name)
-        with tempfile.TemporaryDirectory(prefix="dbdyno-rehearse-") as folder:
-            job = Path(folder) / "job"
-            moved = move_database(
+        moved = _moved(old, own, show, masks, mask_key)
+        said = (*(f"The copy differs: {one}" for one in moved.differs), *moved.notes)
+        yield own, replace(carried, moved=tuple(f"{one.rstrip('.')}." for one in said))
+
+
+def _moved(old: Postgres, new: Postgres, show: Callable[[str], None], masks: Sequence[Mask], mask_key: str) -> Moved:
+    """Move the database by a job that ends with the rehearsal; so no error may advise to resume it."""
+    with tempfile.TemporaryDirectory(prefix="dbdyno-rehearse-") as folder:
+        try:
+            return move_database(
                 old,
-                own,
-                lambda: job,
+                new,
+                lambda: Path(folder) / "job",
                 new_id(),
                 JobOptions(mask_key=mask_key),
                 show,
@@ -210,8 +218,12 @@ def copied_server(
                 level="counts",
                 masks=masks,
             )
-        said = (*(f"The copy differs: {one}" for one in moved.differs), *moved.notes)
-        yield own, replace(carried, moved=tuple(f"{one.rstrip('.')}." for one in said))
+        except MoveError as error:
+            error.next_step = _RESUME.sub(", then rehearse again", error.next_step or "")
+            raise
+
+
+_RESUME = re.compile(r", then `dbdyno move resume[^`]*`")
 
 
 def _known_settings(binaries: Binaries) -> set[str]:

@@ -8,6 +8,7 @@ import psycopg
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.nouns import counted
 
 _RECENT = """
 select count(*)::int, min(usename)::text, min(nullif(application_name, ''))::text from pg_stat_activity
@@ -34,8 +35,9 @@ def refuse_production(server: Postgres) -> None:
             (replicas,) = conn.execute(_REPLICAS).fetchone() or (0,)
     reasons = {
         "it is a standby, on which writes cannot be rehearsed": is_standby,
-        f"{replicas} replicas follow it": replicas > 0,
-        f"{count} sessions of others were at work there in the last 10 s ({_who(user, application)})": count > 0,
+        f"{counted(replicas, 'replica')} {'follows' if replicas == 1 else 'follow'} it": replicas > 0,
+        f"{counted(count, 'session')} of others {'was' if count == 1 else 'were'} at work there in the last 10 s"
+        f" ({_who(user, application)})": count > 0,
     }
     reason = next((words for words, holds in reasons.items() if holds), None)
     if reason is not None:
