@@ -22,14 +22,21 @@ pub(crate) fn statement_of(sql: &[u8], shared: &mut Shared) -> Statement {
         return NO_STATEMENT;
     }
     let text = normal_of(sql, shared.dialect);
-    let lower: String = text.chars().take(16).collect::<String>().to_ascii_lowercase();
-    let kind = match lower.split([' ', ';']).next().unwrap_or_default() {
-        "commit" | "end" => "commit",
-        "rollback" | "abort" => "rollback",
-        _ => "exec",
+    let bytes = text.as_bytes();
+    let first = bytes.split(|byte| matches!(byte, b' ' | b';')).next().unwrap_or_default();
+    let is = |words: [&[u8]; 2]| words.iter().any(|word| first.eq_ignore_ascii_case(word));
+    let kind = if is([&b"commit"[..], b"end"]) {
+        "commit"
+    } else if is([&b"rollback"[..], b"abort"]) {
+        "rollback"
+    } else {
+        "exec"
     };
-    let returns = text.as_bytes().windows(9).any(|window| window.eq_ignore_ascii_case(b"returning"));
-    Statement { number: shared.store.statement_of_text(text.as_bytes()), kind, returns }
+    Statement { number: shared.store.statement_of_text(bytes), kind, returns: names_returning(bytes) }
+}
+
+fn names_returning(text: &[u8]) -> bool {
+    memchr::memchr2_iter(b'g', b'G', text).any(|end| end >= 8 && text[end - 8..=end].eq_ignore_ascii_case(b"returning"))
 }
 
 /// Returns the row count of a command tag: `INSERT 0 5`, `SELECT 3`, `COPY 7`.
@@ -56,4 +63,19 @@ pub(crate) const NO_STATE: [u8; 5] = *b"?????";
 /// Returns true if a failure is that of the capture, or if the capture does not have its SQLSTATE.
 pub(crate) fn is_same_failure(then: &[u8], now: &[u8]) -> bool {
     then == now || then == NO_STATE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names_returning;
+
+    #[test]
+    fn returning_is_found_wherever_it_is() {
+        for text in [&b"insert into t values (?) returning id"[..], b"RETURNING", b"gg Returning *"] {
+            assert!(names_returning(text));
+        }
+        for text in [&b"insert into t values (?)"[..], b"returnin g", b"eturning", b""] {
+            assert!(!names_returning(text));
+        }
+    }
 }

@@ -25,6 +25,10 @@ pub struct Spread {
     window: VecDeque<Event>,
     bytes: usize,
     resolution_ns: u64,
+    /// Part of the current stamp's resolution that its earlier entries have taken [ns].
+    taken_ns: u64,
+    /// True once an entry had a duration; until then no entry is moved, and none is held back after its stamp.
+    is_timed: bool,
 }
 
 /// Returns the duration of a lone COMMIT or ROLLBACK [ns]; `None` for anything else.
@@ -59,7 +63,7 @@ impl Spread {
     pub fn add(&mut self, event: Event, resolution_ns: u64, on: &mut impl FnMut(Event)) {
         let is_other = self.held.first().is_some_and(|first| first.floor_ns != event.floor_ns);
         if is_other || self.held.len() >= HELD || self.bytes > super::input::LONGEST {
-            self.spread();
+            self.spread(is_other, on);
             let newest_ns = event.floor_ns;
             let limit = if self.bytes > super::input::LONGEST { 0 } else { HELD };
             while self.window.len() > limit
@@ -74,21 +78,33 @@ impl Spread {
             }
         }
         self.resolution_ns = resolution_ns;
+        self.is_timed |= matches!(event.what, What::Done(_, 1..));
         self.bytes += event.size();
         self.held.push(event);
     }
 
-    /// Assigns times to the entries of one stamp.
-    fn spread(&mut self) {
-        let step_ns = self.resolution_ns / (self.held.len() as u64).max(1);
-        for (place, event) in std::mem::take(&mut self.held).into_iter().enumerate() {
-            let at_ns = event.floor_ns + step_ns * place as u64 + step_ns / 2;
-            let latest_ns = event.floor_ns + self.resolution_ns;
+    /// Assigns times to the entries of one stamp; if more may follow, only in half of what is left of its resolution.
+    fn spread(&mut self, is_complete: bool, on: &mut impl FnMut(Event)) {
+        let left_ns = self.resolution_ns.saturating_sub(self.taken_ns);
+        let span_ns = if is_complete { left_ns } else { left_ns / 2 };
+        let step_ns = span_ns / (self.held.len() as u64).max(1);
+        let from_ns = self.taken_ns + step_ns / 2;
+        self.taken_ns = if is_complete { 0 } else { self.taken_ns + span_ns };
+        let mut held = std::mem::take(&mut self.held);
+        for (place, mut event) in held.drain(..).enumerate() {
+            event.at_ns = event.floor_ns + from_ns + step_ns * place as u64;
+            event.latest_ns = event.floor_ns + self.resolution_ns;
+            if !self.is_timed {
+                self.bytes = self.bytes.saturating_sub(event.size());
+                on(event);
+                continue;
+            }
             if let Some(begin_ns) = commit_begin(&event) {
                 self.make_room(event.pid, begin_ns);
             }
-            self.window.push_back(Event { at_ns, latest_ns, ..event });
+            self.window.push_back(event);
         }
+        self.held = held;
     }
 
     /// Moves entries that may have waited for this commit after its begin, and earlier entries of its own session
@@ -113,7 +129,7 @@ impl Spread {
 
     /// Passes on all held entries.
     pub fn end(&mut self, on: &mut impl FnMut(Event)) {
-        self.spread();
+        self.spread(true, on);
         self.bytes = 0;
         self.window.drain(..).for_each(on);
     }
@@ -162,6 +178,18 @@ mod tests {
         }
         spread.end(&mut on);
         assert_eq!(found, [(1, 1_250_000), (2, 1_900_001), (2, 2_250_000), (1, 2_750_000)]);
+    }
+
+    #[test]
+    fn more_entries_of_one_stamp_than_are_held_keep_their_order() {
+        let (mut spread, mut found) = (Spread::default(), Vec::new());
+        let mut on = |event: Event| found.push(event.at_ns);
+        for pid in 0..3 * HELD as u32 {
+            spread.add(done(pid, 1_000_000_000, 0, "select"), 1_000_000_000, &mut on);
+        }
+        spread.end(&mut on);
+        assert!(found.len() == 3 * HELD && found.is_sorted());
+        assert!(found[found.len() - 1] < 2_000_000_000);
     }
 
     #[test]
