@@ -70,6 +70,7 @@ def test_out_names_the_file_of_a_command_that_makes_no_run() -> None:
     file, run = click.Option(["-o", "--output"]), click.Option(["--out"])
     assert current_names(click.Command("replay", params=[file]), ["--out=x.json"]) == ["--output=x.json"]
     assert current_names(click.Command("record", params=[file, run]), ["--out", "x"]) == ["--out", "x"]
+    assert current_names(click.Group("runs", params=[file]), ["import", "x", "--out", "y"])[-2] == "--out"
     refused = dbdyno("trace", "replay", "nowhere", "--target", "postgresql://me@127.0.0.1:1/db", "--out", "x.json")
     assert "No such option" not in refused.stderr
 

@@ -72,12 +72,14 @@ FORMER = {
 def current_names(command: click.Command, args: Sequence[str]) -> list[str]:
     """Return the arguments of a command with former names of options replaced, and --json as --format json."""
     known = {name: option for option in command.params for name in (*option.opts, *option.secondary_opts)}
+    # A group's subcommand may have --out itself.
+    kept = {*known, "--out"} if isinstance(command, click.Group) else {*known}
     found: list[str] = []
     for place, word in enumerate(args):
         if word == "--":
             return [*found, *args[place:]]
         name, sign, value = word.partition("=")
-        new = next((one for one in FORMER.get(name, ()) if one in known), None) if name not in known else None
+        new = next((one for one in FORMER.get(name, ()) if one in known), None) if name not in kept else None
         if word == "--json" and name not in known and _has_json(known.get("--format")):
             found += ["--format", "json"]
         else:
