@@ -31,7 +31,7 @@ ifeq ($(PROFILE),ci)
 BUILT = $(if $(CLIPPY),$(CLIPPY_RUNS))
 endif
 
-.PHONY: help setup setup-clients setup-wide setup-test programs build wheel man docs demo demo-ui test test-rust test-python check-rust compile-rust matrix soak coverage bench reference lint lint-rust lint-python audit format clean
+.PHONY: help setup setup-clients setup-wide setup-test programs build wheel wheel-arm64 man docs demo demo-ui test test-rust test-python check-rust compile-rust matrix soak coverage bench reference lint lint-rust lint-python audit format clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -104,6 +104,10 @@ wheel: setup  ## dist/: a wheel for this platform (abi3, Python 3.11 and later),
 	$(BIN)/maturin sdist --out dist
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist packages/dbdyno-rig
 	$(BIN)/python tools/sbom dist/dbdyno.cdx.json
+	PYTHON=$(BIN)/python tools/check-wheels
+
+wheel-arm64: wheel  ## as wheel, and a wheel for Linux on arm64 beside it, cross-compiled by Zig (rustup target add aarch64-unknown-linux-gnu)
+	PYTHON=$(abspath $(BIN))/python CARGO=$(CARGO) tools/portable-wheel aarch64
 	PYTHON=$(BIN)/python tools/check-wheels
 
 man: setup $(VENV)/dev  ## man pages of all commands in target/man

@@ -3,7 +3,8 @@
 A wheel made by maturin holds either a module or a program; here it needs both. So the program is built first and put
 where `[tool.maturin] data` points; from there it goes into the wheel and is installed beside Python's own scripts.
 `python tools/wheel_backend.py [FOLDER]` does no more than that, and puts it into FOLDER, too: `make build` and `make
-wheel` call it. `DBDYNO_PROFILE` names another profile of cargo than release.
+wheel` call it. `DBDYNO_PROFILE` names another profile of cargo than release, `DBDYNO_BUILD` another subcommand than
+`build`, with its options: `tools/portable-wheel` cross-compiles by it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ def build_entry() -> Path:
     # Named together, so that both take the same features of their dependencies and nothing is compiled twice.
     packages = ["--package", "dyno-python", "--package", "dyno-entry", "--bin", "dbdyno"]
     profile = os.environ.get("DBDYNO_PROFILE", "release")
-    command = [cargo, "build", "--profile", profile, "--locked", "--quiet", *packages]
+    build = os.environ.get("DBDYNO_BUILD", "build").split()
+    command = [cargo, *build, "--profile", profile, "--locked", "--quiet", *packages]
     command += ["--message-format", "json-render-diagnostics"]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True)
     made = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -163,3 +165,28 @@ def test_a_file_that_is_cut_is_named_with_its_place(tmp_path: Path) -> None:
     cut.write_text(output("k6_summary.json").read_text()[:700])
     with pytest.raises(EvidenceError, match=r"cut\.json: is not complete JSON"):
         read_file(cut)
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        ("Hammerdb Log @ Wed Mar 15 11:06:24 UTC 2023", datetime(2023, 3, 15, 11, 6, 24, tzinfo=UTC)),
+        (f"Hammerdb Log @ Wed Mar 15 11:06:24 {time.tzname[0]} 2023", datetime(2023, 3, 15, 11, 6, 24).astimezone()),
+        ("Hammerdb Log @ Wed Mar 15 11:06:24 XYZ 2023", None),
+        ("Hammerdb Log @ Wed Mar 99 11:06:24 UTC 2023", None),
+        ("", None),
+    ],
+)
+def test_a_log_of_hammerdb_is_of_the_time_at_its_head_if_its_zone_is_known(
+    head: str, expected: datetime | None
+) -> None:
+    found = read_text(f"{head}\n+-+-+-\n{output('hammerdb.log').read_text()}", "h.log")
+    assert found.ended_ns == (expected and expected.timestamp() * 10**9)
+
+
+def test_a_job_of_hammerdb_is_of_its_own_time_and_only_what_has_none_of_its_files() -> None:
+    job = read_file(output("hammerdb_result.json"))
+    assert (job.ended_ns, job.dated_by) == (datetime(2023, 3, 15, 11, 6, 24).astimezone().timestamp() * 10**9, "")
+    dated = {path.name: read_file(path).dated_by for path in outputs()}
+    own = {"benchbase.summary.json", "jmeter.jtl", "jmeter_errors.jtl", "pgbench.log", "pgbench_aggregate.log"}
+    assert {name for name, by in dated.items() if not by} == {*own, "hammerdb_result.json"}

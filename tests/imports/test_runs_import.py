@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import re
 from pathlib import Path
 
@@ -153,6 +155,52 @@ def test_trend_follows_the_imports_of_one_benchmark_and_dates_a_change(tmp_path:
     assert [row["run"] for row in model["runs"]] == [f"n{night:02d}" for night in range(12)]
     (change,) = model["arms"][0]["changes"]
     assert change["run"] == 8 and change["ratio"] == pytest.approx(0.85, rel=0.02)
+
+
+def test_a_file_without_a_time_is_dated_by_its_modification_and_the_screen_and_trend_say_so(tmp_path: Path) -> None:
+    for night in range(8):
+        path = pgbench(tmp_path, f"{night}.txt", 1000.0 + night)
+        os.utime(path, (1_763_000_000 + night * 86_400,) * 2)
+        made = dbdyno("runs", "import", path, "--out", f"runs/n{night}", cwd=tmp_path)
+    assert "dated by its file, 2025-11-20 02:13 UTC; --started TIME sets it" in made.stderr
+    assert Run.open(tmp_path / "runs/n7").manifest.dated_by == "file"
+    words = ("trend", "runs/n0", "--json")
+    kept = ("--results", "kept")
+    dbdyno("results", "push", "kept", *(f"n{night}" for night in range(8)), cwd=tmp_path)
+    for more in ((), kept):
+        warnings = json.loads(dbdyno(*words, *more, cwd=tmp_path).stdout)["warnings"]
+        (date,) = [one["text"] for one in warnings if one["code"] == "date"]
+        assert date.startswith("8 of 8 runs are dated by the modification time")
+
+
+def test_given_a_start_several_files_follow_each_other_from_there(tmp_path: Path) -> None:
+    files = [pgbench(tmp_path, f"{at}.txt", 1000.0) for at in range(2)]
+    made = dbdyno("runs", "import", *files, "--out", "a", "--started", "2026-11-01T12:00", cwd=tmp_path)
+    assert made.returncode == 0 and "dated by" not in made.stderr
+    run = Run.open(tmp_path / "a")
+    assert (run.manifest.started_at, run.manifest.dated_by) == ("2026-11-01T12:00:00+00:00", "option")
+    blocks = list(run.blocks())
+    assert blocks[-1].ended_ns - blocks[0].started_ns == 24 * S
+    assert all(a.ended_ns == b.started_ns for a, b in itertools.pairwise(blocks))
+    turns = dbdyno("runs", "import", output("hyperfine.json"), "--out", "h", "--started", "2026-11-01", cwd=tmp_path)
+    assert turns.returncode == 0
+    assert Run.open(tmp_path / "h").manifest.started_at == "2026-11-01T00:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("name", "started", "said"),
+    [
+        ("benchbase.summary.json", "2026-11-01", "contains the time of its benchmark"),
+        ("pgbench.txt", "yesterday", "'yesterday' is not a time"),
+        ("pgbench.txt", "1969-12-31", "is before 1970"),
+    ],
+)
+def test_a_start_that_cannot_be_is_an_error_and_nothing_is_written(
+    name: str, started: str, said: str, tmp_path: Path
+) -> None:
+    made = dbdyno("runs", "import", output(name), "--out", "a", "--started", started, cwd=tmp_path)
+    assert made.returncode == 2 and said in made.stderr
+    assert not (tmp_path / "a").exists()
 
 
 def test_hyperfine_commands_are_compared_within_one_import(tmp_path: Path) -> None:

@@ -111,6 +111,10 @@ class Manifest:
     addresses: Mapping[str, Sequence[str]] | None = None
     configuration: Mapping[str, Any] | None = None
 
+    # in an import of the output of another program
+    dated_by: str = ""
+    """Source of the time of a file without one: "file" is its modification time, "option" the user."""
+
     # in an import of traces or of an archive
     files: Sequence[Any] = ()
     totals: Section | None = None

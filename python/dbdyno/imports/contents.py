@@ -12,6 +12,8 @@ from dbdyno.base.errors import EvidenceError
 NS = {"s": 10**9, "ms": 10**6, "us": 10**3}
 LONGEST_NS = 10**18
 """Largest plausible time or length: 31 years."""
+FILE, OPTION = "file", "option"
+"""Sources of a date that the output does not contain: the file's modification time, or the user."""
 Setting = str | int | float
 
 
@@ -105,6 +107,7 @@ class Contents:
         totals: Further numbers of the whole, by name.
         unread: Number of lines that could not be read, and the first of them.
         ended_ns: End of the benchmark in ns since 1970; None if the output does not contain a time.
+        dated_by: Source of `ended_ns`: "" for the output itself, else `FILE` or `OPTION`.
     """
 
     program: str
@@ -116,6 +119,7 @@ class Contents:
     totals: dict[str, float] = field(default_factory=dict)
     unread: list[int] = field(default_factory=list)
     ended_ns: int | None = None
+    dated_by: str = ""
 
     def arms(self) -> list[str]:
         """Return the names of the arms."""

@@ -17,7 +17,7 @@ from dbdyno.base.errors import EvidenceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.base.version import VERSION
 from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
-from dbdyno.imports.contents import UNITS, Contents, Interval, Sums, Timed
+from dbdyno.imports.contents import FILE, OPTION, UNITS, Contents, Interval, Sums, Timed
 from dbdyno.study.plan.plan import Arm, Plan, Schedule, Watch, Workload
 
 IMPORTED = "imported"
@@ -60,6 +60,25 @@ def write_run(files: Sequence[tuple[str, Contents]], out: Path, *, title: str = 
     begun_s = min((piece.started_ns for piece in pieces), default=0) / 1e9
     run.save(status="complete", ended="imported", started_at=_moment(begun_s))
     return run
+
+
+def set_start(files: Sequence[tuple[str, Contents]], started_ns: int) -> None:
+    """Set the time at which the first benchmark began; each of the others begins when the one before it ended.
+
+    Raises:
+        EvidenceError: An output contains its own time.
+    """
+    for name, one in files:
+        if not one.dated_by:
+            raise EvidenceError("contains the time of its benchmark", where=name, next_step="leave out --started")
+        one.ended_ns = started_ns = started_ns + _length_ns(one)
+        one.dated_by = OPTION
+
+
+def _length_ns(contents: Contents) -> int:
+    if contents.sums:
+        return max(arm.intervals[-1].ended_ns for arm in contents.sums)
+    return sum(map(sum, (arm.elapsed_ns for arm in contents.timed)))
 
 
 def _moment(seconds: float) -> str:
@@ -192,6 +211,7 @@ def _manifest(plan: Plan, files: Sequence[tuple[str, Contents]], blocks: int) ->
         "switch": IMPORTED,
         "switch_reason": f"{first.program} ran them so",
         "notes": _notes(files),
+        "dated_by": next((one.dated_by for _, one in files if one.dated_by), ""),
         "blocks_planned": blocks,
         "arms": [
             {
@@ -213,11 +233,14 @@ def _manifest(plan: Plan, files: Sequence[tuple[str, Contents]], blocks: int) ->
 
 def _notes(files: Sequence[tuple[str, Contents]]) -> list[str]:
     first = files[0][1]
+    notes = []
     if first.sums:
-        return [f"{first.program} wrote sums: what was within an interval is not known"]
-    if first.timed[0].in_turn:
-        return [f"{first.program} ran one command after the other; when each execution began is not in the file"]
-    return []
+        notes.append(f"{first.program} wrote sums: what was within an interval is not known")
+    elif first.timed[0].in_turn:
+        notes.append(f"{first.program} ran one command after the other; when each execution began is not in the file")
+    if any(one.dated_by == FILE for _, one in files):
+        notes.append("the output contains no date: the run is dated by the modification time of its file")
+    return notes
 
 
 def _write_block(run: Run, number: int, piece: Piece, names: Sequence[str], program: str) -> None:

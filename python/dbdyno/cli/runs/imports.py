@@ -26,12 +26,21 @@ SHOWN = 5
     show_default=True,
     help="Number of blocks into which individually timed operations are divided.",
 )
-def command(files: tuple[Path, ...], out: Path, title: str, blocks: int) -> None:
+@click.option(
+    "--started",
+    metavar="TIME",
+    help="When the first benchmark began (2026-11-01T12:00, UTC), if the files contain no time; each other one begins "
+    "when the one before it ended.",
+)
+def command(files: tuple[Path, ...], out: Path, title: str, blocks: int, started: str | None) -> None:
     """Import FILES that pgbench, sysbench, HammerDB, BenchBase, hyperfine, k6 or JMeter wrote.
 
     Which program it was is recognised by the content. Several files are repetitions of one benchmark and become one
     run. Operations that were timed one by one (pgbench --log, hyperfine, JMeter) are kept as such; where a file has
     sums alone, each interval or file becomes a block. `compare`, `trend`, `report`, `stats` and `sql` read the run.
+
+    BenchBase, JMeter, HammerDB, and pgbench's logs contain the time of the benchmark. Other files are dated by their
+    modification time unless --started is given; `trend` puts the runs in this order.
 
     A file that is no repetition of the first, or cannot be read, is an error, and nothing is written. Exit 2 also when
     lines were left out.
@@ -42,12 +51,15 @@ def command(files: tuple[Path, ...], out: Path, title: str, blocks: int) -> None
     dbdyno compare runs/before runs/after
     dbdyno trend runs/before
     """
+    from dbdyno.imports.contents import FILE
     from dbdyno.imports.readers import read_file
-    from dbdyno.imports.write import write_run
+    from dbdyno.imports.write import set_start, write_run
 
     if (out / "manifest.json").exists():
         raise Error("is a run already", where=str(out), next_step="name another folder with --out")
     contents = [(str(file), read_file(file)) for file in files]
+    if started is not None:
+        set_start(contents, _moment_ns(started))
     run = write_run(contents, out.absolute(), title=title, blocks=blocks)
     count = run.measured_blocks()
     kept = "single operations" if contents[0][1].timed else "sums"
@@ -56,6 +68,18 @@ def command(files: tuple[Path, ...], out: Path, title: str, blocks: int) -> None
     for name, lines in unread:
         first = ", ".join(map(str, lines[:SHOWN])) + (" ..." if len(lines) > SHOWN else "")
         click.echo(f"dbdyno: {name}: {len(lines):,} lines could not be read and were left out: {first}", err=True)
+    if run.manifest.dated_by == FILE:
+        date = run.manifest.started_at[:16].replace("T", " ")
+        click.echo(f"the output contains no date: dated by its file, {date} UTC; --started TIME sets it", err=True)
     click.echo(f"next: dbdyno report {out}", err=True)
     if unread:
         raise click.exceptions.Exit(2)
+
+
+def _moment_ns(text: str) -> int:
+    from dbdyno.trace.units import moment_ns
+
+    found = moment_ns(text, "--started")
+    if found < 0:
+        raise click.BadParameter(f"{text} is before 1970", param_hint="--started")
+    return found

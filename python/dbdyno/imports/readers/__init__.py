@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.imports.contents import Contents
+from dbdyno.imports.contents import FILE, Contents
 
 READERS = {
     "hyperfine": "JSON of --export-json",
@@ -52,7 +52,8 @@ def read_file(path: Path) -> Contents:
     except OSError as error:
         raise EvidenceError(f"cannot be read: {error.strerror}", where=str(path)) from error
     found = read_text(text, str(path))
-    found.ended_ns = found.ended_ns if found.ended_ns is not None else ended_ns
+    if found.ended_ns is None:
+        found.ended_ns, found.dated_by = ended_ns, FILE
     return found
 
 

@@ -1,12 +1,15 @@
 """Reader of HammerDB's results: `jobs ID result` and `jobs ID timing` as JSON, or a log with the line TEST RESULT.
 
 NOPM are new orders a minute, the operations of TPROC-C; throughput is NOPM / 60. Times by transaction are in `timing`
-alone; those of NEWORD are the arm's.
+alone; those of NEWORD are the arm's. The start is that of the job, or the time at the head of the log; HammerDB writes
+both in the local time of its machine, which is taken as the local time here.
 """
 
 from __future__ import annotations
 
 import re
+import time
+from datetime import UTC, datetime
 
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.json_types import JsonObject
@@ -14,6 +17,8 @@ from dbdyno.imports.contents import NS, Contents, Interval, Sums, finite, known
 from dbdyno.imports.readers.json_text import parsed, says, table
 
 RESULT = re.compile(r"TEST RESULT : System achieved (\d{1,15}) NOPM from (\d{1,15}) ([\w ]{1,40}?) TPM")
+JOB = re.compile(r'"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"')
+LOG = re.compile(r"^Hammerdb Log @ \w{3} (\w{3} \d\d \d\d:\d\d:\d\d) (\w{1,8}) (\d{4})\s*$", re.MULTILINE | re.ASCII)
 USERS = re.compile(r"(\d{1,6}) (?:Active )?Virtual Users? configured", re.IGNORECASE)
 MAIN = "NEWORD"
 TIMES = {"mean": "avg_ms", "p50": "p50_ms", "p95": "p95_ms", "p99": "p99_ms", "min": "min_ms", "max": "max_ms"}
@@ -40,7 +45,29 @@ def read(text: str, where: str) -> Contents:
     orders, transactions, engine = found[0]
     users = USERS.search(text)
     values = {"throughput": int(orders) / 60, "NOPM": float(orders), "TPM": float(transactions)}
-    return _contents(values, engine.strip(), int(users[1]) if users else None, 0)
+    contents = _contents(values, engine.strip(), int(users[1]) if users else None, 0)
+    contents.ended_ns = _begun_ns(text)  # how long it ran is not in the text
+    return contents
+
+
+def _begun_ns(text: str) -> int | None:
+    """Return the start of the job or the log; None if there is no time or its zone is not known here."""
+    try:
+        if job := JOB.search(text):
+            begun = datetime.strptime(job[1], "%Y-%m-%d %H:%M:%S").astimezone()
+        elif log := LOG.search(text):
+            written = datetime.strptime(f"{log[1]} {log[3]}", "%b %d %H:%M:%S %Y")
+            if log[2] in ("UTC", "GMT"):
+                begun = written.replace(tzinfo=UTC)
+            elif log[2] in time.tzname:
+                begun = written.astimezone()
+            else:
+                return None
+        else:
+            return None
+        return max(0, round(begun.timestamp())) * NS["s"]
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _timing(given: JsonObject, where: str) -> Contents:

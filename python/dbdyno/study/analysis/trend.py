@@ -65,7 +65,7 @@ def trend_of(runs: Sequence[Run], title: str, metric: str | None = None, *, leve
     if len(runs) < every:
         text = f"{every - len(runs)} of {every} runs of this plan were on another engine than the last ({engine})"
         warnings.append({"code": "engine", "text": text, "next": "they are left out"})
-    warnings += _machines(rows)
+    warnings += _machines(rows) + _dates(runs)
     return {
         "schema": SCHEMA,
         "kind": "trend",
@@ -174,3 +174,12 @@ def _machines(rows: list[RunRow]) -> list[Caution]:
         text = f"{left} of {len(rows)} runs were made on another machine, or on this one in another state"
         warnings.append({"code": "machine", "text": text, "next": "their canaries stand in the table"})
     return warnings
+
+
+def _dates(runs: Sequence[Run]) -> list[Caution]:
+    """Return a warning if imported runs are ordered by the modification time of their files."""
+    count = sum(run.manifest.dated_by == "file" for run in runs)
+    if not count:
+        return []
+    text = f"{count} of {len(runs)} runs are dated by the modification time of an imported file, which a copy changes"
+    return [{"code": "date", "text": text, "next": "`dbdyno runs import --started TIME` sets it"}]

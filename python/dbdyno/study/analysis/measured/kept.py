@@ -25,7 +25,10 @@ SCHEMA = 1
 KIND = "result"
 NAMES = ("transactions", "failed", "skipped", "throughput", "mean", "max", "p50", "p90", "p99", "p99.9")
 """Metrics of a block that are kept."""
-FIELDS = ("title", "kind", "bench", "study", "started_at", "tool_version", "question", "arms", "plan", "verdict")
+FIELDS = (
+    *("title", "kind", "bench", "study", "started_at", "dated_by"),
+    *("tool_version", "question", "arms", "plan", "verdict"),
+)
 """Fields of the manifest that are kept; of the plan, everything but its text, its target and its SQL around the load.
 """
 DIGITS = 7
