@@ -30,7 +30,7 @@ def analysis(model: Analysis) -> Page:
     return Page(
         _head(model, "Analysis", "analysis"),
         (
-            Section("answers", "Throughput", "Transactions a second.", tables=(table("", shown, map(_answer, rows)),)),
+            Section("answers", "Throughput", "Transactions a second.", tables=(table("", shown, map(_answer, rows), look="loose"),)),
             Section(
                 "laws",
                 "Operational laws",
@@ -102,8 +102,8 @@ def what_if(model: Analysis) -> Page:
     priced = bool(model.get("priced"))
     spec = " ".join(f"{fmt.line(name).replace(' ', '_')}:words" for name in axes)
     spec += " throughput:per_s band:words p50:ns p99:ns p99_band:words:p99,_band"
-    spec += " cores_busy:ratio device_busy:ratio binds:text"
-    shown = columns(spec + (" per_money:number:transactions_for_1" if priced else ""))
+    spec += " cores_busy:ratio:cores_busy device_busy:ratio:device_busy binds:text"
+    shown = columns(spec + (" per_money:count:transactions_per_unit_of_money" if priced else ""))
     rows = [_point(point, axes, priced) for point in points]
     return Page(
         _head(model, "What if", "whatif"),
