@@ -65,18 +65,31 @@ def sensitivity(model: Analysis) -> Page:
         " tail:words:p99_over_its_range"
         " depends:words:depends_on_others"
     )
+    if model.get("samples"):
+        shown += columns(
+            "throughput_first:words:throughput,_alone throughput_total:words:throughput,_with_others"
+            " p99_first:words:p99,_alone p99_total:words:p99,_with_others"
+        )
     return Page(
         _head(model, "Sensitivity", "sensitivity"),
         (
             Section(
                 "parameters",
                 "Parameters",
-                "Mean absolute effect (Morris) of a parameter over its range, others at random places of theirs.",
+                "Mean absolute effect (Morris) of a parameter over its range, others at random places of theirs."
+                + (_SOBOL if model.get("samples") else ""),
                 tables=(table("", shown, map(_moved, rows), left_out=int(fmt.number(model.get("left_out")) or 0)),),
             ),
         ),
         data=lambda: flat(rows),
     )
+
+
+_SOBOL = (
+    " Alone and with others: shares of the variance that a parameter explains, all being varied at once (Sobol); a share"
+    " below 0 is sampling error."
+)
+_INDICES = ("throughput_first", "throughput_total", "p99_first", "p99_total")
 
 
 def _moved(row: Mapping[str, Any]) -> TableRow:
@@ -93,6 +106,7 @@ def _moved(row: Mapping[str, Any]) -> TableRow:
         "rate": f"{over('throughput_mu'):.1%}",
         "tail": f"{over('p99_mu'):.1%}",
         "depends": "yes" if worst > mean else "little",
+        **{key: f"{fmt.number(row[key]) or 0.0:.0%}" for key in _INDICES if key in row},
     }
 
 
