@@ -26,11 +26,12 @@ def analysis(model: Analysis) -> Page:
         "sessions bound:per_s analytic:per_s simulated:per_s difference:words cores:ratio:cores_busy"
         " device:ratio:device_busy alone:words:commit_if_flushed_alone why:text"
     )
+    answers = table("", shown, map(_answer, rows), look="loose")
     laws = columns("sessions law:text says:text left:number:left_side right:number:right_side")
     return Page(
         _head(model, "Analysis", "analysis"),
         (
-            Section("answers", "Throughput", "Transactions a second.", tables=(table("", shown, map(_answer, rows)),)),
+            Section("answers", "Throughput", "Transactions a second.", tables=(answers,)),
             Section(
                 "laws",
                 "Operational laws",
@@ -65,18 +66,31 @@ def sensitivity(model: Analysis) -> Page:
         " tail:words:p99_over_its_range"
         " depends:words:depends_on_others"
     )
+    if model.get("samples"):
+        shown += columns(
+            "throughput_first:words:throughput,_alone throughput_total:words:throughput,_with_others"
+            " p99_first:words:p99,_alone p99_total:words:p99,_with_others"
+        )
     return Page(
         _head(model, "Sensitivity", "sensitivity"),
         (
             Section(
                 "parameters",
                 "Parameters",
-                "Mean absolute effect (Morris) of a parameter over its range, others at random places of theirs.",
+                "Mean absolute effect (Morris) of a parameter over its range, others at random places of theirs."
+                + (_SOBOL if model.get("samples") else ""),
                 tables=(table("", shown, map(_moved, rows), left_out=int(fmt.number(model.get("left_out")) or 0)),),
             ),
         ),
         data=lambda: flat(rows),
     )
+
+
+_SOBOL = (
+    " Alone and with others: shares of the variance that a parameter explains, all being varied at once (Sobol); a"
+    " share below 0 is sampling error."
+)
+_INDICES = ("throughput_first", "throughput_total", "p99_first", "p99_total")
 
 
 def _moved(row: Mapping[str, Any]) -> TableRow:
@@ -93,6 +107,7 @@ def _moved(row: Mapping[str, Any]) -> TableRow:
         "rate": f"{over('throughput_mu'):.1%}",
         "tail": f"{over('p99_mu'):.1%}",
         "depends": "yes" if worst > mean else "little",
+        **{key: f"{fmt.number(row[key]) or 0.0:.0%}" for key in _INDICES if key in row},
     }
 
 
@@ -102,8 +117,8 @@ def what_if(model: Analysis) -> Page:
     priced = bool(model.get("priced"))
     spec = " ".join(f"{fmt.line(name).replace(' ', '_')}:words" for name in axes)
     spec += " throughput:per_s band:words p50:ns p99:ns p99_band:words:p99,_band"
-    spec += " cores_busy:ratio device_busy:ratio binds:text"
-    shown = columns(spec + (" per_money:number:transactions_for_1" if priced else ""))
+    spec += " cores_busy:ratio:cores_busy device_busy:ratio:device_busy binds:text"
+    shown = columns(spec + (" per_money:count:transactions_per_unit_of_money" if priced else ""))
     rows = [_point(point, axes, priced) for point in points]
     return Page(
         _head(model, "What if", "whatif"),

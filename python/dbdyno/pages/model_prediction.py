@@ -143,7 +143,7 @@ def _arm(arm: Mapping[str, Any]) -> Section:
 
 def _says(arm: Mapping[str, Any]) -> str:
     cores, device, commits = (fmt.number(arm.get(key)) or 0.0 for key in ("cores", "device", "commits_per_flush"))
-    shared = f", {commits:.3g} commits share a flush" if commits else ""
+    shared = f", {fmt.significant(commits)} commits share a flush" if commits else ""
     return f"By the model the cores are busy {cores:.0%} and the log's device {device:.0%}{shared}."
 
 

@@ -21,7 +21,19 @@ from dbdyno.cli.spread_options import spread_options, workers_of
     show_default=True,
     help="Number of paths through the parameters' ranges.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Seed of the paths.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=1,
+    show_default=True,
+    help="Seed of the paths and samples.",
+)
+@click.option(
+    "--sobol",
+    type=Count(16),
+    metavar="N",
+    help="Also Sobol indices from N samples: N x (parameters + 2) runs more.",
+)
 @page_options
 @spread_options
 def command(
@@ -29,6 +41,7 @@ def command(
     sessions: int | None,
     trajectories: int,
     seed: int,
+    sobol: int | None,
     form: str | None,
     output: Path | None,
     scheduler: str | None,
@@ -36,10 +49,12 @@ def command(
 ) -> None:
     """Rank the parameters of a calibrated machine by how much they move throughput and p99 (Morris).
 
-    A parameter is varied within its interval; where the machine gives none, by a quarter up and down.
+    A parameter is varied within its interval; where the machine gives none, by a quarter up and down. --sobol adds
+    the share of the variance that each parameter explains.
 
     \b
     dbdyno model sensitivity mine.toml --sessions 8
+    dbdyno model sensitivity mine.toml --sobol 64
     dbdyno model sensitivity mine.toml --scheduler tcp://desk:8786    paths on many hosts
     """
     from dbdyno.cli.model.progress import progress
@@ -51,6 +66,12 @@ def command(
     number = sessions if sessions is not None else max(given.sessions, 1)
     with progress() as tell, workers_of(scheduler, hosts) as workers:
         page = sensitivity(
-            given, sessions=number, trajectories=trajectories, seed=seed, on_progress=tell, workers=workers
+            given,
+            sessions=number,
+            trajectories=trajectories,
+            seed=seed,
+            samples=sobol or 0,
+            on_progress=tell,
+            workers=workers,
         )
     show_page(page, form, output)

@@ -2,7 +2,7 @@
 
     cores         mean value analysis of a closed network: cores as a queue and a delay (Seidmann 1987)
     flushes       group commit of a closed loop as a Markov chain on the size of a batch; the pause between two commits
-                  contains the cores, found by iteration
+                  contains the cores, found by bisection
     each alone    what a flush for each commit would take: M/G/1 (Pollaczek and Khinchine)
 
 No network of these has locks of rows; there the simulation stands alone, with the bound that the rows give.
@@ -19,7 +19,7 @@ from dbdyno.model.postgres import Simulated, simulate
 from dbdyno.study.prediction.compare import Calibrated
 
 SCHEMA = 1
-ROUNDS = 60
+HALVINGS = 40
 CHAIN_MOST = 256
 """Largest number of sessions for which the chain is computed."""
 CLOSE = 0.05
@@ -99,16 +99,19 @@ def closed(demands: Demands, sessions: int) -> tuple[float, float]:
     if not demands.flush:
         rate, time = mva(demands.cpu, demands.cores, demands.delay, sessions)
         return rate, time
-    # Two groups of sessions alternate: on average a commit waits for the rest of a flush, then for its own.
-    rate = 0.0
-    cpu = demands.cpu
-    for _ in range(ROUNDS):
-        found, _ = chain(sessions, cpu + demands.delay, demands.flush)
-        rate = found if not rate else (rate + found) / 2
-        busy = min(rate * demands.cpu / demands.cores * (sessions - 1) / sessions, 0.995)
-        queue = demands.cpu / demands.cores / (1 - busy)
-        cpu = queue + demands.cpu * (demands.cores - 1) / demands.cores
-    return min(rate, demands.cores / demands.cpu), sessions / rate - demands.delay
+    # The more commits, the longer the queue for the cores, and the fewer commits: one rate fits both.
+    low, high = 0.0, demands.cores / demands.cpu
+    for _ in range(HALVINGS):
+        rate = (low + high) / 2
+        found, _ = chain(sessions, _at_cores(demands, sessions, rate) + demands.delay, demands.flush)
+        low, high = (rate, high) if found > rate else (low, rate)
+    return rate, sessions / rate - demands.delay
+
+
+def _at_cores(demands: Demands, sessions: int, rate: float) -> float:
+    """Return the time of a transaction at the cores including their queue [us], at a throughput [1/us]."""
+    busy = rate * demands.cpu / demands.cores * (sessions - 1) / sessions
+    return demands.cpu / demands.cores / (1 - busy) + demands.cpu * (demands.cores - 1) / demands.cores
 
 
 def alone(demands: Demands, rate: float) -> float:

@@ -3,7 +3,7 @@
 Each parameter has a range: its interval where the machine gives one, else a quarter of its value up and down, which is
 assumed and said so. Trajectories start at random corners of a grid of four levels and change one parameter after the
 other; the mean absolute effect (mu*) says how much a parameter matters, its spread (sigma) how much that depends on the
-others.
+others. Sobol indices (`sobol.py`) are added on request.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from dbdyno.base.json_types import JsonObject
 from dbdyno.model.postgres import SEED, simulate
 from dbdyno.study.prediction.compare import Calibrated
+from dbdyno.study.prediction.sobol import design, indices
 
 if TYPE_CHECKING:
     from dbdyno.hosts.workers import Workers
@@ -129,6 +130,7 @@ def sensitivity(
     sessions: int,
     trajectories: int,
     seed: int,
+    samples: int = 0,
     on_progress: Callable[[str], None] = lambda words: None,
     workers: Workers | None = None,
 ) -> JsonObject:
@@ -138,19 +140,23 @@ def sensitivity(
         given: The calibrated machine.
         sessions: Number of sessions.
         trajectories: Number of paths through the parameters.
-        seed: Seed of the paths.
+        seed: Seed of the paths and samples.
+        samples: Number of samples for Sobol indices; 0 for none.
         on_progress: Called with how far it is.
         workers: Workers that take a path each; None for this machine.
     """
     varied = ranges(given)
     walked = walks(len(varied), trajectories, seed)
     done, toml = 0, given.machine.toml
-    places = [[_settings(varied, place) for place in walk.places] for walk in walked]
+    sampled = design(len(varied), samples, seed).places if samples else []
+    # A task of a worker has as many places as a path.
+    of = [walk.places for walk in walked] + _parts(sampled, len(varied) + 1)
+    places = [[_settings(varied, place) for place in own] for own in of]
 
     def count_answers(more: int = 1) -> None:
         nonlocal done
         done += more
-        on_progress(f"{done} of {trajectories * (len(varied) + 1)}")
+        on_progress(f"{done} of {sum(map(len, places))}")
 
     if workers is None:
         answers = [answers_of(toml, sessions, own, count_answers) for own in places]
@@ -160,7 +166,8 @@ def sensitivity(
         for task, own in zip(tasks, places, strict=True):
             answers.append(task.result())
             count_answers(len(own))
-    found = effects(walked, answers)
+    found = effects(walked, answers[:trajectories])
+    shares = _shares(samples, [one for own in answers[trajectories:] for one in own])
     rows: list[JsonObject] = [
         {
             "path": own.path,
@@ -171,8 +178,9 @@ def sensitivity(
             **{
                 f"{name}_{what}": of[at][n] for at, name in enumerate(ANSWERS) for n, what in enumerate(("mu", "sigma"))
             },
+            **(shares[at_row] if shares else {}),
         }
-        for own, of in zip(varied, found, strict=True)
+        for at_row, (own, of) in enumerate(zip(varied, found, strict=True))
     ]
     rows.sort(key=lambda row: -max(row["throughput_mu"], row["p99_mu"]))
     return {
@@ -181,10 +189,26 @@ def sensitivity(
         "page": "sensitivity",
         "title": f"What moves the answer: {given.machine.title}",
         "sessions": sessions,
+        "samples": samples,
         "rows": rows[:SHOWN],
         "left_out": max(len(rows) - SHOWN, 0),
         "sentences": _said(rows, sessions),
     }
+
+
+def _parts(places: Sequence[list[float]], size: int) -> list[list[list[float]]]:
+    return [list(places[begin : begin + size]) for begin in range(0, len(places), size)]
+
+
+def _shares(samples: int, answers: Sequence[Sequence[float]]) -> list[dict[str, float]]:
+    """Return the Sobol indices of each parameter for each answer."""
+    found: list[dict[str, float]] = []
+    for at, name in enumerate(ANSWERS):
+        own = indices(samples, [one[at] for one in answers]) if samples else []
+        found = found or [{} for _ in own]
+        for row, (first, total) in zip(found, own, strict=True):
+            row |= {f"{name}_first": first, f"{name}_total": total}
+    return found
 
 
 def _settings(varied: Sequence[Range], place: Sequence[float]) -> dict[str, str]:

@@ -204,7 +204,7 @@ def _binds(one: Found) -> str:
         return f"the log's device binds there ({one.outcome.device:.0%} busy, {shared})"
     if what == "row locks":
         return "the locks of rows bind there"
-    return "no resource is busy: the time of round trips binds"
+    return f"no resource is full (cores {one.outcome.cores:.0%} busy): the time of round trips binds"
 
 
 def beyond(given: Calibrated, axes: Sequence[Axis]) -> list[str]:
