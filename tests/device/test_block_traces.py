@@ -159,6 +159,13 @@ def test_too_few_requests_or_none_with_times_are_refused() -> None:
         fit_trace(few.faster(2.0), name="d", title="t", capacity_gb=1.0)
 
 
+def test_a_trace_without_overlaps_does_not_say_how_many_are_served_at_once() -> None:
+    apart = traced(made(100.0, 4), us_between=1e9, count=1_000)
+    page = fit_trace(apart, name="d", title="t", capacity_gb=1.0)
+    assert page["servers"] == 1
+    assert "No two requests were under way at once" in page["sentences"][0]
+
+
 def fio_json(jobs: list[tuple[str, int, float, float]]) -> str:
     """JSON as fio writes it: name, depth, reads a second and mean [us]."""
 

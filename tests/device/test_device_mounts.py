@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -16,7 +17,16 @@ from dbdyno import _core
 from dbdyno.base.errors import DeviceError, ModelError
 from dbdyno.device.catalogue import device_names, device_of, parameters, settings_of
 from dbdyno.device.faults import fault_rule
-from dbdyno.device.mounts import check_folders, check_machine, mounted, mounted_folders, open_mount, status, unmount
+from dbdyno.device.mounts import (
+    MountedFolder,
+    check_folders,
+    check_machine,
+    mounted,
+    mounted_folders,
+    open_mount,
+    status,
+    unmount,
+)
 from dbdyno.device.server import start_server
 from waiting import until
 
@@ -126,7 +136,7 @@ def test_a_mount_that_polls_says_so_and_ends_like_any_other(tmp_path: Path):
 def test_a_mount_does_not_poll_on_the_only_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     require_fuse()
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
-    with pytest.raises(DeviceError, match="second processor"):
+    with pytest.raises(DeviceError, match="none is left for the program"):
         open_mount({**spec(empty_folder(tmp_path)), "polls": True})  # type: ignore[typeddict-item]
 
 
@@ -228,7 +238,8 @@ def _nothing_is_left(folder: Path) -> None:
         (("gp3", "m", "--set", "iops=-1"), "expected a number from 1"),
         (("gp3", "absent"), "mkdir -p"),
         (("gp3", ".", "--back", "m"), "is not empty (m)"),
-        (("gp3", "m", "--back", "m/inside"), "must be apart"),
+        (("gp3", "m", "--back", "m/inside"), "m/inside: the folder below does not exist"),
+        (("gp3", "m", "--back", "absent"), "mkdir -p"),
         (("gp3", "m", "--fail", "eoi"), "did you mean eio?"),
         (("gp3", "m", "--fail", "eio:pth=x"), "did you mean path?"),
         (("gp3", "m", "--fail", "eio:operation=sync"), "there are read, write, flush"),
@@ -264,6 +275,26 @@ def test_a_user_without_the_helper_is_told_its_package(monkeypatch: pytest.Monke
     with pytest.raises(DeviceError, match="fusermount3") as refused:
         check_machine()
     assert "apt-get install fuse3" in str(refused.value)
+
+
+def test_a_user_who_may_not_open_fuse_is_told_so(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("dbdyno.device.mounts.FUSE", Path("/dev/null"))
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(DeviceError, match="may not open /dev/null"):
+        check_machine()
+
+
+def test_the_mount_of_another_user_is_not_called_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(self: Path, *_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    monkeypatch.setattr(Path, "read_text", refuse)
+    monkeypatch.setattr("dbdyno.device.mounts.is_mounted", lambda folder: True)
+    mount = MountedFolder(tmp_path)
+    assert (mount.process(), mount.is_dead()) == (None, False)
+    with pytest.raises(DeviceError, match="another user has mounted"):
+        status(tmp_path)
 
 
 def test_a_folder_inside_the_data_is_refused(tmp_path: Path):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from device_mounts import require_fuse
 
 from command_line import dbdyno
 from dbdyno.base.errors import DeviceError, PlanError
+from dbdyno.bench.engine.mounted_volumes import MountedVolumes
 from dbdyno.bench.engine.volumes import check_volumes, in_words, target_parts, volumes_of
 from dbdyno.bench.kinds import kind_of
 from dbdyno.study.library import find_study
@@ -35,6 +37,17 @@ def test_a_parameter_for_all_devices_goes_to_those_that_have_it():
     assert words == "data on disk-7200 (direct I/O), log on gp3 (iops=9000)"
 
 
+def test_a_device_that_polls_needs_a_processor_of_its_own(monkeypatch: pytest.MonkeyPatch):
+    require_fuse()
+    polling = {"data": "gp3", "wal": "io2", "poll": "on"}
+    assert in_words(polling) == "data on gp3 (polling), log on io2 (polling)"
+    for cores, said in ((1, "keep 2 of 1 processor busy"), (2, "keep 2 of 2 processors busy")):
+        monkeypatch.setattr("os.sched_getaffinity", lambda _, cores=cores: set(range(cores)))
+        with pytest.raises(DeviceError, match=said):
+            MountedVolumes(volumes_of(polling))
+    assert MountedVolumes(volumes_of({"data": "gp3", "wal": "gp3", "poll": "on"}))
+
+
 @pytest.mark.parametrize(
     ("devices", "said"),
     [
@@ -43,6 +56,7 @@ def test_a_parameter_for_all_devices_goes_to_those_that_have_it():
         ({"dataa": "gp3"}, "did you mean data?"),
         ({"data": "gp3", "wal.iops": "1"}, "the parameter of no device here"),
         ({"data": "gp3", "direct_io": "maybe"}, "is on or off"),
+        ({"data": "gp3", "wal": "io2", "wal.poll": "2"}, "poll is on or off"),
     ],
 )
 def test_wrong_devices_are_refused_with_the_next_step(devices: dict[str, str], said: str):
@@ -100,6 +114,14 @@ def test_set_gives_parts_and_parameters_and_several_values_make_arms():
     ]
     with pytest.raises(PlanError, match="names no parameter"):
         find_study("redo-size").plan({"iopss": "1"}, target="postgres+device:gp3")
+
+
+def test_one_set_may_name_both_devices(tmp_path: Path):
+    words = ("run", "redo-size", "--target", "postgres+device:gp3", "--quick", "--dry-run", "--set")
+    done = dbdyno(*words, "wal=io2,nvme-2024,data=disk-15000,wal.direct_io=on", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for log in ("io2", "nvme-2024"):
+        assert f"data on disk-15000, log on {log} (direct I/O)" in done.stdout
 
 
 def test_only_servers_that_dbdyno_starts_can_be_on_a_device(tmp_path: Path):

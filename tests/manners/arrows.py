@@ -15,7 +15,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "bench": {"evidence", "cells", "device", "flow", "hosts", "model"},
     "trace": {"evidence"},
     "model": {"evidence", "hosts", "stats"},
-    "device": {"model"},
+    "device": {"evidence", "model"},
     "cuts": {"bench", "device", "evidence", "hosts", "move", "snapshot"},
     "move": {"evidence", "bench"},
     "wide": {"evidence", "bench", "move"},

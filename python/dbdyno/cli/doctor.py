@@ -48,7 +48,7 @@ def _show_dead_mounts() -> None:
     from dbdyno.device.mounts import mounted_folders
 
     for mount in mounted_folders():
-        if mount.process() is None:
+        if mount.is_dead():
             click.echo(f"dead mount: {mount.folder}: dbdyno device unmount {mount.folder}", err=True)
 
 

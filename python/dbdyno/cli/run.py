@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -283,9 +284,13 @@ def _read(what: str, options: dict[str, str], length: str, target: str | None, b
     return find_study(what).plan(options, quick=length == "quick", full=length == "full", target=target)
 
 
+_PARTS = re.compile(r",(?=(?:data|wal)(?:\.\w+)?=)")
+"""Where `wal=io2,data=gp3` has its second setting."""
+
+
 def _options(settings: tuple[str, ...]) -> dict[str, str]:
     options = {}
-    for setting in settings:
+    for setting in [one for text in settings for one in _PARTS.split(text)]:
         name, equals, value = setting.partition("=")
         if not equals:
             raise PlanError(f"{setting!r} is not NAME=VALUE", where="--set")

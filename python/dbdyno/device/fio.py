@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,29 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdyno.base.errors import DeviceError
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FioJob:
-    """Reads or writes of one fio job.
-
-    Attributes:
-        name: The job's name.
-        operation: `read` or `write`.
-        depth: Requests that it keeps under way: its depth times its number of processes.
-        requests: How many there were.
-        iops: I/Os per second.
-        mean_us: Mean of the completion times [us].
-        table: Probabilities from 0 to 1, and quantiles of the completion times [us].
-    """
-
-    name: str
-    operation: str
-    depth: int
-    requests: int
-    iops: float
-    mean_us: float
-    table: tuple[NDArray[np.float64], NDArray[np.float64]]
+from dbdyno.device.job import MeasuredJob
 
 
 def is_fio_json(path: Path) -> bool:
@@ -46,7 +23,7 @@ def is_fio_json(path: Path) -> bool:
         return False
 
 
-def read_fio_json(path: Path) -> list[FioJob]:
+def read_fio_json(path: Path) -> list[MeasuredJob]:
     """Return reads and writes of all jobs in a file that fio wrote with `--output-format=json` or `json+`.
 
     Raises:
@@ -66,7 +43,7 @@ def read_fio_json(path: Path) -> list[FioJob]:
         ) from None
 
 
-def _jobs(entry: Mapping[str, Any], shared: Mapping[str, Any]) -> Iterator[FioJob]:
+def _jobs(entry: Mapping[str, Any], shared: Mapping[str, Any]) -> Iterator[MeasuredJob]:
     options = {**shared, **(entry.get("job options") or {})}
     depth = int(options.get("iodepth", 1)) * int(options.get("numjobs", 1))
     for operation in ("read", "write"):
@@ -74,7 +51,7 @@ def _jobs(entry: Mapping[str, Any], shared: Mapping[str, Any]) -> Iterator[FioJo
         if not part["total_ios"]:
             continue
         times = part.get("clat_ns") or part["lat_ns"]
-        yield FioJob(
+        yield MeasuredJob(
             str(entry["jobname"]),
             operation,
             depth,

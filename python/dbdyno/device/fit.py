@@ -1,4 +1,4 @@
-"""Fit of a device to fio's measurements, or to a block trace with response times, as an `empirical` device.
+"""Fit of a device to measurements by fio or a probe, or to a block trace with response times, as an `empirical` device.
 
 Its service times are those of requests that had the device to themselves: the job of the smallest depth, or the
 requests of a trace that found it idle. How many it serves at once follows from throughput times service time (the
@@ -8,6 +8,7 @@ the other jobs, or the trace's second half.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypedDict
 
 import numpy as np
@@ -15,8 +16,8 @@ from numpy.typing import NDArray
 
 from dbdyno.base.errors import DeviceError
 from dbdyno.device.block_trace import LATENCY_LOG, BlockTrace
-from dbdyno.device.fio import FioJob
-from dbdyno.device.replay import Compared, compared, largest_gap, replayed_ns
+from dbdyno.device.job import MeasuredJob
+from dbdyno.device.replay import Compared, compared, largest_gap, outstanding, replayed_ns
 from dbdyno.model.describe import SCHEMA
 
 LEAST = 200
@@ -28,7 +29,7 @@ _POINTS = np.concatenate(
 
 
 class FittedJob(TypedDict):
-    """A fio job beside the device: I/Os per second at the job's depth, measured and by the utilisation law."""
+    """A job beside the device: I/Os per second at the job's depth, measured and by the utilisation law."""
 
     job: str
     operation: str
@@ -41,7 +42,7 @@ class FittedJob(TypedDict):
 
 
 class DeviceFitPage(TypedDict):
-    """Model of the page about a fit; `jobs` for fio, `rows` and the distances for a trace."""
+    """Model of the page about a fit; `jobs` for fio and flash probes, `rows` and the distances for a trace."""
 
     schema: int
     kind: str
@@ -60,15 +61,17 @@ Table = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Probabilities from 0 to 1, and quantiles [us]."""
 
 
-def fit_jobs(jobs: list[FioJob], *, name: str, title: str, capacity_gb: float) -> DeviceFitPage:
-    """Fit a device to fio jobs.
+def fit_jobs(
+    jobs: list[MeasuredJob], *, name: str, title: str, capacity_gb: float, notes: Sequence[str] = ()
+) -> DeviceFitPage:
+    """Fit a device to jobs of fio or of flash probes.
 
     Raises:
         DeviceError: There is no job with enough requests.
     """
     jobs = [job for job in jobs if job.requests >= LEAST]
     if not jobs:
-        raise DeviceError(f"no job has {LEAST} reads or writes", next_step="run fio longer, with --output-format=json+")
+        raise DeviceError(f"no job has {LEAST} reads or writes", next_step="measure for longer")
     alone = {}
     for operation in ("read", "write"):
         own = [job for job in jobs if job.operation == operation]
@@ -79,11 +82,7 @@ def fit_jobs(jobs: list[FioJob], *, name: str, title: str, capacity_gb: float) -
         busy[job.name] = busy.get(job.name, 0.0) + job.iops * alone[job.operation].mean_us / 1e6
     servers = max(1, round(max(busy.values())))
     rows = [_against(job, alone, servers, busy) for job in jobs]
-    sentences = [
-        f"It serves {servers} request{'s' if servers > 1 else ''} at once: the most that throughput times service "
-        "time is in these jobs.",
-        *_depth_sentences(alone, jobs),
-    ]
+    sentences = _depth_sentences(alone, jobs, servers)
     unseen = [row for row in rows if not row["fitted"]]
     if unseen:
         worst = max(unseen, key=lambda row: abs(row["error"]))
@@ -94,10 +93,10 @@ def fit_jobs(jobs: list[FioJob], *, name: str, title: str, capacity_gb: float) -
     else:
         sentences.append("Every job was used for the fit: nothing is left that tells how far it is off.")
     tables = {operation: (_POINTS, np.interp(_POINTS, *job.table)) for operation, job in alone.items()}
-    return _page(title, servers, _toml(name, title, capacity_gb, servers, tables), sentences, jobs=rows)
+    return _page(title, servers, _toml(name, title, capacity_gb, servers, tables), [*sentences, *notes], jobs=rows)
 
 
-def _against(job: FioJob, alone: dict[str, FioJob], servers: int, busy: dict[str, float]) -> FittedJob:
+def _against(job: MeasuredJob, alone: dict[str, MeasuredJob], servers: int, busy: dict[str, float]) -> FittedJob:
     service_us = alone[job.operation].mean_us
     share = job.iops * service_us / 1e6 / busy[job.name]
     modelled = min(job.depth, servers) * share / service_us * 1e6
@@ -113,16 +112,20 @@ def _against(job: FioJob, alone: dict[str, FioJob], servers: int, busy: dict[str
     }
 
 
-def _depth_sentences(alone: dict[str, FioJob], jobs: list[FioJob]) -> list[str]:
-    deep = [job for job in alone.values() if job.depth > 1]
-    found = [
-        f"The smallest depth of a job with {job.operation}s is {job.depth}: its times may have waits for other "
-        "requests in them. Add a job with --iodepth=1."
-        for job in deep
-    ]
+def _depth_sentences(alone: dict[str, MeasuredJob], jobs: list[MeasuredJob], servers: int) -> list[str]:
     if all(job.depth == 1 for job in jobs):
-        found.append("No job has a depth above 1: how many requests the device serves at once was not measured.")
-    return found
+        return ["No job has a depth above 1: how many requests the device serves at once was not measured."]
+    at_once = (
+        f"It serves {servers} request{'s' if servers > 1 else ''} at once: the most that throughput times service "
+        "time is in these jobs."
+    )
+    deep = [
+        f"The smallest depth of a job with {job.operation}s is {job.depth}: its times may have waits for other "
+        "requests in them. Measure at depth 1, too: --iodepth=1 of fio, --depth 1 of a flash probe."
+        for job in alone.values()
+        if job.depth > 1
+    ]
+    return [at_once, *deep]
 
 
 def fit_trace(trace: BlockTrace, *, name: str, title: str, capacity_gb: float, seed: int = 0) -> DeviceFitPage:
@@ -143,8 +146,9 @@ def fit_trace(trace: BlockTrace, *, name: str, title: str, capacity_gb: float, s
     first, second = trace.part(0, half), trace.part(half, len(trace))
     assert first.response_ns is not None and second.response_ns is not None
     tables, sentences = _service(first)
+    overlaps = outstanding(first.arrived_ns, first.arrived_ns + first.response_ns) > 1
     tried = {}
-    for servers in SERVERS:
+    for servers in SERVERS if overlaps else SERVERS[:1]:
         toml = _toml(name, title, capacity_gb, servers, tables)
         found = replayed_ns(first, toml, (), seed)
         tried[servers] = _distance(found, first.response_ns) if len(found) == len(first) else np.inf
@@ -158,7 +162,9 @@ def fit_trace(trace: BlockTrace, *, name: str, title: str, capacity_gb: float, s
     sentences.insert(
         0,
         f"It serves {servers} request{'s' if servers > 1 else ''} at once: with so many a replay of the first half is "
-        "nearest to the trace.",
+        "nearest to the trace."
+        if overlaps
+        else "No two requests were under way at once: how many the device serves at once was not measured.",
     )
     sentences.append(
         f"On the second half, which was not used, its distribution of times is off by {gap:.2f}; the two halves "

@@ -36,8 +36,8 @@ URING = Path("/sys/module/fuse/parameters/enable_uring")
 """The kernel's switch of FUSE over io_uring; there from 6.14 on."""
 THREADS = 4
 """Number of threads that take requests from the kernel."""
-POLLING_CORES = 2
-"""Least number of processors for a mount that polls."""
+_DEAD = (errno.ENOTCONN, errno.EIO, errno.ECONNABORTED)
+"""Errors of a mount whose process is dead."""
 UNMOUNT_S = 10.0
 """Maximum time for the process of a mount to end after the unmount [s]."""
 
@@ -49,15 +49,23 @@ class MountedFolder:
     folder: Path
 
     def process(self) -> int | None:
-        """Return the process that serves it; None if that process is dead."""
+        """Return the process that serves it; None if that process is dead, or if another user has mounted it."""
         return _process(self.folder)
+
+    def is_dead(self) -> bool:
+        """Return True if the process that served it is dead: every access is answered by an error."""
+        try:
+            (self.folder / STATUS).stat()
+        except OSError as error:
+            return error.errno in _DEAD
+        return False
 
 
 def check_machine() -> None:
     """Raise an error unless this machine and user can mount folders.
 
     Raises:
-        DeviceError: the system is not Linux, it has no FUSE, or the user has no right to mount.
+        DeviceError: the system is not Linux, it has no FUSE, or the user may not mount or not open it.
     """
     if sys.platform != "linux":
         raise DeviceError("devices need Linux: other systems have no FUSE that programs can use without a driver")
@@ -71,13 +79,18 @@ def check_machine() -> None:
             "an ordinary user mounts with fusermount3, which is not installed",
             next_step="apt-get install fuse3, or run as root",
         )
+    if not os.access(FUSE, os.R_OK | os.W_OK):
+        raise DeviceError(
+            f"this user may not open {FUSE}, which fusermount3 alone does not help",
+            next_step=f"as root: chmod 666 {FUSE}, the usual mode; or run as root",
+        )
 
 
 def check_folders(folder: Path, back: Path) -> None:
     """Raise an error unless `folder` is empty and free, and `back` is a folder neither inside nor around it.
 
     Raises:
-        DeviceError: a folder is missing, not empty, mounted already, or inside the other.
+        DeviceError: a folder is missing, not empty, mounted already, or inside the other, or the user may not use it.
     """
     if is_mounted(folder):
         raise DeviceError(
@@ -95,9 +108,33 @@ def check_folders(folder: Path, back: Path) -> None:
             where=str(folder),
             next_step="name an empty folder; data that are to be on the device go into --back",
         )
+    if not back.is_dir():
+        raise DeviceError(
+            "the folder below is a file" if back.exists() else "the folder below does not exist",
+            where=str(back),
+            next_step=f"mkdir -p {back}, or leave --back out",
+        )
+    for own in (folder, back):
+        if not os.access(own, os.R_OK | os.W_OK | os.X_OK):
+            raise DeviceError("this user may not write there", where=str(own), next_step="name a folder of yours")
     inner, outer = back.resolve(), folder.resolve()
     if inner == outer or inner.is_relative_to(outer) or outer.is_relative_to(inner):
         raise DeviceError("the folder below and the mounted one must be apart", where=str(back))
+
+
+def check_processors(polling: int) -> None:
+    """Raise an error unless there is a processor more than mounts that poll.
+
+    Raises:
+        DeviceError: there are too few processors.
+    """
+    cores = len(os.sched_getaffinity(0))
+    if 0 < polling >= cores:
+        mounts = "a mount that polls keeps" if polling == 1 else f"{polling} mounts that poll keep"
+        raise DeviceError(
+            f"{mounts} {polling} of {cores} processor{'s' if cores > 1 else ''} busy: none is left for the program",
+            next_step="poll on fewer devices, or on none",
+        )
 
 
 @contextlib.contextmanager
@@ -126,8 +163,7 @@ def open_mount(spec: DeviceSpec) -> _core.DeviceMount:
 
     check_machine()
     check_folders(Path(spec["folder"]), Path(spec["back"]))
-    if spec.get("polls") and len(os.sched_getaffinity(0)) < POLLING_CORES:
-        raise DeviceError("polling needs a second processor: the first would do nothing else", next_step="omit --poll")
+    check_processors(1 if spec.get("polls") else 0)
     try:
         return _core.DeviceMount({"threads": THREADS, **spec})
     except DeviceError as error:
@@ -169,16 +205,23 @@ def status(folder: Path) -> DeviceStatus:
     """Return the state of a mounted folder.
 
     Raises:
-        DeviceError: the folder is not mounted on a device, or the process that served it is dead.
+        DeviceError: the folder is not mounted on a device, another user has mounted it, or the process that served it
+            is dead.
     """
     try:
         found: DeviceStatus = json.loads((folder / STATUS).read_text())
     except OSError as error:
-        if error.errno in (errno.ENOTCONN, errno.EIO, errno.ECONNABORTED):
+        if error.errno in _DEAD:
             raise DeviceError(
                 "the process that served this folder is dead",
                 where=str(folder),
                 next_step=f"dbdyno device unmount {folder}; the data are in the folder below",
+            ) from error
+        if error.errno == errno.EACCES and is_mounted(folder):
+            raise DeviceError(
+                "another user has mounted this folder",
+                where=str(folder),
+                next_step="ask as that user: FUSE hides a user's mount from all others, root included",
             ) from error
         raise DeviceError(
             "is not mounted on a device",
@@ -198,7 +241,7 @@ def transport(switch: Path = URING) -> str:
 
 
 def unmount(folder: Path) -> int | None:
-    """Unmount a folder, wait for its process to end, and return the process (None if it was dead).
+    """Unmount a folder, wait for its process to end, and return the process; None if it was dead or another user's.
 
     Raises:
         DeviceError: the folder is not mounted on a device, or a program still uses it.
@@ -207,7 +250,7 @@ def unmount(folder: Path) -> int | None:
     if not is_mounted(path):
         raise DeviceError("is not mounted on a device", where=str(folder), next_step="dbdyno device list --mounted")
     process = _process(path)
-    if process is None:
+    if MountedFolder(path).is_dead():
         detach(path)
     else:
         _run_unmount(path, at_once=False)

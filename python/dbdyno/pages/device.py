@@ -75,7 +75,7 @@ def _jobs(jobs: list[TableRow]) -> Table:
         "job:text operation:text depth:count time:ns:mean_time measured:count:measured_I/Os_per_s"
         " modelled:count:device's_I/Os_per_s error:words:difference used:text:fitted"
     )
-    return table("Jobs of fio beside the device", shown, rows)
+    return table("Measured jobs beside the device", shown, rows)
 
 
 def _compared(rows: list[TableRow], title: str) -> Table:

@@ -222,6 +222,7 @@ def volumes(model: Analysis) -> Iterator[Section]:
 def _volume(row: Entry, names: Mapping[Any, str]) -> TableRow:
     changed = [f"{fmt.line(name)} = {fmt.line(value)}" for name, value in (row.get("settings") or {}).items()]
     changed += ["direct I/O"] if row.get("direct_io") else []
+    changed += ["polling"] if row.get("polls") else []
     arms = [fmt.line(names.get(at, at)) for at in row.get("arms") or ()]
     return {
         **row,

@@ -21,7 +21,7 @@ from dbdyno.base.errors import DeviceError, TargetError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.engine.volumes import DATA, WAL, Volume
 from dbdyno.bench.metrics import Metric
-from dbdyno.device.mounts import check_machine, detach, is_mounted, status
+from dbdyno.device.mounts import check_machine, check_processors, detach, is_mounted, status
 from dbdyno.device.server import start_server
 
 _MOUNTS = {DATA: "volume", WAL: "log-volume"}
@@ -37,12 +37,13 @@ class MountedVolumes:
         """Check that folders can be mounted here, if there are volumes.
 
         Raises:
-            DeviceError: This machine cannot mount folders.
+            DeviceError: This machine cannot mount folders, or has too few processors for those that poll.
         """
         self.volumes = tuple(volumes)
         self._mounted: list[Path] = []
         if volumes:
             check_machine()
+        check_processors(sum(own.polls for own in volumes))
 
     def __bool__(self) -> bool:
         return bool(self.volumes)
@@ -121,6 +122,7 @@ class MountedVolumes:
                 "title": own.found()[0].machine.title,
                 "settings": dict(setting.split("=", 1) for setting in own.settings),
                 "direct_io": state["direct_io"],
+                "polls": state["polls"],
                 "floor_ns": state["floor_ns"],
                 "kernel_writeback": state["kernel_writeback"],
             }
@@ -161,4 +163,5 @@ def _below(volume: Volume, place: Path) -> DeviceSpec:
         "toml": device.machine.toml,
         "settings": settings,
         "direct_io": volume.direct_io,
+        "polls": volume.polls,
     }

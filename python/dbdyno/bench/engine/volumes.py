@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbdyno.base.errors import DeviceError
 from dbdyno.bench.kinds import ON_DEVICE, embedded_of
@@ -25,6 +25,9 @@ PARTS = (DATA, WAL)
 """The two parts of a server's files that can be on a device: everything except the log, and the log."""
 DIRECT_IO = "direct_io"
 """Option of a volume: the kernel caches nothing, so that each read and write reaches the device."""
+POLL = "poll"
+"""Option of a volume: its mount polls for requests, on a processor of its own."""
+_SWITCHES = (DIRECT_IO, POLL)
 DEVICE = "device"
 """Key of a plan under which devices are named."""
 WORDS = {DATA: "data", WAL: "log"}
@@ -38,12 +41,14 @@ class Volume:
         device: Name of the device, or path of its TOML file.
         settings: Its changed parameters, as a user writes them.
         direct_io: True if the kernel keeps nothing.
+        polls: True if its mount polls for requests.
         parts: What it carries.
     """
 
     device: str
     settings: tuple[str, ...] = ()
     direct_io: bool = False
+    polls: bool = False
     parts: tuple[str, ...] = PARTS
 
     @property
@@ -96,8 +101,8 @@ def volumes_of(devices: Mapping[str, str]) -> list[Volume]:
             next_step=f"did you mean {near[0]}?" if near else "name a device: data = ..., wal = ...",
         )
     made = [_volume(devices, part, alone=len(placed) == 1) for part in placed]
-    if len(made) == len(PARTS) and len({(one.device, one.settings, one.direct_io) for one in made}) == 1:
-        return [Volume(made[0].device, made[0].settings, made[0].direct_io)]
+    if len(made) == len(PARTS) and len({replace(one, parts=PARTS) for one in made}) == 1:
+        return [replace(made[0], parts=PARTS)]
     return made
 
 
@@ -119,13 +124,17 @@ def _has_place(name: str, placed: list[str]) -> bool:
 
 def _volume(devices: Mapping[str, str], part: str, *, alone: bool) -> Volume:
     given = _parameters(devices, part, alone=alone)
-    direct = given.pop(DIRECT_IO, "off")
-    if direct not in ("on", "off", "true", "false"):
-        raise DeviceError(f"{DIRECT_IO} is on or off, not {direct!r}", where=devices[part])
+    direct, polls = (_is_on(name, given.pop(name, "off"), devices[part]) for name in _SWITCHES)
     settings = tuple(f"{name}={value}" for name, value in given.items())
-    made = Volume(devices[part], settings, direct in ("on", "true"), (part,))
+    made = Volume(devices[part], settings, direct, polls, (part,))
     made.found()
     return made
+
+
+def _is_on(name: str, value: str, device: str) -> bool:
+    if value not in ("on", "off", "true", "false"):
+        raise DeviceError(f"{name} is on or off, not {value!r}", where=device)
+    return value in ("on", "true")
 
 
 def _parameters(devices: Mapping[str, str], part: str, *, alone: bool) -> dict[str, str]:
@@ -134,7 +143,7 @@ def _parameters(devices: Mapping[str, str], part: str, *, alone: bool) -> dict[s
     With one device (`alone`) it gets all of them, so that an unknown one is an error.
     """
     paths = [row["path"] for row in device_of(devices[part]).machine.parameters]
-    elsewhere = {DIRECT_IO}
+    elsewhere = set(_SWITCHES)
     if not alone:
         (other,) = (devices[name] for name in PARTS if name != part)
         elsewhere |= {row["path"].rpartition(".")[2] for row in device_of(other).machine.parameters}
@@ -143,7 +152,7 @@ def _parameters(devices: Mapping[str, str], part: str, *, alone: bool) -> dict[s
         first, _, rest = name.partition(".")
         if first in PARTS:
             own |= {rest: value} if first == part and rest else {}
-        elif name == DIRECT_IO or any(path.endswith(f".{name}") for path in paths) or name not in elsewhere:
+        elif name in _SWITCHES or any(path.endswith(f".{name}") for path in paths) or name not in elsewhere:
             own[name] = value
     return own
 
@@ -163,5 +172,6 @@ def differing(devices: Mapping[str, str]) -> dict[str, str]:
 
 
 def _described(volume: Volume) -> str:
-    changed = ", ".join([*volume.settings, *(["direct I/O"] if volume.direct_io else [])])
+    switches = {"direct I/O": volume.direct_io, "polling": volume.polls}
+    changed = ", ".join([*volume.settings, *(word for word, is_on in switches.items() if is_on)])
     return f"{volume.carries} on {volume.device}" + (f" ({changed})" if changed else "")

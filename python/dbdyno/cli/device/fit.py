@@ -1,18 +1,23 @@
-"""`dbdyno device fit`: a device from measurements by fio or a block trace."""
+"""`dbdyno device fit`: a device from measurements by fio or a probe, or from a block trace."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
 from dbdyno.base.limits import Number
-from dbdyno.cli.output import seed_option
+from dbdyno.cli.output import folder_option, seed_option
 from dbdyno.cli.pages import page_options, show_page
+
+if TYPE_CHECKING:
+    from dbdyno.device.job import MeasuredJob
 
 
 @click.command("fit")
-@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("operands", metavar="FILE|RUN...", nargs=-1, required=True)
 @click.option("--name", default="measured", show_default=True, help="The device's name.")
 @click.option(
     "--capacity-gb",
@@ -21,18 +26,35 @@ from dbdyno.cli.pages import page_options, show_page
     type=Number(0.001, 1e6),
     help="The device's capacity, which is not measured.",
 )
+@click.option(
+    "--path",
+    type=click.IntRange(1, 2),
+    help="Of a redo probe with two paths: the path to fit.  [default: 1]",
+)
 @seed_option
 @page_options
-def command(file: Path, name: str, capacity_gb: float, seed: int | None, form: str | None, output: Path | None) -> None:
-    """Fit a device to FILE: JSON of fio, the text of blkparse, or a CSV of MSR Cambridge's form.
+@folder_option
+def command(
+    operands: tuple[str, ...],
+    name: str,
+    capacity_gb: float,
+    path: int | None,
+    seed: int | None,
+    form: str | None,
+    output: Path | None,
+    folder: Path,
+) -> None:
+    """Fit a device to JSON of fio, the text of blkparse, a CSV of MSR Cambridge's form, or a RUN of `dbdyno probe`.
 
     Service times are those of requests that had the device to themselves; how many it serves at once follows
-    from the jobs' throughput, or from replays of the trace. The page says how far it is off where it was not
-    fitted. -o FILE.toml writes the device for `device mount` and `model replay`.
+    from the throughput of jobs, or from replays of the trace. The page says how far it is off where it was not
+    fitted. -o FILE.toml writes the device for `device mount` and `model replay`. Several runs of the flash
+    probe, at several depths, make one device.
 
     \b
     fio --name=d1 --iodepth=1 --name=d32 --iodepth=32 … --output-format=json+ --output=fio.json
     dbdyno device fit fio.json -o mine.toml
+    dbdyno probe flash /flash --depth 1 && dbdyno device fit last
     dbdyno device mount ./mine.toml /mnt/mine
     """
     from dbdyno.base.errors import DeviceError
@@ -42,16 +64,53 @@ def command(file: Path, name: str, capacity_gb: float, seed: int | None, form: s
 
     if not name.isidentifier():
         raise DeviceError(f"{name!r} is not a valid name", where="--name", next_step="use letters, digits and _")
-    if file.is_dir():
-        raise DeviceError(
-            "is a folder",
-            where=str(file),
-            next_step="the commits of a run are fitted by: dbdyno model calibrate RUN --calls commit",
-        )
-    title = f"fitted to {file.name}"
-    if is_fio_json(file):
-        page = fit_jobs(read_fio_json(file), name=name, title=title, capacity_gb=capacity_gb)
+    if len(operands) == 1 and is_file(operands[0]):
+        file = Path(operands[0])
+        about: Naming = {"name": name, "title": f"fitted to {file.name}", "capacity_gb": capacity_gb}
+        if is_fio_json(file):
+            page = fit_jobs(read_fio_json(file), **about)
+        else:
+            page = fit_trace(read_block_trace(file), **about, seed=seed or 0)
     else:
-        trace = read_block_trace(file)
-        page = fit_trace(trace, name=name, title=title, capacity_gb=capacity_gb, seed=seed or 0)
+        jobs, title, notes = _probed(operands, folder, path)
+        page = fit_jobs(jobs, name=name, title=title, capacity_gb=capacity_gb, notes=notes)
     show_page(page, form, output)
+
+
+class Naming(TypedDict):
+    """Name, title and capacity of a fitted device."""
+
+    name: str
+    title: str
+    capacity_gb: float
+
+
+def is_file(text: str) -> bool:
+    """Return True if `text` is a file, or could only be the name of one."""
+    path = Path(text)
+    return path.is_file() or (path.suffix != "" and not path.exists())
+
+
+def _probed(operands: Sequence[str], folder: Path, path: int | None) -> tuple[list[MeasuredJob], str, list[str]]:
+    """Return the jobs of runs of a probe, the device's title, and sentences about them.
+
+    Raises:
+        DeviceError: An operand is a file or not a run of a probe, or several are not all flash probes.
+    """
+    from dbdyno.base.errors import DeviceError
+    from dbdyno.device.probe_run import is_flash_probe, probe_jobs, probe_run, redo_jobs
+
+    if files := [text for text in operands if is_file(text)]:
+        raise DeviceError("one device is fitted to one file", where=files[0], next_step="name this file alone")
+    runs = [probe_run(text, folder) for text in operands]
+    title = f"fitted to {', '.join(run.id for run in runs)}"
+    if all(map(is_flash_probe, runs)):
+        if path is not None:
+            raise DeviceError("a flash probe has one path", where="--path", next_step="omit it")
+        return probe_jobs(runs), title, []
+    if len(runs) > 1:
+        raise DeviceError(
+            "only flash probes are fitted together", where=runs[0].id, next_step="name one run of the redo probe"
+        )
+    jobs, sizes = redo_jobs(runs[0], path or 1)
+    return jobs, f"{title}, path {path or 1}", [sizes]

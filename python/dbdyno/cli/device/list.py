@@ -18,7 +18,11 @@ def command(mounted: bool, form: str | None, output: Path | None) -> None:
         from dbdyno.device.mounts import mounted_folders
 
         found = [
-            {"folder": str(row.folder), "process": row.process() or "dead: unmount it"} for row in mounted_folders()
+            {
+                "folder": str(row.folder),
+                "process": row.process() or ("dead: unmount it" if row.is_dead() else "of another user"),
+            }
+            for row in mounted_folders()
         ]
         show_rows(found, form, output)
         return

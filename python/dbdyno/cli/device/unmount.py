@@ -11,7 +11,8 @@ import click
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 def command(folder: Path) -> None:
     """Unmount a folder, even if its process is dead; its data stay in the underlying folder."""
-    from dbdyno.device.mounts import unmount
+    from dbdyno.device.mounts import MountedFolder, unmount
 
-    process = unmount(folder)
-    click.echo(f"{folder} is unmounted" + ("; its process was dead" if process is None else ""))
+    was_dead = MountedFolder(folder).is_dead()
+    unmount(folder)
+    click.echo(f"{folder} is unmounted" + ("; its process was dead" if was_dead else ""))

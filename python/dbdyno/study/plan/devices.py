@@ -29,7 +29,7 @@ KEYS = (
     Key(DATA, "str", "the device of the data, by its name (`dbdyno device list`) or as a TOML file", '"gp3"'),
     Key(WAL, "str", 'the device of the log; equal to that of the data they share one volume; "none": neither', '"io2"'),
 )
-"""Keys with a special meaning; any other is a parameter of the device, or `direct_io`."""
+"""Keys with a special meaning; any other is a parameter of the device, or `direct_io` or `poll`."""
 
 
 OF_TARGET = (

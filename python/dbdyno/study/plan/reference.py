@@ -72,7 +72,8 @@ _MEANING = {
     "server": "keys of server = {...} of an arm; arms with the same keys share a server",
     "network": "keys of network = {...} of [load] and of an arm: a longer distance between application and server",
     "device": "keys of device = {...} of [target] and of an arm; any other name is a parameter of the devices that "
-    "have it, `wal.iops` of one alone, and `direct_io` a switch: the kernel keeps nothing",
+    "have it, `wal.iops` of one alone, and `direct_io` and `poll` are switches: the kernel "
+    "keeps nothing; the mount polls on a processor of its own",
     "script": "an element of scripts = [...]; a plain string is short for {file = ...}",
 }
 

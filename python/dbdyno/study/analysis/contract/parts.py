@@ -219,6 +219,7 @@ class VolumeRow(TypedDict):
     device: str
     settings: dict[str, str]
     direct_io: bool
+    polls: bool
     floor_ns: int
     reads: float | None
     writes: float | None

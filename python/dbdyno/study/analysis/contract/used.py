@@ -101,6 +101,7 @@ class Volume:
     device: str | None = key()
     settings: JsonObject | None = key("its changed parameters")
     direct_io: bool | None = key("the kernel keeps nothing")
+    polls: bool | None = key("its mount polls for requests")
     floor_ns: int | None = key("cost of a request through the kernel, taken off each")
     reads: float | None = key("in the blocks that count")
     writes: float | None = key()

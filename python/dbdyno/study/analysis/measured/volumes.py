@@ -52,6 +52,7 @@ def _row(volume: TableRow, arms: list[int], found: dict[str, tuple[str, float, f
         "device": volume["device"],
         "settings": {str(name): str(given) for name, given in volume["settings"].items()},
         "direct_io": bool(volume["direct_io"]),
+        "polls": bool(volume.get("polls")),
         "floor_ns": volume["floor_ns"],
         "reads": value("reads"),
         "writes": value("writes"),
