@@ -119,7 +119,7 @@ def test_the_target_of_an_unfinished_job_is_named_with_its_folder(databases: Dat
 
 def test_a_schema_of_the_name_that_moves_need(databases: Databases) -> None:
     databases.run(databases.source, "create schema dbdyno_move")
-    untouched(databases, "has a schema dbdyno_move, a name that a move needs for itself")
+    untouched(databases, "has a schema dbdyno_move, which is the name that a move uses for its own schema")
 
 
 def test_an_extension_that_the_target_does_not_have_is_named(databases: Databases) -> None:

@@ -162,7 +162,7 @@ def test_a_job_reads_each_piece_once_and_goes_on_at_its_scn(tmp_path: Path, monk
     driver.fails = 1
     words = ("--table", "sales.orders", "--to", tmp_path / "out", "--workers", "1")
     done = dbdyno("move", "oracle://me:secret@db/x", *words)
-    assert (done.returncode, "the undo of the SCN is gone" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "the undo data of the SCN is no longer available" in done.stderr) == (2, True), done.stderr
     begun = len(driver.asked)
     done = dbdyno("move", "resume", tmp_path / "out", "--source", "oracle://me:secret@db/x", "--verify", "files")
     assert done.returncode == 0, done.stderr

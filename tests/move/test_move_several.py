@@ -99,7 +99,9 @@ def test_tables_are_made_under_their_own_names_or_refused_where_two_are_one(lab:
     assert all(content(lab, f"archive.{name}") == content(lab, f"sales.{name}") for name in NAMES)
     words = ("--tables", "*.a_lines", "--to", lab.dsn, "--job", lab.folder / "two")
     twice = dbdyno("move", lab.dsn, *words, "--into", "archive.*")
-    assert (twice.returncode, "two tables would go into it" in twice.stderr) == (2, True), twice.stderr
+    assert (twice.returncode, "two source tables would be loaded into this table" in twice.stderr) == (2, True), (
+        twice.stderr
+    )
     one = dbdyno("move", lab.dsn, *words, "--into", "archive.a_lines")
     assert (one.returncode, "3 tables cannot be moved into one" in one.stderr) == (2, True), one.stderr
     assert not (lab.folder / "two").exists()

@@ -257,7 +257,7 @@ def test_statements_of_snapshots_get_values_of_the_old_server(tmp_path: Path) ->
         row = next(row for row in (*model["statements"], *model["left_out"]) if row["text"] == text)
         assert (row["origin"], row["calls"]) == ("data", 40)
         unknown = dbdyno("rehearse", old, *words[:2], "--load", "snap:7", "--store", store)
-        assert (unknown.returncode, "names no snapshot" in unknown.stderr) == (2, True), unknown.stderr
+        assert (unknown.returncode, "does not match a snapshot" in unknown.stderr) == (2, True), unknown.stderr
 
 
 TEXT = "select name from customers where id = $1"

@@ -212,7 +212,7 @@ def test_a_plan_whose_root_has_no_estimate_is_told() -> None:
         text_line("duration: 1.0 ms  plan:\nQuery Text: select 1\nResult  (cost=0.00..0.01 rows=? width=4)")
     )
     assert rows == []
-    assert list(file.unread.places) == ["a plan: its root has no estimate"]
+    assert list(file.unread.places) == ["a plan: the root of the plan has no estimate"]
 
 
 def test_packed_logs_are_read_and_a_torn_one_up_to_where_it_is_torn(tmp_path: Path) -> None:

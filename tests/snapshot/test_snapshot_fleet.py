@@ -75,8 +75,8 @@ def fleet_file(tmp_path: Path, text: str) -> Path:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "names no [[target]]"),
-        ("every = 5\n[[target]]", "'every' has a value of the wrong kind"),
+        ("", "has no [[target]]"),
+        ("every = 5\n[[target]]", "'every' has a value of the wrong type"),
         ("evry = '5s'\n[[target]]", "'evry' is not a key"),
         ("[[target]]\ndsn = 'x'", "has no name"),
         ("[[target]]\nname = '../up'\ndsn = 'x'", "cannot name a target"),

@@ -61,7 +61,7 @@ class Rejects:
             raise MoveError(
                 f"more than {counted(self.most, 'row')} cannot be loaded; the table was not changed: {first}",
                 where="--max-rejects",
-                next_step="repair the data or the table, or allow more",
+                next_step="repair the data or the table, or allow more rejected rows with --max-rejects",
             )
 
     def write(self) -> None:

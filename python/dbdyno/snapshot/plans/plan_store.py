@@ -138,7 +138,7 @@ def forget(some: Iterable[KeptLog]) -> None:
 def _open(folder: Path) -> KeptLog:
     path = folder / NAME
     found = read_json(path)
-    step = "read the log again: dbdyno snap plans --log FILE; or delete this folder"
+    step = "read the log again with `dbdyno snap plans --log FILE`, or delete this folder"
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         raise EvidenceError(f"is not the evidence of a log in schema {SCHEMA}", where=str(path), next_step=step)
     for name, kind in _KINDS.items():
@@ -189,7 +189,9 @@ def attach(connection: duckdb.DuckDBPyConnection, store: Path, target: str, from
             connection.execute(f"create or replace temp table {table} as select distinct * from ({union})")
     except duckdb.Error as error:
         raise EvidenceError(
-            f"cannot be read: {str(error).splitlines()[0]}", where=str(store / FOLDER), next_step="dbdyno snap check"
+            f"cannot be read: {str(error).splitlines()[0]}",
+            where=str(store / FOLDER),
+            next_step="run `dbdyno snap check`",
         ) from error
     return found
 

@@ -85,7 +85,7 @@ def _wait(opened: int, how: int, store: Path) -> None:
                 raise SnapshotError(
                     f"is in use by another dbdyno since {PATIENCE_S:.0f} s",
                     where=str(store),
-                    next_step="wait until it has taken its snapshot, packed or pruned, and try again",
+                    next_step="wait until the other dbdyno has finished, then try again",
                 ) from error
             time.sleep(0.05)
         else:

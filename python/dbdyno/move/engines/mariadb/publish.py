@@ -130,7 +130,7 @@ def _refuse_nulls_of_a_trigger(conn: Any, goal: TargetTable, stages: Sequence[st
         raise MoveError(
             f"{said}, and no row that came has NULL there: a trigger made it: {', '.join(triggers)}",
             where=goal.table,
-            next_step="nothing was changed; load without the trigger. It may be the server: 11.4.5 says so of each "
+            next_step="load without the trigger; nothing was changed. It may be the server: 11.4.5 says so of each "
             "INSERT ... SELECT that names its columns, into a table with a BEFORE trigger; 10.11.5 does not",
         )
 

@@ -123,7 +123,8 @@ def refuse_other(
     if differing is not None:
         raise MoveError(
             f"{differing} what came; the table was not changed",
-            next_step="a trigger or a narrower type alters them; without --verify target the load says what is rounded",
+            next_step="check for a trigger or a narrower type that alters values, or leave --verify target out "
+            "to see what is rounded",
         )
 
 
