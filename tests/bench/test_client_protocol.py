@@ -437,7 +437,7 @@ def test_a_connection_goes_by_the_environment():
 def test_a_driver_that_would_ignore_how_a_connection_is_protected_is_refused(name: str):
     refuse_laxer(name, {"channel_binding": "prefer", "sslmode": "verify-full"}, "arm 'a'")
     for option in ({"require_auth": "scram-sha-256"}, {"channel_binding": "require"}, {"sslcrl": "x.crl"}):
-        with pytest.raises(PlanError, match=f"the client {name} cannot honour {next(iter(option))}"):
+        with pytest.raises(PlanError, match=f"the client {name} does not support {next(iter(option))}"):
             refuse_laxer(name, option, "arm 'a'")
         refuse_laxer("psycopg", option, "arm 'a'")
 
@@ -469,7 +469,7 @@ def test_duckdb_refuses_what_it_would_answer_without_the_server():
 
 def test_duckdb_keeps_no_setting_of_a_session_and_says_so_before_it_connects():
     asked = harness.Job(1, "literals", None, [], [], ["set work_mem = '1MB'"], None)
-    with pytest.raises(harness.CannotGoOnError, match="no setting of a session would stay"):
+    with pytest.raises(harness.CannotGoOnError, match="settings of a session would be lost"):
         duckdb_reader.attached("postgresql://nobody@127.0.0.1:1/none", asked)
 
 

@@ -228,7 +228,7 @@ def _nothing_is_left(folder: Path) -> None:
         (("gp3", "m", "--set", "iops=-1"), "expected a number from 1"),
         (("gp3", "absent"), "mkdir -p"),
         (("gp3", ".", "--back", "m"), "is not empty (m)"),
-        (("gp3", "m", "--back", "m/inside"), "must be apart"),
+        (("gp3", "m", "--back", "m/inside"), "must not contain each other"),
         (("gp3", "m", "--fail", "eoi"), "did you mean eio?"),
         (("gp3", "m", "--fail", "eio:pth=x"), "did you mean path?"),
         (("gp3", "m", "--fail", "eio:operation=sync"), "there are read, write, flush"),
@@ -268,7 +268,7 @@ def test_a_user_without_the_helper_is_told_its_package(monkeypatch: pytest.Monke
 
 def test_a_folder_inside_the_data_is_refused(tmp_path: Path):
     folder = empty_folder(tmp_path)
-    with pytest.raises(DeviceError, match="must be apart"):
+    with pytest.raises(DeviceError, match="must not contain each other"):
         check_folders(folder, tmp_path)
 
 

@@ -41,8 +41,8 @@ def test_a_parameter_for_all_devices_goes_to_those_that_have_it():
         ({"data": "gp4"}, "did you mean gp3?"),
         ({"data": "gp3", "iopss": "1"}, "did you mean iops?"),
         ({"dataa": "gp3"}, "did you mean data?"),
-        ({"data": "gp3", "wal.iops": "1"}, "the parameter of no device here"),
-        ({"data": "gp3", "direct_io": "maybe"}, "is on or off"),
+        ({"data": "gp3", "wal.iops": "1"}, "not a parameter of a device of this target"),
+        ({"data": "gp3", "direct_io": "maybe"}, "must be on or off"),
     ],
 )
 def test_wrong_devices_are_refused_with_the_next_step(devices: dict[str, str], said: str):
@@ -88,7 +88,7 @@ def test_an_error_in_a_plan_names_the_line():
     with pytest.raises(PlanError) as refused:
         plan('[[arm]]\nname = "a"\ndevice = {data = "gp3", iops = -3}\n')
     assert "p.toml:6" in str(refused.value)
-    with pytest.raises(PlanError, match="no device is called 'gp9'"):
+    with pytest.raises(PlanError, match="there is no device named 'gp9'"):
         plan('[[factor]]\ndevice = ["gp9"]\n')
 
 

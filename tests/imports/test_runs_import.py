@@ -92,7 +92,7 @@ def test_a_run_is_never_written_over(tmp_path: Path) -> None:
     words = ("runs", "import", output("benchbase.summary.json"), "--out", "a")
     assert dbdyno(*words, cwd=tmp_path).returncode == 0
     again = dbdyno(*words, cwd=tmp_path)
-    assert again.returncode == 2 and "is a run already" in again.stderr
+    assert again.returncode == 2 and "already contains a run" in again.stderr
 
 
 def test_lines_that_could_not_be_read_are_named_and_the_exit_code_is_2(tmp_path: Path) -> None:

@@ -233,7 +233,7 @@ def test_prob_r() -> None:
     ("words", "expected"),
     [
         (("summary", "nothing"), "RUN:TABLE"),
-        (("summary", "{t}"), "name one with -y: block, ms, rows"),
+        (("summary", "{t}"), "name one of them with -y: block, ms, rows"),
         (("summary", "{t}", "-y", "arm"), "not a number"),
         (("summary", "{t}", "-y", "no"), "columns: arm, block, ms, rows"),
         (("summary", "{t}", "-y", "ms", "--where", "no > 1"), "--where"),

@@ -157,7 +157,7 @@ def test_copies_with_one_key_file_have_equal_masked_values(people: Databases, tm
     assert seen[0] == seen[1]
     assert derived_key(b"k" * 32) != derived_key(b"l" * 32)
     refused = people.move("--mask-key-file", file)
-    assert (refused.returncode, "--mask-key-file is for --mask" in refused.stderr) == (2, True), refused.stderr
+    assert (refused.returncode, "--mask-key-file works only with --mask" in refused.stderr) == (2, True), refused.stderr
 
 
 def test_a_job_does_not_go_on_with_another_mask_key(people: Databases) -> None:
@@ -234,7 +234,7 @@ def test_two_tables_of_one_name_need_their_schema(people: Databases) -> None:
 
 def test_a_mask_is_for_a_whole_database(databases: Databases) -> None:
     done = dbdyno("move", databases.source, databases.target, "--table", "people", "--mask", "people.email = hash")
-    assert (done.returncode, "--mask is for --database" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "--mask works only with --database" in done.stderr) == (2, True), done.stderr
 
 
 def test_names_are_written_as_in_sql() -> None:

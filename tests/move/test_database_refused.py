@@ -164,14 +164,14 @@ def test_options_of_tables_are_not_for_databases(databases: Databases, words: tu
 
 def test_other_engines_and_files_have_no_database_to_move(databases: Databases) -> None:
     done = dbdyno("move", "mariadb://me@127.0.0.1/shop", databases.target, "--database")
-    assert "--database moves a PostgreSQL database into another one" in done.stderr
+    assert "--database moves a PostgreSQL database into another PostgreSQL database" in done.stderr
     done = dbdyno("move", databases.source, "folder/", "--database")
     assert "write postgresql://user@host/database for both" in done.stderr
 
 
 def test_the_form_of_the_output_is_for_databases(databases: Databases) -> None:
     done = dbdyno("move", databases.source, "out/", "--table", "t", "--format", "json")
-    assert "--format is for --database" in done.stderr
+    assert "--format works only with --database" in done.stderr
 
 
 def test_a_job_of_a_database_cannot_mix_instants(databases: Databases) -> None:
@@ -179,7 +179,7 @@ def test_a_job_of_a_database_cannot_mix_instants(databases: Databases) -> None:
         databases.job.rmdir()
     databases.run(databases.source, "create table t (i int)")
     assert databases.move().returncode == 0
-    assert "--as-of-now is not for a database" in databases.resume("--as-of-now").stderr
+    assert "--as-of-now does not work with a database" in databases.resume("--as-of-now").stderr
 
 
 @pytest.mark.parametrize(

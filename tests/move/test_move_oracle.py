@@ -102,7 +102,7 @@ def test_without_the_package_it_is_one_clear_error(tmp_path: Path, monkeypatch: 
     assert "secret" not in done.stderr
     assert not (tmp_path / "out").exists()
     into = dbdyno("move", "oracle://me@db:1521/x", "--table", "T", "--to", "postgresql://h/d", "--job", tmp_path / "j")
-    assert (into.returncode, "an Oracle is moved into a folder" in into.stderr) == (2, True), into.stderr
+    assert (into.returncode, "a move from Oracle writes a folder" in into.stderr) == (2, True), into.stderr
 
 
 class Driver:

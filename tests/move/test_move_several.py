@@ -131,10 +131,10 @@ def test_bad_rows_of_all_tables_go_into_one_file(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--into", "archive.*", "--mode", "replace-partitions"), "is for one table at a time"),
+        (("--into", "archive.*", "--mode", "replace-partitions"), "works on one table at a time"),
         (("--into", "nowhere.*"), "there is no such table"),
         (("--into", "nowhere.*", "--create"), 'schema "nowhere" does not exist'),
-        (("--where", "id > 1"), "--where and --columns are for one table"),
+        (("--where", "id > 1"), "--where and --columns work with one table"),
     ],
 )
 def test_what_cannot_go_together_begins_nothing(lab: Lab, words: tuple[str, ...], said: str) -> None:

@@ -142,7 +142,7 @@ def test_an_encrypted_capture_needs_its_key(engine: EmbeddedPostgres, tmp_path: 
     captured = private_capture(engine, "people_old", tmp_path / "captured", key)
     assert "miller@example.org" not in texts_in(captured)
     without = dbdyno("rehearse", old, new, "--load", captured, "--out", tmp_path / "runs")
-    assert (without.returncode, "name the key that they were captured with" in without.stderr) == (2, True)
+    assert (without.returncode, "name the key of the capture" in without.stderr) == (2, True)
     other = tmp_path / "other.key"
     other.write_bytes(base64.b64encode(bytes(32)))
     other.chmod(0o600)
@@ -156,14 +156,16 @@ def test_an_encrypted_capture_needs_its_key(engine: EmbeddedPostgres, tmp_path: 
         f'title = "x"\n[workload]\nreplay = "{captured}"\n[[arm]]\nname = "a"\n[[arm]]\nname = "b"\n'
     )
     planned = dbdyno("plan", "check", tmp_path / "plan.toml")
-    assert (planned.returncode, "its messages are encrypted" in planned.stderr) == (2, True), planned.stderr
+    assert (planned.returncode, "the messages of the capture are encrypted" in planned.stderr) == (2, True), (
+        planned.stderr
+    )
     assert not list(Path("/dev/shm").glob(f"dbdyno-memory-{os.getpid()}-*"))
 
 
 @pytest.mark.parametrize(
     ("content", "mode", "says"),
     [
-        (b"short", 0o600, "holds no key"),
+        (b"short", 0o600, "does not contain a key"),
         (b"\xff" * 32, 0o600, "holds no text"),
         (base64.b64encode(bytes(32)), 0o644, "others may read the key"),
     ],
@@ -376,7 +378,7 @@ def test_a_new_server_can_have_a_masked_copy(engine: EmbeddedPostgres, tmp_path:
     looking = rows["select name from people where email = ?"]
     assert looking["reason"] == "it looks for a value of people.email, which is masked on the new side"
     refused = dbdyno("rehearse", old, old, *words[2:])
-    assert (refused.returncode, "--mask is for the copy that --new makes" in refused.stderr) == (2, True)
+    assert (refused.returncode, "--mask works only with the copy that --new makes" in refused.stderr) == (2, True)
 
 
 def test_no_masked_value_is_in_the_copy_the_capture_the_run_or_on_the_screen(

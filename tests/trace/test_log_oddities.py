@@ -479,7 +479,7 @@ def test_one_file_that_is_no_log_is_told_and_the_others_are_read(tmp_path: Path)
         (("a.trc", "--database", "x"), "--database has no effect with no --log"),
         (("--log", "pg.log", "--think-time", "2s"), "--think-time has no effect with --log"),
         (("--log", "pg.log", "--tim-unit", "1us"), "--tim-unit has no effect with --log"),
-        ((), "name FILES, or --log FILE"),
+        ((), "expected FILES or --log FILE"),
         (("--log", "pg.log", "--line-prefix", "%m "), "has no field for the process"),
         (("--log", "pg.log", "--timezone", "Nowhere/Land"), "is not a time zone"),
     ],

@@ -129,5 +129,5 @@ def kind_named(name: str) -> Kind:
     if name == ENGINE.name:
         return ENGINE
     if name not in KINDS:
-        raise EvidenceError(f"was made on a bench of kind {name!r}, which this dbdyno does not know")
+        raise EvidenceError(f"was made on a bench of kind {name!r}, which this version of dbdyno does not know")
     return KINDS[name]

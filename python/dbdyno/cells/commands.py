@@ -62,9 +62,9 @@ def command_of(text: str, where: str = "command") -> Command:
         raise CellsError("contains a control character", where=where)
     if verb not in VERBS:
         raise CellsError(
-            f"{text[:60]!r} is not a CellCLI command" if text else "there is no command",
+            f"{text[:60]!r} is not a CellCLI command" if text else "the command is empty",
             where=where,
-            next_step=f"it begins with one of {', '.join(VERBS)}; --shell sends it to the shell",
+            next_step=f"begin the command with one of {', '.join(VERBS)}, or add --shell to run it in the cell's shell",
         )
     return Command(text, where, verb in LOOKING)
 

@@ -100,18 +100,19 @@ def _read(path: Path, lines: Iterator[str]) -> BlockTrace:
         raise DeviceError(
             "is not a block trace of a known format",
             where=str(path),
-            next_step="give a fio iolog or latency log, the text of blkparse, or a CSV of MSR Cambridge's form",
+            next_step="give a fio iolog or latency log, the text output of blkparse, or a CSV in the format of "
+            "MSR Cambridge",
         )
     notes: list[str] = []
     rows = list(form.rows(_Lines(path, [*head], numbered, notes)))
     if not rows:
-        raise DeviceError("has neither a read nor a write", where=str(path))
+        raise DeviceError("contains neither a read nor a write", where=str(path))
     try:
         table = np.array(rows, dtype=np.int64)
     except OverflowError:
         raise DeviceError("has a number of more than 64 bits", where=str(path)) from None
     if (table[:, 2:4] < (0, 1)).any():
-        raise DeviceError("has a request before the device's begin, or without a length", where=str(path))
+        raise DeviceError("has a request before the beginning of the device, or without a length", where=str(path))
     table = table[np.argsort(table[:, 0], kind="stable")]
     known = table[:, 4] >= 0
     if known.any() and not known.all():
@@ -150,7 +151,7 @@ class _Lines:
             self.notes.append(f"Line {number}, the last one, is cut off; it is left out.")
             return
         raise DeviceError(
-            f"a line that cannot be read: {text.strip()[:80]!r}",
+            f"the line cannot be read: {text.strip()[:80]!r}",
             where=f"{self._path}:{number}",
             next_step="remove the line, or export the trace again",
         )

@@ -68,7 +68,9 @@ def fit_jobs(jobs: list[FioJob], *, name: str, title: str, capacity_gb: float) -
     """
     jobs = [job for job in jobs if job.requests >= LEAST]
     if not jobs:
-        raise DeviceError(f"no job has {LEAST} reads or writes", next_step="run fio longer, with --output-format=json+")
+        raise DeviceError(
+            f"no job has {LEAST} reads or writes", next_step="run fio for a longer time, with --output-format=json+"
+        )
     alone = {}
     for operation in ("read", "write"):
         own = [job for job in jobs if job.operation == operation]
@@ -135,10 +137,13 @@ def fit_trace(trace: BlockTrace, *, name: str, title: str, capacity_gb: float, s
         lacks = "no response times" if trace.response_ns is None else "arrivals in whole milliseconds"
         raise DeviceError(
             f"a {trace.form} has {lacks}: no device can be fitted to it",
-            next_step="give blkparse text or JSON of fio; `dbdyno model replay` replays this one",
+            next_step="give text of blkparse or JSON of fio, or replay this trace with `dbdyno model replay`",
         )
     if len(trace) < 2 * LEAST:
-        raise DeviceError(f"{len(trace)} requests are too few to fit a device", next_step=f"give {2 * LEAST} or more")
+        raise DeviceError(
+            f"{len(trace)} requests are too few to fit a device",
+            next_step=f"give a trace with {2 * LEAST} requests or more",
+        )
     half = len(trace) // 2
     first, second = trace.part(0, half), trace.part(half, len(trace))
     assert first.response_ns is not None and second.response_ns is not None

@@ -69,7 +69,7 @@ def read_json(path: Path, objects: type[JsonObject] = dict) -> Any:
         raise EvidenceError(
             f"is not complete JSON: {error}",
             where=str(path),
-            next_step="the file was changed or truncated by another program; restore it from a copy",
+            next_step="restore the file from a copy: another program changed or truncated it",
         ) from error
     except RecursionError as error:
-        raise EvidenceError("is nested more deeply than any JSON of dbdyno", where=str(path)) from error
+        raise EvidenceError("is nested more deeply than JSON files of dbdyno are", where=str(path)) from error

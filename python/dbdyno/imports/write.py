@@ -85,7 +85,7 @@ def _same_benchmark(one: str, first: Contents, name: str, other: Contents) -> No
             raise EvidenceError(
                 f"does not repeat {one}: its {what} is {b}, not {a}",
                 where=name,
-                next_step="import it by itself, and compare the two runs: dbdyno compare RUN RUN",
+                next_step="import the file as a run of its own, and compare the two with `dbdyno compare RUN RUN`",
             )
 
 

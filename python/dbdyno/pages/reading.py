@@ -54,12 +54,12 @@ def read(analysis: Mapping[str, Any]) -> Analysis:
         ReportError: the model is not a dict, or its schema or kind is unknown.
     """
     if not isinstance(analysis, Mapping):
-        raise ReportError(f"an analysis is a mapping, found {type(analysis).__name__}", where="analysis")
+        raise ReportError(f"expected an analysis as a mapping, found {type(analysis).__name__}", where="analysis")
     if analysis.get("schema") != SCHEMA:
         raise ReportError(
             f"expected schema {SCHEMA}, found {analysis.get('schema')!r}",
             where="analysis.schema",
-            next_step="recompute it with this version: dbdyno compare RUN",
+            next_step="recompute the analysis with this version: dbdyno compare RUN",
         )
     if analysis.get("kind") not in KINDS:
         raise ReportError(

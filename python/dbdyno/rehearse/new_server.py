@@ -124,8 +124,9 @@ def named_binaries(text: str) -> Binaries:
     found = newest(one for one in inspect(folders, "--new") if one.major == int(value))
     if found is None:
         raise TargetError(
-            f"no PostgreSQL {value} is installed here",
-            next_step=f"install it, or name the folder of its programs: --new bindir=/usr/lib/postgresql/{value}/bin",
+            f"PostgreSQL {value} is not installed here",
+            next_step=f"install this version, or name the folder of its programs: --new "
+            f"bindir=/usr/lib/postgresql/{value}/bin",
         )
     return found
 
@@ -224,7 +225,7 @@ def _refuse_small_disk(size: int) -> None:
     free = found.f_bavail * found.f_frsize
     if size * 1.3 > free:
         raise TargetError(
-            f"the copy needs about {size * 1.3 / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free",
+            f"the copy needs about {size * 1.3 / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free",
             where=str(place),
-            next_step="set TMPDIR to a folder with more room",
+            next_step="set TMPDIR to a folder with more free space",
         )

@@ -119,7 +119,7 @@ def refuse_lies(records: Records, end: stream.Record, asked: SliceRequest) -> No
         raise StreamError("the slice has times outside of the time in which it ran: is its clock CLOCK_MONOTONIC?")
     count = int((records["kind"] == stream.TRANSACTION).sum())
     if end.rows != count:
-        raise StreamError(f"its end reports {end.rows:,} transactions, and {count:,} were recorded")
+        raise StreamError(f"its end reports {end.rows:,} transactions, but {count:,} were recorded")
     if asked.transactions is not None and count != asked.transactions:
         raise StreamError(f"has {count:,} transactions where {asked.transactions:,} were asked for")
     _refuse_outside(records, end)

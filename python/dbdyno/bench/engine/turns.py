@@ -274,7 +274,7 @@ def refuse_other_befores(run: str, was: Mapping[str, str], arm: EngineArm) -> No
                 f"{change.name} was {before} when the run began and is {change.before} now: its blocks before"
                 " and after would not be comparable",
                 where=run,
-                next_step=f"set it to {before} again, or begin a new run",
+                next_step=f"set it to {before} again, or start a new run",
             )
 
 

@@ -213,9 +213,9 @@ class FlowBench(QuietBench):
             said = difference(first.setdefault(lines, own), own)
             if said:
                 raise TargetError(
-                    f"two arms answer differently over {lines:,} lines: {said}",
+                    f"two arms give different answers over {lines:,} lines: {said}",
                     where=f"arms {first[lines].engine!r} and {arm.name!r}",
-                    next_step="times of different answers cannot be compared; make the flows return the same rows",
+                    next_step="make the flows return the same rows: times of different answers cannot be compared",
                 )
         titled = {self.engines[name].title: floor for name, floor in self.floors.items()}
         for title, floor in (self.arm_floors if self.floors_by_arm else titled).items():

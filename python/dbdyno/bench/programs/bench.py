@@ -163,7 +163,7 @@ class ProgramBench(QuietBench):
             raise TargetError(
                 f"the files of the workload cannot be made: {error.strerror}",
                 where=str(self.folder),
-                next_step="make room there, or name another folder with TMPDIR",
+                next_step="free space there, or name another folder with TMPDIR",
             ) from error
 
     def retime(self, ready: Ready) -> None:
@@ -361,7 +361,7 @@ def _start_ns() -> float:
     """Return the median time in ns to start a program that does nothing and to wait for it."""
     program = find_program("true")
     if program is None:
-        raise PlanError("there is no program `true`, by which the cost of a start is measured")
+        raise PlanError("the program `true`, with which the cost of a start is measured, was not found")
     times = []
     for _ in range(STARTS):
         began = time.monotonic_ns()

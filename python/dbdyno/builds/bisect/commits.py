@@ -36,7 +36,7 @@ def git(repository: Path, *words: str, given: bytes | None = None, environment: 
     """Run git in a repository and return what it prints as text, without the last line break.
 
     Raises:
-        GitError: git is missing, fails, or takes longer than ten minutes.
+        GitError: git is missing, fails, or did not finish within ten minutes.
     """
     printed = git_bytes(repository, *words, given=given, environment=environment)
     return printed.decode(errors="replace").removesuffix("\n")
@@ -48,11 +48,11 @@ def git_bytes(
     """Run git in a repository and return what it prints.
 
     Raises:
-        GitError: git is missing, fails, or takes longer than ten minutes.
+        GitError: git is missing, fails, or did not finish within ten minutes.
     """
     program = find_program("git")
     if program is None:
-        raise GitError("git is not installed", next_step="install it, on Debian: apt-get install git")
+        raise GitError("git is not installed", next_step="install git; on Debian: apt-get install git")
     try:
         done = subprocess.run(
             [str(program), "-C", str(repository), *words],
@@ -63,7 +63,7 @@ def git_bytes(
             env={**_environment(), **(environment or {})},
         )
     except subprocess.TimeoutExpired as late:
-        raise GitError(f"git {words[0]} takes longer than ten minutes", where=str(repository)) from late
+        raise GitError(f"git {words[0]} did not finish within ten minutes", where=str(repository)) from late
     if done.returncode:
         said = (done.stderr.decode(errors="replace").strip().splitlines() or [f"exit {done.returncode}"])[-1]
         raise GitError(f"git {words[0]} failed: {said[:300]}", where=str(repository))
@@ -86,7 +86,7 @@ def commit_of(repository: Path, name: str) -> str:
         return git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     except GitError as error:
         raise GitError(
-            f"{name!r} names no commit", where=str(repository), next_step="`git log --oneline` lists the commits"
+            f"{name!r} is not a commit", where=str(repository), next_step="list the commits with `git log --oneline`"
         ) from error
 
 
@@ -109,6 +109,6 @@ def line_of(repository: Path, good: str, bad: str) -> list[Commit]:
         raise PlanError(
             f"{good} is not on the line of first parents of {bad}",
             where=str(repository),
-            next_step=f"give --good {base[:12]}, from which both come, or a commit of that line",
+            next_step=f"give --good {base[:12]}, the common ancestor of both, or a commit of that line",
         )
     return [Commit(first, begin), *(Commit(name, subject) for name, subject in rows)]

@@ -72,7 +72,7 @@ def place_of(text: str, remote: str | None = None) -> Place:
     if text.startswith(BRANCH):
         return ResultBranch(Path(), text.removeprefix(BRANCH), remote)
     if remote is not None:
-        raise EvidenceError("is a folder, which has no remote", where=text, next_step=f"write {BRANCH}NAME")
+        raise EvidenceError("is a folder, so it has no remote", where=text, next_step=f"write {BRANCH}NAME")
     return ResultFolder(Path(text))
 
 

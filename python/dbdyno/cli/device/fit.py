@@ -46,7 +46,8 @@ def command(file: Path, name: str, capacity_gb: float, seed: int | None, form: s
         raise DeviceError(
             "is a folder",
             where=str(file),
-            next_step="the commits of a run are fitted by: dbdyno model calibrate RUN --calls commit",
+            next_step="name a file, or fit a device to the commits of a run with `dbdyno model calibrate RUN "
+            "--calls commit`",
         )
     title = f"fitted to {file.name}"
     if is_fio_json(file):

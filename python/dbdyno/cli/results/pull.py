@@ -35,7 +35,7 @@ def command(place: str, folder: Path, remote: str | None) -> None:
         try:
             parsed(content, name)
             if name.count("/") != 2 or ".." in name:
-                raise EvidenceError("has a name that is none of a result", where=name)
+                raise EvidenceError("has a name that results do not have", where=name)
             kept[name] = content
         except EvidenceError as error:
             refused.append(error)

@@ -46,7 +46,7 @@ def command(files: tuple[Path, ...], out: Path, title: str, blocks: int) -> None
     from dbdyno.imports.write import write_run
 
     if (out / "manifest.json").exists():
-        raise Error("is a run already", where=str(out), next_step="name another folder with --out")
+        raise Error("already contains a run", where=str(out), next_step="name another folder with --out")
     contents = [(str(file), read_file(file)) for file in files]
     run = write_run(contents, out.absolute(), title=title, blocks=blocks)
     count = run.measured_blocks()

@@ -46,7 +46,11 @@ def read_file(path: Path) -> Contents:
     """
     try:
         if path.stat().st_size > LARGEST:
-            raise EvidenceError("is larger than 4 GB", where=str(path), next_step="split it; several files are one run")
+            raise EvidenceError(
+                "is larger than 4 GB",
+                where=str(path),
+                next_step="split the file; several files can be imported as one run",
+            )
         text = path.read_bytes().decode("utf-8", errors="replace").removeprefix("\ufeff")
         ended_ns = path.stat().st_mtime_ns
     except OSError as error:

@@ -70,7 +70,7 @@ def _aggregated(text: str, where: str) -> Contents:
     begins = [row[0] * NS["s"] for row in rows]
     if len(rows) < 2 or any(a >= b for a, b in itertools.pairwise(begins)):
         raise EvidenceError(
-            "has no intervals one after the other",
+            "has no consecutive intervals",
             where=where,
             next_step="give the log of one thread (pgbench --jobs 1), with two intervals or more",
         )

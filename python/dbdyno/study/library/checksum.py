@@ -82,7 +82,7 @@ def _mariadb_servers(options: Mapping[str, str]) -> list[Level]:
 
 def _on_or_off(word: str, where: str) -> None:
     if word not in ("on", "off"):
-        raise PlanError(f"{word!r} is neither on nor off", where=f"--set {where}")
+        raise PlanError(f"{word!r} must be on or off", where=f"--set {where}")
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:

@@ -74,7 +74,7 @@ def _workload(kind: str) -> Workload:
         raise PlanError(
             f"{kind!r} is not a workload of this study",
             where="--set workload",
-            next_step="mix makes a load of its own; watch takes the statements that others run",
+            next_step="use mix for a load made by dbdyno, or watch for the statements that others run",
         )
     scripts = [_script(number, rows, *template) for number, rows in enumerate(ROWS) for template in _TEMPLATES]
     tables = [sql for number, rows in enumerate(ROWS) for sql in _table(number, rows)]

@@ -25,7 +25,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     levels = sizes(redo_bytes)
     if ".." not in redo_bytes and len(levels) < 3:
         raise PlanError(
-            f"{redo_bytes!r} names {len(levels)} size(s); a curve needs 3 or more",
+            f"{redo_bytes!r} has {len(levels)} size(s); expected 3 or more for a curve",
             where="--set redo_bytes",
         )
     blocks = 8 if quick else 40

@@ -45,7 +45,9 @@ def read_plan(path: Path, *, arms_most: int = FACTOR_ARMS_MOST, words: Mapping[s
     Raises:
         PlanError: The file cannot be read, is not UTF-8 or TOML, or is not a valid plan.
     """
-    text = given_text(path, PlanError, next_step="`dbdyno plan new` writes an example; `dbdyno studies` lists studies")
+    text = given_text(
+        path, PlanError, next_step="write an example with `dbdyno plan new`, or list the studies with `dbdyno studies`"
+    )
     return parse_plan(text, path, arms_most=arms_most, words=words)
 
 

@@ -80,9 +80,9 @@ def flash_log(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     paths = [Path(part) for part in chosen["paths"].split(",") if part.strip()]
     if len(paths) != 2:
         raise PlanError(
-            f"{len(paths)} path(s) are named, and a race needs two",
+            f"{len(paths)} path(s) are named, expected two for a race",
             where="--set paths",
-            next_step="--set paths=/disk/redo,/flash/redo, folders, or files that do not exist yet",
+            next_step="name two folders or new files, such as --set paths=/disk/redo,/flash/redo",
         )
     base = LogArm(
         name="flash log off",
